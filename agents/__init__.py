@@ -1,0 +1,1 @@
+"""All that touches a host. Imports neither Django nor benchlab."""

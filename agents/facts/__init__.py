@@ -1,0 +1,1 @@
+"""Commands that describe a host, and pure parsers of what they print."""

@@ -1,0 +1,105 @@
+"""What is known of a host at one moment. Plain data: JSON by cattrs, compared by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A superblock or table found on a device (wipefs, blkid -p)."""
+
+    type: str  # "ext4", "LVM2_member", "linux_raid_member", "gpt", …
+    offset: int = 0  # bytes
+    label: str = ""
+    uuid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDevice:
+    """One block device: disk, partition, or anything stacked (lvm, raid1, crypt, bcache, loop, …)."""
+
+    name: str  # kernel name, "sdb"
+    path: str  # "/dev/sdb"
+    type: str  # lsblk's TYPE
+    size: int  # bytes
+    majmin: str  # "8:16"
+    model: str = ""
+    vendor: str = ""
+    serial: str = ""
+    wwn: str = ""
+    transport: str = ""
+    rotational: bool | None = None
+    read_only: bool = False
+    removable: bool = False
+    logical_sector: int = 512
+    physical_sector: int = 512
+    scheduler: str = ""
+    parents: tuple[str, ...] = ()  # kernel names this one stands on
+    holders: tuple[
+        str, ...
+    ] = ()  # kernel names standing on this one (/sys/block/*/holders), partitions too
+    mounts: tuple[str, ...] = ()  # mount points
+    swap: bool = False
+    signatures: tuple[Signature, ...] = ()
+    signatures_known: bool = False  # False: could not be looked for (no root), so nothing is proven
+
+    @property
+    def identity(self) -> str:
+        """Who this device is, whatever its name: WWN, else serial, else weak (name and size)."""
+        if self.wwn:
+            return f"wwn:{self.wwn}"
+        if self.serial:
+            return f"serial:{self.serial}"
+        return f"weak:{self.name}:{self.size}"
+
+    @property
+    def weak(self) -> bool:
+        return not (self.wwn or self.serial)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    source: str
+    target: str
+    fstype: str
+    options: str = ""
+    majmin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """A host as it was when its commands ran."""
+
+    hostname: str
+    os_family: str  # "debian", "rhel", "suse", "arch", "alpine", "freebsd", …
+    os_name: str  # "Debian GNU/Linux 12 (bookworm)"
+    kernel: str
+    arch: str
+    boot_id: str
+    cpu_model: str
+    cpus: int
+    memory: int  # bytes
+    root: bool  # commands ran as root (directly or by sudo -n)
+    sudo: bool  # passwordless sudo works, or the user is root
+    devices: tuple[BlockDevice, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    swaps: tuple[str, ...] = ()  # paths
+    dm_tables: tuple[str, ...] = ()  # lines of `dmsetup table`
+    lvm_pvs: tuple[str, ...] = ()  # paths of physical volumes
+    md_members: tuple[str, ...] = ()  # kernel names in /proc/mdstat
+    zpool_members: tuple[str, ...] = ()
+    tools: Mapping[str, str] = field(
+        default_factory=dict
+    )  # program -> version line; absent: not there
+    unknown: tuple[
+        str, ...
+    ] = ()  # what could not be read, in words; the guard refuses because of it
+
+    def device(self, name_or_path: str) -> BlockDevice | None:
+        """The device of that kernel name or /dev path."""
+        wanted = name_or_path.removeprefix("/dev/")
+        return next(
+            (d for d in self.devices if wanted in (d.name, d.path.removeprefix("/dev/"))), None
+        )

@@ -1,0 +1,1 @@
+"""POSIX sh that runs on the host. Nothing is installed there: the scripts travel with each job."""

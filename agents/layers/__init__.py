@@ -1,0 +1,1 @@
+"""Drivers of storage layers: one module each; the file name is its kind."""

@@ -1,0 +1,104 @@
+"""Driver options: a frozen dataclass is the form, the JSON schema and the check of what a person typed.
+
+A driver's field carries `metadata={"help": …, "choices": (…), "unit": "B", "minimum": …}`; anything that depends on
+several fields is checked in the driver's own `__post_init__`, which raises OptionsError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import cattrs
+
+from agents.contracts import OptionsError
+
+_converter = cattrs.Converter(forbid_extra_keys=True)
+
+
+def _strict(kind: type) -> Any:
+    def structure(value: Any, _: type) -> Any:
+        # bool is an int to Python; "8" is not a number to us. A wrong type must be said, not guessed.
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"expected {kind.__name__}, got {value!r}")
+        return value
+
+    return structure
+
+
+for _kind in (int, float, bool, str):
+    _converter.register_structure_hook(_kind, _strict(_kind))
+
+
+def build(options: type[Any], data: Mapping[str, Any]) -> Any:
+    """`options(**data)`, checked. Raises OptionsError naming the option and what it may be."""
+    try:
+        built = _converter.structure(dict(data), options)
+    except OptionsError:
+        raise
+    except Exception as error:
+        nested = next((e for e in _leaves(error) if isinstance(e, OptionsError)), None)
+        if nested:
+            raise nested from None
+        raise OptionsError("; ".join(cattrs.transform_error(error, path="options"))) from None
+    for spec in dataclasses.fields(options):
+        _check(spec, getattr(built, spec.name))
+    return built
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for part in error.exceptions for leaf in _leaves(part)]
+    return [error]
+
+
+def _check(spec: dataclasses.Field[Any], value: Any) -> None:
+    choices, minimum = spec.metadata.get("choices"), spec.metadata.get("minimum")
+    if choices is not None and value not in choices:
+        raise OptionsError(f"{spec.name}: {value!r} is not one of {', '.join(map(str, choices))}")
+    if minimum is not None and value < minimum:
+        raise OptionsError(f"{spec.name}: {value!r} is below {minimum}")
+
+
+def dump(options: Any) -> dict[str, Any]:
+    """The options as JSON data; `build(type(options), dump(options)) == options`."""
+    data: dict[str, Any] = _converter.unstructure(options)
+    return data
+
+
+def schema(options: type[Any]) -> dict[str, Any]:
+    """JSON schema of an Options dataclass (types: int, float, bool, str, and tuples or lists of them)."""
+    properties = {spec.name: _property(spec) for spec in dataclasses.fields(options)}
+    required = [s.name for s in dataclasses.fields(options) if _default(s) is dataclasses.MISSING]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+_TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
+
+
+def _property(spec: dataclasses.Field[Any]) -> dict[str, Any]:
+    declared = spec.type if isinstance(spec.type, str) else spec.type.__name__
+    json_type = _TYPES.get(declared.split(" |")[0], "array" if "tuple" in declared else "string")
+    found: dict[str, Any] = {"type": json_type}
+    for key, name in (("help", "description"), ("minimum", "minimum"), ("unit", "x-unit")):
+        if key in spec.metadata:
+            found[name] = spec.metadata[key]
+    if "choices" in spec.metadata:
+        found["enum"] = list(spec.metadata["choices"])
+    if (default := _default(spec)) is not dataclasses.MISSING:
+        found["default"] = default
+    return found
+
+
+def _default(spec: dataclasses.Field[Any]) -> Any:
+    if spec.default_factory is not dataclasses.MISSING:
+        return spec.default_factory()
+    return spec.default

@@ -1,0 +1,62 @@
+"""Drivers are found by scanning a package; the file name is the kind. Nothing to register, no list to edit."""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+from agents import layers, samplers, tools
+from agents.contracts import Layer, OptionsError, Sampler, Tool
+
+D = TypeVar("D")
+
+CONTRACT = {
+    layers: ("LABEL", "NEEDS", "USES", "GIVES", "WANTS", "Options", "plan", "teardown", "verify"),
+    tools: ("LABEL", "NEEDS", "Options", "job", "precheck", "outstanding", "parse"),
+    samplers: ("LABEL", "FILES", "series"),
+}
+
+
+@cache
+def load(package: ModuleType) -> dict[str, Any]:
+    """Every driver of a package by kind. Raises ImportError naming what a module lacks."""
+    drivers: dict[str, Any] = {}
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+        if info.name.startswith("_"):
+            continue  # _template.py is for reading
+        module = import_module(f"{package.__name__}.{info.name}")
+        if missing := [name for name in CONTRACT[package] if not hasattr(module, name)]:
+            raise ImportError(f"{module.__name__} lacks {', '.join(missing)}")
+        drivers[info.name] = module
+    return drivers
+
+
+def all_layers() -> dict[str, Layer]:
+    return cast(dict[str, Layer], load(layers))
+
+
+def all_tools() -> dict[str, Tool]:
+    return cast(dict[str, Tool], load(tools))
+
+
+def all_samplers() -> dict[str, Sampler]:
+    return cast(dict[str, Sampler], load(samplers))
+
+
+def layer(kind: str) -> Layer:
+    return _pick(all_layers(), kind, "layer")
+
+
+def tool(kind: str) -> Tool:
+    return _pick(all_tools(), kind, "tool")
+
+
+def _pick(drivers: dict[str, D], kind: str, what: str) -> D:
+    try:
+        return drivers[kind]
+    except KeyError:
+        known = ", ".join(drivers) or "none"
+        raise OptionsError(f"there is no {what} named {kind!r}; known: {known}") from None

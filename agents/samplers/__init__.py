@@ -1,0 +1,1 @@
+"""Drivers of samplers: one module each; the file name is its kind."""

@@ -1,0 +1,1 @@
+"""Drivers of benchmark tools: one module each; the file name is its kind."""

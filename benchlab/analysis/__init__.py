@@ -1,0 +1,1 @@
+"""Pure numpy: curves and statistics. Imports numpy and scipy only."""

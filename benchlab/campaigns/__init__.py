@@ -1,0 +1,1 @@
+"""Campaigns: a question and a matrix of runs."""

@@ -1,0 +1,95 @@
+"""A campaign asks a question; its matrix is frozen into runs when it is made."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from benchlab.hosts.models import Host
+from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.topologies.models import Topology
+
+
+class Workload(models.Model):
+    """A tool with options; `sweep` maps option names to lists of values, one run per combination."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="workloads")
+    name = models.CharField(max_length=100)
+    tool = models.CharField(max_length=40, help_text="A driver in agents/tools/")
+    options = models.JSONField(default=dict, blank=True)
+    sweep = models.JSONField(default=dict, blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = OwnedQuerySet["Workload"].as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="workload_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Campaign(models.Model):
+    """State is derived from its layouts and attempts (benchlab/campaigns/progress.py); here are only the wishes."""
+
+    class Order(models.TextChoices):
+        RANDOM_BLOCKS = "random_blocks", "Randomised blocks (each repeat in a new random order)"
+        AS_WRITTEN = "as_written", "As written"
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="campaigns")
+    name = models.CharField(max_length=200)
+    question = models.TextField(blank=True)
+    repeats = models.PositiveSmallIntegerField(default=3)
+    order = models.CharField(max_length=20, choices=Order, default=Order.RANDOM_BLOCKS)
+    seed = models.BigIntegerField()
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+
+    objects = OwnedQuerySet["Campaign"].as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Run(models.Model):
+    """One cell of the matrix and one repeat. Frozen: what it needs is copied, so that edits change no result."""
+
+    campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="runs")
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="runs")
+    topology = models.ForeignKey(Topology, on_delete=models.PROTECT, related_name="runs")
+    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs")
+    tool = models.CharField(max_length=40)
+    options = models.JSONField(help_text="Complete options of this cell, the sweep's values put in")
+    point = models.JSONField(help_text="Only what the sweep varies: {'iodepth': 4}")
+    outstanding = models.PositiveIntegerField(
+        null=True, help_text="Outstanding I/Os: queue depth times jobs"
+    )
+    repeat = models.PositiveSmallIntegerField(help_text="1-based; also the number of its block")
+    position = models.PositiveIntegerField(help_text="Order within the campaign")
+    expected_s = models.FloatField(default=0)
+    expected_writes = models.BigIntegerField(null=True, help_text="bytes; null: nobody can tell")
+
+    TEAM_PATH = "campaign__team"
+    objects = OwnedQuerySet["Run"].as_manager()
+
+    class Meta:
+        ordering = ["campaign", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["campaign", "position"], name="run_position_once"),
+            models.UniqueConstraint(
+                fields=["campaign", "host", "topology", "workload", "point", "repeat"],
+                name="run_cell_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        point = ", ".join(f"{key} {value}" for key, value in self.point.items())
+        return f"{self.topology} · {self.workload}{' · ' + point if point else ''} · repeat {self.repeat}"

@@ -1,0 +1,1 @@
+"""Queries -> analysis -> Plotly figures as dicts."""

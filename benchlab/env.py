@@ -1,0 +1,65 @@
+"""Settings from the environment, typed. NAME_FILE names a file that holds NAME (Docker and systemd secrets)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable, or the content of the file that NAME_FILE names. Raises when that file cannot be read."""
+    if path := os.environ.get(f"{name}_FILE"):
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(
+                f"{name}_FILE: cannot read {path}: {error.strerror}"
+            ) from error
+    return os.environ.get(name, default)
+
+
+def required(name: str, why: str) -> str:
+    if value := text(name):
+        return value
+    raise ImproperlyConfigured(f"{name} is not set: {why} (or name a file in {name}_FILE)")
+
+
+def flag(name: str, default: bool = False) -> bool:
+    value = text(name, "1" if default else "0").lower()
+    if value not in {"1", "0", "true", "false", "yes", "no", "on", "off"}:
+        raise ImproperlyConfigured(f"{name}: expected true or false, got {value!r}")
+    return value in {"1", "true", "yes", "on"}
+
+
+def number(name: str, default: int) -> int:
+    value = text(name, str(default))
+    try:
+        return int(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}: expected a whole number, got {value!r}") from None
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def database(url: str) -> dict[str, object]:
+    """Django's DATABASES entry for postgresql://user:password@host:port/name?host=/socket/dir."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise ImproperlyConfigured(f"DATABASE_URL: expected postgresql://…, got {parts.scheme}://…")
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")) or "benchlab",
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": query.pop("host", parts.hostname or ""),
+        "PORT": str(parts.port or ""),
+        "OPTIONS": query,
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+    }

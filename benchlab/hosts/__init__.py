@@ -1,0 +1,1 @@
+"""Hosts, their devices, credentials and facts."""

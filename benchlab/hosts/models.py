@@ -1,0 +1,138 @@
+"""A host is reached by SSH with a pinned key; its devices are known by WWN or serial, never by name."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from agents.contracts import Reason
+from benchlab.team.models import OwnedQuerySet, Team
+
+
+class Credential(models.Model):
+    """An SSH key pair. The private half is encrypted at rest (benchlab/hosts/vault.py)."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="credentials")
+    name = models.CharField(max_length=100)
+    public_key = models.TextField()
+    private_key = models.BinaryField(editable=False)
+    uploaded = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = OwnedQuerySet["Credential"].as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "name"], name="credential_name_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Host(models.Model):
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="hosts")
+    name = models.CharField(max_length=100)
+    address = models.CharField(max_length=255)
+    port = models.PositiveIntegerField(default=22)
+    user = models.CharField(max_length=64, default="root")
+    credential = models.ForeignKey(Credential, on_delete=models.PROTECT, related_name="hosts")
+    host_key = models.TextField(
+        blank=True, help_text="The pinned public key; empty until a person confirmed it"
+    )
+    # A key that the host offered and nobody has confirmed: on first contact, or after it changed.
+    offered_key = models.TextField(blank=True)
+    is_local = models.BooleanField(
+        default=False, help_text="This machine, over the SSH server that `up` starts"
+    )
+    notes = models.TextField(blank=True)
+    seen_at = models.DateTimeField(null=True, blank=True)
+    trouble = models.CharField(
+        max_length=40, blank=True, choices=[(r.value, r.value) for r in Reason]
+    )
+    trouble_text = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = OwnedQuerySet["Host"].as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="host_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class FactSnapshot(models.Model):
+    """What agents.facts read of a host at one moment, whole."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="snapshots")
+    taken_at = models.DateTimeField(auto_now_add=True)
+    boot_id = models.CharField(max_length=64, blank=True)
+    facts = models.JSONField()
+
+    TEAM_PATH = "host__team"
+    objects = OwnedQuerySet["FactSnapshot"].as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        get_latest_by = "pk"
+
+    def __str__(self) -> str:
+        return f"{self.host} at {self.taken_at:%Y-%m-%d %H:%M:%S}"
+
+
+class Device(models.Model):
+    """A whole disk of a host. `spare` says that we may destroy what is on it: a person confirmed it, by serial."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="devices")
+    identity = models.CharField(max_length=255, help_text="wwn:…, serial:… or weak:name:size")
+    name = models.CharField(
+        max_length=64, help_text="Kernel name when last seen; it may change at any boot"
+    )
+    model = models.CharField(max_length=255, blank=True)
+    serial = models.CharField(max_length=255, blank=True)
+    wwn = models.CharField(max_length=255, blank=True)
+    size = models.BigIntegerField(help_text="bytes")
+    rotational = models.BooleanField(null=True)
+    present = models.BooleanField(default=True)
+    in_use = models.CharField(
+        max_length=255, blank=True, help_text="Why it cannot be spare now, in words"
+    )
+    role = models.CharField(
+        max_length=32, blank=True, help_text="hdd, ssd, nvme, …: topologies ask by role"
+    )
+    spare = models.BooleanField(default=False)
+    # What the person saw when confirming; the guard compares it with what is there.
+    spare_size = models.BigIntegerField(null=True, blank=True)
+    spare_model = models.CharField(max_length=255, blank=True)
+    spare_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    spare_at = models.DateTimeField(null=True, blank=True)
+
+    TEAM_PATH = "host__team"
+    objects = OwnedQuerySet["Device"].as_manager()
+
+    class Meta:
+        ordering = ["host", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["host", "identity"], name="device_identity_once"),
+            models.CheckConstraint(
+                condition=Q(spare=False) | (Q(spare_size__isnull=False) & ~Q(role="")),
+                name="device_spare_confirmed",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.identity})"
+
+    @property
+    def weak(self) -> bool:
+        return self.identity.startswith("weak:")
+
+    @property
+    def confirmation(self) -> str:
+        """What a person types to mark it spare: the serial, else the WWN, else name and size."""
+        return self.serial or self.wwn or f"{self.name}:{self.size}"

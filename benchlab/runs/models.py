@@ -1,0 +1,285 @@
+"""What happened, and where it stands. State is stored here once: in Layout and Attempt."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
+from benchlab.team.models import OwnedQuerySet
+from benchlab.topologies.models import Topology
+
+
+class Layout(models.Model):
+    """A topology made real on one host, from plan to proven-blank disks. Many runs share it; it holds the host."""
+
+    campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="layouts")
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="layouts")
+    topology = models.ForeignKey(Topology, on_delete=models.PROTECT, related_name="layouts")
+    stack = models.JSONField(help_text="The topology's stack, copied")
+    position = models.PositiveIntegerField(default=0)
+    phase = models.CharField(max_length=20, choices=LayoutPhase, default=LayoutPhase.DRAFT)
+    outcome = models.CharField(max_length=20, choices=Outcome, blank=True)
+    reason = models.CharField(max_length=40, blank=True)
+    reason_text = models.TextField(blank=True)
+    # The plan as previewed (agents.stack.to_json) and its fingerprint; `confirmed` is the one a person agreed to.
+    plan = models.JSONField(null=True, blank=True)
+    plan_fingerprint = models.CharField(max_length=64, blank=True)
+    plan_error = models.TextField(blank=True)
+    planned_at = models.DateTimeField(null=True, blank=True)
+    confirmed_fingerprint = models.CharField(max_length=64, blank=True)
+    facts_planned = models.ForeignKey(
+        FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    facts_ready = models.ForeignKey(
+        FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    facts_after = models.ForeignKey(
+        FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    teardown_tries = models.PositiveSmallIntegerField(default=0)
+    next_step_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the engine looks again"
+    )
+    seen_at = models.DateTimeField(null=True, blank=True, help_text="When the host last answered")
+    trouble = models.TextField(
+        blank=True, help_text="Why the last step did not get on; empty when it did"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    TEAM_PATH = "campaign__team"
+    objects = OwnedQuerySet["Layout"].as_manager()
+
+    class Meta:
+        ordering = ["campaign", "position", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["host"], condition=Q(phase__in=HOLDING), name="layout_holds_host"
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    phase__in=[LayoutPhase.TEARING_DOWN, LayoutPhase.STUCK, LayoutPhase.DONE]
+                )
+                ^ Q(outcome=""),
+                name="layout_outcome_when_decided",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["next_step_at"],
+                condition=~Q(phase__in=[LayoutPhase.DRAFT, LayoutPhase.DONE]),
+                name="layout_due",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        """The prefix of every name we make on the host."""
+        return f"bl{self.pk}"
+
+
+class Attempt(models.Model):
+    """One try of a run, never overwritten."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
+    layout = models.ForeignKey(Layout, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveSmallIntegerField(default=1)
+    phase = models.CharField(max_length=20, choices=AttemptPhase, default=AttemptPhase.QUEUED)
+    outcome = models.CharField(max_length=20, choices=Outcome, blank=True)
+    reason = models.CharField(max_length=40, blank=True)
+    reason_text = models.TextField(blank=True)
+    argv = models.JSONField(default=list, blank=True)
+    tool_version = models.CharField(max_length=200, blank=True)
+    boot_id = models.CharField(max_length=64, blank=True)
+    facts = models.ForeignKey(FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+")
+    fingerprint = models.CharField(
+        max_length=64, blank=True, help_text="Equal: comparable without a warning"
+    )
+    meta = models.JSONField(
+        default=dict, blank=True, help_text="What runner.sh recorded: clocks, caches, exit"
+    )
+    exit_code = models.IntegerField(null=True, blank=True)
+    timeout_s = models.FloatField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    TEAM_PATH = "run__campaign__team"
+    objects = OwnedQuerySet["Attempt"].as_manager()
+
+    class Meta:
+        ordering = ["run", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once"),
+            models.UniqueConstraint(
+                fields=["run"], condition=~Q(phase=AttemptPhase.DONE), name="attempt_one_open"
+            ),
+            models.UniqueConstraint(
+                fields=["layout"],
+                condition=Q(
+                    phase__in=[AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
+                ),
+                name="attempt_one_on_host",
+            ),
+            models.CheckConstraint(
+                condition=Q(phase=AttemptPhase.DONE) ^ Q(outcome=""),
+                name="attempt_outcome_when_done",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of run {self.run_id}"
+
+    @property
+    def spool(self) -> str:
+        """The name of its spool directory on the host."""
+        return f"attempt-{self.pk}"
+
+
+class Transition(models.Model):
+    """Append-only: every move of a layout or an attempt."""
+
+    layout = models.ForeignKey(Layout, on_delete=models.CASCADE, related_name="transitions")
+    attempt = models.ForeignKey(
+        Attempt, null=True, on_delete=models.CASCADE, related_name="transitions"
+    )
+    old = models.CharField(max_length=20)
+    new = models.CharField(max_length=20)
+    at = models.DateTimeField(auto_now_add=True)
+    reason = models.TextField(blank=True)
+
+    TEAM_PATH = "layout__campaign__team"
+    objects = OwnedQuerySet["Transition"].as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.old} → {self.new}"
+
+
+class StepLog(models.Model):
+    """One command that we ran on a host; written before it starts, completed after."""
+
+    class Kind(models.TextChoices):
+        APPLY = "apply"
+        UNDO = "undo"
+        TEARDOWN = "teardown"
+
+    layout = models.ForeignKey(Layout, on_delete=models.CASCADE, related_name="steps")
+    kind = models.CharField(max_length=10, choices=Kind)
+    argv = models.JSONField(help_text="Secrets as ***")
+    says = models.TextField()
+    destroys = models.JSONField(default=list, blank=True, help_text="Identities of the devices")
+    exit_code = models.IntegerField(null=True, blank=True)
+    stdout = models.TextField(blank=True)
+    stderr = models.TextField(blank=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    TEAM_PATH = "layout__campaign__team"
+    objects = OwnedQuerySet["StepLog"].as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return " ".join(self.argv)
+
+
+class Artifact(models.Model):
+    """Raw output, byte for byte, with its SHA-256. Never changed."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="artifacts")
+    name = models.CharField(max_length=200)
+    content = models.BinaryField()
+    size = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    TEAM_PATH = "attempt__run__campaign__team"
+    objects = OwnedQuerySet["Artifact"].as_manager()
+
+    class Meta:
+        ordering = ["attempt", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "name"], name="artifact_name_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Measurement(models.Model):
+    """A figure that a tool printed; always rebuildable from artifacts (`manage.py reparse`)."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="measurements")
+    name = models.CharField(max_length=100)
+    value = models.FloatField(null=True)
+    unit = models.CharField(max_length=8)
+    labels = models.JSONField(default=dict, blank=True)
+    note = models.TextField(blank=True)
+
+    TEAM_PATH = "attempt__run__campaign__team"
+    objects = OwnedQuerySet["Measurement"].as_manager()
+
+    class Meta:
+        ordering = ["attempt", "pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "name", "labels"], name="measurement_once"),
+        ]
+        indexes = [models.Index(fields=["name", "attempt"], name="measurement_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value} {self.unit}"
+
+
+class Series(models.Model):
+    """One metric of one device over the attempt, at about 1 Hz. NaN where unknown."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="series")
+    sampler = models.CharField(max_length=40)
+    device = models.CharField(max_length=64, blank=True)
+    metric = models.CharField(max_length=40)
+    unit = models.CharField(max_length=8)
+    times = ArrayField(models.FloatField(), help_text="Seconds since the first frame")
+    values = ArrayField(models.FloatField())
+
+    TEAM_PATH = "attempt__run__campaign__team"
+    objects = OwnedQuerySet["Series"].as_manager()
+
+    class Meta:
+        verbose_name_plural = "series"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["attempt", "sampler", "device", "metric"], name="series_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.device} {self.metric}"
+
+
+class LiveChunk(models.Model):
+    """Sampler output of a running attempt, as far as it was read; gone once the artifact is stored."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="live")
+    offset = models.BigIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        ordering = ["attempt", "offset"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "offset"], name="live_chunk_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.attempt} at {self.offset}"

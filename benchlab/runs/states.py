@@ -1,0 +1,61 @@
+"""Where a layout or an attempt is (phase), how it ended (outcome), and which moves are legal. Pure data.
+
+*failed*: the host or the tool said no. *errored*: our code broke. *interrupted*: the host rebooted or was lost.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Outcome(models.TextChoices):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    ERRORED = "errored"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+
+
+class LayoutPhase(models.TextChoices):
+    DRAFT = "draft", "plan not confirmed"
+    WAITING = "waiting", "waiting for the host"
+    PROVISIONING = "provisioning"
+    READY = "ready", "running its runs"
+    TEARING_DOWN = "tearing_down", "tearing down"
+    STUCK = "stuck", "stuck: a person must look"
+    DONE = "done"
+
+
+class AttemptPhase(models.TextChoices):
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    COLLECTING = "collecting"
+    DONE = "done"
+
+
+# The phases in which a layout holds its host. The partial unique constraint over them is the host lock.
+HOLDING = (
+    LayoutPhase.PROVISIONING,
+    LayoutPhase.READY,
+    LayoutPhase.TEARING_DOWN,
+    LayoutPhase.STUCK,
+)
+
+LAYOUT_MOVES: dict[str, frozenset[str]] = {
+    LayoutPhase.DRAFT: frozenset({LayoutPhase.WAITING, LayoutPhase.DONE}),
+    LayoutPhase.WAITING: frozenset({LayoutPhase.PROVISIONING, LayoutPhase.DONE}),
+    LayoutPhase.PROVISIONING: frozenset({LayoutPhase.READY, LayoutPhase.TEARING_DOWN}),
+    LayoutPhase.READY: frozenset({LayoutPhase.TEARING_DOWN}),
+    LayoutPhase.TEARING_DOWN: frozenset({LayoutPhase.DONE, LayoutPhase.STUCK}),
+    LayoutPhase.STUCK: frozenset({LayoutPhase.TEARING_DOWN}),
+    LayoutPhase.DONE: frozenset(),
+}
+
+ATTEMPT_MOVES: dict[str, frozenset[str]] = {
+    AttemptPhase.QUEUED: frozenset({AttemptPhase.STARTING, AttemptPhase.DONE}),
+    AttemptPhase.STARTING: frozenset({AttemptPhase.RUNNING, AttemptPhase.DONE}),
+    AttemptPhase.RUNNING: frozenset({AttemptPhase.COLLECTING, AttemptPhase.DONE}),
+    AttemptPhase.COLLECTING: frozenset({AttemptPhase.DONE}),
+    AttemptPhase.DONE: frozenset(),
+}

@@ -1,0 +1,1 @@
+"""Accounts and the teams that own everything."""

@@ -1,0 +1,27 @@
+"""Which team a person's new things belong to."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import PermissionDenied
+
+from benchlab.team.models import Membership, Team
+
+FIRST_TEAM = "Lab"
+
+
+def team_of(user: AbstractBaseUser | AnonymousUser) -> Team:
+    """The team that owns what `user` makes: their first one. Raises PermissionDenied when there is none."""
+    membership = (
+        Membership.objects.filter(user_id=user.pk).select_related("team").order_by("pk").first()
+    )
+    if membership is None:
+        raise PermissionDenied("You belong to no team yet; ask an admin to add you to one.")
+    return membership.team
+
+
+def join_first_team(user: AbstractBaseUser) -> Team:
+    """Make the first team if there is none, and put the user into it."""
+    team, _ = Team.objects.get_or_create(name=FIRST_TEAM)
+    Membership.objects.get_or_create(team=team, user_id=user.pk)
+    return team

@@ -1,0 +1,1 @@
+"""Topologies: named stacks of layers."""

@@ -1,0 +1,252 @@
+"""Make `.venv` from requirements.lock and go on inside it. Standard library only.
+
+Order: uv on PATH; else a small venv in `.bootstrap` with uv in it; else pip. Nothing is downloaded but
+packages. A stamp in `.venv` (lock and Python) makes the unchanged case a matter of milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+from benchlab.up.trouble import Trouble
+
+ROOT = Path(__file__).resolve().parents[2]
+UV = "uv==0.13.8"
+STAMP = "benchlab-stamp.json"
+BEGUN = "benchlab-setup-begun"
+# These need the developers' tools; everything else gets by with what the product itself imports.
+NEEDS_ALL = frozenset({"test", "lint", "bench"})
+Argv = Sequence[str | Path]
+
+
+def enter(argv: Sequence[str]) -> None:
+    """Return when this process runs in an up-to-date environment; else make it and replace us."""
+    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):
+        return
+    everything = len(argv) > 1 and argv[1] in NEEDS_ALL
+    venv = ROOT / ".venv"
+    inside = Path(sys.prefix).resolve() == venv.resolve()
+    if inside and not everything:
+        return
+    try:
+        ensure(ROOT, everything)
+    except Trouble as trouble:
+        sys.stderr.write(f"{trouble}\n")
+        raise SystemExit(Trouble.exit_code) from None
+    if not inside:
+        go_on(venv, argv)
+
+
+def go_on(venv: Path, argv: Sequence[str]) -> NoReturn:
+    """Replace this process by the environment's Python with the same arguments."""
+    python = str(venv / "bin" / "python")
+    sys.stdout.flush()
+    os.execv(python, [python, str(ROOT / "manage.py"), *argv[1:]])
+
+
+def ensure(root: Path, everything: bool) -> None:
+    """Bring `root/.venv` to the lock; a no-op when its stamp says that it is there already."""
+    venv = root / ".venv"
+    if satisfied(venv, wanted_stamp(root, everything)):
+        return
+    with one_at_a_time(root):
+        had = read_stamp(venv)
+        wanted = wanted_stamp(root, everything or had.get("set") == "all")
+        if satisfied(venv, wanted):  # somebody else made it while we waited
+            return
+        say(f"Setting up {venv} (once; needs the network) ...")
+        build(root, venv, wanted)
+        (venv / STAMP).write_text(json.dumps(wanted))
+        (venv / BEGUN).unlink()
+
+
+def wanted_stamp(root: Path, everything: bool) -> dict[str, str]:
+    """What a finished environment of this lock, for this Python, has in its stamp."""
+    lock = (root / "requirements.lock").read_bytes() + (root / "pyproject.toml").read_bytes()
+    return {
+        "lock": hashlib.sha256(lock).hexdigest(),
+        "python": "{}.{}".format(*sys.version_info[:2]),
+        "set": "all" if everything else "runtime",
+    }
+
+
+def read_stamp(venv: Path) -> dict[str, str]:
+    """The stamp of a finished environment, {} if there is none or it cannot be read."""
+    try:
+        stamp = json.loads((venv / STAMP).read_text())
+    except (OSError, ValueError):
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
+
+
+def satisfied(venv: Path, wanted: dict[str, str]) -> bool:
+    """Is the environment finished, of this lock and Python, and does it hold at least that set?"""
+    had = read_stamp(venv)
+    same = all(had.get(key) == wanted[key] for key in ("lock", "python"))
+    enough = had.get("set") in ("all", wanted["set"])
+    return same and enough and (venv / "bin" / "python").exists()
+
+
+@contextlib.contextmanager
+def one_at_a_time(root: Path) -> Iterator[None]:
+    """Two terminals may start at once: the second waits for the first's environment."""
+    place = root / ".bootstrap"
+    try:
+        place.mkdir(exist_ok=True)
+        lock = (place / "lock").open("a")
+    except OSError as error:
+        raise Trouble(
+            f"Cannot write in {root}: {error.strerror}. Run as the user who owns it, or clone it anew."
+        ) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def build(root: Path, venv: Path, wanted: dict[str, str]) -> None:
+    """Make the environment and install the wanted set; BEGUN stays behind if we are cut short."""
+    if (venv / BEGUN).exists():
+        say("The last set-up was interrupted: doing it again.")
+    uv = find_uv(root)
+    if must_be_made(venv, wanted):
+        make_venv(root, venv, uv)
+    (venv / BEGUN).touch()
+    install(root, venv, uv, wanted["set"])
+
+
+def must_be_made(venv: Path, wanted: dict[str, str]) -> bool:
+    """Is there no environment, one cut short, or one of another Python (or one that is gone)?"""
+    python = venv / "bin" / "python"
+    if not python.exists() or (venv / BEGUN).exists():
+        return True
+    shown = "import sys; print('{}.{}'.format(*sys.version_info[:2]))"
+    done = subprocess.run([python, "-c", shown], capture_output=True, text=True)
+    return done.stdout.strip() != wanted["python"]
+
+
+def make_venv(root: Path, venv: Path, uv: Path | None) -> None:
+    """An empty environment for the Python that runs us, in place of whatever was there."""
+    if uv:
+        call([uv, "venv", "-q", "--clear", "--python", sys.executable, venv], root)
+    else:
+        call([sys.executable, "-m", "venv", "--clear", venv], root)
+
+
+def install(root: Path, venv: Path, uv: Path | None, which: str) -> None:
+    """Install by hash from the lock: everything in it, or (by uv) what the product itself needs."""
+    lock = root / "requirements.lock"
+    python = venv / "bin" / "python"
+    if not uv:
+        call([python, "-m", "pip", "install", "-q", "--require-hashes", "-r", lock], root)
+    elif which == "all":
+        call([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, lock], root)
+    else:
+        project = ["-r", root / "pyproject.toml", "--extra", "embedded"]
+        call([uv, "pip", "install", "-q", "--python", python, "-c", lock, *project], root)
+
+
+def find_uv(root: Path) -> Path | None:
+    """uv from PATH if it runs (a pyenv shim may not), else our own in `.bootstrap`; None: use pip."""
+    found = shutil.which("uv")
+    if found and works([found, "--version"]):
+        return Path(found)
+    own = root / ".bootstrap" / "bin" / "uv"
+    if works([own, "--version"]):
+        return own
+    require_ensurepip()
+    call([sys.executable, "-m", "venv", root / ".bootstrap"], root)
+    pip = [root / ".bootstrap" / "bin" / "python", "-m", "pip"]
+    return own if works([*pip, "install", "-q", UV]) and works([own, "--version"]) else None
+
+
+def require_ensurepip() -> None:
+    """Debian ships Python without ensurepip: get it from apt if we may, else say what to type."""
+    if find_spec("ensurepip"):
+        return
+    package = apt_package()
+    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    may = shutil.which("apt-get") and (not sudo or works(["sudo", "-n", "true"]))
+    if may:
+        say(f"This Python has no ensurepip: installing {package} with apt ...")
+        if apt_install(sudo, package):
+            return
+    as_root = "" if os.geteuid() == 0 else "sudo "
+    raise Trouble(
+        "This Python cannot make a virtual environment (no ensurepip), and BenchLab may not install"
+        f" packages here. Type this, then run the same command again:\n  {as_root}apt-get install -y"
+        f" --no-install-recommends {package}"
+    )
+
+
+def apt_package() -> str:
+    """python3-venv for the distribution's own python3, the versioned one for any other."""
+    if Path("/usr/bin/python3").resolve() == Path(sys.executable).resolve():
+        return "python3-venv"
+    return "python{}.{}-venv".format(*sys.version_info[:2])
+
+
+def apt_install(sudo: list[str], *packages: str) -> bool:
+    """Install by apt, reading the package lists first where there are none or they are stale."""
+    apt = [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
+    wait = ["-o", "DPkg::Lock::Timeout=120"]
+    install = [*apt, "install", "-y", "--no-install-recommends", *wait, *packages]
+    if any(Path("/var/lib/apt/lists").glob("*_Packages*")) and works(install):
+        return True
+    return works([*apt, "update"]) and works(install)
+
+
+def works(argv: Argv) -> bool:
+    """Run it without a word; did it exit with 0?"""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, stdin=subprocess.DEVNULL, env=environment()
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def call(argv: Argv, root: Path) -> None:
+    """Run a step of the set-up; a failure shows what it printed."""
+    done = subprocess.run(
+        argv,
+        cwd=root,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode:
+        tail = "\n".join(f"  {line}" for line in done.stdout.strip().splitlines()[-12:])
+        command = " ".join(map(str, argv))
+        raise Trouble(
+            f"Setting up failed (exit {done.returncode}): {command}\n{tail}\n"
+            "Nothing was started. If the network or the disk was the reason, put that right and run"
+            " the same command again: it goes on from the beginning."
+        )
+
+
+def environment() -> dict[str, str]:
+    """Ours, but uv must not look for a Python of its own, and no other venv may shine through."""
+    dropped = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH")
+    kept = {key: value for key, value in os.environ.items() if key not in dropped}
+    return {**kept, "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def say(text: str) -> None:
+    """Progress goes to stderr: stdout belongs to the command."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,26 @@
+"""Every URL. Pages per app; the API under /api/."""
+
+from __future__ import annotations
+
+from django.contrib.auth import views as auth
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.urls import include, path
+
+
+@login_not_required
+def healthy(request: HttpRequest) -> HttpResponse:
+    """For health checks and for `up`: the web server answers."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+urlpatterns = [
+    path("healthz", healthy, name="healthz"),
+    path("login/", auth.LoginView.as_view(template_name="team/login.html"), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("", include("benchlab.campaigns.urls")),  # / and /campaigns/, /workloads/
+    path("hosts/", include("benchlab.hosts.urls")),
+    path("topologies/", include("benchlab.topologies.urls")),
+    path("", include("benchlab.charts.urls")),  # /runs/, /compare/
+    path("api/", include("benchlab.api_urls")),
+]

@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""The only entry point. `up` starts everything; `help` lists the rest. No set-up is needed before."""
+
+import sys
+
+
+def main():
+    # type: () -> int
+    """Make the environment if need be, then do what was asked inside it."""
+    if sys.version_info < (3, 11):
+        have = ".".join(map(str, sys.version_info[:3]))
+        sys.stderr.write("BenchLab needs Python 3.11 or newer; %s is %s.\n" % (sys.executable, have))  # noqa: UP031
+        return 2
+    from benchlab.up.bootstrap import enter
+
+    enter(sys.argv)
+    from benchlab.up.command import run
+
+    return run(sys.argv)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
