@@ -1,0 +1,7 @@
+"""URLs of the REST API."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []
