@@ -1,0 +1,51 @@
+"""Fixtures that every Django test may use: two people in two teams, and clients for them."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from benchlab.team.models import Membership, Team
+
+
+@pytest.fixture
+def team(db) -> Team:
+    return Team.objects.create(name="Storage")
+
+
+@pytest.fixture
+def user(team) -> User:
+    person = User.objects.create_user("alice", password="alice-password")
+    Membership.objects.create(team=team, user=person)
+    return person
+
+
+@pytest.fixture
+def other_user(db) -> User:
+    """Somebody of another team: sees nothing of ours."""
+    person = User.objects.create_user("bob", password="bob-password")
+    Membership.objects.create(team=Team.objects.create(name="Others"), user=person)
+    return person
+
+
+@pytest.fixture
+def page(user) -> Client:
+    """A browser logged in as `user`."""
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def htmx(user) -> Client:
+    client = Client(headers={"HX-Request": "true"})
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def other_page(other_user) -> Client:
+    client = Client()
+    client.force_login(other_user)
+    return client
