@@ -1,0 +1,183 @@
+"""`manage.py`'s words: our own, and every Django command with the right environment around it."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+from benchlab.up import database
+from benchlab.up.bootstrap import ROOT
+from benchlab.up.leftovers import end_leftovers
+from benchlab.up.procs import end, identity_from_json, with_environment
+from benchlab.up.state import MARKER, State, state_from_environment
+from benchlab.up.trouble import Trouble
+
+DOWN_PATIENCE_S = 45.0
+HELP = """BenchLab: storage benchmark campaigns.
+
+  python3 manage.py up        start everything, print the address (--port, --host, --detach, --no-campaign)
+  python3 manage.py down      stop what `up` started
+  python3 manage.py test      run the tests (--install: get what the full suite needs by apt; pytest's own arguments)
+  python3 manage.py lint      ruff, mypy, import-linter, djade
+  python3 manage.py bench     measure what BenchLab itself costs
+  python3 manage.py practice  boot a practice host with disks to spare, and register it
+  python3 manage.py help ...  Django's commands: migrate, createsuperuser, changepassword, reparse, ...
+"""
+
+
+def run(argv: Sequence[str]) -> int:
+    """One command line; returns the exit code. Trouble is printed as it stands."""
+    word, rest = (argv[1], list(argv[2:])) if len(argv) > 1 else ("", [])
+    own: dict[str, Callable[[list[str]], int]] = {
+        "up": up,
+        "down": down,
+        "test": test,
+        "lint": lint,
+        "bench": bench,
+    }
+    if word in ("", "-h", "--help") or (word == "help" and not rest):
+        print(HELP, end="")
+        return 0
+    try:
+        return own[word](rest) if word in own else django(argv)
+    except Trouble as trouble:
+        print(trouble, file=sys.stderr, flush=True)
+        return Trouble.exit_code
+
+
+def up(rest: list[str]) -> int:
+    parser = argparse.ArgumentParser("manage.py up", description="Start everything.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=port_number, default=8000)
+    parser.add_argument("--no-campaign", action="store_true", help="no first campaign here")
+    parser.add_argument("--detach", action="store_true", help="return as soon as it answers")
+    wish = parser.parse_args(rest)
+    state = state_from_environment()
+    state.create()
+    if wish.detach:
+        return detach(state, [word for word in rest if word != "--detach"])
+    from benchlab.up.supervisor import Supervisor, Wish
+
+    with sole(state) as got:
+        if not got:
+            print(f"BenchLab is already running: {where(state)}")
+            return 0
+        return Supervisor(state, Wish(wish.host, wish.port, not wish.no_campaign)).run()
+
+
+def port_number(word: str) -> int:
+    if not word.isdigit() or not 0 < int(word) < 65536:
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {word!r}")
+    return int(word)
+
+
+def where(state: State) -> str:
+    """Address and process of the `up` that runs."""
+    said = database.running(state)
+    return f"{said['url']} (process {said['pid']})" if "url" in said else "it is just starting"
+
+
+@contextmanager
+def sole(state: State) -> Iterator[bool]:
+    """One supervisor per state directory: the kernel frees the lock with the process, however it ends."""
+    with state.lock.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def detach(state: State, rest: list[str]) -> int:
+    """Start `up` in a session of its own and show what it says until it answers."""
+    log = state.logs / "up.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, ROOT / "manage.py", "up", *rest],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    with log.open() as said:
+        while process.poll() is None:
+            if "manage.py down`" in follow(said):
+                return 0
+            time.sleep(0.1)
+        follow(said)
+    return process.returncode
+
+
+def follow(said: IO[str]) -> str:
+    """Show what is new in the log; returns it."""
+    new = said.read()
+    sys.stdout.write(new)
+    sys.stdout.flush()
+    return new
+
+
+def down(rest: list[str]) -> int:
+    argparse.ArgumentParser("manage.py down", description="Stop what `up` started.").parse_args(rest)
+    state = state_from_environment()
+    supervisor = identity_from_json(database.running(state))
+    if supervisor:
+        os.kill(supervisor.pid, signal.SIGTERM)
+        deadline = time.monotonic() + DOWN_PATIENCE_S
+        while supervisor.alive and time.monotonic() < deadline:
+            time.sleep(0.05)
+        end([supervisor], signal.SIGTERM, 1.0)
+    ended = end_leftovers(state)
+    jobs = with_environment(f"{MARKER}={state.path}")
+    end(jobs)
+    if supervisor:
+        print("BenchLab is stopped. The data stays in", state.path)
+    elif ended or jobs:
+        print("BenchLab was not running; ended what it had left:", len(ended) + len(jobs), "processes")
+    else:
+        print("BenchLab is not running.")
+    return 0
+
+
+def test(rest: list[str]) -> int:
+    from benchlab.up.testing import run_tests
+
+    return run_tests(rest)
+
+
+def lint(rest: list[str]) -> int:
+    from benchlab.up.linting import run_lint
+
+    return run_lint(rest)
+
+
+def bench(rest: list[str]) -> int:
+    from benchlab.up.testing import run_benchmarks
+
+    return run_benchmarks(rest)
+
+
+def django(argv: Sequence[str]) -> int:
+    """A Django command, against the database of `up` or one that is started just for it."""
+    if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):  # a container, or a child of `up`: all is given
+        execute(argv)
+        return 0
+    with database.for_command(state_from_environment()) as env:
+        os.environ.update(env)
+        execute(argv)
+    return 0
+
+
+def execute(argv: Sequence[str]) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(list(argv))

@@ -1,0 +1,108 @@
+"""The services' addresses: from the environment, else our own PostgreSQL and Valkey."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from benchlab.up import postgres, valkey
+from benchlab.up.bootstrap import ROOT
+from benchlab.up.ports import kept_port
+from benchlab.up.procs import end, identify, identity_from_json, spawn
+from benchlab.up.state import State, load_secrets, read_json
+from benchlab.up.trouble import Trouble
+
+
+def base_environment(state: State) -> dict[str, str]:
+    """Ours, with the secrets of the state directory where the environment brings none."""
+    env = {**os.environ, "BENCHLAB_STATE": str(state.path), "BENCHLAB_NO_BOOTSTRAP": "1"}
+    env["PYTHONUNBUFFERED"] = "1"
+    env["PYTHONPATH"] = str(ROOT)
+    env.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
+    kept = load_secrets(state)
+    for name in ("SECRET_KEY", "BENCHLAB_KEY"):
+        if not given(name):
+            env[name] = kept[name]
+    return env
+
+
+def given(name: str) -> bool:
+    """Does the environment bring it, as NAME or as NAME_FILE?"""
+    return bool(os.environ.get(name) or os.environ.get(f"{name}_FILE"))
+
+
+def own_redis(state: State) -> tuple[int, bytes, str]:
+    """Port, configuration and address of our own Valkey."""
+    directory = state.path / "valkey"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    port = kept_port(state, "valkey")
+    password = load_secrets(state)["REDIS_PASSWORD"]
+    return port, valkey.config(directory, port, password).encode(), valkey.url(port, password)
+
+
+def running(state: State) -> dict[str, object]:
+    """What the live `up` of this state directory says of itself; {} if there is none."""
+    said = read_json(state.running)
+    identity = identity_from_json(said)
+    return said if identity and identity.alive else {}
+
+
+@contextmanager
+def for_command(state: State) -> Iterator[Mapping[str, str]]:
+    """The environment for one Django command; starts our PostgreSQL for it when `up` is not running."""
+    state.create()
+    env = base_environment(state)
+    if not given("REDIS_URL"):
+        env["REDIS_URL"] = own_redis(state)[2]
+    if given("DATABASE_URL"):
+        yield env
+        return
+    cluster = postgres.plan(state)
+    env["DATABASE_URL"] = cluster.url
+    if running(state):
+        yield env
+        return
+    with served(cluster):
+        yield env
+
+
+@contextmanager
+def served(cluster: postgres.Postgres, throw_away: bool = False) -> Iterator[None]:
+    """The cluster, made if need be, runs inside the block."""
+    if told := postgres.make_cluster(cluster):
+        sys.stderr.write(f"{told}\n")
+    with cluster.log.open("ab") as log:
+        process = spawn(
+            postgres.server_argv(cluster, throw_away),
+            postgres.BASE_ENV,
+            log,
+            owner=cluster.owner,
+            cwd="/",
+            death=postgres.STOP_SIGNAL,
+        )
+    try:
+        wait_for(lambda: postgres.ready(cluster, process.pid), process, "PostgreSQL", cluster)
+        yield
+    finally:
+        if identity := identify("postgres", process.pid):
+            end([identity], postgres.STOP_SIGNAL)
+        process.wait()
+
+
+def wait_for(
+    ready: Callable[[], bool],
+    process: subprocess.Popen[bytes],
+    name: str,
+    cluster: postgres.Postgres,
+    patience_s: float = 60.0,
+) -> None:
+    deadline = time.monotonic() + patience_s
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = cluster.log.read_text(errors="replace")[-4000:]
+            raise postgres.failure(cluster, "the server did not start", said)
+        time.sleep(0.02)

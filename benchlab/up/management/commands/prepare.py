@@ -1,0 +1,40 @@
+"""`manage.py prepare`: migrate, and make the administrator if there is none. `up` runs it at every start."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from benchlab.team.models import Membership, Team
+
+ADMIN = "admin"
+TEAM = "BenchLab"
+
+
+class Command(BaseCommand):
+    help = "Bring the database up to date; make the first administrator and team."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        call_command("migrate", interactive=False, verbosity=0)
+        if password := make_administrator():
+            self.stdout.write(f"Log in as  {ADMIN}  with password  {password}")
+            self.stdout.write(
+                "It is shown only this once. To set another: python3 manage.py changepassword admin"
+            )
+
+
+@transaction.atomic
+def make_administrator() -> str:
+    """The password of the administrator that was made, "" when the installation has users already."""
+    if User.objects.exists():
+        return ""
+    password = secrets.token_urlsafe(12)
+    admin = User.objects.create_superuser(ADMIN, password=password)
+    team, _ = Team.objects.get_or_create(name=TEAM)
+    Membership.objects.get_or_create(team=team, user=admin)
+    return password

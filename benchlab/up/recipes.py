@@ -1,0 +1,108 @@
+"""What `up` starts, as argv and environment. One function per program."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Mapping
+
+import psutil
+
+from benchlab.up import database, ports
+from benchlab.up import postgres as pg
+from benchlab.up import valkey as vk
+from benchlab.up.bootstrap import ROOT
+from benchlab.up.state import State
+from benchlab.up.supervised import Recipe
+
+Argv = tuple[str, ...]
+EVERYWHERE = ("0.0.0.0", "::")
+DJANGO: Argv = (sys.executable, "-m", "django")
+CELERY: Argv = (sys.executable, "-m", "celery", "-A", "benchlab.celery")
+
+
+def child_environment(state: State, host: str) -> dict[str, str]:
+    """For everything of ours: the secrets and the names that the pages may be asked for by."""
+    env = database.base_environment(state)
+    if not database.given("ALLOWED_HOSTS"):
+        env["ALLOWED_HOSTS"] = ",".join(names_of(host))
+    return env
+
+
+def names_of(host: str) -> list[str]:
+    """Names by which a browser may call us: loopback, and what we listen on."""
+    names = ["localhost", "127.0.0.1", "[::1]"]
+    if host in EVERYWHERE:
+        names += [socket.gethostname(), socket.getfqdn()]
+        names += [a.address for found in psutil.net_if_addrs().values() for a in found if is_v4(a)]
+    elif host not in names:
+        names.append(f"[{host}]" if ":" in host else host)
+    return list(dict.fromkeys(names))
+
+
+def is_v4(address: object) -> bool:
+    return getattr(address, "family", None) == socket.AF_INET
+
+
+def reach(host: str) -> str:
+    """The address under which we reach ourselves when we listen on `host`."""
+    return {"0.0.0.0": ports.LOOPBACK, "::": "::1"}.get(host, host)
+
+
+def page_url(host: str, port: int) -> str:
+    name = reach(host)
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
+
+
+def postgres(cluster: pg.Postgres) -> Recipe:
+    return Recipe(
+        "postgres",
+        tuple(pg.server_argv(cluster)),
+        pg.BASE_ENV,
+        ready=lambda pid: pg.ready(cluster, pid),
+        owner=cluster.owner,
+        cwd="/",
+        stop=pg.STOP_SIGNAL,
+    )
+
+
+def valkey(state: State) -> tuple[Recipe, str]:
+    """The recipe and the address."""
+    port, config, url = database.own_redis(state)
+    argv = (vk.server_binary(), "-")
+    return Recipe("valkey", argv, pg.BASE_ENV, lambda pid: vk.ready(port), cwd="/", stdin=config), url
+
+
+def web(host: str, port: int, env: Mapping[str, str]) -> Recipe:
+    argv = (sys.executable, "-m", "uvicorn", "benchlab.asgi:application")
+    where = ("--host", host, "--port", str(port))
+    # An open event stream must not hold a stop: three seconds, then it is cut.
+    how = ("--lifespan", "off", "--timeout-graceful-shutdown", "3", "--no-access-log")
+    fast = ("--loop", "uvloop", "--http", "httptools")
+    return Recipe("web", (*argv, *where, *how, *fast), env, cwd=ROOT)
+
+
+def worker(env: Mapping[str, str]) -> Recipe:
+    # Threads: a task waits for a host most of its time, and all share one SSH connection per host.
+    how = ("--pool", "threads", "--concurrency", "8", "--without-gossip", "--without-mingle")
+    return Recipe("worker", (*CELERY, "worker", "--loglevel", "INFO", *how), env, cwd=ROOT)
+
+
+def beat(state: State, env: Mapping[str, str]) -> Recipe:
+    schedule = ("--schedule", str(state.path / "beat-schedule"), "--pidfile=")
+    return Recipe("beat", (*CELERY, "beat", "--loglevel", "WARNING", *schedule), env, cwd=ROOT)
+
+
+def sshd(state: State, env: Mapping[str, str]) -> Recipe:
+    port = ports.kept_port(state, "ssh")
+    argv = (sys.executable, "-m", "benchlab.up.sshd", str(state.path), str(port))
+    busy = ports.why_not
+    return Recipe("sshd", argv, env, lambda pid: bool(busy(ports.LOOPBACK, port)), cwd=ROOT)
+
+
+def prepare() -> Argv:
+    return (*DJANGO, "prepare")
+
+
+def first_run(campaign: bool) -> Argv:
+    return (*DJANGO, "first_run", *(() if campaign else ("--no-campaign",)))

@@ -1,0 +1,143 @@
+"""The state directory (`.benchlab`, or BENCHLAB_STATE): data, secrets, logs, and what runs now."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import pwd
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchlab.up.bootstrap import ROOT
+from benchlab.up.trouble import Trouble
+
+MIN_FREE = 500 * 2**20  # bytes: a fresh cluster takes 40 MB, its WAL grows to some hundred
+# In the environment of all that runs for us on this machine over SSH, so that `down` finds it.
+MARKER = "BENCHLAB_UP_STATE"
+# sockaddr_un holds 107 characters and a NUL; PostgreSQL appends "/.s.PGSQL.5432.lock".
+MAX_SOCKET_DIR = 107 - len("/.s.PGSQL.5432.lock")
+
+
+@dataclass(frozen=True)
+class State:
+    """Paths below the state directory; nothing is made before `create`."""
+
+    path: Path
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def ssh(self) -> Path:
+        return self.path / "ssh"
+
+    @property
+    def running(self) -> Path:
+        """What the `up` that runs now says of itself: pid, started, url."""
+        return self.path / "up.json"
+
+    @property
+    def children(self) -> Path:
+        return self.path / "children.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "up.lock"
+
+    @property
+    def tag(self) -> str:
+        """Short and unique to this directory, for names outside it."""
+        return hashlib.sha256(str(self.path).encode()).hexdigest()[:10]
+
+    def create(self) -> None:
+        """Make the directories. Raises Trouble if they cannot be made or the disk is full."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            # Traversable: as root, PostgreSQL runs as another user below it.
+            self.path.chmod(0o711)
+            for place in (self.logs, self.ssh):
+                place.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise Trouble(
+                f"Cannot use the state directory {self.path}: {error.strerror}. Run as the user who"
+                " owns it, or name another one in BENCHLAB_STATE."
+            ) from None
+        require_space(self.path)
+
+    def socket_dir(self) -> Path:
+        """Where PostgreSQL's socket goes: in the state directory unless that makes it too long."""
+        inside = self.path / "run"
+        if len(str(inside)) <= MAX_SOCKET_DIR:
+            return inside
+        return Path(tempfile.gettempdir()) / f"benchlab-{os.getuid()}-{self.tag}"
+
+
+def state_from_environment() -> State:
+    return State(Path(os.environ.get("BENCHLAB_STATE") or ROOT / ".benchlab").absolute())
+
+
+def require_space(path: Path) -> None:
+    """Raise Trouble when the disk below `path` is too full to start a database on."""
+    free = shutil.disk_usage(path).free
+    if free < MIN_FREE:
+        raise Trouble(
+            f"The disk that holds {path} is nearly full: {free / 2**20:.0f} MiB free, BenchLab wants"
+            f" {MIN_FREE / 2**20:.0f} MiB. Free some space, or put the state on another disk with"
+            " BENCHLAB_STATE=/path."
+        )
+
+
+def load_secrets(state: State) -> dict[str, str]:
+    """SECRET_KEY, BENCHLAB_KEY (a Fernet key) and REDIS_PASSWORD: made once, kept with mode 0600."""
+    path = state.path / "secrets.json"
+    kept = read_json(path)
+    fresh = {
+        "SECRET_KEY": secrets.token_urlsafe(50),
+        "BENCHLAB_KEY": base64.urlsafe_b64encode(os.urandom(32)).decode(),
+        "REDIS_PASSWORD": secrets.token_hex(24),
+    }
+    if not kept and path.exists():
+        raise Trouble(
+            f"{path} cannot be read. It holds the key of every stored SSH key: restore it from a"
+            " backup, or move it away (stored SSH keys are then lost)."
+        )
+    if set(fresh) - set(kept):
+        write_json(path, fresh | kept)
+    return {**fresh, **kept}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in the file; {} if there is none or it is damaged."""
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Replace the file at once, readable by its owner only: a crash leaves the old or the new one."""
+    new = path.with_suffix(".new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(value, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def user_name() -> str:
+    """The name of the user who runs us. Raises Trouble for a uid that the system does not know."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        raise Trouble(
+            f"User id {os.geteuid()} has no name in /etc/passwd; PostgreSQL needs one. Add the user,"
+            " or set DATABASE_URL to a database that runs elsewhere."
+        ) from None

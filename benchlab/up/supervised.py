@@ -1,0 +1,102 @@
+"""One child of the supervisor: start it, see whether it is ready, start it again when it dies."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchlab.up.procs import Identity, Owner, identify, spawn
+
+LONGEST_PAUSE_S = 30.0
+SETTLED_S = 60.0  # alive for so long: the next death is a new story, the pauses begin at 1 s again
+BIG_LOG = 10 * 2**20  # bytes
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to run one service."""
+
+    name: str
+    argv: tuple[str | Path, ...]
+    env: Mapping[str, str]
+    ready: Callable[[int], bool] = lambda pid: True
+    owner: Owner | None = None
+    cwd: Path | str | None = None
+    stop: signal.Signals = signal.SIGTERM
+    stdin: bytes | None = None
+
+
+@dataclass
+class Service:
+    """A recipe at work. `due` is when a dead one is started again (monotonic seconds)."""
+
+    recipe: Recipe
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+    identity: Identity | None = None
+    born: float = 0.0
+    deaths: int = 0
+    due: float | None = None
+    last_code: int | None = field(default=None)
+
+    def start(self) -> None:
+        roll(self.log)
+        recipe = self.recipe
+        with self.log.open("ab") as output:
+            self.process = spawn(
+                recipe.argv,
+                recipe.env,
+                output,
+                owner=recipe.owner,
+                cwd=recipe.cwd,
+                death=recipe.stop,
+                stdin=recipe.stdin,
+            )
+        self.identity = identify(recipe.name, self.process.pid)
+        self.born, self.due = time.monotonic(), None
+
+    def died(self) -> bool:
+        """True once per death; then `due` says when it starts again."""
+        if self.process is None or self.process.poll() is None:
+            return False
+        now = time.monotonic()
+        self.last_code, self.process, self.identity = self.process.returncode, None, None
+        self.deaths = 1 if now - self.born > SETTLED_S else self.deaths + 1
+        self.due = now + pause_after(self.deaths)
+        return True
+
+    @property
+    def ready(self) -> bool:
+        return self.process is not None and self.recipe.ready(self.process.pid)
+
+
+def pause_after(deaths: int) -> float:
+    """Seconds before the next try: 1, 2, 4, ... at most LONGEST_PAUSE_S."""
+    return min(LONGEST_PAUSE_S, 2.0 ** (deaths - 1))
+
+
+def describe_end(code: int | None) -> str:
+    if code is None:
+        return "gone"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+
+
+def roll(log: Path) -> None:
+    """Keep one older log; called at each start only, nobody writes then."""
+    if log.exists() and log.stat().st_size > BIG_LOG:
+        log.replace(log.with_name(f"{log.name}.1"))
+
+
+def tail(log: Path, lines: int = 8) -> str:
+    """The log's last lines, indented; "" if there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            said = file.read().decode(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "\n".join(f"  {line}" for line in said[-lines:])

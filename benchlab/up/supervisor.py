@@ -1,0 +1,218 @@
+"""`manage.py up`: everything BenchLab consists of, started in order, kept alive, stopped in order.
+
+Single-threaded: signals stay blocked and are taken one by one in `pause`, the only place that waits.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from benchlab.up import database, postgres, recipes
+from benchlab.up.leftovers import end_leftovers
+from benchlab.up.ports import require_port
+from benchlab.up.procs import Identity, end, identify, spawn, with_environment
+from benchlab.up.state import MARKER, State, write_json
+from benchlab.up.supervised import Recipe, Service, describe_end, tail
+from benchlab.up.trouble import Trouble
+
+STOPPERS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+POLL_S = 0.05
+START_PATIENCE_S = 120.0
+STOP_PATIENCE_S = 10.0
+# Stopped in this order: first those that give work, last what holds the data.
+STOP_ORDER = (("beat", "web", "worker"), ("sshd",), ("valkey",), ("postgres",))
+
+
+class Stop(Exception):
+    """Somebody asked us to end."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What `up` was asked for."""
+
+    host: str
+    port: int
+    campaign: bool
+
+    @property
+    def url(self) -> str:
+        return recipes.page_url(self.host, self.port)
+
+
+@dataclass
+class Supervisor:
+    state: State
+    wish: Wish
+    services: dict[str, Service] = field(default_factory=dict)
+    helpers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    watched: set[signal.Signals] = field(default_factory=set)
+    stopping: bool = False
+    hurried: bool = False
+
+    def run(self) -> int:
+        """Until told to stop. Raises Trouble when the start fails; leaves no process either way."""
+        # Under nohup SIGHUP is ignored; a blocked signal would reach us all the same.
+        ignored = {s for s in STOPPERS if signal.getsignal(s) is signal.SIG_IGN} & {signal.SIGHUP}
+        self.watched = (STOPPERS - ignored) | {signal.SIGCHLD}
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.watched)
+        try:
+            self.start()
+            while True:
+                self.pause(1.0)
+                self.revive()
+        except Stop:
+            say("Stopping ...")
+        finally:
+            self.stop()
+        say(f"Stopped. The data stays in {self.state.path}")
+        return 0
+
+    def start(self) -> None:
+        begun = time.monotonic()
+        if ended := end_leftovers(self.state):
+            say(f"An earlier `up` ended badly; ended what it left: {', '.join(ended)}")
+        require_port(self.wish.host, self.wish.port)
+        self.announce()
+        env = self.start_stores()
+        self.finish("prepare", recipes.prepare(), env)
+        self.add(recipes.web(self.wish.host, self.wish.port, env))
+        self.until(lambda: answers(self.wish), "web")
+        say(f"BenchLab answers at  {self.wish.url}  ({time.monotonic() - begun:.1f} s)")
+        say("Stop it: Ctrl-C here, or `python3 manage.py down` anywhere.")
+        self.add(recipes.sshd(self.state, env))
+        self.add(recipes.worker(env))
+        self.add(recipes.beat(self.state, env))
+        self.until(lambda: self.services["sshd"].ready, "sshd")
+        self.help("first_run", recipes.first_run(self.wish.campaign), env)
+
+    def start_stores(self) -> Mapping[str, str]:
+        """PostgreSQL and Valkey, unless the environment names others; returns the children's."""
+        env = recipes.child_environment(self.state, self.wish.host)
+        if not database.given("REDIS_URL"):
+            recipe, env["REDIS_URL"] = recipes.valkey(self.state)
+            self.add(recipe)
+        if not database.given("DATABASE_URL"):
+            cluster = postgres.plan(self.state)
+            if told := postgres.make_cluster(cluster):
+                say(told)
+            env["DATABASE_URL"] = cluster.url
+            self.add(recipes.postgres(cluster))
+        for name in list(self.services):
+            self.until(lambda name=name: self.services[name].ready, name)  # type: ignore[misc]
+        return env
+
+    def add(self, recipe: Recipe) -> None:
+        service = Service(recipe, self.state.logs / f"{recipe.name}.log")
+        self.services[recipe.name] = service
+        service.start()
+        self.remember()
+
+    def help(self, name: str, argv: recipes.Argv, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """A program that ends by itself: what it says is shown, what it complains of is logged."""
+        with (self.state.logs / f"{name}.log").open("ab") as log:
+            process = spawn(argv, env, None, errors=log, cwd="/")
+        self.helpers.append(process)
+        self.remember()
+        return process
+
+    def finish(self, name: str, argv: recipes.Argv, env: Mapping[str, str]) -> None:
+        """Run a helper to its end. Raises Trouble with its last words."""
+        process = self.help(name, argv, env)
+        while process.poll() is None:
+            self.pause(POLL_S)
+        if process.returncode:
+            log = self.state.logs / f"{name}.log"
+            ended = describe_end(process.returncode)
+            raise Trouble(f"`{name}` failed ({ended}). The end of {log}:\n{tail(log)}")
+
+    def until(self, ready: Callable[[], bool], name: str) -> None:
+        """Wait for a service of the start. Raises Trouble if it dies or takes too long."""
+        service = self.services[name]
+        deadline = time.monotonic() + START_PATIENCE_S
+        while not ready():
+            if service.died():
+                ended = describe_end(service.last_code)
+                raise Trouble(f"{name} did not start ({ended}). {service.log}:\n{tail(service.log)}")
+            if time.monotonic() > deadline:
+                raise Trouble(f"{name} is not ready after {START_PATIENCE_S:.0f} s: see {service.log}")
+            self.pause(POLL_S)
+
+    def pause(self, seconds: float) -> None:
+        """Sleep until a child dies or the time is over. Raises Stop when somebody asks us to end."""
+        came = signal.sigtimedwait(self.watched, seconds)
+        if came is None or came.si_signo == signal.SIGCHLD:
+            return
+        if not self.stopping:
+            raise Stop
+        self.hurried = True
+
+    def revive(self) -> None:
+        """Say who died, and start again whose time has come."""
+        self.helpers = [helper for helper in self.helpers if helper.poll() is None]
+        for name, service in self.services.items():
+            if service.died() and service.due is not None:
+                wait = max(0.0, service.due - time.monotonic())
+                ended = describe_end(service.last_code)
+                say(f"{name} ended ({ended}); starting it again in {wait:.0f} s. Log: {service.log}")
+            if service.due is not None and time.monotonic() >= service.due:
+                service.start()
+                self.remember()
+
+    def announce(self) -> None:
+        """Tell other terminals who and where we are."""
+        if me := identify("up", os.getpid()):
+            write_json(self.state.running, {**me.as_json(), "url": self.wish.url})
+
+    def remember(self) -> None:
+        """Write down every child, for the `up` or `down` that comes after a crash of ours."""
+        write_json(self.state.children, {"children": [i.as_json() for i in self.identities()]})
+
+    def identities(self) -> list[Identity]:
+        helpers = [identify("helper", helper.pid) for helper in self.helpers]
+        found = [service.identity for service in self.services.values()]
+        return [identity for identity in (*helpers, *found) if identity]
+
+    def stop(self) -> None:
+        """Everything, in order, what runs for us over SSH too; kills whoever does not listen."""
+        self.stopping = True
+        helpers = [identify("helper", helper.pid) for helper in self.helpers]
+        end([h for h in helpers if h], pause=self.pause, patience_s=3.0)
+        for names in STOP_ORDER:
+            self.stop_services([self.services[name] for name in names if name in self.services])
+            if "sshd" in names:
+                end(with_environment(f"{MARKER}={self.state.path}"), pause=self.pause)
+        for path in (self.state.running, self.state.children):
+            path.unlink(missing_ok=True)
+
+    def stop_services(self, services: list[Service]) -> None:
+        by_signal: dict[signal.Signals, list[Identity]] = {}
+        for service in services:
+            if service.identity:
+                by_signal.setdefault(service.recipe.stop, []).append(service.identity)
+        for number, found in by_signal.items():
+            patience = 1.0 if self.hurried else STOP_PATIENCE_S
+            for killed in end(found, number, patience, self.pause):
+                say(f"{killed.name} did not stop by itself and was killed")
+
+
+def answers(wish: Wish) -> bool:
+    """Does the web server answer over HTTP?"""
+    connection = http.client.HTTPConnection(recipes.reach(wish.host), wish.port, timeout=5)
+    try:
+        connection.request("GET", "/healthz", headers={"Host": "localhost"})
+        return connection.getresponse().status < 500
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
