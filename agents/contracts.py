@@ -151,6 +151,8 @@ class Reason(StrEnum):
     PARSE_FAILED = "parse_failed"
     HOST_REBOOTED = "host_rebooted"
     HOST_LOST = "host_lost"
+    WORKER_LOST = "worker_lost"
+    JOB_VANISHED = "job_vanished"
     BAD_OPTIONS = "bad_options"
     BAD_FACTS = "bad_facts"
     NO_DEVICES = "no_devices"

@@ -18,7 +18,9 @@ def channel(campaign_id: int) -> str:
 
 @cache
 def _client() -> redis.Redis:
-    client: redis.Redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
+    client: redis.Redis = redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2
+    )
     return client
 
 

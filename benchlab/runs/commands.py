@@ -1,0 +1,177 @@
+"""What a person may ask of a campaign: plan, start, pause, resume, cancel, retry. Wishes only; the engine acts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import kombu.exceptions
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.runs import events, moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+
+log = logging.getLogger(__name__)
+
+
+class CommandError(Exception):
+    """It cannot be done now; the text says why."""
+
+
+def nudge(*layout_ids: int) -> None:
+    """Ask a worker to look, once the transaction is committed. Lost messages are the sweeper's business."""
+
+    def send() -> None:
+        from benchlab.runs.tasks import step_layout
+
+        for layout_id in layout_ids:
+            _send(step_layout, layout_id)
+
+    transaction.on_commit(send)
+
+
+def _send(task: object, layout_id: int) -> None:
+    try:
+        task.delay(layout_id)  # type: ignore[attr-defined]
+    except (kombu.exceptions.OperationalError, OSError) as error:
+        log.warning(
+            "broker does not answer, the sweeper will see to layout %s: %s", layout_id, error
+        )
+
+
+def plan(campaign: Campaign) -> None:
+    """Have every layout that is not confirmed yet planned anew from fresh facts."""
+
+    def send(ids: list[int]) -> None:
+        from benchlab.runs.tasks import plan_layout
+
+        for layout_id in ids:
+            _send(plan_layout, layout_id)
+
+    drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
+    drafts.update(plan=None, plan_fingerprint="", plan_error="", planned_at=None)
+    ids = list(drafts.values_list("pk", flat=True))
+    transaction.on_commit(lambda: send(ids))
+
+
+@transaction.atomic
+def start(campaign: Campaign, confirmed: Mapping[int, str]) -> None:
+    """Queue every planned layout. `confirmed`: layout id -> the fingerprint that the person saw.
+
+    Raises CommandError when a plan is missing or is not the one that was seen; then nothing was started.
+    """
+    drafts = list(
+        campaign.layouts.select_for_update().filter(phase=LayoutPhase.DRAFT).order_by("position")
+    )
+    if not drafts:
+        raise CommandError("There is nothing left to start: every layout was started before.")
+    for row in drafts:
+        if row.plan_error:
+            raise CommandError(f"{row.topology} on {row.host} cannot be built: {row.plan_error}")
+        if not row.plan_fingerprint:
+            raise CommandError(
+                f"{row.topology} on {row.host} is not planned yet; wait for its plan."
+            )
+        if confirmed.get(row.pk) != row.plan_fingerprint:
+            raise CommandError(
+                f"The plan of {row.topology} on {row.host} changed since you saw it; look again."
+            )
+    for row in drafts:
+        moves.layout(
+            row, LayoutPhase.WAITING, "started", confirmed_fingerprint=row.plan_fingerprint
+        )
+    Campaign.objects.filter(pk=campaign.pk, started_at=None).update(started_at=timezone.now())
+    nudge(*[row.pk for row in drafts])
+
+
+def pause(campaign: Campaign) -> None:
+    """No further run is started; the running one ends as it will, and its layout stays."""
+    _wish(campaign, paused_at=timezone.now())
+
+
+def resume(campaign: Campaign) -> None:
+    _wish(campaign, paused_at=None)
+
+
+def cancel(campaign: Campaign) -> None:
+    """Stop what runs, take down what stands. Safe at every phase and twice."""
+    Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=timezone.now())
+    for row in campaign.layouts.filter(phase=LayoutPhase.DRAFT):
+        drop(row, Outcome.CANCELLED, "cancelled before it began")
+    _wish(campaign)
+
+
+def drop(row: Layout, outcome: Outcome, why: str, reason: str = "") -> None:
+    """End a layout that made nothing on its host, and every attempt of it that waits."""
+    with transaction.atomic():
+        moves.layout(row, LayoutPhase.DONE, why, outcome=outcome, reason=reason, reason_text=why)
+        for attempt in row.attempts.filter(phase=AttemptPhase.QUEUED):
+            moves.attempt(
+                attempt, AttemptPhase.DONE, why, outcome=outcome, reason=reason, reason_text=why
+            )
+
+
+@transaction.atomic
+def retry(run: Run) -> Attempt:
+    """A new attempt of a run that is over. It gets a layout of its own, with the confirmed plan's fingerprint.
+
+    Raises CommandError while the run's last attempt is still open.
+    """
+    Campaign.objects.select_for_update().get(pk=run.campaign_id)
+    last = run.attempts.select_related("layout").latest("number")
+    if last.phase != AttemptPhase.DONE:
+        raise CommandError(f"Attempt {last.number} of this run is not over yet.")
+    layout = _layout_for_retry(run, last.layout)
+    number = (run.attempts.aggregate(top=Max("number"))["top"] or 0) + 1
+    attempt = Attempt.objects.create(run=run, layout=layout, number=number)
+    Campaign.objects.filter(pk=run.campaign_id).update(cancelled_at=None)
+    events.changed(run.campaign_id)
+    return attempt
+
+
+def _layout_for_retry(run: Run, old: Layout) -> Layout:
+    """The draft that earlier retries share, or a new one: it is planned and confirmed like the first."""
+    draft = Layout.objects.filter(
+        campaign=run.campaign_id,
+        host=run.host_id,
+        topology=run.topology_id,
+        phase=LayoutPhase.DRAFT,
+    ).first()
+    if draft:
+        return draft
+    made = Layout.objects.create(
+        campaign=old.campaign,
+        host=old.host,
+        topology=old.topology,
+        stack=old.stack,
+        position=old.position,
+    )
+    plan(old.campaign)
+    return made
+
+
+def teardown_again(layout: Layout) -> None:
+    """A person looked at a stuck layout: try to take it down once more."""
+    moves.layout(
+        layout,
+        LayoutPhase.TEARING_DOWN,
+        "a person asked again",
+        teardown_tries=0,
+        next_step_at=None,
+    )
+    nudge(layout.pk)
+
+
+def _wish(campaign: Campaign, **fields: object) -> None:
+    if fields:
+        Campaign.objects.filter(pk=campaign.pk).update(**fields)
+    for name, value in fields.items():
+        setattr(campaign, name, value)
+    open_ids = campaign.layouts.exclude(phase__in=[LayoutPhase.DRAFT, LayoutPhase.DONE])
+    open_ids.update(next_step_at=None)
+    events.changed(campaign.pk)
+    nudge(*open_ids.values_list("pk", flat=True))

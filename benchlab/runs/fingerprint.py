@@ -1,0 +1,51 @@
+"""The fingerprint: hash of all that must be equal for two results to compare without a warning (METHOD)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agents import registry
+from agents.facts.model import HostFacts
+from agents.stack import StackPlan
+from benchlab.runs.models import Attempt, Layout
+
+
+def context(layout: Layout, plan: StackPlan, attempt: Attempt, facts: HostFacts) -> dict[str, Any]:
+    """What the fingerprint is made of, so that a page can say in which of these two results differ."""
+    return {
+        "host": layout.host_id,
+        "kernel": facts.kernel,
+        "cpu": f"{facts.cpus} x {facts.cpu_model}",
+        "memory": facts.memory,
+        "devices": [_device(facts, claim.node) for claim in plan.claims],
+        "stack": layout.stack,
+        "tool": attempt.run.tool,
+        "tool_version": tool_version(attempt.run.tool, facts),
+        "options": attempt.run.options,
+    }
+
+
+def digest(found: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def tool_version(kind: str, facts: HostFacts) -> str:
+    """The version line of the tool's first program on that host, "" when it said none."""
+    needs = registry.tool(kind).NEEDS
+    return facts.tools.get(needs[0].program, "") if needs else ""
+
+
+def _device(facts: HostFacts, node: str) -> dict[str, Any]:
+    found = facts.device(node)
+    if found is None:
+        return {"node": node}
+    return {
+        "identity": found.identity,
+        "model": found.model,
+        "size": found.size,
+        "scheduler": found.scheduler,
+        "sectors": [found.logical_sector, found.physical_sector],
+    }

@@ -1,0 +1,38 @@
+"""manage.py reparse: rebuild measurements and series from the stored artifacts, byte for byte what the tools printed."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from benchlab.runs import collect
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import AttemptPhase
+
+
+class Command(BaseCommand):
+    help = "Parse stored artifacts again and replace the figures made from them. Artifacts are never touched."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--campaign", type=int, help="only attempts of this campaign")
+        parser.add_argument("--attempt", type=int, help="only this attempt")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        attempts = Attempt.objects.filter(phase=AttemptPhase.DONE, artifacts__isnull=False)
+        attempts = attempts.distinct().select_related("run").order_by("pk")
+        if options["campaign"]:
+            attempts = attempts.filter(run__campaign=options["campaign"])
+        if options["attempt"]:
+            attempts = attempts.filter(pk=options["attempt"])
+        done = failed = 0
+        for attempt in attempts.iterator(chunk_size=100):
+            problem = collect.reparse(attempt)
+            done += 1
+            if problem:
+                failed += 1
+                self.stderr.write(f"attempt {attempt.pk}: {problem}")
+        self.stdout.write(
+            f"{done} attempts parsed again, {failed} with something that could not be read"
+        )

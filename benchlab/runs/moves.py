@@ -1,0 +1,67 @@
+"""Moving a layout or an attempt: a compare-and-set and an append-only Transition, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from benchlab.runs import events
+from benchlab.runs.models import Attempt, Layout, Transition
+from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase
+
+
+class Moved(Exception):
+    """Somebody else moved it first; whoever raised this has nothing left to do."""
+
+
+class HostBusy(Exception):
+    """Another layout holds the host (the partial unique constraint said so)."""
+
+
+def layout(row: Layout, to: LayoutPhase, why: str = "", **fields: Any) -> None:
+    """Move `row` to phase `to`. Raises Moved, HostBusy, or ValueError for a move that is not legal."""
+    old = row.phase
+    if to not in LAYOUT_MOVES[old]:
+        raise ValueError(f"layout {row.pk}: {old} cannot become {to}")
+    if to == LayoutPhase.DONE:
+        fields.setdefault("ended_at", timezone.now())
+    # The IntegrityError of the host lock is caught outside the atomic block: inside, PostgreSQL has given up on it.
+    try:
+        with transaction.atomic():
+            if not Layout.objects.filter(pk=row.pk, phase=old).update(phase=to, **fields):
+                raise Moved
+            Transition.objects.create(layout=row, old=old, new=to, reason=why)
+            events.changed(row.campaign_id)
+    except IntegrityError as error:
+        if "layout_holds_host" in str(error):
+            raise HostBusy from None
+        raise
+    _apply(row, phase=to, **fields)
+
+
+def attempt(row: Attempt, to: AttemptPhase, why: str = "", **fields: Any) -> None:
+    """Move `row` to phase `to`. Raises Moved, or ValueError for a move that is not legal."""
+    old = row.phase
+    if to not in ATTEMPT_MOVES[old]:
+        raise ValueError(f"attempt {row.pk}: {old} cannot become {to}")
+    if to == AttemptPhase.DONE:
+        fields.setdefault("ended_at", timezone.now())
+    with transaction.atomic():
+        if not Attempt.objects.filter(pk=row.pk, phase=old).update(phase=to, **fields):
+            raise Moved
+        Transition.objects.create(layout_id=row.layout_id, attempt=row, old=old, new=to, reason=why)
+        events.changed(row.layout.campaign_id)
+    _apply(row, phase=to, **fields)
+
+
+def note(row: Layout, **fields: Any) -> None:
+    """Fields that are no move: when the host answered, what troubles it."""
+    Layout.objects.filter(pk=row.pk).update(**fields)
+    _apply(row, **fields)
+
+
+def _apply(row: Layout | Attempt, **fields: Any) -> None:
+    for name, value in fields.items():
+        setattr(row, name, value)

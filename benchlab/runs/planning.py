@@ -1,0 +1,60 @@
+"""A layout's plan from fresh facts: for the preview that a person confirms, and again right before apply."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from agents import stack
+from agents.contracts import AgentError, GuardError, Reason, Shell
+from agents.facts.model import HostFacts
+from agents.guard import refusals
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs import events
+from benchlab.runs.models import Layout
+from benchlab.runs.states import LayoutPhase
+
+
+def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
+    """Plan and guard-check `layout` on a host with these facts. Raises AgentError saying what does not fit."""
+    spares = hosts.spares(layout.host)
+    plan = stack.plan(stack.specs(layout.stack), layout.name, facts, spares)
+    said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
+    if said:
+        raise GuardError("; ".join(dict.fromkeys(said)))
+    return plan
+
+
+def preview(layout_id: int) -> None:
+    """Plan a draft and store the plan, or why there is none. Anything but a draft is left alone."""
+    layout = Layout.objects.select_related("host__credential").get(pk=layout_id)
+    if layout.phase != LayoutPhase.DRAFT:
+        return
+    found: dict[str, object] = {"plan": None, "plan_fingerprint": "", "plan_error": ""}
+    try:
+        snapshot = hosts.read_facts(layout.host)
+        plan = make(layout, hosts.facts_of(snapshot))
+        found |= {
+            "plan": stack.to_json(plan),
+            "plan_fingerprint": plan.fingerprint,
+            "facts_planned": snapshot,
+        }
+    except AgentError as error:
+        found["plan_error"] = str(error)
+    Layout.objects.filter(pk=layout_id, phase=LayoutPhase.DRAFT).update(
+        planned_at=timezone.now(), **found
+    )
+    events.changed(layout.campaign_id)
+
+
+def confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+    """The plan made anew from facts read now. Raises PLAN_STALE when it is not the one that a person confirmed."""
+    snapshot = hosts.read_facts(layout.host, shell)
+    plan = make(layout, hosts.facts_of(snapshot))
+    if plan.fingerprint != layout.confirmed_fingerprint:
+        raise AgentError(
+            f"The devices of {layout.host} changed after the plan was confirmed, so nothing was touched. "
+            "Look at the host's disks, then retry: the new plan will be shown before it runs.",
+            Reason.PLAN_STALE,
+        )
+    return plan, snapshot

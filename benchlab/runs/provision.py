@@ -1,0 +1,62 @@
+"""From a free host to a verified layout."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from agents import stack
+from agents.contracts import AgentError, Reason
+from benchlab.hosts import services as hosts
+from benchlab.runs import moves, planning, steps, teardown
+from benchlab.runs.commands import drop
+from benchlab.runs.models import Layout, StepLog
+from benchlab.runs.states import LayoutPhase, Outcome
+
+BUSY_S = 3.0
+
+
+def wait(layout: Layout) -> float | None:
+    """Take the host if it is free, and nobody paused or cancelled meanwhile."""
+    if layout.campaign.cancelled_at:
+        drop(layout, Outcome.CANCELLED, "cancelled while it waited for its host")
+        return None
+    if layout.campaign.paused_at:
+        return BUSY_S
+    earlier = Layout.objects.filter(
+        campaign=layout.campaign_id,
+        host=layout.host_id,
+        phase=LayoutPhase.WAITING,
+        position__lt=layout.position,
+    )
+    if earlier.exists():  # the campaign's random order of layouts is part of its method
+        return BUSY_S
+    try:
+        moves.layout(layout, LayoutPhase.PROVISIONING, "the host is free", seen_at=timezone.now())
+    except moves.HostBusy:
+        return BUSY_S
+    return 0.0
+
+
+def build(layout: Layout) -> float | None:
+    """Plan anew, compare with what was confirmed, apply, look again. An apply that was cut off is taken down."""
+    if layout.campaign.cancelled_at:
+        teardown.begin(layout, Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
+        return 0.0
+    if layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
+        raise AgentError(
+            "The worker died while it built the layout. What it left is taken down; retry the runs.",
+            Reason.WORKER_LOST,
+        )
+    shell = hosts.connect(layout.host)
+    plan, snapshot = planning.confirmed(layout, shell)
+    moves.note(layout, plan=stack.to_json(plan), facts_planned=snapshot, seen_at=timezone.now())
+    steps.run(layout, plan.steps, shell, StepLog.Kind.APPLY)
+    after = hosts.read_facts(layout.host, shell)
+    if differences := stack.verify(plan, hosts.facts_of(after)):
+        raise AgentError(
+            "Every command said yes, yet: " + "; ".join(differences), Reason.VERIFY_FAILED
+        )
+    moves.layout(
+        layout, LayoutPhase.READY, "built and verified", facts_ready=after, seen_at=timezone.now()
+    )
+    return 0.0

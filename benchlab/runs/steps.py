@@ -1,0 +1,61 @@
+"""The log of commands: a StepLog row is there before its command runs, and completed after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from django.utils import timezone
+
+from agents import apply
+from agents.contracts import Shell, Step
+from agents.facts.model import HostFacts
+from benchlab.hosts import services as hosts
+from benchlab.runs import events
+from benchlab.runs.models import Layout, StepLog
+
+
+def run(layout: Layout, steps: Iterable[Step], shell: Shell, kind: StepLog.Kind) -> None:
+    """Execute `steps` by agents.apply, guarded, each one logged. Raises AgentError when one fails."""
+
+    def read_facts() -> HostFacts:
+        return hosts.facts_of(hosts.read_facts(layout.host, shell))
+
+    apply.apply(
+        tuple(steps),
+        shell,
+        layout=layout.name,
+        spares=hosts.spares(layout.host),
+        read_facts=read_facts,
+        log=_logger(layout, kind),
+        undo=kind == StepLog.Kind.APPLY,
+    )
+
+
+def _logger(layout: Layout, kind: StepLog.Kind) -> Callable[[apply.StepRecord], None]:
+    rows: dict[int, int] = {}  # record number -> StepLog row
+
+    def log(record: apply.StepRecord) -> None:
+        if record.number not in rows:
+            row = StepLog.objects.create(
+                layout=layout,
+                kind=StepLog.Kind.UNDO if record.undo else kind,
+                argv=list(record.argv),
+                says=record.says,
+                destroys=list(record.destroys),
+            )
+            rows[record.number] = row.pk
+        if record.exit_code is not None:
+            StepLog.objects.filter(pk=rows[record.number]).update(
+                exit_code=record.exit_code,
+                stdout=_text(record.stdout),
+                stderr=_text(record.stderr),
+                ended_at=timezone.now(),
+            )
+        events.changed(layout.campaign_id)
+
+    return log
+
+
+def _text(raw: bytes) -> str:
+    """PostgreSQL's text takes no NUL; a host may print one."""
+    return raw.decode("utf-8", "replace").replace("\0", "\N{SYMBOL FOR NULL}")

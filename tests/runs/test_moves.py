@@ -1,0 +1,127 @@
+"""Moves are compare-and-set; the database itself holds the host lock."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from django.db import IntegrityError, connection, connections
+
+from benchlab.hosts.models import Host
+from benchlab.runs import moves
+from benchlab.runs.lease import lease
+from benchlab.runs.models import Attempt, Layout, Transition
+from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase
+
+pytestmark = pytest.mark.django_db
+
+
+def wait_until(true, seconds=5.0):
+    until = time.monotonic() + seconds
+    while not true() and time.monotonic() < until:
+        time.sleep(0.01)
+    return true()
+
+
+def test_a_move_leaves_a_transition(make_layout):
+    layout = make_layout()
+    moves.layout(layout, LayoutPhase.PROVISIONING, "the host is free")
+    assert Layout.objects.get().phase == "provisioning"
+    assert [(t.old, t.new, t.reason) for t in Transition.objects.all()] == [
+        ("waiting", "provisioning", "the host is free")
+    ]
+
+
+def test_an_illegal_move_is_refused(make_layout):
+    with pytest.raises(ValueError, match="waiting cannot become ready"):
+        moves.layout(make_layout(), LayoutPhase.READY)
+
+
+def test_the_second_of_two_movers_is_told(make_layout):
+    layout = make_layout()
+    stale = Layout.objects.get(pk=layout.pk)
+    moves.layout(layout, LayoutPhase.PROVISIONING)
+    with pytest.raises(moves.Moved):
+        moves.layout(stale, LayoutPhase.PROVISIONING)
+    assert Transition.objects.count() == 1
+
+
+@pytest.mark.parametrize("holding", ["provisioning", "ready", "tearing_down", "stuck"])
+def test_one_layout_holds_the_host(make_layout, holding):
+    decided = {"outcome": "failed"} if holding in {"tearing_down", "stuck"} else {}
+    make_layout(phase=holding, **decided)
+    with pytest.raises(moves.HostBusy):
+        moves.layout(make_layout(), LayoutPhase.PROVISIONING)
+    assert Transition.objects.count() == 0
+
+
+def test_another_host_is_free(make_layout, team, host):
+    make_layout(phase="ready")
+    other = Host.objects.create(team=team, name="lab2", address="::1", credential=host.credential)
+    moves.layout(make_layout(on=other), LayoutPhase.PROVISIONING)
+
+
+def test_an_end_without_outcome_is_refused_by_the_database(make_layout):
+    attempt = make_layout().attempts.get()
+    with pytest.raises(IntegrityError, match="attempt_outcome_when_done"):
+        moves.attempt(attempt, AttemptPhase.DONE)
+
+
+def test_a_run_has_one_open_attempt(make_layout):
+    layout = make_layout()
+    with pytest.raises(IntegrityError, match="attempt_one_open"):
+        Attempt.objects.create(run=layout.attempts.get().run, layout=layout, number=2)
+
+
+def test_every_phase_has_its_moves():
+    assert set(LAYOUT_MOVES) == set(LayoutPhase.values)
+    assert set(ATTEMPT_MOVES) == set(AttemptPhase.values)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twelve_workers_claim_one_layout_and_one_wins(make_layout):
+    layout = make_layout()
+    won: list[int] = []
+
+    def claim(number: int) -> None:
+        try:
+            moves.layout(Layout.objects.get(pk=layout.pk), LayoutPhase.PROVISIONING)
+            won.append(number)
+        except (moves.Moved, ValueError):
+            pass
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=claim, args=(n,)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert Transition.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lease_is_held_once_and_freed_when_its_holder_dies(make_layout):
+    layout = make_layout()
+    seen: list[bool] = []
+    dies, died = threading.Event(), threading.Event()
+
+    def holder() -> None:
+        taken = lease(layout.pk)  # kept alive, and never given back
+        seen.append(taken.__enter__())
+        dies.wait(5)
+        connection.close()  # what the operating system does to a killed worker's connection
+        died.set()
+
+    thread = threading.Thread(target=holder)
+    thread.start()
+    assert wait_until(lambda: seen)
+    with lease(layout.pk) as held:
+        assert not held
+    dies.set()
+    died.wait(5)
+    thread.join()
+    with lease(layout.pk) as held:
+        assert held
