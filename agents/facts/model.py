@@ -21,7 +21,7 @@ class BlockDevice:
     """One block device: disk, partition, or anything stacked (lvm, raid1, crypt, bcache, loop, …)."""
 
     name: str  # kernel name, "sdb"
-    path: str  # "/dev/sdb"
+    path: str  # "/dev/sdb", "/dev/mapper/bl17-data"
     type: str  # lsblk's TYPE
     size: int  # bytes
     majmin: str  # "8:16"
@@ -40,7 +40,8 @@ class BlockDevice:
     holders: tuple[
         str, ...
     ] = ()  # kernel names standing on this one (/sys/block/*/holders), partitions too
-    mounts: tuple[str, ...] = ()  # mount points
+    mounts: tuple[str, ...] = ()  # mount points, those of other mount namespaces too
+    links: tuple[str, ...] = ()  # its other paths: "/dev/dm-0", "/dev/disk/by-id/…", "/dev/md/bl17"
     swap: bool = False
     signatures: tuple[Signature, ...] = ()
     signatures_known: bool = False  # False: could not be looked for (no root), so nothing is proven
@@ -90,6 +91,9 @@ class HostFacts:
     lvm_pvs: tuple[str, ...] = ()  # paths of physical volumes
     md_members: tuple[str, ...] = ()  # kernel names in /proc/mdstat
     zpool_members: tuple[str, ...] = ()
+    members: Mapping[str, str] = field(
+        default_factory=dict
+    )  # kernel name -> what it belongs to: "lvm VG", "md NAME", "zpool POOL", "bcache LABEL"
     tools: Mapping[str, str] = field(
         default_factory=dict
     )  # program -> version line; absent: not there

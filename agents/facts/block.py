@@ -1,0 +1,122 @@
+"""Block devices, put together from /sys, `lsblk -P`, udev and `wipefs -p`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agents.facts import sysfs
+from agents.facts.model import BlockDevice, Signature
+from agents.facts.sections import Section, bad_facts, unhex
+
+NOTHING_READ = Section("", 0, b"", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Devices without mounts and swap, and what else was learnt on the way."""
+
+    devices: tuple[BlockDevice, ...]
+    tree: sysfs.Tree
+    labels: Mapping[str, str]  # kernel name -> label of its bcache superblock
+
+
+def read(sections: Mapping[str, Section]) -> Blocks:
+    """Every device with a size. Raises AgentError BAD_FACTS naming section and line."""
+    attributes = sysfs.attributes(sections["files"])
+    attributes.pop("", None)
+    tree = sysfs.tree(sections["tree"])
+    rows = {row["KNAME"]: row for row in sysfs.pairs(sections.get("lsblk", NOTHING_READ))}
+    names = {values.get("dev", ""): name for name, values in attributes.items()}
+    links = sysfs.links(sections.get("udev", NOTHING_READ), names)
+    found = []
+    for name, values in sorted(attributes.items()):
+        size = _number(name, "size", values, 0) * 512
+        if size == 0:
+            continue  # an empty card reader, an idle loop or nbd
+        device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
+        found.append(_with_signatures(device, sections.get(f"wipefs {name}")))
+    labels = {name: values.get("bcache/label", "") for name, values in attributes.items()}
+    return Blocks(tuple(found), tree, labels)
+
+
+def _device(
+    name: str,
+    size: int,
+    sys: Mapping[str, str],
+    row: Mapping[str, str],
+    tree: sysfs.Tree,
+    links: set[str],
+) -> BlockDevice:
+    plain = "/dev/" + name.replace("!", "/")
+    mapper = sys.get("dm/name") or (row.get("NAME", "") if name.startswith("dm-") else "")
+    path = f"/dev/mapper/{mapper}" if mapper else plain
+    # A partition has its disk's WWN in udev; only the whole disk is that identity.
+    whole = "partition" not in sys and not tree.parents.get(name)
+    rotational = sys.get("queue/rotational") or row.get("ROTA")
+    scheduler = re.search(r"\[([^\]]+)\]", sys.get("queue/scheduler", ""))
+    return BlockDevice(
+        name=name,
+        path=path,
+        type=row.get("TYPE") or ("part" if "partition" in sys else "unknown"),
+        size=size,
+        majmin=sys.get("dev", "") or row.get("MAJ_MIN", ""),
+        model=row.get("MODEL") or sys.get("device/model", ""),
+        vendor=row.get("VENDOR") or sys.get("device/vendor", ""),
+        serial=(row.get("SERIAL") or _serial(sys)) if whole else "",
+        wwn=_wwn(row.get("WWN") or sys.get("wwid") or sys.get("device/wwid", "")) if whole else "",
+        transport=row.get("TRAN", ""),
+        rotational={"0": False, "1": True}.get(rotational or ""),
+        read_only=sys.get("ro", row.get("RO", "0")) != "0",
+        removable=sys.get("removable", row.get("RM", "0")) == "1",
+        logical_sector=_number(name, "queue/logical_block_size", sys, 512),
+        physical_sector=_number(name, "queue/physical_block_size", sys, 512),
+        scheduler=scheduler[1] if scheduler else row.get("SCHED", ""),
+        parents=tuple(sorted(tree.parents.get(name, ()))),
+        holders=tuple(sorted(tree.holders.get(name, ()))),
+        links=tuple(sorted((links | {plain}) - {path})),
+    )
+
+
+def _serial(sys: Mapping[str, str]) -> str:
+    return sys.get("serial") or sys.get("device/serial", "")
+
+
+def _wwn(said: str) -> str:
+    """One spelling whether udev ("0x5000…") or the kernel ("naa.5000…") said it.
+
+    "t10.…" is vendor, model and serial in one; udev makes no WWN of it, and neither do we.
+    """
+    if said.startswith("naa."):
+        return "0x" + said.removeprefix("naa.")
+    return "" if said.startswith("t10.") else said
+
+
+def _number(name: str, attribute: str, sys: Mapping[str, str], otherwise: int) -> int:
+    said = sys.get(attribute, "")
+    if said and not said.isdigit():
+        raise bad_facts(f"files: {attribute} of {name} is {said[:80]!r}, not a number")
+    return int(said) if said else otherwise
+
+
+def _with_signatures(device: BlockDevice, section: Section | None) -> BlockDevice:
+    if section is None or section.exit_code != 0:
+        return device  # signatures_known stays False
+    found = tuple(signatures(section))
+    return replace(device, signatures=found, signatures_known=True)
+
+
+def signatures(section: Section) -> list[Signature]:
+    """Lines of `wipefs -p`: offset,uuid,label,type. Version 2.38 leaves a comma in a label alone."""
+    found = []
+    for number, line in section.lines():
+        if line.startswith(b"#"):
+            continue  # the heading of old versions
+        match = re.fullmatch(rb"0x([0-9a-f]+),([^,]*),(.*),([^,]+)", line, re.S)
+        if match is None:
+            raise section.bad(number, line, "not offset,uuid,label,type")
+        found.append(
+            Signature(unhex(match[4]), int(match[1], 16), unhex(match[3]), unhex(match[2]))
+        )
+    return found

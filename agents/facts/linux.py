@@ -1,0 +1,192 @@
+"""A Linux host's facts: one look (hostside/facts.sh), one pure parser of what it printed."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import PurePosixPath
+from typing import Any
+
+from agents.contracts import AgentError, Need, Reason, Shell
+from agents.facts import block, stacks, sysfs
+from agents.facts.model import BlockDevice, HostFacts, Mount
+from agents.facts.sections import Section, bad_facts, split, text
+
+SCRIPT = files("agents.hostside").joinpath("facts.sh").read_text()
+FAMILIES = {"debian": "debian", "ubuntu": "debian", "rhel": "rhel", "fedora": "rhel",
+            "centos": "rhel", "suse": "suse", "opensuse": "suse", "sles": "suse",
+            "arch": "arch", "alpine": "alpine"}  # fmt: skip
+
+
+def command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
+    """The one command that looks. It changes nothing on the host."""
+    asked = [" ".join(n.version_argv or (n.program, "--version")) for n in programs]
+    return ("sh", "-c", SCRIPT, "facts", nonce, *dict.fromkeys(asked))
+
+
+def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -> HostFacts:
+    """Look at the host, as root where that works. Raises AgentError (BAD_FACTS, or the connection's)."""
+    argv = command(programs, secrets.token_hex(8))
+    try:
+        ran = shell.run(argv, root=True, timeout_s=timeout_s)
+        if b" facts\n" not in ran.stdout:  # sudo itself refused
+            ran = shell.run(argv, timeout_s=timeout_s)
+    except AgentError as error:
+        if error.reason is not Reason.NO_SUDO:
+            raise
+        ran = shell.run(argv, timeout_s=timeout_s)
+    return parse(ran.stdout)
+
+
+def parse(output: bytes) -> HostFacts:
+    """Facts from what the script printed. Raises AgentError BAD_FACTS naming section and line."""
+    sections = split(output)
+    for name in ("uid", "files", "tree", "mountinfo"):
+        if name not in sections:
+            raise bad_facts(f"the reading has no section {name!r}")
+    blocks = block.read(sections)
+    devices = {device.name: device for device in blocks.devices}
+    names = paths(devices.values())
+    unknown = _failures(sections, devices)
+    mounts = stacks.mounts(sections["mountinfo"])
+    swaps = stacks.swaps(sections["swaps"]) if "swaps" in sections else []
+    used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, names)
+    swapping = {names.get(path) for path in swaps}
+    unknown += [f"swap on {p}, which is no device here" for p in swaps if p not in names]
+    members, lost = _members(sections, blocks, names)
+    root = text(sections["uid"].stdout).strip() == "0"
+    return HostFacts(
+        **_machine(sections),
+        root=root,
+        sudo=root,
+        devices=tuple(
+            replace(d, mounts=tuple(used.get(d.name, ())), swap=d.name in swapping)
+            for d in devices.values()
+        ),
+        mounts=tuple(mounts),
+        swaps=tuple(swaps),
+        dm_tables=tuple(stacks.dm_tables(sections["dmsetup"])) if _ok(sections, "dmsetup") else (),
+        lvm_pvs=tuple(p for p, _ in stacks.pvs(sections["pvs"])) if _ok(sections, "pvs") else (),
+        md_members=tuple(sorted(n for n, what in members.items() if what.startswith("md "))),
+        zpool_members=tuple(sorted(n for n, what in members.items() if what.startswith("zpool "))),
+        members=members,
+        tools=_tools(sections),
+        unknown=tuple(unknown + lost),
+    )
+
+
+def paths(devices: Iterable[BlockDevice]) -> dict[str, str]:
+    """Every known path of every device -> its kernel name."""
+    return {path: d.name for d in devices for path in (d.path, *d.links)}
+
+
+def _ok(sections: Mapping[str, Section], name: str) -> bool:
+    return name in sections and sections[name].exit_code == 0
+
+
+def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice]) -> list[str]:
+    """What could not be read and matters to the guard."""
+    if text(sections["uid"].stdout).strip() != "0":
+        return ["signatures, LVM and device-mapper tables: they need root (passwordless sudo)"]
+    unknown = []
+    for name in ("lsblk", "pvs", "dmsetup", "zpool"):
+        section = sections.get(name)
+        if section is None or section.exit_code == 0:
+            continue
+        if name == "zpool" and "modules are not loaded" in section.stderr:
+            continue  # no module, no pool
+        if name == "dmsetup" and not any(device.startswith("dm-") for device in devices):
+            continue  # no device-mapper in this kernel
+        unknown.append(section.failure)
+    if "lsblk" not in sections:
+        unknown.append("lsblk printed nothing")
+    if "dmsetup" not in sections and any(name.startswith("dm-") for name in devices):
+        unknown.append("device-mapper tables: dmsetup is not installed")
+    return unknown
+
+
+def _elsewhere(sections: Mapping[str, Section]) -> list[Mount]:
+    return stacks.mounts(sections["namespaces"]) if "namespaces" in sections else []
+
+
+def _mounted(
+    mounts: Iterable[Mount],
+    btrfs: Mapping[str, set[str]],
+    devices: Mapping[str, BlockDevice],
+    names: Mapping[str, str],
+) -> dict[str, list[str]]:
+    """Kernel name -> mount points. A btrfs mounts all its members, though mountinfo names one."""
+    by_number = {device.majmin: name for name, device in devices.items()}
+    used: dict[str, dict[str, None]] = {}
+    for mount in mounts:
+        found = {by_number.get(mount.majmin), *map(names.get, stacks.devices_of(mount))}
+        for name in filter(None, found):
+            used.setdefault(name, {})[mount.target] = None
+    for uuid, members in btrfs.items():
+        targets = [t for name in members for t in used.get(name, {})] or [f"btrfs {uuid}"]
+        for name in members:
+            used.setdefault(name, {}).update(dict.fromkeys(targets))
+    return {name: list(targets) for name, targets in used.items()}
+
+
+def _members(
+    sections: Mapping[str, Section], blocks: block.Blocks, names: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Kernel name -> what it belongs to, and paths that could not be resolved."""
+    found: dict[str, str] = {name: f"bcache {blocks.labels.get(name, '')}".strip()
+                             for name in blocks.tree.bcache}  # fmt: skip
+    lost = []
+    pvs = stacks.pvs(sections["pvs"]) if _ok(sections, "pvs") else []
+    pools = stacks.zpool(sections["zpool"]) if _ok(sections, "zpool") else []
+    for kind, listed in (("lvm", pvs), ("zpool", pools)):
+        for path, owner in listed:
+            if (name := names.get(path)) is None:
+                lost.append(
+                    f"{kind} {owner} has {path}, which is no device here".replace("  ", " ")
+                )
+            else:
+                found[name] = f"{kind} {owner}".strip()
+    arrays = stacks.mdstat(sections["mdstat"]) if "mdstat" in sections else {}
+    for array, members in arrays.items():
+        owner = next((p for p, n in names.items() if n == array and "/dev/md/" in p), array)
+        for name in members:
+            found[name] = f"md {owner.removeprefix('/dev/md/')}"
+    return found, lost
+
+
+def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
+    kept = sysfs.attributes(sections["files"]).get("", {})
+    release = dict(
+        re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", kept.get("/etc/os-release", ""), re.M)
+    )
+    likes = f"{release.get('ID', '')} {release.get('ID_LIKE', '')}".split()
+    cpu = text(sections["cpu"].stdout) if "cpu" in sections else ""
+    model = re.search(r":(?:model name|cpu model|Hardware)\s*:\s*(.*)", cpu)
+    memory = re.search(r"MemTotal:\s*(\d+) kB", cpu)
+    return {
+        "hostname": kept.get("/proc/sys/kernel/hostname", ""),
+        "os_family": next(
+            (FAMILIES[like] for like in likes if like in FAMILIES), release.get("ID", "linux")
+        ),
+        "os_name": release.get("PRETTY_NAME", "Linux"),
+        "kernel": kept.get("/proc/sys/kernel/osrelease", ""),
+        "arch": text(sections["arch"].stdout).strip() if "arch" in sections else "",
+        "boot_id": kept.get("/proc/sys/kernel/random/boot_id", ""),
+        "cpu_model": model[1].strip() if model else "",
+        "cpus": len(re.findall(r":processor\s*:", cpu)),
+        "memory": int(memory[1]) * 1024 if memory else 0,
+    }
+
+
+def _tools(sections: Mapping[str, Section]) -> dict[str, str]:
+    """Program -> the first line it printed, on either stream, whatever its exit code."""
+    found = {}
+    for name, section in sections.items():
+        if name.startswith("version "):
+            said = (text(section.stdout) + "\n" + section.stderr).split("\n")
+            program = PurePosixPath(name.removeprefix("version ")).name
+            found[program] = next((line.strip() for line in said if line.strip()), "")
+    return found

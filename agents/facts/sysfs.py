@@ -1,0 +1,98 @@
+"""What /sys and udev's database say: attributes, who stands on whom, other names of a device."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agents.facts.sections import Section, text, unhex
+
+BLOCK = b"/sys/class/block/"
+
+
+@dataclass(slots=True)
+class Tree:
+    """Edges between kernel names."""
+
+    parents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    holders: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    bcache: set[str] = field(default_factory=set)  # backing and cache devices, registered
+    btrfs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # uuid -> members
+
+
+def attributes(files: Section) -> dict[str, dict[str, str]]:
+    """Kernel name -> {"size": …, "queue/rotational": …}; the rest of the files under ""."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for number, line in files.lines():
+        if (
+            match := re.match(rb"/sys/class/block/([^/]+)/([a-z_/]+):(.*)", line, re.S)
+        ) is not None:
+            found[text(match[1])].setdefault(text(match[2]), text(match[3].strip(b" \t\r\n\0")))
+        elif (match := re.match(rb"(/(?:etc|proc)/[^:]+):(.*)", line, re.S)) is not None:
+            path, value = text(match[1]), text(match[2])
+            found[""][path] = "\n".join(filter(None, (found[""].get(path), value)))
+        elif not line.startswith(b"grep: "):
+            raise files.bad(number, line, "neither a device's attribute nor a file")
+    return dict(found)
+
+
+def tree(section: Section) -> Tree:
+    found = Tree()
+    for number, line in section.lines():
+        if b"*" in line:
+            continue  # a pattern that nothing matched
+        parts = text(line).split("/")
+        match parts[2:]:
+            case ["class", "block", name, "holders", holder]:
+                _edge(found, name, holder)
+            case ["class", "block", name, "slaves", parent]:
+                _edge(found, parent, name)
+            case ["block", disk, part, "partition"]:
+                _edge(found, disk, part, held=False)
+            case ["class", "block", name, "bcache"] if not name.startswith("bcache"):
+                found.bcache.add(name)
+            case ["class", "block", _, "bcache"]:
+                pass
+            case ["fs", "btrfs", uuid, "devices", name]:
+                found.btrfs[uuid].add(name)
+            case _:
+                raise section.bad(number, line, "unknown path")
+    return found
+
+
+def _edge(found: Tree, below: str, above: str, held: bool = True) -> None:
+    found.parents[above].add(below)
+    if held:
+        found.holders[below].add(above)
+
+
+def links(udev: Section, names: Mapping[str, str]) -> dict[str, set[str]]:
+    """Kernel name -> paths that udev made for it. `names`: "8:16" -> "sdb"."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for number, line in udev.lines():
+        match = re.match(rb"/run/udev/data/b(\d+:\d+):(S:|E:MD_DEVNAME=)(.*)", line, re.S)
+        if match is None:
+            raise udev.bad(number, line, "not a line of udev's database")
+        name = names.get(text(match[1]))
+        if name is None:
+            continue  # a device that has gone
+        prefix = "/dev/" if match[2] == b"S:" else "/dev/md/"
+        # udev's own \x20 is part of the link's name in /dev, so it stays.
+        found[name].add(prefix + text(match[3]))
+    return dict(found)
+
+
+def pairs(section: Section) -> Iterator[dict[str, str]]:
+    r"""Lines of `lsblk -P`: KEY="value" with \xHH. Keys as MAJ_MIN, LOG_SEC (2.37 writes them so)."""
+    for number, line in section.lines():
+        row, end = {}, 0
+        for match in re.finditer(rb'([A-Z0-9:_%-]+)="((?:[^"\\]|\\.)*)"(?: |$)', line):
+            if match.start() != end:
+                break
+            row[re.sub("[:-]", "_", text(match[1]))] = unhex(match[2]).strip(" \t\n")
+            end = match.end()
+        if end != len(line) or not {"KNAME", "TYPE", "MAJ_MIN"} <= row.keys():
+            raise section.bad(number, line, 'not KEY="value" pairs with KNAME, TYPE and MAJ:MIN')
+        yield row

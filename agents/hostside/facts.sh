@@ -1,0 +1,75 @@
+# Prints what is known of this host, in sections that agents/facts/sections.py takes apart.
+# Usage: sh -c "$(cat facts.sh)" facts NONCE ["PROGRAM ARG..."]...
+# POSIX sh. It only looks. A fork costs 25 ms on a slow host: builtins and globs wherever they do.
+# A section is: "=NONCE begin NAME", output, "=NONCE end EXIT", standard error, "=NONCE done".
+nonce=$1
+shift
+LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export LC_ALL PATH
+exec 3>&1
+
+section() { # NAME COMMAND ARG...
+    printf '=%s begin %s\n' "$nonce" "$1"
+    shift
+    err=$("$@" 2>&1 >&3 </dev/null)
+    code=$?
+    printf '\n=%s end %s\n%s\n=%s done\n' "$nonce" "$code" "$err" "$nonce"
+}
+there() { command -v "$1" >/dev/null 2>&1; }
+words() { printf '%s\n' "$@"; }
+
+printf '=%s facts\n' "$nonce"
+uid=$(id -u)
+section uid words "$uid"
+section arch uname -m
+
+b=/sys/class/block
+section files grep -aHs '' \
+    /etc/os-release /proc/sys/kernel/hostname /proc/sys/kernel/osrelease \
+    /proc/sys/kernel/random/boot_id \
+    $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
+    $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
+    $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
+    $b/*/queue/scheduler $b/*/dm/name $b/*/bcache/label
+section cpu grep -aE '^(processor|model name|cpu model|Hardware|MemTotal)' /proc/cpuinfo /proc/meminfo
+section tree words $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
+    /sys/fs/btrfs/*/devices/*
+section udev grep -aHsE '^(S:|E:MD_DEVNAME=)' /run/udev/data/b*
+section mountinfo cat /proc/self/mountinfo
+# Another mount namespace (a container's) may hold a disk that this one does not show.
+others() {
+    grep -ahsE '^[0-9]+ [0-9]+ [1-9][0-9]*:| - (btrfs|bcachefs) ' /proc/[0-9]*/mountinfo | sort -u
+}
+[ "$uid" != 0 ] || section namespaces others
+if [ -e /proc/swaps ]; then section swaps cat /proc/swaps; fi
+if [ -e /proc/mdstat ]; then section mdstat cat /proc/mdstat; fi
+
+# Every column here is known to util-linux 2.23. --pairs is the one format that every version has.
+full=LOG-SEC,PHY-SEC,ROTA,SCHED,MODEL,VENDOR,SERIAL,WWN,TRAN
+section lsblk lsblk -abPo "NAME,KNAME,MAJ:MIN,TYPE,SIZE,RO,RM,$full"
+[ "$code" = 0 ] || section lsblk lsblk -abPo NAME,KNAME,MAJ:MIN,TYPE,SIZE
+
+if [ "$uid" = 0 ]; then
+    if there dmsetup; then section dmsetup dmsetup table; fi
+    if there pvs; then section pvs pvs --noheadings --separator '|' -o pv_name,vg_name; fi
+    if there zpool; then section zpool zpool status -P; fi
+    for device in $b/*; do
+        name=${device##*/}
+        size=0
+        read -r size 2>/dev/null <"$device/size"
+        case $size:$name in 0:* | *:ram* | *:'*') continue ;; esac
+        node=$name # the kernel writes cciss!c0d0 for /dev/cciss/c0d0
+        while :; do
+            case $node in *!*) node=${node%%!*}/${node#*!} ;; *) break ;; esac
+        done
+        section "wipefs $name" wipefs -p "/dev/$node"
+    done
+fi
+
+set -f
+for program; do
+    # shellcheck disable=SC2086  # the words of one version command
+    set -- $program
+    if there "$1"; then section "version $1" "$@"; fi
+done
+printf '=%s complete\n' "$nonce"
