@@ -1,0 +1,97 @@
+"""Reaching a host: whose key it must show, and what is known when it cannot be reached."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from agents import shell
+from agents.contracts import AgentError, Reason, Secret, Shell
+from benchlab.hosts import credentials
+from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import Host
+from benchlab.hosts.vault import VaultError
+
+
+def connect(host: Host) -> Shell:
+    """A shell on the host. Raises AgentError; a key that nobody confirmed, or that changed, is refused."""
+    if key_changed(host):
+        # Also when the old key is shown again: somebody answered in the host's place, and a person must look.
+        raise AgentError(
+            f"{host.name} showed another host key, {shell.fingerprint(host.offered_key)}, than the pinned "
+            f"{shell.fingerprint(host.host_key)}; nothing runs there until a person has decided which is right",
+            Reason.HOST_KEY_CHANGED,
+        )
+    try:
+        private = credentials.private_key(host.credential)
+    except VaultError as error:
+        raise AgentError(f"{host.name}: key {host.credential.name}: {error}") from None
+    return shell.connect(
+        shell.Address(host.address, host.port, host.user, Secret(private), host.host_key)
+    )
+
+
+def key_changed(host: Host) -> bool:
+    """Whether the host showed a key other than the pinned one and nobody has decided yet."""
+    return bool(host.host_key and host.offered_key)
+
+
+def offer_key(host: Host) -> str:
+    """Ask the host for its key and keep it for a person to confirm; its fingerprint. The pinned key is no offer.
+
+    Raises AgentError, and records it with the host.
+    """
+    try:
+        offered = shell.offered_host_key(host.address, host.port)
+    except AgentError as error:
+        record_trouble(host, error)
+        raise
+    host.offered_key = "" if offered.public_key == host.host_key else offered.public_key
+    host.trouble, host.trouble_text = "", ""
+    if key_changed(host):
+        host.trouble = Reason.HOST_KEY_CHANGED
+        host.trouble_text = f"It shows {offered.fingerprint} now."
+    host.save(update_fields=["offered_key", "trouble", "trouble_text"])
+    return offered.fingerprint
+
+
+@transaction.atomic
+def confirm_key(host: Host, fingerprint: str) -> None:
+    """Pin the offered key, when it is the one whose fingerprint the person saw. Raises HostsError otherwise."""
+    fresh = Host.objects.select_for_update().get(pk=host.pk)
+    if not fresh.offered_key:
+        raise HostsError(f"{host.name} has shown no key that waits to be confirmed; ask it first.")
+    offered = shell.fingerprint(fresh.offered_key)
+    if fingerprint.strip() != offered:
+        raise HostsError(
+            f"The fingerprint {fingerprint.strip()!r} is not the one that {host.name} shows, {offered}. "
+            "Nothing was pinned; compare again."
+        )
+    _decide(host, fresh.offered_key)
+
+
+@transaction.atomic
+def keep_key(host: Host) -> None:
+    """Turn down a changed key: the pinned one stays the only one that is accepted."""
+    _decide(host, Host.objects.select_for_update().get(pk=host.pk).host_key)
+
+
+def _decide(host: Host, key: str) -> None:
+    host.host_key, host.offered_key, host.trouble, host.trouble_text = key, "", "", ""
+    host.save(update_fields=["host_key", "offered_key", "trouble", "trouble_text"])
+
+
+def record_trouble(host: Host, error: AgentError) -> None:
+    """Remember why the host did not answer; of a changed key, also which one it shows."""
+    host.trouble, host.trouble_text = error.reason.value, str(error)
+    if error.reason is Reason.HOST_KEY_CHANGED and not host.offered_key:
+        host.offered_key = _shown_now(host)
+    host.save(update_fields=["trouble", "trouble_text", "offered_key"])
+
+
+def _shown_now(host: Host) -> str:
+    """The key that the host shows, "" when it shows the pinned one again or nothing at all."""
+    try:
+        key = shell.offered_host_key(host.address, host.port).public_key
+    except AgentError:
+        return ""
+    return "" if key == host.host_key else key

@@ -1,0 +1,57 @@
+"""SSH key pairs: made here, or uploaded. The private half never leaves the vault but towards the SSH library."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+
+from agents import shell
+from agents.contracts import AgentError
+from benchlab.hosts import vault
+from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import Credential
+from benchlab.team.models import Team
+
+
+def make_credential(team: Team, name: str) -> Credential:
+    """A new Ed25519 key pair. Raises HostsError when the team has one of that name."""
+    private, public = shell.generate_key_pair(f"benchlab {name}")
+    return _store(team, name, private, public, uploaded=False)
+
+
+def upload_credential(team: Team, name: str, private_text: str) -> Credential:
+    """Keep a private key that a person brings. Raises HostsError when it is none, or is locked by a passphrase."""
+    private = private_text.replace("\r\n", "\n").strip() + "\n"
+    try:
+        public = shell.check_private_key(private)
+    except AgentError as error:
+        raise HostsError(str(error)) from None
+    return _store(team, name, private, public, uploaded=True)
+
+
+def private_key(credential: Credential) -> str:
+    """The private half, in the clear. Raises VaultError when BENCHLAB_KEY no longer fits."""
+    return vault.decrypt(credential.private_key)
+
+
+def delete_credential(credential: Credential) -> None:
+    """Raises HostsError while hosts use it."""
+    try:
+        credential.delete()
+    except ProtectedError:
+        users = ", ".join(credential.hosts.values_list("name", flat=True))
+        raise HostsError(f"Key {credential.name} is in use by {users}.") from None
+
+
+def _store(team: Team, name: str, private: str, public: str, *, uploaded: bool) -> Credential:
+    try:
+        with transaction.atomic():
+            return Credential.objects.create(
+                team=team,
+                name=name,
+                public_key=public.strip(),
+                private_key=vault.encrypt(private),
+                uploaded=uploaded,
+            )
+    except IntegrityError:
+        raise HostsError(f"There is a key named {name} already; choose another name.") from None

@@ -1,0 +1,110 @@
+"""Reading a host: its facts as a snapshot, and its whole disks as Device rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import cattrs
+from django.db import transaction
+from django.utils import timezone
+
+from agents import guard, registry
+from agents.contracts import AgentError, Need, Shell
+from agents.facts import linux
+from agents.facts.model import BlockDevice, HostFacts
+from benchlab.hosts import blocks, contact
+from benchlab.hosts.models import Device, FactSnapshot, Host
+
+# Control characters of a host's output (escape sequences, NUL) go no further than here: PostgreSQL takes
+# no NUL, and a disk's model must not be able to paint a terminal.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+
+_converter = cattrs.Converter()
+
+
+def needs() -> tuple[Need, ...]:
+    """Every program that a layer or tool uses on a host, each once."""
+    drivers = [*registry.all_layers().values(), *registry.all_tools().values()]
+    return tuple({need.program: need for driver in drivers for need in driver.NEEDS}.values())
+
+
+def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
+    """Look at the host now; keep what was seen and bring its devices up to date.
+
+    Raises AgentError. Called without a shell it connects, and records the trouble with the host when that fails.
+    """
+    if shell is not None:
+        return store(host, linux.read(shell, needs()))
+    try:
+        return store(host, linux.read(contact.connect(host), needs()))
+    except AgentError as error:
+        contact.record_trouble(host, error)
+        raise
+
+
+def facts_of(snapshot: FactSnapshot) -> HostFacts:
+    return _converter.structure(snapshot.facts, HostFacts)
+
+
+def store(host: Host, facts: HostFacts) -> FactSnapshot:
+    """Keep `facts`, sync the devices, and note that the host answered."""
+    plain = _clean(_converter.unstructure(facts))
+    with transaction.atomic():
+        # One reader at a time per host, or two readings could insert the same disk.
+        Host.objects.select_for_update().get(pk=host.pk)
+        snapshot = FactSnapshot.objects.create(
+            host=host, boot_id=plain["boot_id"][:64], facts=plain
+        )
+        _sync(host, facts_of(snapshot))
+        host.seen_at, host.trouble, host.trouble_text = timezone.now(), "", ""
+        host.save(update_fields=["seen_at", "trouble", "trouble_text"])
+    return snapshot
+
+
+def _sync(host: Host, facts: HostFacts) -> None:
+    """Device rows follow identity, so a disk keeps its role when the kernel renames it."""
+    seen: dict[str, list[BlockDevice]] = {}
+    for device in filter(blocks.is_whole, facts.devices):
+        seen.setdefault(device.identity[:255], []).append(device)
+    host.devices.exclude(identity__in=seen).update(present=False)
+    for identity, devices in seen.items():
+        device = _one_of(devices)
+        Device.objects.update_or_create(
+            host=host,
+            identity=identity,
+            defaults={
+                "name": device.name[:64],
+                "model": device.model[:255],
+                "serial": device.serial[:255],
+                "wwn": device.wwn[:255],
+                "size": device.size,
+                "rotational": device.rotational,
+                "present": True,
+                "in_use": _in_use(device, devices, facts)[:255],
+            },
+        )
+
+
+def _one_of(devices: list[BlockDevice]) -> BlockDevice:
+    """Several paths to one disk are known by multipath's device."""
+    return next((device for device in devices if device.type == "mpath"), devices[0])
+
+
+def _in_use(device: BlockDevice, same: list[BlockDevice], facts: HostFacts) -> str:
+    """Why the device cannot be given away now, as the guard says it; "" when nothing speaks against it."""
+    if len(same) > 1 and device.type != "mpath":
+        names = ", ".join(other.name for other in same)
+        return f"{names} all call themselves {device.identity}: they cannot be told apart"
+    return "; ".join(guard.causes(device, facts))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [_clean(item) for item in value]
+    return value

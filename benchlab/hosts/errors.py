@@ -1,0 +1,7 @@
+"""What the services of hosts refuse."""
+
+from __future__ import annotations
+
+
+class HostsError(Exception):
+    """A wish that cannot be; the text says what is wrong, with what, and what to do. It is shown to people."""

@@ -1,0 +1,38 @@
+"""All that others may ask of hosts. Views, API, tasks and the engine import this; each subject has its module."""
+
+from __future__ import annotations
+
+from benchlab.hosts.contact import (
+    confirm_key,
+    connect,
+    keep_key,
+    key_changed,
+    offer_key,
+    record_trouble,
+)
+from benchlab.hosts.credentials import delete_credential, make_credential, upload_credential
+from benchlab.hosts.discovery import facts_of, read_facts
+from benchlab.hosts.errors import HostsError
+from benchlab.hosts.registering import add_host, change_host, delete_host
+from benchlab.hosts.spares import mark_spare, spares, unmark_spare
+
+__all__ = [
+    "HostsError",
+    "add_host",
+    "change_host",
+    "confirm_key",
+    "connect",
+    "delete_credential",
+    "delete_host",
+    "facts_of",
+    "keep_key",
+    "key_changed",
+    "make_credential",
+    "mark_spare",
+    "offer_key",
+    "read_facts",
+    "record_trouble",
+    "spares",
+    "unmark_spare",
+    "upload_credential",
+]
