@@ -1,0 +1,98 @@
+"""Response curves: IOPS and latency over outstanding I/Os. Pure; base units (op/s, s)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log2
+
+import numpy as np
+
+# METHOD.md, "Numbers".
+ENOUGH_REPEATS = 3  # fewer: no interval is claimed
+KNEE_GAIN = 0.05  # a doubling of outstanding I/Os that gains less is past the knee
+LITTLE_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median over repeats; `low` and `high` are the smallest and largest repeat, None for fewer than three."""
+
+    n: int
+    median: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Little:
+    """Little's law at one point: outstanding I/Os = IOPS x latency. `ratio` is that product over the wish."""
+
+    implied: float
+    ratio: float
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.ratio - 1) <= LITTLE_TOLERANCE
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The median of at least one value, with the range that three or more repeats cover."""
+    if not values:
+        raise ValueError("no values to take a median of")
+    median = float(np.median(values))
+    if len(values) < ENOUGH_REPEATS:
+        return Spread(len(values), median, None, None)
+    return Spread(len(values), median, min(values), max(values))
+
+
+def curve(samples: Iterable[tuple[int, float]]) -> dict[int, Spread]:
+    """{outstanding: Spread} in rising order, of (outstanding, value) pairs."""
+    by_depth: dict[int, list[float]] = defaultdict(list)
+    for outstanding, value in samples:
+        by_depth[outstanding].append(value)
+    return {depth: spread(by_depth[depth]) for depth in sorted(by_depth)}
+
+
+def gain_per_doubling(outstanding: Sequence[int], iops: Sequence[float]) -> list[float]:
+    """Relative gain of each step, scaled to one doubling: [1, 4], [100, 400] -> [1.0]. One shorter than the input."""
+    steps = zip(outstanding[:-1], outstanding[1:], iops[:-1], iops[1:], strict=True)
+    return [(after / before) ** (1 / log2(high / low)) - 1 for low, high, before, after in steps]
+
+
+def knee(
+    outstanding: Sequence[int], iops: Sequence[float], latency: Sequence[float] | None = None
+) -> int | None:
+    """The smallest depth from which every further doubling gains < 5 % IOPS while latency grows; None: not reached.
+
+    `outstanding` rises; a sweep that stops before it flattens has no knee.
+    """
+    if len(outstanding) < 2 or min(iops) <= 0:
+        return None
+    gains = gain_per_doubling(outstanding, iops)
+    for index in range(len(gains)):
+        grows = latency is None or latency[-1] > latency[index]
+        if grows and all(gain < KNEE_GAIN for gain in gains[index:]):
+            return outstanding[index]
+    return None
+
+
+def little(outstanding: int, iops: float, latency: float) -> Little:
+    """Does IOPS x mean latency (s) give the outstanding I/Os that were asked for?"""
+    implied = iops * latency
+    return Little(implied, implied / outstanding)
+
+
+def balance(values: Sequence[float]) -> float | None:
+    """Coefficient of variation over the members of a stripe or array; None without any activity."""
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    if not known.size or known.mean() == 0:
+        return None
+    return float(known.std() / known.mean())
+
+
+def percent(new: float, old: float) -> float | None:
+    """Change against `old` in percent; None when there is nothing to compare with."""
+    return (new / old - 1) * 100 if old else None

@@ -1,0 +1,55 @@
+"""Time series of one device: what is shown of them, and how they are summed up. Pure numpy; NaN is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    n: int
+    minimum: float
+    mean: float
+    p50: float
+    p99: float
+    maximum: float
+
+
+def summary(values: Sequence[float]) -> Summary | None:
+    """Of the known values; None when there are none."""
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    if not known.size:
+        return None
+    p50, p99 = np.percentile(known, [50, 99])
+    return Summary(
+        known.size,
+        float(known.min()),
+        float(known.mean()),
+        float(p50),
+        float(p99),
+        float(known.max()),
+    )
+
+
+def decimate(
+    times: Sequence[float], values: Sequence[float], pixels: int
+) -> tuple[list[float], list[float]]:
+    """At most two points a pixel, the smallest and the largest of each, so that no peak is lost. For drawing only."""
+    if len(times) <= 2 * pixels:
+        return list(times), list(values)
+    edges = np.linspace(0, len(times), pixels + 1).astype(int)
+    keep: list[int] = []
+    array = np.asarray(values, dtype=float)
+    for start, end in pairwise(edges):
+        part = array[start:end]
+        if np.isnan(part).all():
+            keep.append(int(start))
+            continue
+        ends = {int(start + np.nanargmin(part)), int(start + np.nanargmax(part))}
+        keep.extend(sorted(ends))
+    return [times[index] for index in keep], [values[index] for index in keep]

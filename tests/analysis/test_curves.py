@@ -1,0 +1,95 @@
+"""Curves against numbers that people published, and against what must hold for any numbers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchlab.analysis.curves import (
+    balance,
+    curve,
+    gain_per_doubling,
+    knee,
+    little,
+    percent,
+    spread,
+)
+
+DEPTHS = [1, 2, 4, 8, 16]
+# Article 002 of the project's seeds: raw disks in a stripe, random 4 KiB.
+ARTICLE = [1683.0, 3327.0, 5095.0, 5101.0, 5099.0]
+
+
+def test_knee_of_the_article():
+    assert knee(DEPTHS, ARTICLE) == 4
+
+
+def test_knee_wants_growing_latency():
+    assert (
+        knee(DEPTHS, ARTICLE, [depth / iops for depth, iops in zip(DEPTHS, ARTICLE, strict=True)])
+        == 4
+    )
+    assert knee(DEPTHS, ARTICLE, [0.001] * 5) is None
+
+
+def test_a_sweep_that_still_gains_has_no_knee():
+    assert knee(DEPTHS, [100.0, 199.0, 390.0, 770.0, 1500.0]) is None
+
+
+def test_a_plateau_in_the_middle_is_no_knee():
+    assert knee(DEPTHS, [100.0, 101.0, 200.0, 400.0, 402.0]) == 8
+
+
+def test_knee_scales_wide_steps_to_doublings():
+    # 15 % over four doublings is 3.6 % each.
+    assert gain_per_doubling([1, 16], [100.0, 115.0]) == [pytest.approx(0.0356, abs=1e-4)]
+    assert knee([1, 16], [100.0, 115.0]) == 1
+
+
+@pytest.mark.parametrize("iops", [[], [5.0], [0.0, 0.0]])
+def test_too_little_for_a_knee(iops):
+    assert knee(DEPTHS[: len(iops)], iops) is None
+
+
+def test_fewer_than_three_repeats_claim_no_interval():
+    assert (spread([1.0, 3.0]).median, spread([1.0, 3.0]).low) == (2.0, None)
+    three = spread([3.0, 1.0, 2.0])
+    assert (three.n, three.median, three.low, three.high) == (3, 2.0, 1.0, 3.0)
+
+
+def test_no_values_no_median():
+    with pytest.raises(ValueError, match="no values"):
+        spread([])
+
+
+def test_curve_is_sorted_by_depth():
+    points = curve([(16, 5.0), (1, 2.0), (16, 7.0), (16, 6.0)])
+    assert list(points) == [1, 16]
+    assert points[16].median == 6.0
+
+
+def test_little_flags_a_depth_that_was_not_reached():
+    assert little(4, 5095.0, 4 / 5095.0).holds
+    short = little(16, 5000.0, 0.0016)
+    assert short.implied == pytest.approx(8.0)
+    assert not short.holds
+
+
+def test_balance():
+    assert balance([100.0, 100.0, 100.0]) == 0
+    assert balance([50.0, 150.0]) == 0.5
+    assert balance([0.0, 0.0]) is None
+    assert balance([float("nan")]) is None
+
+
+def test_percent():
+    assert percent(110, 100) == pytest.approx(10)
+    assert percent(1, 0) is None
+
+
+@given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=50))
+def test_median_lies_within_its_range(values):
+    result = spread(values)
+    assert min(values) <= result.median <= max(values)
+    assert (result.low is None) == (len(values) < 3)

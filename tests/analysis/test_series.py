@@ -1,0 +1,39 @@
+"""Decimation keeps the peaks; summaries leave the unknown out."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchlab.analysis.series import decimate, summary
+
+NAN = float("nan")
+
+
+def test_summary_leaves_unknown_out():
+    found = summary([1.0, NAN, 3.0])
+    assert found is not None
+    assert (found.n, found.minimum, found.mean, found.maximum) == (2, 1.0, 2.0, 3.0)
+    assert summary([NAN, NAN]) is None
+    assert summary([]) is None
+
+
+def test_short_series_stay_as_they_are():
+    assert decimate([0, 1, 2], [5.0, NAN, 6.0], 10)[0] == [0, 1, 2]
+
+
+def test_a_gap_stays_a_gap():
+    values = [1.0] * 100 + [NAN] * 100 + [1.0] * 100
+    _, kept = decimate(list(range(300)), values, 30)
+    assert any(math.isnan(value) for value in kept)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=50, max_size=500), st.integers(1, 20))
+def test_decimation_keeps_extremes_and_order(values, pixels):
+    times = [float(index) for index in range(len(values))]
+    kept_times, kept = decimate(times, values, pixels)
+    assert len(kept) <= max(2 * pixels, 2)
+    assert (min(kept), max(kept)) == (min(values), max(values))
+    assert kept_times == sorted(kept_times)
