@@ -7,9 +7,9 @@ import sys
 def main():
     # type: () -> int
     """Make the environment if need be, then do what was asked inside it."""
-    if sys.version_info < (3, 11):
-        have = ".".join(map(str, sys.version_info[:3]))
-        sys.stderr.write("BenchLab needs Python 3.11 or newer; %s is %s.\n" % (sys.executable, have))  # noqa: UP031
+    if sys.version_info < (3, 11):  # noqa: UP036 -- this file runs under any python3
+        sys.stderr.write("BenchLab needs Python 3.11 or newer. This one is too old:\n")
+        sys.stderr.write(sys.version + "\n")
         return 2
     from benchlab.up.bootstrap import enter
 

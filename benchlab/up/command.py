@@ -126,7 +126,9 @@ def follow(said: IO[str]) -> str:
 
 
 def down(rest: list[str]) -> int:
-    argparse.ArgumentParser("manage.py down", description="Stop what `up` started.").parse_args(rest)
+    argparse.ArgumentParser("manage.py down", description="Stop what `up` started.").parse_args(
+        rest
+    )
     state = state_from_environment()
     supervisor = identity_from_json(database.running(state))
     if supervisor:
@@ -141,7 +143,9 @@ def down(rest: list[str]) -> int:
     if supervisor:
         print("BenchLab is stopped. The data stays in", state.path)
     elif ended or jobs:
-        print("BenchLab was not running; ended what it had left:", len(ended) + len(jobs), "processes")
+        print(
+            "BenchLab was not running; ended what it had left:", len(ended) + len(jobs), "processes"
+        )
     else:
         print("BenchLab is not running.")
     return 0

@@ -14,7 +14,6 @@ from benchlab.up.bootstrap import ROOT
 from benchlab.up.ports import kept_port
 from benchlab.up.procs import end, identify, identity_from_json, spawn
 from benchlab.up.state import State, load_secrets, read_json
-from benchlab.up.trouble import Trouble
 
 
 def base_environment(state: State) -> dict[str, str]:

@@ -62,7 +62,9 @@ def require_port(host: str, port: int) -> None:
             f"User {os.geteuid()} may not listen on port {port} of {host}: {error.strerror}. Ports"
             " below 1024 are for root; take another with --port."
         )
-    raise Trouble(f"Cannot listen on {host} port {port}: {error.strerror}. Check --host and --port.")
+    raise Trouble(
+        f"Cannot listen on {host} port {port}: {error.strerror}. Check --host and --port."
+    )
 
 
 def holder(port: int) -> str:
@@ -72,7 +74,7 @@ def holder(port: int) -> str:
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            if any(os.readlink(fd) in inodes for fd in (entry / "fd").iterdir()):
+            if any(str(fd.readlink()) in inodes for fd in (entry / "fd").iterdir()):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 command = b" ".join(words).decode(errors="replace").strip()
                 return f"process {entry.name} ({command[:60]})"

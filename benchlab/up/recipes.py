@@ -70,7 +70,9 @@ def valkey(state: State) -> tuple[Recipe, str]:
     """The recipe and the address."""
     port, config, url = database.own_redis(state)
     argv = (vk.server_binary(), "-")
-    return Recipe("valkey", argv, pg.BASE_ENV, lambda pid: vk.ready(port), cwd="/", stdin=config), url
+    return Recipe(
+        "valkey", argv, pg.BASE_ENV, lambda pid: vk.ready(port), cwd="/", stdin=config
+    ), url
 
 
 def web(host: str, port: int, env: Mapping[str, str]) -> Recipe:

@@ -181,7 +181,9 @@ def deliver(group: int, name: str) -> None:
 async def serve_command(process: Any, state: State) -> None:
     """One channel: run its command, carry its streams, tell how it ended."""
     if process.command is None:
-        process.stderr.write(b"BenchLab's SSH server runs commands only; it has no shell to offer.\n")
+        process.stderr.write(
+            b"BenchLab's SSH server runs commands only; it has no shell to offer.\n"
+        )
         process.exit(1)
         return
     pipes = Pipes()

@@ -114,7 +114,9 @@ class Supervisor:
         service.start()
         self.remember()
 
-    def help(self, name: str, argv: recipes.Argv, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def help(
+        self, name: str, argv: recipes.Argv, env: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
         """A program that ends by itself: what it says is shown, what it complains of is logged."""
         with (self.state.logs / f"{name}.log").open("ab") as log:
             process = spawn(argv, env, None, errors=log, cwd="/")
@@ -139,9 +141,13 @@ class Supervisor:
         while not ready():
             if service.died():
                 ended = describe_end(service.last_code)
-                raise Trouble(f"{name} did not start ({ended}). {service.log}:\n{tail(service.log)}")
+                raise Trouble(
+                    f"{name} did not start ({ended}). {service.log}:\n{tail(service.log)}"
+                )
             if time.monotonic() > deadline:
-                raise Trouble(f"{name} is not ready after {START_PATIENCE_S:.0f} s: see {service.log}")
+                raise Trouble(
+                    f"{name} is not ready after {START_PATIENCE_S:.0f} s: see {service.log}"
+                )
             self.pause(POLL_S)
 
     def pause(self, seconds: float) -> None:
@@ -160,7 +166,9 @@ class Supervisor:
             if service.died() and service.due is not None:
                 wait = max(0.0, service.due - time.monotonic())
                 ended = describe_end(service.last_code)
-                say(f"{name} ended ({ended}); starting it again in {wait:.0f} s. Log: {service.log}")
+                say(
+                    f"{name} ended ({ended}); starting it again in {wait:.0f} s. Log: {service.log}"
+                )
             if service.due is not None and time.monotonic() >= service.due:
                 service.start()
                 self.remember()

@@ -10,10 +10,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from benchlab.team.models import Membership, Team
+from benchlab.team.services import join_first_team
 
 ADMIN = "admin"
-TEAM = "BenchLab"
 
 
 class Command(BaseCommand):
@@ -35,6 +34,5 @@ def make_administrator() -> str:
         return ""
     password = secrets.token_urlsafe(12)
     admin = User.objects.create_superuser(ADMIN, password=password)
-    team, _ = Team.objects.get_or_create(name=TEAM)
-    Membership.objects.get_or_create(team=team, user=admin)
+    join_first_team(admin)
     return password
