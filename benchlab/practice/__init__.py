@@ -1,0 +1,39 @@
+"""Practice hosts: real Linux machines to try layouts on without risking a disk.
+
+Each is Debian under User Mode Linux, a kernel as a process: no virtualisation is needed, but root,
+x86_64 and Debian 12 or 13. Standard library only; nothing here imports Django.
+
+    reason = available()                    None, or why no host can run on this machine
+    ensure_image(progress=print)            build the root image once, in the cache (paths.py)
+    host = boot_practice_host("practice")   one fast disk, four slow ones
+    host = UmlHost("mine").start([DiskSpec(512), DiskSpec(512, serial="A1")], [SlowDisk()])
+    host.port, host.key_path                sshd on 127.0.0.1; users root, lab, nosudo
+    host.cut(), host.heal()                 the network goes silent, and comes back
+    host.kill(), host.restart()             power loss, power on: disks keep what was synced
+    host.stop()                             nothing stays behind
+    list_hosts(), sweep_leftovers()         hosts that exist; end those whose owner has died
+
+By hand: `python -m benchlab.practice build|start|stop|kill|restart|cut|heal|ssh|list`.
+"""
+
+from benchlab.practice.disks import DiskSpec, SlowDisk
+from benchlab.practice.errors import PracticeError
+from benchlab.practice.fleet import boot_practice_host, list_hosts, sweep_leftovers
+from benchlab.practice.image import Image, ensure_image
+from benchlab.practice.machine import available
+from benchlab.practice.scsi import add_scsi_disks
+from benchlab.practice.uml import UmlHost
+
+__all__ = [
+    "DiskSpec",
+    "Image",
+    "PracticeError",
+    "SlowDisk",
+    "UmlHost",
+    "add_scsi_disks",
+    "available",
+    "boot_practice_host",
+    "ensure_image",
+    "list_hosts",
+    "sweep_leftovers",
+]

@@ -1,0 +1,72 @@
+"""The disks of a practice host: fast ones from files, slow ones and SCSI ones made in the guest."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from benchlab.practice.errors import PracticeError
+
+MOST_DISKS = 15
+"""User Mode Linux has 16 ubd devices, and the first one carries the root file system."""
+
+MOST_SLOW_DISKS = 8
+"""guest/etc/modprobe.d/practice.conf gives the nbd module this many devices."""
+
+
+@dataclass(frozen=True)
+class DiskSpec:
+    """A fast disk, /dev/ubdb and on: a sparse file on this machine; keeps data over a power cut.
+
+    Without `serial` the guest shows none, so the disk's identity is weak.
+    """
+
+    size_mb: int = 512
+    serial: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_size(self.size_mb)
+        _check_serial(self.serial)
+
+    def argument(self, index: int, file: Path) -> str:
+        """The kernel's argument for this disk; `d` says it is data, whatever its first bytes."""
+        return f"ubd{index}d={file}" + (f",,{self.serial}" if self.serial else "")
+
+
+@dataclass(frozen=True)
+class SlowDisk:
+    """A disk /dev/nbd0 and on that takes `delay_ms` per request, `threads` requests at a time.
+
+    `memory` loses its data when the guest ends; `file` keeps what was synced, at a higher cost
+    per flush, because it lies in the guest's root file system.
+    """
+
+    size_mb: int = 256
+    delay_ms: int = 1
+    threads: int = 1
+    store: Literal["memory", "file"] = "memory"
+    serial: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_size(self.size_mb)
+        _check_serial(self.serial)
+        if self.delay_ms < 0 or self.threads < 1:
+            raise PracticeError(f"a slow disk needs delay_ms >= 0 and threads >= 1: {self}")
+
+    def settings(self, index: int) -> str:
+        """What guest/etc/systemd/system/slow-disk@.service and `attach` read."""
+        store = f"{self.size_mb}M" if self.store == "memory" else f"/var/lib/slow-{index}.img"
+        return (
+            f"PLUGIN={self.store}\nSTORE={store}\nSIZE={self.size_mb}M\n"
+            f"THREADS={self.threads}\nDELAY={self.delay_ms}ms\nSERIAL={self.serial or ''}\n"
+        )
+
+
+def _check_size(size_mb: int) -> None:
+    if not 1 <= size_mb <= 1 << 20:
+        raise PracticeError(f"a disk of {size_mb} MiB: give 1 MiB to 1 TiB")
+
+
+def _check_serial(serial: str | None) -> None:
+    if serial is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{1,20}", serial):
+        raise PracticeError(f"serial {serial!r}: give 1 to 20 letters, digits, dots, dashes")

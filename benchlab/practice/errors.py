@@ -1,0 +1,30 @@
+"""The one error of this package, and the one way it runs a command on this machine."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+
+
+class PracticeError(Exception):
+    """A practice host cannot be built, started or reached; the message says what to do."""
+
+
+def run(argv: Sequence[str], *, timeout: float = 60, env: Mapping[str, str] | None = None) -> str:
+    """Standard output of a command; PracticeError with its last words when it fails."""
+    try:
+        done = subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=env,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise PracticeError(f"{argv[0]} is not installed on this machine") from error
+    except subprocess.TimeoutExpired as error:
+        raise PracticeError(f"{' '.join(argv)} took longer than {timeout:.0f} s") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()[-5:]
+        raise PracticeError(f"{' '.join(argv)} ended with {done.returncode}: " + " / ".join(said))
+    return done.stdout

@@ -1,0 +1,56 @@
+"""All practice hosts of this cache: make the usual one, list them, clear what a crash left."""
+
+from collections.abc import Iterator
+
+from benchlab.practice.disks import DiskSpec, SlowDisk
+from benchlab.practice.machine import Progress
+from benchlab.practice.paths import hosts_dir
+from benchlab.practice.record import HostRecord
+from benchlab.practice.uml import UmlHost
+
+FAST = DiskSpec(size_mb=2048, serial="PRACTICE-FAST")
+SLOW = tuple(SlowDisk(size_mb=256, serial=f"PRACTICE-SLOW{n}") for n in range(4))
+_MEMORY_MB = 2048
+"""The slow disks are in the guest's memory; what they do not use, this machine does not give."""
+
+
+def boot_practice_host(name: str = "practice", progress: Progress = lambda _: None) -> UmlHost:
+    """The host to try things on: running as it is, or powered on again, or made new.
+
+    /dev/ubdb is fast; /dev/nbd0 to /dev/nbd3 serve one request at a time, each in over 1 ms.
+    """
+    host = UmlHost(name)
+    if not host.exists:
+        return host.start([FAST], SLOW, memory_mb=_MEMORY_MB, progress=progress)
+    if not host.running:
+        progress(f"booting {name}")
+        host.restart()
+    return host
+
+
+def list_hosts() -> list[UmlHost]:
+    """Every host that exists in this cache, running or powered off, by name."""
+    return [UmlHost(directory) for directory in sorted(_names())]
+
+
+def sweep_leftovers() -> list[str]:
+    """Stop the hosts whose owner has died without stopping them; their names.
+
+    Only what a host's own record names, by pid and start time, or runs in its own network
+    namespace, is ended; a host without an owner is somebody's to keep.
+    """
+    swept = []
+    for host in list_hosts():
+        record = HostRecord.load(host.directory)
+        if record and record.owner and not record.owner.alive:
+            host.stop()
+            swept.append(host.name)
+    return swept
+
+
+def _names() -> Iterator[str]:
+    if not hosts_dir().is_dir():
+        return
+    for directory in hosts_dir().iterdir():
+        if HostRecord.load(directory):
+            yield directory.name

@@ -1,0 +1,68 @@
+"""A host's own network namespace, and the one port on loopback that leads into it."""
+
+import contextlib
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchlab.practice import forward
+from benchlab.practice.errors import PracticeError, run
+from benchlab.practice.process import ProcessId, inside, spawn
+
+GUEST_ADDRESS = "10.77.0.2"
+"""The same in every namespace; guest/etc/practice/network says it too."""
+
+_OUR_ADDRESS = "10.77.0.1/24"
+TAP = "tap0"
+
+
+@dataclass(frozen=True)
+class Network:
+    """One namespace by name."""
+
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return Path("/run/netns") / self.name
+
+    def up(self) -> None:
+        """Make the namespace and its tap device."""
+        run(("ip", "netns", "add", self.name))
+        run(("ip", "-n", self.name, "link", "set", "lo", "up"))
+        run(("ip", "-n", self.name, "tuntap", "add", "dev", TAP, "mode", "tap"))
+        run(("ip", "-n", self.name, "addr", "add", _OUR_ADDRESS, "dev", TAP))
+        self.heal()
+
+    def cut(self) -> None:
+        """From now on not one packet passes, in either direction."""
+        run(("ip", "-n", self.name, "link", "set", TAP, "down"))
+
+    def heal(self) -> None:
+        """Packets pass again."""
+        run(("ip", "-n", self.name, "link", "set", TAP, "up"))
+
+    def down(self) -> None:
+        """End whatever still runs in the namespace and remove it; safe to call twice."""
+        with contextlib.suppress(FileNotFoundError):
+            for process in inside(self.path):
+                process.kill()
+        if self.path.exists():
+            run(("ip", "netns", "del", self.name))
+
+    def forward(self, port: int, log: Path) -> tuple[ProcessId, int]:
+        """Lead 127.0.0.1:port to the guest's sshd; 0 takes any free port. The process, the port."""
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError as error:
+                raise PracticeError(f"port {port} is taken: choose another, or 0") from error
+            listener.listen(64)
+            number = listener.fileno()
+            argv = (
+                *(sys.executable, "-I", str(Path(forward.__file__))),
+                *(str(number), str(self.path), GUEST_ADDRESS, "22"),
+            )
+            return spawn(argv, log, keep=(number,)), listener.getsockname()[1]

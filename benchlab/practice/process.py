@@ -1,0 +1,108 @@
+"""A process that we started, told from any later process that got the same number."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchlab.practice.errors import PracticeError
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A pid with its start time (clock ticks since boot) and the boot it belongs to."""
+
+    pid: int
+    started: int
+    boot: str
+
+    @classmethod
+    def of(cls, pid: int) -> "ProcessId | None":
+        """Who has this pid now; None when nobody does, or only a zombie."""
+        try:
+            # The command's name may hold spaces and brackets: fields count from its end.
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        if fields[0] in "ZX":
+            return None
+        return cls(pid, int(fields[19]), _boot())
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs."""
+        return ProcessId.of(self.pid) == self
+
+    def kill(self) -> None:
+        """End the process, with its group if it leads one; does nothing when it has ended."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpgid(self.pid) == self.pid:
+                    os.killpg(self.pid, signal.SIGKILL)
+                else:
+                    os.kill(self.pid, signal.SIGKILL)
+        self.wait_gone()
+
+    def wait_gone(self, timeout: float = 10) -> None:
+        """Return when the process is gone, and reap it if it is our child."""
+        deadline = time.monotonic() + timeout
+        while True:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
+            if not self.alive:
+                return
+            if time.monotonic() > deadline:
+                raise PracticeError(f"process {self.pid} does not end, even killed")
+            time.sleep(0.02)
+
+
+def spawn(argv: Sequence[str], log: Path, *, keep: Sequence[int] = ()) -> ProcessId:
+    """Start a command in a session of its own, output to `log`; it outlives this process.
+
+    `keep` are file descriptors that it inherits under the same numbers.
+    """
+    # Not subprocess.Popen: its object complains when it is dropped while the process runs.
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    actions = [
+        (os.POSIX_SPAWN_DUP2, nothing, 0),
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
+    ]
+    for descriptor in keep:
+        os.set_inheritable(descriptor, True)
+    try:
+        pid = os.posix_spawnp(
+            argv[0], list(argv), os.environ, file_actions=actions, setsid=True, setsigmask=()
+        )
+    except FileNotFoundError as error:
+        raise PracticeError(f"{argv[0]} is not installed on this machine") from error
+    finally:
+        os.close(output)
+        os.close(nothing)
+    started = ProcessId.of(pid)
+    if started is None:
+        raise PracticeError(f"{argv[0]} ended at once: see {log}")
+    return started
+
+
+def inside(namespace: Path) -> list[ProcessId]:
+    """Every process whose network namespace is the one mounted at `namespace`."""
+    wanted = namespace.stat().st_ino
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if (entry / "ns/net").stat().st_ino == wanted and (
+                one := ProcessId.of(int(entry.name))
+            ):
+                found.append(one)
+    return found
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
