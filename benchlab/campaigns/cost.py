@@ -1,0 +1,100 @@
+"""What one run will cost, asked of its tool driver: seconds, bytes written, outstanding I/Os. No host is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from agents import options as driver_options
+from agents import registry
+from agents.contracts import AgentError, Target
+from benchlab.campaigns import matrix
+from benchlab.campaigns.models import Workload
+from benchlab.hosts.models import Device
+from benchlab.topologies.models import Topology
+
+# Building and taking down a layout, beside its runs: facts, mkfs, mount, proving the disks blank.
+LAYOUT_OVERHEAD_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`options` are complete and checked, ready to be frozen into a Run. `writes` None: nobody can tell."""
+
+    options: dict[str, Any]
+    outstanding: int | None
+    seconds: float
+    writes: int | None
+
+
+def check_sweep(
+    name: str, tool: str, options: Mapping[str, Any], sweep: matrix.Sweep
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """(point, checked Options) of every sweep point. Raises ValidationError naming workload, option and value."""
+    try:
+        driver = registry.tool(tool)
+    except AgentError as error:
+        raise ValidationError(f"Workload {name}: {error}") from None
+    for point in matrix.points(sweep):
+        try:
+            yield point, driver_options.build(driver.Options, {**options, **point})
+        except AgentError as error:
+            raise ValidationError(f"Workload {name}{_at(point)}: {error}") from None
+
+
+def of_workload(workload: Workload, target: Target) -> dict[str, Cost]:
+    """matrix.key(point) -> its cost on `target`. Raises ValidationError as `check_sweep`."""
+    found = {}
+    for point, built in check_sweep(workload.name, workload.tool, workload.options, workload.sweep):
+        try:
+            found[matrix.key(point)] = _of_point(workload.tool, built, target)
+        except AgentError as error:
+            raise ValidationError(f"Workload {workload.name}{_at(point)}: {error}") from None
+    return found
+
+
+def _of_point(tool: str, built: Any, target: Target) -> Cost:
+    driver = registry.tool(tool)
+    job = driver.job(built, target)
+    dumped = driver_options.dump(built)
+    return Cost(dumped, driver.outstanding(built), job.expected_s, job.writes)
+
+
+def likely_target(topology: Topology, spares: list[Device]) -> Target:
+    """What the layout will probably give its runs: the plan knows better, but it needs the host to answer.
+
+    The size is that of the spare devices the bottom-most layers ask for; 0 when it cannot be told.
+    """
+    gives = registry.layer(topology.stack[-1]["kind"]).GIVES
+    size = sum(device.size for device in picked(topology, spares) or [])
+    if gives == "mount":
+        return Target(name="bl0", size=size, mount="/mnt/bl0")
+    return Target(name="bl0", size=size, volume="/dev/mapper/bl0")
+
+
+def wishes(topology: Topology) -> Iterator[tuple[str, int]]:
+    """(role, count) of every device group that the stack asks for."""
+    for layer in topology.stack:
+        for group in layer.get("devices", ()):
+            yield group["role"], group["count"]
+
+
+def picked(topology: Topology, spares: list[Device]) -> list[Device] | None:
+    """The spare devices that would be taken, by role in the order given; None when there are too few."""
+    free = list(spares)
+    taken = []
+    for role, count in wishes(topology):
+        mine = [device for device in free if device.role == role][:count]
+        if len(mine) < count:
+            return None
+        taken += mine
+        free = [device for device in free if device not in mine]
+    return taken
+
+
+def _at(point: Mapping[str, Any]) -> str:
+    words = ", ".join(f"{option} {value}" for option, value in point.items())
+    return f" at {words}" if words else ""

@@ -1,0 +1,124 @@
+"""What a campaign would cost before it is made: runs, seconds, bytes written per host, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agents import registry
+from benchlab.campaigns import cost, matrix, services
+from benchlab.campaigns.models import Workload
+from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.topologies.models import Topology
+
+FEW_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HostEstimate:
+    """`writes` is the sum of what is known; `unknown` runs of it cannot tell what they will write."""
+
+    host: Host
+    runs: int
+    seconds: float
+    writes: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`seconds` is the wall time: hosts work side by side, the layouts of one host after each other."""
+
+    runs: int
+    layouts: int
+    seconds: float
+    hosts: tuple[HostEstimate, ...]
+    warnings: tuple[str, ...]
+
+
+def estimate(
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+) -> Estimate:
+    """Nothing is stored and no host is asked. Raises ValidationError as `create_campaign`."""
+    wanted = services.factors(hosts, topologies, workloads, repeats)
+    costs = services.all_costs(hosts, topologies, workloads)
+    each = tuple(_of_host(host, costs, len(topologies), repeats) for host in hosts)
+    return Estimate(
+        runs=matrix.count(wanted),
+        layouts=len(hosts) * len(topologies),
+        seconds=max(found.seconds for found in each),
+        hosts=each,
+        warnings=tuple(_warnings(hosts, topologies, workloads, repeats)),
+    )
+
+
+def _of_host(host: Host, costs: services.Costs, layouts: int, repeats: int) -> HostEstimate:
+    mine = [
+        found for (pk, _, _), points in costs.items() if pk == host.pk for found in points.values()
+    ]
+    return HostEstimate(
+        host=host,
+        runs=len(mine) * repeats,
+        seconds=sum(found.seconds for found in mine) * repeats + layouts * cost.LAYOUT_OVERHEAD_S,
+        writes=sum(found.writes or 0 for found in mine) * repeats,
+        unknown=sum(found.writes is None for found in mine) * repeats,
+    )
+
+
+def _warnings(
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+) -> Iterator[str]:
+    if repeats < FEW_REPEATS:
+        yield f"With fewer than {FEW_REPEATS} repeats no interval can be claimed: the chart shows points only."
+    spares = services.spare_devices(hosts)
+    for host in hosts:
+        if not host.host_key:
+            yield f"{host}: its host key is not confirmed yet, so it cannot be reached."
+        for topology in topologies:
+            yield from _missing_devices(host, topology, spares[host.pk])
+    yield from _missing_tools(hosts, topologies, workloads)
+
+
+def _missing_devices(
+    host: Host, topology: Topology, spares: Sequence[services.Device]
+) -> Iterator[str]:
+    wanted: dict[str, int] = {}
+    for role, number in cost.wishes(topology):
+        wanted[role] = wanted.get(role, 0) + number
+    for role, number in wanted.items():
+        have = sum(device.role == role for device in spares)
+        if have < number:
+            yield f"{host} has {have} spare {role} of the {number} that {topology} asks for; mark more devices spare."
+
+
+def _missing_tools(
+    hosts: Sequence[Host], topologies: Sequence[Topology], workloads: Sequence[Workload]
+) -> Iterator[str]:
+    drivers = [registry.tool(workload.tool) for workload in workloads]
+    layers = [registry.layer(layer["kind"]) for row in topologies for layer in row.stack]
+    needs = {need.program: need for driver in (*drivers, *layers) for need in driver.NEEDS}
+    for host, facts in _latest_facts(hosts):
+        there = facts.get("tools", {})
+        family = facts.get("os_family", "")
+        for program, need in needs.items():
+            if program not in there:
+                package = need.packages.get(family, "")
+                cure = f"install the package {package}" if package else "install it"
+                yield f"{host}: {program} was not found there when its facts were read; {cure}."
+
+
+def _latest_facts(hosts: Sequence[Host]) -> Iterator[tuple[Host, dict[str, object]]]:
+    latest = FactSnapshot.objects.filter(host__in=[host.pk for host in hosts])
+    by_host = {
+        snapshot.host_id: snapshot.facts
+        for snapshot in latest.order_by("host_id", "-pk").distinct("host")
+    }
+    for host in hosts:
+        if host.pk in by_host:
+            yield host, by_host[host.pk]

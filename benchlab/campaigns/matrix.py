@@ -1,0 +1,127 @@
+"""A campaign's factors become runs in order. Pure: the same factors and seed give the same list for ever.
+
+Order (METHOD.md): one layout (host x topology) is built once and carries all of its runs. Within it every repeat
+is a block in which all points appear once, in a new random order, so that drift does not pose as an effect.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Sweep = Mapping[str, Sequence[Any]]
+
+RANDOM_BLOCKS = "random_blocks"
+AS_WRITTEN = "as_written"
+ORDERS = (RANDOM_BLOCKS, AS_WRITTEN)
+MAX_RUNS = 20_000
+
+
+class MatrixError(ValueError):
+    """Factors that make no matrix; the text names the factor and the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What is multiplied. Hosts, topologies and workloads by their ids; a workload with its sweep."""
+
+    hosts: tuple[int, ...]
+    topologies: tuple[int, ...]
+    workloads: tuple[tuple[int, Sweep], ...]
+    repeats: int = 3
+
+    def __post_init__(self) -> None:
+        named = {
+            "hosts": self.hosts,
+            "topologies": self.topologies,
+            "workloads": tuple(pk for pk, _ in self.workloads),
+        }
+        for name, values in named.items():
+            if not values:
+                raise MatrixError(f"{name}: choose at least one")
+            _refuse_twice(name, values)
+        if self.repeats < 1:
+            raise MatrixError(f"repeats: {self.repeats} is below 1")
+        for pk, sweep in self.workloads:
+            _check_sweep(pk, sweep)
+        if (runs := count(self)) > MAX_RUNS:
+            raise MatrixError(f"{runs} runs are more than {MAX_RUNS}; split the campaign")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run: `point` is what the sweep varies here, `repeat` is 1-based and also the number of its block."""
+
+    host: int
+    topology: int
+    workload: int
+    point: Mapping[str, Any]
+    repeat: int
+
+
+def points(sweep: Sweep) -> list[dict[str, Any]]:
+    """Every combination of a sweep's values, the last option fastest; no sweep is one empty point."""
+    return [dict(zip(sweep, values, strict=True)) for values in itertools.product(*sweep.values())]
+
+
+def key(value: Any) -> str:
+    """One text per JSON value. 1 and True are one value to Python but two options to a tool."""
+    return json.dumps(value, sort_keys=True)
+
+
+def count(factors: Factors) -> int:
+    """How many runs there will be, without making them."""
+    per_layout = sum(math.prod(map(len, sweep.values())) for _, sweep in factors.workloads)
+    return len(factors.hosts) * len(factors.topologies) * per_layout * factors.repeats
+
+
+def layouts(factors: Factors, order: str, seed: int) -> list[tuple[int, int]]:
+    """(host, topology) in the order in which they are built."""
+    return _in_order(
+        itertools.product(factors.hosts, factors.topologies), order, _rng(seed, "layouts")
+    )
+
+
+def cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
+    """Every cell once, in the order in which they run."""
+    per_layout = [(pk, point) for pk, sweep in factors.workloads for point in points(sweep)]
+    for host, topology in layouts(factors, order, seed):
+        for repeat in range(1, factors.repeats + 1):
+            # A generator per block: adding a host or a repeat leaves the order of the others as it was.
+            rng = _rng(seed, f"{host}/{topology}/{repeat}")
+            for workload, point in _in_order(per_layout, order, rng):
+                yield Cell(host, topology, workload, point, repeat)
+
+
+def _in_order(items: Iterable[T], order: str, rng: Random) -> list[T]:
+    if order not in ORDERS:
+        raise MatrixError(f"order: {order!r} is not one of {', '.join(ORDERS)}")
+    if order == AS_WRITTEN:
+        return list(items)
+    # Only random() is promised to give the same sequence on every Python, shuffle() is not.
+    return sorted(items, key=lambda _: rng.random())
+
+
+def _rng(seed: int, block: str) -> Random:
+    return Random(f"{seed}:{block}")
+
+
+def _check_sweep(workload: int, sweep: Sweep) -> None:
+    for option, values in sweep.items():
+        if not values:
+            raise MatrixError(f"workload {workload}: the sweep of {option} is empty")
+        _refuse_twice(f"workload {workload}: the sweep of {option}", values)
+
+
+def _refuse_twice(name: str, values: Sequence[Any]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        if key(value) in seen:
+            raise MatrixError(f"{name}: {value} is there twice")
+        seen.add(key(value))

@@ -1,0 +1,202 @@
+"""Making workloads and campaigns. Whoever calls (pages, API) gets a django ValidationError that names what is wrong."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+
+from benchlab.campaigns import cost, matrix
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.hosts.models import Device, Host
+from benchlab.runs import commands
+from benchlab.runs.models import Attempt, Layout
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+
+# (host, topology, workload) -> matrix.key(point) -> cost
+Costs = dict[tuple[int, int, int], dict[str, cost.Cost]]
+
+
+def create_workload(
+    *,
+    team: Team,
+    user: AbstractBaseUser | None,
+    name: str,
+    tool: str,
+    options: Mapping[str, Any],
+    sweep: matrix.Sweep | None = None,
+) -> Workload:
+    """Store a workload whose every sweep point has been checked. Raises ValidationError."""
+    sweep = dict(sweep or {})
+    try:
+        matrix.Factors((1,), (1,), ((1, sweep),))
+    except matrix.MatrixError as error:
+        raise ValidationError(
+            f"Workload {name}: {str(error).removeprefix('workload 1: ')}"
+        ) from None
+    for _ in cost.check_sweep(name, tool, options, sweep):
+        pass
+    made = Workload(
+        team=team,
+        created_by_id=user and user.pk,
+        name=name,
+        tool=tool,
+        options=dict(options),
+        sweep=sweep,
+    )
+    made.full_clean(exclude=["created_by"])
+    made.save()
+    return made
+
+
+@transaction.atomic
+def create_campaign(
+    *,
+    team: Team,
+    user: AbstractBaseUser | None,
+    name: str,
+    question: str,
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+    order: str,
+    seed: int | None = None,
+) -> Campaign:
+    """Freeze the matrix into runs with their layouts and first attempts, and have it planned.
+
+    Raises ValidationError when options, factors or ownership are wrong; then nothing was stored.
+    """
+    check_owned(team, hosts, topologies, workloads)
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    wanted = factors(hosts, topologies, workloads, repeats)
+    costs = all_costs(hosts, topologies, workloads)
+    campaign = Campaign(
+        team=team,
+        created_by_id=user and user.pk,
+        name=name,
+        question=question,
+        repeats=repeats,
+        order=order,
+        seed=seed,
+    )
+    campaign.full_clean(exclude=["created_by"])
+    campaign.save()
+    layouts = _create_layouts(campaign, wanted, topologies)
+    runs = Run.objects.bulk_create(_runs(campaign, wanted, workloads, costs), batch_size=1000)
+    Attempt.objects.bulk_create(
+        [Attempt(run=run, layout=layouts[run.host_id, run.topology_id]) for run in runs],
+        batch_size=1000,
+    )
+    commands.plan(campaign)
+    return campaign
+
+
+def check_owned(team: Team, *groups: Sequence[Any]) -> None:
+    """Everything in a campaign belongs to its team. Raises ValidationError naming what does not."""
+    for row in (row for group in groups for row in group):
+        if row.team_id != team.pk:
+            raise ValidationError(f"{row} does not belong to {team}.")
+
+
+def factors(
+    hosts: Sequence[models.Model],
+    topologies: Sequence[models.Model],
+    workloads: Sequence[Workload],
+    repeats: int,
+) -> matrix.Factors:
+    """The matrix of these rows. Raises ValidationError."""
+    try:
+        return matrix.Factors(
+            tuple(host.pk for host in hosts),
+            tuple(topology.pk for topology in topologies),
+            tuple((workload.pk, workload.sweep) for workload in workloads),
+            repeats,
+        )
+    except matrix.MatrixError as error:
+        raise ValidationError(_named(str(error), workloads)) from None
+
+
+def all_costs(
+    hosts: Sequence[Host], topologies: Sequence[Topology], workloads: Sequence[Workload]
+) -> Costs:
+    """The cost of every point by (host, topology, workload). Raises ValidationError."""
+    spares = spare_devices(hosts)
+    costs: Costs = {}
+    for host in hosts:
+        for topology in topologies:
+            target = cost.likely_target(topology, spares[host.pk])
+            for workload in workloads:
+                costs[host.pk, topology.pk, workload.pk] = cost.of_workload(workload, target)
+    return costs
+
+
+def spare_devices(hosts: Sequence[Host]) -> dict[int, list[Device]]:
+    """The present spare devices of each host, in the order in which topologies take them."""
+    found: dict[int, list[Device]] = {host.pk: [] for host in hosts}
+    wanted = Device.objects.filter(host__in=found, spare=True, present=True)
+    for device in wanted.order_by("host", "name"):
+        found[device.host_id].append(device)
+    return found
+
+
+def _create_layouts(
+    campaign: Campaign, wanted: matrix.Factors, topologies: Sequence[Topology]
+) -> dict[tuple[int, int], Layout]:
+    stacks = {topology.pk: topology.stack for topology in topologies}
+    order = matrix.layouts(wanted, campaign.order, campaign.seed)
+    made = Layout.objects.bulk_create(
+        Layout(
+            campaign=campaign,
+            host_id=host,
+            topology_id=topology,
+            stack=stacks[topology],
+            position=position,
+        )
+        for position, (host, topology) in enumerate(order)
+    )
+    return {(layout.host_id, layout.topology_id): layout for layout in made}
+
+
+def _runs(
+    campaign: Campaign, wanted: matrix.Factors, workloads: Sequence[Workload], costs: Costs
+) -> list[Run]:
+    tools = {workload.pk: workload.tool for workload in workloads}
+    cells = matrix.cells(wanted, campaign.order, campaign.seed)
+    return [
+        _run(campaign, cell, tools[cell.workload], _cost_of(cell, costs), position)
+        for position, cell in enumerate(cells)
+    ]
+
+
+def _cost_of(cell: matrix.Cell, costs: Costs) -> cost.Cost:
+    return costs[cell.host, cell.topology, cell.workload][matrix.key(cell.point)]
+
+
+def _run(campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, position: int) -> Run:
+    return Run(
+        campaign=campaign,
+        host_id=cell.host,
+        topology_id=cell.topology,
+        workload_id=cell.workload,
+        tool=tool,
+        options=found.options,
+        point=dict(cell.point),
+        outstanding=found.outstanding,
+        repeat=cell.repeat,
+        position=position,
+        expected_s=found.seconds,
+        expected_writes=found.writes,
+    )
+
+
+def _named(error: str, workloads: Sequence[Workload]) -> str:
+    """A matrix error speaks of workloads by id; people know them by name."""
+    for workload in workloads:
+        error = error.replace(f"workload {workload.pk}:", f"Workload {workload.name}:")
+    return error

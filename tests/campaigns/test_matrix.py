@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchlab.campaigns.matrix import (
+    AS_WRITTEN,
+    MAX_RUNS,
+    ORDERS,
+    RANDOM_BLOCKS,
+    Cell,
+    Factors,
+    MatrixError,
+    cells,
+    count,
+    layouts,
+    points,
+)
+
+ids = st.lists(st.integers(1, 50), min_size=1, max_size=3, unique=True).map(tuple)
+sweeps = st.dictionaries(
+    st.sampled_from(["iodepth", "bs", "rw"]),
+    st.lists(st.integers(1, 256), min_size=1, max_size=3, unique=True),
+    max_size=2,
+)
+workloads = st.lists(
+    st.tuples(st.integers(1, 50), sweeps), min_size=1, max_size=3, unique_by=lambda pair: pair[0]
+).map(tuple)
+factors = st.builds(Factors, ids, ids, workloads, st.integers(1, 4))
+seeds = st.integers(0, 2**63 - 1)
+
+
+def key(cell: Cell) -> tuple[object, ...]:
+    point = tuple(sorted(cell.point.items()))
+    return cell.host, cell.topology, cell.workload, point, cell.repeat
+
+
+@given(factors, st.sampled_from(ORDERS), seeds)
+def test_every_cell_comes_once_and_the_count_is_right(factors, order, seed):
+    made = Counter(key(cell) for cell in cells(factors, order, seed))
+    assert set(made.values()) == {1}
+    assert len(made) == count(factors)
+
+
+@given(factors, seeds)
+def test_the_seed_decides_the_order(factors, seed):
+    assert list(cells(factors, RANDOM_BLOCKS, seed)) == list(cells(factors, RANDOM_BLOCKS, seed))
+
+
+@given(factors, st.sampled_from(ORDERS), seeds)
+def test_a_layout_is_built_once_and_every_repeat_is_a_block(factors, order, seed):
+    made = list(cells(factors, order, seed))
+    blocks = [block for block, _ in groupby(made, lambda c: (c.host, c.topology, c.repeat))]
+    expected = [
+        (host, topology, repeat)
+        for host, topology in layouts(factors, order, seed)
+        for repeat in range(1, factors.repeats + 1)
+    ]
+    assert blocks == expected
+
+
+@given(factors, seeds)
+def test_one_more_repeat_leaves_the_earlier_blocks_alone(factors, seed):
+    more = Factors(factors.hosts, factors.topologies, factors.workloads, factors.repeats + 1)
+    kept = [cell for cell in cells(more, RANDOM_BLOCKS, seed) if cell.repeat <= factors.repeats]
+    assert kept == list(cells(factors, RANDOM_BLOCKS, seed))
+
+
+def test_as_written_is_as_written():
+    wanted = Factors((2, 1), (7,), ((3, {"iodepth": [4, 1]}),), repeats=2)
+    assert [(c.host, c.repeat, c.point["iodepth"]) for c in cells(wanted, AS_WRITTEN, 0)] == [
+        (2, 1, 4), (2, 1, 1), (2, 2, 4), (2, 2, 1), (1, 1, 4), (1, 1, 1), (1, 2, 4), (1, 2, 1),
+    ]  # fmt: skip
+
+
+def test_random_blocks_are_shuffled_anew_for_each_repeat():
+    wanted = Factors((1,), (1,), ((1, {"iodepth": list(range(1, 9))}),), repeats=3)
+    made = list(cells(wanted, RANDOM_BLOCKS, 42))
+    orders = {
+        tuple(c.point["iodepth"] for c in block) for _, block in groupby(made, lambda c: c.repeat)
+    }
+    assert len(orders) == 3
+
+
+def test_the_order_of_a_seed_never_changes():
+    """Frozen: a stored seed must give the same order with every later version."""
+    wanted = Factors((1, 2), (3,), ((4, {"iodepth": [1, 2, 4, 8]}),), repeats=1)
+    assert [(c.host, c.point["iodepth"]) for c in cells(wanted, RANDOM_BLOCKS, 17)] == [
+        (2, 1), (2, 2), (2, 8), (2, 4), (1, 1), (1, 2), (1, 4), (1, 8),
+    ]  # fmt: skip
+
+
+def test_no_sweep_is_one_point():
+    assert points({}) == [{}]
+
+
+def test_a_sweep_over_two_options_is_their_product():
+    assert points({"bs": ["4k", "8k"], "iodepth": [1, 2]}) == [
+        {"bs": "4k", "iodepth": 1},
+        {"bs": "4k", "iodepth": 2},
+        {"bs": "8k", "iodepth": 1},
+        {"bs": "8k", "iodepth": 2},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (((), (1,), ((1, {}),)), "hosts: choose at least one"),
+        (((1, 1), (1,), ((1, {}),)), "hosts: 1 is there twice"),
+        (((1,), (2, 2), ((1, {}),)), "topologies: 2 is there twice"),
+        (((1,), (1,), ((5, {}), (5, {"a": [1]}))), "workloads: 5 is there twice"),
+        (((1,), (1,), ((5, {"iodepth": [1, 2, 1]}),)), "the sweep of iodepth: 1 is there twice"),
+        (((1,), (1,), ((5, {"iodepth": []}),)), "the sweep of iodepth is empty"),
+        (((1,), (1,), ((5, {}),), 0), "repeats: 0 is below 1"),
+        (((1,), (1,), ((5, {}),), MAX_RUNS + 1), f"{MAX_RUNS + 1} runs are more than"),
+    ],
+)
+def test_factors_that_make_no_matrix_are_refused(arguments, says):
+    with pytest.raises(MatrixError, match=says):
+        Factors(*arguments)
+
+
+def test_true_and_one_are_two_values():
+    assert Factors((1,), (1,), ((1, {"direct": [True, 1]}),)).repeats == 3
+
+
+def test_an_unknown_order_is_refused():
+    with pytest.raises(MatrixError, match="'sideways' is not one of"):
+        list(cells(Factors((1,), (1,), ((1, {}),)), "sideways", 0))
