@@ -1,0 +1,259 @@
+# One detached job in its spool directory, which is the current directory here. POSIX sh; few forks,
+# for a fork may cost 25 ms. Called by spool.sh:
+#   runner.sh start | poll WAIT_S OFFSET | fetch FILE... | stop | remove | short
+#
+# benchlab  marker, last in every archive     settings  timeout_s grace_s interval_ms drop_caches sampled
+# command   exports, exec of the tool         work/     the tool's directory: inputs and outputs
+# starter begun running ended                 what happened so far, each written once, whole or not at all
+# stopped expired                             somebody stopped it; its time was over
+# Processes are known as "PID BORN", BORN in clock ticks since boot: a PID alone may be another's by now.
+verb=$1
+shift
+umask 077
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+leader='' tool='' helpers='' target='' boot='' begun='' running='' ended='' how='' exit=''
+. ./settings
+. ./sampler.sh
+
+look() { # PID: sets born, group; fails when there is no such process, or only a zombie
+  IFS= read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  # shellcheck disable=SC2086
+  set -- ${stat##*) }
+  group=$3 born=${20}
+  case $1 in Z | X) return 1 ;; esac
+}
+
+alive() { # "PID BORN"
+  [ -n "$1" ] && look "${1% *}" && [ "$born" = "${1#* }" ]
+}
+
+this_boot() {
+  read -r this_boot </proc/sys/kernel/random/boot_id
+}
+
+start() {
+  this_boot
+  if command -v flock >/dev/null; then
+    exec 9>lock # held by the leader for as long as it lives; poll waits for it
+    flock -n 9
+  fi
+  own_session=$(command -v setsid)
+  $own_session sh ./runner.sh lead "${own_session:+yes}" </dev/null >/dev/null 2>runner.log &
+  look $! || born=0
+  printf 'boot=%s\nleader="%s"\nbegun=whole\n' "$this_boot" "$! $born" >begun
+  echo start=started
+}
+
+lead() { # OWN_SESSION: runs the job to its end
+  trap '' HUP
+  trap : TERM # without sessions, a stop reaches us too: outlive the tool to tell its end
+  look $$
+  leader="$$ $born"
+  caches
+  [ -e stopped ] && exit
+  # shellcheck disable=SC2086
+  frame $sampled
+  sample 9>&- &
+  sampler=$!
+  at=$(date +%s.%N)
+  now
+  started=$ns
+  if [ -n "$1" ]; then
+    (cd work && exec setsid sh -c '. ../command') </dev/null >stdout 2>stderr 9>&- &
+    tool=$! target=-$!
+  else
+    (cd work && exec sh -c '. ../command') </dev/null >stdout 2>stderr 9>&- &
+    tool=$! target=$!
+  fi
+  watch_time 9>&- &
+  watcher=$!
+  note_running
+  [ -e stopped ] && kill -s TERM -- "$target"
+  collect
+}
+
+caches() { # there is no read-back but the page cache itself: record it before and after
+  cached
+  before=$cached_kib dropped=no
+  if [ "$drop_caches" = yes ]; then
+    sync
+    { echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null && dropped=yes || dropped=refused
+  fi
+  cached
+}
+
+cached() {
+  cached_kib=
+  while read -r name cached_kib _; do
+    [ "$name" = Cached: ] && return
+  done </proc/meminfo
+}
+
+note_running() {
+  look $sampler
+  sampler_id="$sampler $born"
+  look $watcher
+  watcher_id="$watcher $born"
+  look $tool || born=0
+  printf '%s\n' "started_at=$at" "started_ns=$started" "tool=\"$tool $born\"" "target=$target" \
+    "helpers=\"$sampler_id $watcher_id\"" "dropped=$dropped" "cached_before_kib=$before" \
+    "cached_after_kib=$cached_kib" running=whole >running
+}
+
+watch_time() { # ends the tool when its time is over, whatever became of the leader
+  trap 'kill "$pause" 2>/dev/null; exit 0' TERM
+  look $tool && id="$tool $born" || exit 0
+  sleep "$timeout_s" &
+  pause=$!
+  wait $pause
+  alive "$id" || exit 0
+  : >expired
+  kill -s TERM -- "$target"
+  sleep "$grace_s" &
+  pause=$!
+  wait $pause
+  alive "$id" && kill -s KILL -- "$target"
+}
+
+collect() {
+  while :; do
+    wait $tool
+    code=$?
+    look $tool || break # else a signal to us woke the wait
+  done
+  now
+  kill -s TERM $sampler $watcher 2>/dev/null
+  kill -s KILL -- "$target" 2>/dev/null # what the tool left behind in its group
+  ended_ns=$ns
+  wait $sampler $watcher
+  # shellcheck disable=SC2086
+  frame $sampled
+  how=exited
+  [ -e expired ] && how=timeout
+  [ -e stopped ] && how=killed
+  printf '%s\n' "exit=$code" "ended_ns=$ended_ns" "how=$how" ended=whole >ended
+}
+
+judge() { # sets state, from what was written and who lives
+  state=starting
+  if [ -f begun ]; then . ./begun; fi
+  if [ -f running ]; then . ./running; fi
+  this_boot
+  if [ "$begun" != whole ]; then
+    read -r starter born _ <starter && alive "$starter $born" || state=vanished
+  elif [ "$boot" != "$this_boot" ]; then
+    state=rebooted
+  elif alive "$leader"; then
+    [ "$running" = whole ] && state=running
+  else
+    state=vanished
+    [ -e stopped ] && state=killed
+  fi
+  # Last, for the leader may have written its end and gone while we looked.
+  if [ -f ended ]; then . ./ended; fi
+  [ "$ended" = whole ] && state=$how
+}
+
+busy() {
+  case $state in starting | running) ;; *) return 1 ;; esac
+}
+
+poll() { # WAIT_S OFFSET
+  judge
+  if busy && [ "$1" != 0 ]; then
+    now
+    until=$((ns + ${1%.*} * 1000000000))
+    [ -f lock ] && { flock -s -w "$1" 9; } 9<lock 2>/dev/null
+    judge
+    while busy && now && [ "$ns" -lt $((until - 200000000)) ]; do # no flock, or one without -w
+      sleep 0.2 || sleep 1
+      judge
+    done
+  fi
+  printf 'state=%s\nexit=%s\nfrom=%s\n\n' "$state" "$exit" $(($2 / 4096 * 4096))
+  [ ! -f samples ] || dd if=samples bs=4096 skip=$(($2 / 4096)) count=1024 2>/dev/null
+}
+
+fetch() { # FILE... of the tool (plain names): a tar of all there is, the marker last
+  judge
+  now
+  printf '%s\n' "state=$state" "fetched_ns=$ns" "fetched_at=$(date +%s.%N)" >fetched
+  found=
+  for file in stdout stderr samples runner.log begun running ended fetched "$@"; do
+    case " $* " in *" $file "*) file=work/$file ;; esac
+    { [ -e "$file" ] || [ -h "$file" ]; } && found="$found $file"
+  done
+  # shellcheck disable=SC2086
+  exec tar -cf - $found benchlab
+}
+
+signal() { # NAME: to the tool and all in its group; fails when nobody of ours is there
+  if alive "$tool"; then
+    kill -s "$1" -- "$target" 2>/dev/null
+    return
+  fi
+  case $target in -*) ;; *) return 1 ;; esac
+  for entry in /proc/[0-9]*; do
+    look "${entry#/proc/}" && [ "-$group" = "$target" ] || continue
+    # A number is not given out again while a member of that group lives: one of ours, all ours.
+    [ "$entry/cwd" -ef work ] && kill -s "$1" -- "$target" 2>/dev/null && return
+  done
+  return 1
+}
+
+settled() { # waits up to grace_s until nobody of ours is left
+  now
+  until=$((ns + grace_s * 1000000000))
+  while alive "$leader" || signal 0; do
+    now
+    [ "$ns" -lt $until ] || return 1
+    sleep 0.1 || sleep 1
+  done
+}
+
+stop() { # ends what still runs of this job, and nothing else; at any moment, any number of times
+  judge
+  did=nothing
+  if busy || [ $state = vanished ]; then
+    : >stopped
+    { busy || signal 0; } && did=terminated
+    signal TERM
+    settled || {
+      did=killed
+      signal KILL
+      alive "$tool" || { alive "$leader" && kill -s KILL "${leader% *}"; }
+      settled || did=survived
+    }
+    # shellcheck disable=SC2086
+    stop_helpers $helpers
+    judge
+  fi
+  printf 'did=%s\nstate=%s\n' $did $state
+}
+
+stop_helpers() { # PID BORN...
+  while [ $# -gt 1 ]; do
+    alive "$1 $2" && kill -s TERM "$1"
+    shift 2
+  done
+}
+
+remove() {
+  judge
+  if busy || { [ $state = vanished ] && signal 0; }; then
+    echo "state=$state"
+    exit
+  fi
+  name=${PWD##*/}
+  cd .. && rm -rf -- "./$name" && echo state=absent
+}
+
+short() { # a quick run in the foreground, then no trace of it
+  (cd work && exec sh -c '. ../command') </dev/null
+  code=$?
+  name=${PWD##*/}
+  cd .. && rm -rf -- "./$name"
+  exit $code
+}
+
+"$verb" "$@"

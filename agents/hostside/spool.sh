@@ -1,0 +1,52 @@
+# Finds (or makes) a job's spool directory and hands over to the runner in it. Sent with each call:
+#   sh -c THIS spool BASE UID VERB NAME [ARGUMENT...]     stdin: a tar for `start` and `short`
+# Refuses a directory that another user could have made. POSIX sh.
+umask 077
+spools=$1/benchlab-${2:-$(id -u)} verb=$3 name=$4
+shift 4
+
+refuse() {
+  echo "$1" >&2
+  exit 3
+}
+
+ours() {
+  [ -d "$spools" ] && [ ! -h "$spools" ] && [ -O "$spools" ]
+}
+
+make_spool() {
+  mkdir -m 700 "$spools" 2>/dev/null
+  ours || refuse "$spools is not a directory of this user: somebody else made it; remove it"
+  case $(ls -ld "$spools") in
+    drwx------*) ;;
+    *) refuse "$spools is open to other users: chmod 700 it after a look at what is inside" ;;
+  esac
+  # mkdir is the lock: whoever makes the directory starts the job, once.
+  mkdir "$spools/$name" 2>/dev/null && return
+  [ -d "$spools/$name" ] || refuse "cannot make $spools/$name: $(mkdir "$spools/$name" 2>&1)"
+  echo start=already
+  exit 0
+}
+
+unpack() {
+  cd "$spools/$name" || refuse "cannot enter $spools/$name"
+  IFS= read -r stat <"/proc/$$/stat" && echo "$$ ${stat##*) }" >starter
+  tar -xf - && [ -f complete ] && return
+  cd / && rm -rf -- "$spools/$name"
+  refuse "the job did not arrive whole, nothing was started (is $spools full?)"
+}
+
+case $verb in
+  start | short)
+    make_spool
+    unpack
+    ;;
+  *)
+    ours && cd "$spools/$name" 2>/dev/null || {
+      echo state=absent
+      exit 0
+    }
+    [ -f benchlab ] || refuse "$spools/$name has no marker file: it is not a job of ours"
+    ;;
+esac
+exec sh ./runner.sh "$verb" "$@"

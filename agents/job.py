@@ -1,0 +1,317 @@
+"""A job on the host: started detached, polled, fetched, stopped, removed. hostside/ has the other half.
+
+Every function is one command over a Shell, and may be called again after any failure.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+import shlex
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+
+from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell
+from agents.quote import command_line, exports
+
+HOSTSIDE = files("agents.hostside")
+GRACE_S = 5  # between TERM and KILL
+POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
+PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
+OWN_FILES = ("stdout", "stderr", "samples", "runner.log", "begun", "running", "ended", "fetched")
+
+
+class State(StrEnum):
+    """What became of a job. After `vanished` call `stop`: the tool may have outlived its leader."""
+
+    ABSENT = "absent"  # no spool directory: never started, or removed
+    STARTING = "starting"
+    RUNNING = "running"
+    EXITED = "exited"
+    KILLED = "killed"  # by `stop`
+    TIMEOUT = "timeout"  # by its own timeout
+    VANISHED = "vanished"  # the leader is gone and left no exit code
+    REBOOTED = "rebooted"
+
+    @property
+    def over(self) -> bool:
+        return self not in (State.ABSENT, State.STARTING, State.RUNNING)
+
+
+class Did(StrEnum):
+    """What `stop` did. `survived`: it sits in the kernel and KILL did not help."""
+
+    NOTHING = "nothing"
+    TERMINATED = "terminated"
+    KILLED = "killed"
+    SURVIVED = "survived"
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """The directory of one attempt on the host: BASE/benchlab-UID/NAME, kept over reboots."""
+
+    name: str  # "attempt-17"
+    root: bool = True  # whose it is: the job's own `root`
+    base: str = "/var/tmp"
+
+    def __post_init__(self) -> None:
+        _plain(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    already: bool  # somebody else's start, or our own that was delivered twice
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    state: State
+    exit_code: int | None  # 128 + n for signal n
+    new_samples: bytes
+    offset: int  # for the next poll
+    more: bool  # the answer was cut at POLL_CAP: poll again at once
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    did: Did
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What the runner noted. Clock times are seconds; None where the job did not get that far."""
+
+    state: State
+    exit_code: int | None
+    boot_id: str
+    started_at: float | None  # epoch
+    ended_at: float | None  # epoch: start plus the monotonic time since
+    started_mono: float | None
+    ended_mono: float | None
+    clock_step: float | None  # by how much the wall clock jumped between start and fetch
+    caches: str  # "yes" dropped, "no" not asked, "refused" by the kernel
+    cached_before: int | None  # bytes of page cache before and after dropping
+    cached_after: int | None
+    sample_bytes: int  # what the sampler wrote during the run
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    files: dict[str, bytes]  # "stdout", "stderr" and each of Job.outputs that was there
+    samples: bytes
+    log: bytes  # complaints of the runner itself; empty is right
+    meta: Meta
+
+
+def start(
+    shell: Shell, spool: Spool, job: Job, sampled: Sequence[str] = (), interval_s: float = 1.0
+) -> Started:
+    """Starts the job at most once, whatever is delivered again. Raises AgentError."""
+    archive = _archive(job, sampled, interval_s)
+    answer = _answer(_call(shell, spool, "start", stdin=archive))
+    return Started(already=answer["start"] == "already")
+
+
+def poll(shell: Shell, spool: Spool, wait_s: float = 0.0, offset: int = 0) -> Polled:
+    """Waits on the host up to `wait_s` for the end, and reads the samples from `offset` on."""
+    ran = _call(shell, spool, "poll", f"{wait_s:g}", str(offset), timeout_s=wait_s + 60.0)
+    head, _, raw = ran.stdout.partition(b"\n\n")
+    answer = _pairs(head.decode())
+    if State(answer["state"]) is State.ABSENT:
+        return Polled(State.ABSENT, None, b"", offset, False)
+    new = raw[offset - int(answer["from"]) :]
+    code = int(answer["exit"]) if answer["exit"] else None
+    more = len(raw) >= POLL_CAP
+    return Polled(State(answer["state"]), code, new, offset + len(new), more)
+
+
+def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
+    """All that the job left, and `outputs` as in Job. Raises AgentError when it does not arrive whole."""
+    ran = _call(shell, spool, "fetch", *map(_plain, outputs), timeout_s=600.0)
+    if ran.stdout == b"state=absent\n":
+        raise AgentError(f"{spool.name}: there is no such job on the host", Reason.HOST_LOST)
+    found = _unpack(ran.stdout, {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}})
+    own = {name: found.pop(name, b"") for name in OWN_FILES[2:]}
+    notes = "".join(own[name].decode() for name in OWN_FILES[4:])
+    meta = _meta(_pairs(notes), len(own["samples"]))
+    return Fetched(found, own["samples"], own["runner.log"], meta)
+
+
+def stop(shell: Shell, spool: Spool) -> Stopped:
+    """TERM, then KILL, to this job's processes only. Does nothing to a job that is over or absent."""
+    answer = _answer(_call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S))
+    return Stopped(Did(answer.get("did", "nothing")), State(answer["state"]))
+
+
+def remove(shell: Shell, spool: Spool) -> None:
+    """Removes the spool directory. Raises AgentError when the job still runs."""
+    state = State(_answer(_call(shell, spool, "remove", timeout_s=300.0))["state"])
+    if state is not State.ABSENT:
+        raise AgentError(f"{spool.name} is {state}: stop it before removing it")
+
+
+def run_short(shell: Shell, job: Job, base: str = "/var/tmp") -> Ran:
+    """A quick run in the foreground (a Tool's precheck), in a directory of its own, then removed."""
+    spool = Spool(f"short-{secrets.token_hex(8)}", job.root, base)
+    script = _script(spool, "short")
+    ran = shell.run(script, stdin=_archive(job, (), 1.0), root=job.root, timeout_s=job.timeout_s)
+    return Ran(job.argv, ran.exit_code, ran.stdout, ran.stderr, ran.seconds)
+
+
+def frames(raw: bytes) -> list[Frame]:
+    """The sampler's output. A torn last frame is dropped; anything else amiss is a ParseError."""
+    whole = raw[: raw.rfind(b"\n.\n") + 3] if b"\n.\n" in raw else b""
+    found: list[Frame] = []
+    at: float | None = None
+    texts: dict[str, list[str]] = {}
+    name = ""
+    for number, line in enumerate(whole.decode(errors="replace").split("\n")[:-1], start=1):
+        kind, rest = line[:1], line[2:]
+        if kind == "@" and at is None and rest.isdigit():
+            at, texts, name = int(rest) / 1e9, {}, ""
+        elif kind == "#" and at is not None and rest:
+            name = rest
+            texts[name] = []
+        elif kind == " " and name:
+            texts[name].append(line[1:] + "\n")
+        elif line == "." and at is not None:
+            found.append(Frame(at, {file: "".join(lines) for file, lines in texts.items()}))
+            at, name = None, ""
+        else:
+            raise ParseError("not a line of a sampler's frame", number, line)
+    return found
+
+
+def _plain(name: str) -> str:
+    if not PLAIN.fullmatch(name) or name in (*OWN_FILES, "benchlab"):
+        raise AgentError(f"{name!r} cannot be a file or job here: plain names only, none of ours")
+    return name
+
+
+def _script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
+    text = (HOSTSIDE / "spool.sh").read_text()
+    uid = "0" if spool.root else ""  # saves the host a fork; else it asks id
+    return ("sh", "-c", text, "spool", spool.base, uid, verb, spool.name, *arguments)
+
+
+def _call(
+    shell: Shell, spool: Spool, *verb: str, stdin: bytes = b"", timeout_s: float = 120.0
+) -> Ran:
+    ran = shell.run(_script(spool, *verb), stdin=stdin, root=spool.root, timeout_s=timeout_s)
+    if ran.exit_code:
+        said = ran.stderr.decode(errors="replace").strip() or "it said nothing"
+        full = "No space left" in said or "full" in said
+        reason = Reason.NO_SPACE if full else Reason.COMMAND_FAILED
+        raise AgentError(f"{verb[0]} of {spool.name} failed: {said} (exit {ran.exit_code})", reason)
+    return ran
+
+
+def _answer(ran: Ran) -> dict[str, str]:
+    answer = _pairs(ran.stdout.decode(errors="replace"))
+    if not answer.keys() & {"start", "state"}:
+        raise AgentError(f"the host's answer makes no sense: {ran.stdout[:200]!r}")
+    return answer
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def _archive(job: Job, sampled: Sequence[str], interval_s: float) -> bytes:
+    """The tar that `spool.sh` unpacks; `complete` comes last and proves that all of it came."""
+    settings = {
+        "timeout_s": f"{job.timeout_s:g}",
+        "grace_s": str(GRACE_S),
+        "interval_ms": str(round(interval_s * 1000)),
+        "drop_caches": "yes" if job.drop_caches else "no",
+        "sampled": " ".join(sampled),
+    }
+    content = {
+        "benchlab": b"A spool directory of BenchLab. Remove it when no job runs in it.\n",
+        "runner.sh": (HOSTSIDE / "runner.sh").read_bytes(),
+        "sampler.sh": (HOSTSIDE / "sampler.sh").read_bytes(),
+        "settings": "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()).encode(),
+        "command": f"{exports(job.env)}exec {command_line(job.argv)}\n".encode(),
+        **{f"work/{_plain(name)}": data for name, data in job.inputs.items()},
+    }
+    for name in job.outputs:
+        _plain(name)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        work = tarfile.TarInfo("work")
+        work.type, work.mode = tarfile.DIRTYPE, 0o700
+        tar.addfile(work)
+        for name, data in {**content, "complete": b""}.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o600
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
+    """Files of the answer by name. Only expected names, only regular files, nothing cut."""
+    found: dict[str, bytes] = {}
+    last = ""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:") as tar:
+            for member in tar:
+                last = member.name
+                if last == "benchlab":
+                    continue
+                if last not in expected or not member.isreg():
+                    raise AgentError(f"the host sent {last!r}, which is no plain file we asked for")
+                extracted = tar.extractfile(member)
+                assert extracted is not None
+                found[expected[last]] = extracted.read()
+    except tarfile.TarError as error:
+        raise AgentError(f"the outputs did not arrive whole: {error}") from None
+    if last != "benchlab":
+        raise AgentError("the outputs did not arrive whole: the last file is missing")
+    return found
+
+
+def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
+    started_at, started = _number(notes, "started_at"), _mono(notes, "started_ns")
+    ended = _mono(notes, "ended_ns")
+    fetched_at, fetched = _number(notes, "fetched_at"), _mono(notes, "fetched_ns")
+    ended_at = step = None
+    if started_at is not None and started is not None:
+        ended_at = started_at + ended - started if ended is not None else None
+        if fetched_at is not None and fetched is not None:
+            step = (fetched_at - started_at) - (fetched - started)
+    return Meta(
+        state=State(notes["state"]),
+        exit_code=int(notes["exit"]) if notes.get("exit") else None,
+        boot_id=notes.get("boot", ""),
+        started_at=started_at,
+        ended_at=ended_at,
+        started_mono=started,
+        ended_mono=ended,
+        clock_step=step if notes["state"] != State.REBOOTED else None,
+        caches=notes.get("dropped", "no"),
+        cached_before=_kib(notes, "cached_before_kib"),
+        cached_after=_kib(notes, "cached_after_kib"),
+        sample_bytes=sample_bytes,
+    )
+
+
+def _number(notes: Mapping[str, str], name: str) -> float | None:
+    # A date without %N prints the letter: whole seconds then.
+    found = re.match(r"\d+(\.\d+)?", notes.get(name, ""))
+    return float(found[0]) if found else None
+
+
+def _mono(notes: Mapping[str, str], name: str) -> float | None:
+    nanoseconds = _number(notes, name)
+    return None if nanoseconds is None else nanoseconds / 1e9
+
+
+def _kib(notes: Mapping[str, str], name: str) -> int | None:
+    kib = _number(notes, name)
+    return None if kib is None else int(kib) * 1024
