@@ -1,0 +1,117 @@
+"""Who needs a device? Everything that stands on it, mounts it or has it as a member. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agents.facts.graph import Graph, carries
+from agents.facts.model import BlockDevice, Signature
+
+MOUNT_ROOT = "/mnt/benchlab"  # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
+SYSTEM = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
+NO_DISK = {"overlay", "tmpfs", "ramfs", "rootfs", "nfs", "nfs4", "9p", "virtiofs", "hostfs",
+           "squashfs", "zfs", "fuse"}  # fmt: skip
+WIPEABLE = {"ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "exfat", "ntfs", "f2fs", "jfs",
+            "reiserfs", "reiser4", "nilfs2", "hfs", "hfsplus", "ufs", "minix", "udf", "iso9660",
+            "gpt", "dos", "PMBR", "mac", "bsd", "sun", "sgi", "atari", "jbd"}  # fmt: skip
+
+
+def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[str]:
+    """Reasons on one device of the stack that stands on a disk; the first is the disk itself."""
+    where = disk.path if name == disk.name else f"{disk.path} (by {name} on it)"
+    device = graph.devices.get(name)
+    if device is None:
+        yield f"{where}: is held by a device that the facts do not know: read them again"
+        return
+    ours = graph.is_ours(name, layout)
+    if name != disk.name and device.type != "part" and not ours:
+        yield f"{where}: carries {device.path}, not made by this layout: take that down first"
+    if device.type == "part" and not graph.below[name] <= {disk.name, *graph.stack_on(disk.name)}:
+        yield f"{where}: belongs to another disk too"
+    if name in system_devices(graph):
+        yield f"{where}: the running system is on it"
+    for target in device.mounts:
+        if not _own_mount(target, layout):
+            yield f"{where}: is mounted at {target}: unmount it if you mean it"
+    if device.swap:
+        yield f"{where}: is swap in use: swapoff it if you mean it"
+    yield from _membership(where, device, graph, layout)
+
+
+def _own_mount(target: str, layout: str) -> bool:
+    return target == f"{MOUNT_ROOT}/{layout}"
+
+
+def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
+    facts = graph.facts
+    owner = facts.members.get(device.name, "")
+    own_member = carries(owner.partition(" ")[2], layout)
+    if owner and not own_member:
+        yield f"{where}: belongs to {owner}: remove it from there first"
+    listed = {graph.paths.get(path, path) for path in facts.lvm_pvs}
+    listed |= {*facts.md_members, *(graph.paths.get(p, p) for p in facts.zpool_members)}
+    if device.name in listed and not own_member:
+        yield f"{where}: is a member of a volume group, array or pool"
+    for path in facts.swaps:
+        if graph.paths.get(path) == device.name:
+            yield f"{where}: is swap in use"
+    for line in facts.dm_tables:
+        table, _, words = line.partition(":")
+        if device.majmin in words.split() and not _own_table(table, graph, layout):
+            yield f"{where}: is used by device-mapper {table}: remove that first"
+    if not device.signatures_known:
+        yield f"{where}: its signatures could not be read, so nothing is known of what is on it"
+    for signature in device.signatures:
+        if signature.type not in WIPEABLE and not (own_member or _own_label(signature, layout)):
+            yield (
+                f"{where}: has a {signature.type} signature{_labelled(signature)}; if nothing"
+                f" needs it, clear it yourself (wipefs -a {device.path})"
+            )
+
+
+def _own_table(table: str, graph: Graph, layout: str) -> bool:
+    device = graph.find(f"/dev/mapper/{table}")
+    return device is not None and graph.is_ours(device.name, layout)
+
+
+def _own_label(signature: Signature, layout: str) -> bool:
+    """md writes "host:bl17", zfs and bcache "bl17"."""
+    return signature.type in ("linux_raid_member", "zfs_member", "bcache") and carries(
+        signature.label.rpartition(":")[2], layout
+    )
+
+
+def _labelled(signature: Signature) -> str:
+    return f" ({signature.label})" if signature.label else ""
+
+
+def system_devices(graph: Graph) -> set[str]:
+    """Kernel names of all that the running system stands on."""
+    by_number = {d.majmin: d.name for d in graph.facts.devices}
+    found: set[str] = set()
+    for mount in graph.facts.mounts:
+        if _is_system(mount.target):
+            for name in {by_number.get(mount.majmin), graph.paths.get(mount.source)} - {None}:
+                found |= set(graph.stack_under(str(name)))
+    for device in graph.facts.devices:
+        if any(map(_is_system, device.mounts)):
+            found |= set(graph.stack_under(device.name))
+    return found
+
+
+def _is_system(target: str) -> bool:
+    return target == "/" or any(
+        target == root or target.startswith(root + "/") for root in SYSTEM[1:]
+    )
+
+
+def system_unknown(graph: Graph) -> list[str]:
+    """Set when nobody can say what / is on; then nothing may be destroyed."""
+    root = [mount for mount in graph.facts.mounts if mount.target == "/"]
+    if not root:
+        return ["the facts do not say what / is mounted from: read them again"]
+    by_number = {device.majmin for device in graph.facts.devices}
+    last = root[-1]
+    if last.majmin in by_number or last.source in graph.paths or last.fstype in NO_DISK:
+        return []
+    return [f"/ is on {last.source} ({last.fstype}), which is no device of the facts"]

@@ -1,0 +1,209 @@
+"""Refuses every Step that would harm a device not provably spare. Default deny. Pure.
+
+A device may be written only if all holds, by facts read a moment ago: a person marked its identity spare on this host;
+its node, size and model are what that person confirmed; nobody else has that identity; it is a whole disk that can be
+written; nothing of the running system, and nothing that is not this layout's own, is on it, on a partition of it, or
+stacked on it. What is not known counts as a reason to refuse.
+
+A plain file system or partition table that nobody uses may be wiped: the person who marked the disk spare confirmed
+that, and the plan page lists it. A trace of membership (LVM, md, ZFS, bcache, LUKS, swap, …) may not: the disk may be
+half of something that lives on another disk or another host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target
+from agents.facts.graph import Graph
+from agents.facts.in_use import system_unknown, uses
+from agents.facts.model import BlockDevice, HostFacts
+from agents.mentions import Mentions
+
+LOOKING = {"lsblk", "findmnt", "blkid", "stat", "ls", "readlink", "df", "pvs", "vgs", "lvs", "cat"}
+LOOKING_WORDS = {("udevadm", "settle"), ("udevadm", "info"), ("mdadm", "--examine"),
+                 ("mdadm", "--detail"), ("zpool", "status"), ("zpool", "list"),
+                 ("dmsetup", "status"), ("dmsetup", "table")}  # fmt: skip
+SYSTEM_PATHS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
+CONFIRM = "mark it spare on the host's page first"
+AGAIN = "make the plan again"
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """What a person confirmed about a device: it may be destroyed."""
+
+    identity: str
+    size: int
+    model: str
+    role: str = ""
+
+
+def check(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> None:
+    """Raises GuardError with every reason; returns if the Step may run."""
+    if found := refusals(step, facts, spares, layout):
+        raise GuardError(f"refused: {shown(step.argv)}: " + "; ".join(found))
+
+
+def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> list[str]:
+    """Why the Step may not run: each entry names the device, the cause and the cure. [] = allowed."""
+    graph = Graph(facts)
+    found = _claims(step.destroys, graph, spares, layout)
+    if not _only_looks(step.argv):
+        texts = [*map(_plain, step.argv), step.stdin]
+        found += _net(texts, step.destroys, graph, layout)
+    return list(dict.fromkeys(found))
+
+
+def job_refusals(
+    argv: Sequence[str],
+    files: Mapping[str, bytes],
+    target: Target,
+    facts: HostFacts,
+    spares: Mapping[str, Spare],
+    layout: str,
+) -> list[str]:
+    """The same for a tool: on a mount it writes files there; on a volume it destroys what is below."""
+    graph = Graph(facts)
+    claims = () if target.mount else claims_of(target)
+    found = _claims(claims, graph, spares, layout)
+    texts = [*argv, *(text.decode("utf-8", "backslashreplace") for text in files.values())]
+    # What lies under a mounted file system is not for a tool to touch, ours or not.
+    found += _net(texts, claims, graph, "" if target.mount else layout, groups=False)
+    found += [reason for text in texts for reason in _escapes(text, target)]
+    return list(dict.fromkeys(found))
+
+
+def claims_of(target: Target) -> tuple[Claim, ...]:
+    """All disks under a target, each once."""
+    return tuple(dict.fromkeys(claim for given in target.devices.values() for claim in given))
+
+
+def shown(argv: Sequence[Argument]) -> str:
+    """A command as pages and logs show it: secrets as ***."""
+    return " ".join(map(str, argv))
+
+
+def _plain(word: Argument) -> str:
+    return word.value if isinstance(word, Secret) else word
+
+
+def _only_looks(argv: Sequence[Argument]) -> bool:
+    words = [_plain(word) for word in argv]
+    program = PurePosixPath(words[0])
+    if program.is_absolute() and str(program.parent) not in SYSTEM_PATHS:
+        return False
+    return program.name in LOOKING or (program.name, *words[1:2]) in LOOKING_WORDS
+
+
+def _claims(
+    claims: Sequence[Claim], graph: Graph, spares: Mapping[str, Spare], layout: str
+) -> list[str]:
+    if not claims:
+        return []
+    found = [f"not everything on this host could be read ({what}): cure that, then retry"
+             for what in graph.facts.unknown]  # fmt: skip
+    found += system_unknown(graph)
+    if not re.fullmatch(r"[a-z]+\d+", layout):
+        found.append(f"{layout!r} is no layout's name")
+    for claim in claims:
+        found += _claim(claim, graph, spares, layout)
+    return found
+
+
+def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str) -> Iterator[str]:
+    device = graph.find(claim.node)
+    if device is None:
+        yield f"{claim.node} is not on this host any more{_moved(claim, graph)}: {AGAIN}"
+        return
+    yield from _identity(claim, device, graph, spares)
+    yield from _kind(device, graph)
+    for name in graph.stack_on(device.name):
+        yield from uses(device, name, graph, layout)
+
+
+def _moved(claim: Claim, graph: Graph) -> str:
+    now = [d.path for d in graph.facts.devices if d.identity == claim.identity]
+    return f" ({claim.identity} is {', '.join(now)} now)" if now else ""
+
+
+def _identity(
+    claim: Claim, device: BlockDevice, graph: Graph, spares: Mapping[str, Spare]
+) -> Iterator[str]:
+    node = claim.node
+    if device.identity != claim.identity:
+        yield (
+            f"{node} is {device.identity}, the plan meant {claim.identity}"
+            f"{_moved(claim, graph)}: {AGAIN}"
+        )
+    spare = spares.get(claim.identity)
+    if spare is None or spare.identity != claim.identity:
+        yield f"{node} ({claim.identity}) is not marked spare: {CONFIRM}"
+        return
+    for what, now, meant in (
+        ("size", device.size, claim.size),
+        ("model", device.model, claim.model),
+    ):
+        confirmed = getattr(spare, what)
+        if not now == meant == confirmed:
+            yield (
+                f"{node}'s {what} is {now!r}, planned was {meant!r} and confirmed {confirmed!r}:"
+                " confirm the disk again and " + AGAIN
+            )
+    twins = [d.path for d in graph.facts.devices if d.identity == claim.identity]
+    if len(twins) > 1:
+        yield (
+            f"{claim.identity} is {' and '.join(twins)}: two paths to one disk (multipath),"
+            " or two disks with one serial; nobody can tell them apart"
+        )
+
+
+def _kind(device: BlockDevice, graph: Graph) -> Iterator[str]:
+    if device.type not in ("disk", "loop") or graph.below.get(device.name):
+        yield f"{device.path} is a {device.type} standing on something else, not a whole disk"
+    if device.read_only:
+        yield f"{device.path} is read-only"
+    if device.size <= 0:
+        yield f"{device.path} has no size"
+
+
+def _net(texts: Sequence[str], claims: Sequence[Claim], graph: Graph, layout: str) -> Iterator[str]:
+    """The second net: whatever a command names must be claimed, or this layout's own."""
+    mentions = Mentions(graph, groups)
+    claimed = {device.name for claim in claims if (device := graph.find(claim.node))}
+    for text in texts:
+        named, foreign = mentions.find(text)
+        for word in foreign:
+            yield f"the command names {word}, which is no device that the facts know"
+        for name in sorted(named):
+            if claimed and graph.disks_under(name) <= claimed:
+                continue
+            if not claims and graph.is_ours(name, layout):
+                continue
+            yield f"the command names {name}, which the plan does not claim: it would be harmed"
+
+
+WRITING_KEYS = r"filename|directory|opendir|of|replay_redirect|aux-path|write_\w+_log|if"
+COMMAND_KEYS = r"exec_prerun|exec_postrun|exec_pre|exec_post"
+
+
+def _escapes(text: str, target: Target) -> Iterator[str]:
+    """A job file may name any file: only those below the target's mount, or its volume, will do."""
+    for match in re.finditer(rf"(?m)(?:^|[\s-])({COMMAND_KEYS})\s*=", text):
+        yield f"{match[1]} would run a command of its own on the host: remove it from the job"
+    for match in re.finditer(rf"(?m)(?:^|[\s-])({WRITING_KEYS})\s*=\s*(\S+)", text):
+        key, path = match[1], match[2]
+        if "$" in path or ".." in PurePosixPath(path).parts:
+            yield f"{key}={path}: write the path out in full"
+        elif path.startswith("/") and not path.startswith("/dev/") and not _inside(path, target):
+            yield f"{key}={path} is outside {target.mount or target.volume}: leave it out"
+
+
+def _inside(path: str, target: Target) -> bool:
+    mount = target.mount.rstrip("/")
+    return bool(mount) and all(
+        part == mount or part.startswith(mount + "/") for part in path.split(":") if part
+    )

@@ -1,0 +1,64 @@
+"""Which block devices do the words of a command name? The guard's second net. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agents.facts.graph import Graph
+
+HARMLESS = {"null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty"}
+_ENDS = r"(?=[\s,:;='\"\\)]|$)"
+_SEPARATORS = re.compile(r"[\s,;='\"()\[\]]+")
+
+
+class Mentions:
+    """Finds devices of one reading in texts."""
+
+    def __init__(self, graph: Graph, groups: bool = True) -> None:
+        """`groups`: whether the name of a volume group, array or pool names its members."""
+        self.graph = graph
+        self.bare: dict[
+            str, set[str]
+        ] = {}  # a word that is a device's name, or its group's or pool's
+        for device in graph.facts.devices:
+            for word in (device.name, device.majmin, device.path.removeprefix("/dev/mapper/")):
+                self.bare.setdefault(word, set()).add(device.name)
+        for name, owner in graph.facts.members.items() if groups else ():
+            if group := owner.partition(" ")[2]:
+                self.bare.setdefault(group, set()).add(name)
+        known = sorted(graph.paths, key=len, reverse=True)
+        self._path = re.compile(f"(?:{'|'.join(map(re.escape, known)) or '(?!)'}){_ENDS}")
+
+    def find(self, text: str) -> tuple[set[str], list[str]]:
+        """Kernel names that the text names, and /dev words that are no device known here."""
+        named: set[str] = set()
+        foreign: list[str] = []
+        for match in re.finditer(r"/sys/(?:class/|dev/)?block/([^/\s]+)", text):
+            named |= self.bare.get(match[1], {match[1]})
+        for path, start in _device_paths(text):
+            known = self._path.match(path)
+            if known is not None:
+                named.add(self.graph.paths[known[0]])
+            elif not _harmless(path, start):
+                foreign.append(re.split(_ENDS, path, maxsplit=1)[0])
+        for word in _SEPARATORS.split(text):
+            for part in {word, word.partition("/")[0], *word.split(":")}:
+                named |= self.bare.get(part, set())
+        foreign += re.findall(r"\b(?:PART)?(?:UUID|LABEL)=\S*", text)
+        return named, foreign
+
+
+def _device_paths(text: str) -> Iterator[tuple[str, str]]:
+    """From each /dev/ to the end of the text (a link may hold colons), and what stood before it."""
+    plain = re.sub(r"/(?:\.?/)+", "/", text)  # //dev/./sdb
+    for match in re.finditer(r"/dev/", plain):
+        yield plain[match.start() :], plain[: match.start()]
+    for match in re.finditer(r"\.\./+(?:\S*/)?dev/+", plain):
+        yield "/dev/../" + plain[match.end() :], ""
+
+
+def _harmless(path: str, before: str) -> bool:
+    if before.endswith("/sys"):
+        return True  # /sys/dev/block/… has its own rule
+    return re.match(rf"/dev/(?:{'|'.join(HARMLESS)}){_ENDS}", path) is not None
