@@ -1,0 +1,1 @@
+"""SSH, the only importer of asyncssh. `agents.shell` is its face to the rest."""

@@ -1,0 +1,48 @@
+"""The event loop thread of this process, for callers in other threads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from agents.ssh.pool import Pool
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """The event loop thread of this process; made at first use, and anew after a fork."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="ssh", daemon=True)
+        self.thread.start()
+
+
+pool = Pool()  # use only inside `run`
+_loop: _Loop | None = None
+_starting = threading.Lock()
+
+
+def _forget() -> None:
+    """After a fork the thread is gone and the sockets are the parent's: begin anew."""
+    global _loop, pool, _starting
+    _loop, pool, _starting = None, Pool(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    global _loop
+    with _starting:
+        _loop = _loop or _Loop()
+    future = asyncio.run_coroutine_threadsafe(work, _loop.loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # the waiting thread was interrupted: nobody wants the answer any more
+        raise

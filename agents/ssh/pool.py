@@ -1,0 +1,103 @@
+"""Connections by address, shared by all commands of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import asyncssh
+
+from agents.contracts import AgentError, Reason
+from agents.ssh.command import Command, execute
+from agents.ssh.dial import Address, dial
+
+IDLE_S = 60.0  # an unused connection is closed after this
+SESSIONS = 8  # per connection; sshd's MaxSessions is 10 by default
+
+
+@dataclass(eq=False)
+class Link:
+    """One connection and how many commands use it."""
+
+    connection: Any
+    sessions: int = 0
+    idle: asyncio.TimerHandle | None = None
+
+    def usable(self) -> bool:
+        return not self.connection.is_closed() and self.sessions < SESSIONS
+
+    def take(self) -> Link:
+        self.sessions += 1
+        if self.idle:
+            self.idle.cancel()
+        return self
+
+    def give(self) -> None:
+        self.sessions -= 1
+        if not self.sessions:
+            self.idle = asyncio.get_running_loop().call_later(IDLE_S, self.connection.close)
+
+
+@dataclass
+class Pool:
+    """Connections by address. Lives on the loop thread; nothing here is called from outside it."""
+
+    links: dict[Address, list[Link]] = field(default_factory=dict)
+    locks: dict[Address, asyncio.Lock] = field(default_factory=dict)
+
+    async def ready(self, address: Address) -> None:
+        (await self._take(address)).give()
+
+    async def _take(self, address: Address) -> Link:
+        async with self.locks.setdefault(address, asyncio.Lock()):
+            links = [
+                link for link in self.links.get(address, []) if not link.connection.is_closed()
+            ]
+            free = next((link for link in links if link.usable()), None)
+            if free is None:
+                free = Link(await dial(address))
+                links.append(free)
+            self.links[address] = links
+            return free.take()
+
+    async def run(
+        self, address: Address, line: str, stdin: bytes, timeout_s: float, says: str
+    ) -> Command:
+        for last_try in (False, True):
+            link = await self._take(address)
+            command = Command()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return await execute(link.connection, command, line, stdin)
+            except TimeoutError:
+                raise AgentError(
+                    f"{address}: {says!r} did not end within {timeout_s:g} s; its channel is "
+                    "closed, but it may still run there",
+                    Reason.TIMED_OUT,
+                ) from None
+            except AgentError as error:
+                raise AgentError(f"{address}: {says!r}: {error}", error.reason) from None
+            except (asyncssh.Error, OSError) as error:
+                sent = hasattr(command, "channel")  # asyncssh opens the channel, then sends it
+                if not sent and not last_try:
+                    link.connection.abort()
+                    continue
+                raise _lost(address, says, sent, error) from None
+            finally:
+                if hasattr(command, "channel"):
+                    command.channel.close()
+                link.give()
+        raise AssertionError("unreachable")
+
+
+def _lost(address: Address, says: str, sent: bool, error: Exception) -> AgentError:
+    known = (
+        "nobody knows whether it ran or still runs"
+        if sent
+        else "the command was not sent: try again"
+    )
+    return AgentError(
+        f"{address}: the connection was lost ({error}) with {says!r}: {known}",
+        Reason.CONNECTION_LOST,
+    )
