@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from benchlab.campaigns import progress
+from benchlab.campaigns.models import Campaign
+from benchlab.campaigns.progress import State
+from benchlab.campaigns.services import create_campaign
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+
+pytestmark = pytest.mark.django_db
+P = LayoutPhase
+
+
+@pytest.mark.parametrize(
+    ("phases", "wishes", "expected"),
+    [
+        ({P.DRAFT: 2}, (), State.DRAFT),
+        ({P.WAITING: 2}, (), State.QUEUED),
+        ({P.WAITING: 1, P.READY: 1}, (), State.RUNNING),
+        ({P.DONE: 1, P.TEARING_DOWN: 1}, (), State.RUNNING),
+        ({P.READY: 1}, ("paused_at",), State.PAUSED),
+        ({P.READY: 1}, ("paused_at", "cancelled_at"), State.CANCELLING),
+        ({P.STUCK: 1, P.READY: 1}, ("cancelled_at",), State.STUCK),
+        ({P.DONE: 2}, ("cancelled_at",), State.CANCELLED),
+        ({P.DONE: 2}, ("paused_at",), State.DONE),
+        ({P.DONE: 2}, (), State.DONE),
+        ({P.DONE: 2, P.DRAFT: 1}, (), State.DRAFT),
+        ({P.READY: 2, P.DRAFT: 1}, (), State.RUNNING),
+    ],
+)
+def test_the_state_follows_from_layouts_and_wishes(phases, wishes, expected):
+    campaign = Campaign(**{name: timezone.now() for name in wishes})
+    assert progress.state(campaign, phases) == expected
+
+
+def end(attempt: Attempt, outcome: str = Outcome.SUCCEEDED, took: float = 20.0) -> None:
+    now = timezone.now()
+    Attempt.objects.filter(pk=attempt.pk).update(
+        phase=AttemptPhase.DONE, outcome=outcome,
+        started_at=now - timedelta(seconds=took), ended_at=now,
+    )  # fmt: skip
+
+
+def open_layout(campaign, phase=P.READY):
+    campaign.layouts.update(phase=phase)
+    Campaign.objects.filter(pk=campaign.pk).update(started_at=timezone.now())
+
+
+def test_runs_are_counted_by_their_latest_attempt(campaign):
+    open_layout(campaign)
+    attempts = list(Attempt.objects.order_by("run__position"))
+    end(attempts[0])
+    end(attempts[1], Outcome.FAILED)
+    Attempt.objects.create(run=attempts[1].run, layout=attempts[1].layout, number=2)
+    end(attempts[2], Outcome.ERRORED)
+    Attempt.objects.filter(pk=attempts[3].pk).update(
+        phase=AttemptPhase.RUNNING, started_at=timezone.now()
+    )
+    found = progress.of_one(campaign)
+    assert found.counts == {"succeeded": 1, "errored": 1, "running": 1, "queued": 3}
+    assert (found.runs, found.ended, found.not_succeeded) == (6, 2, 1)
+    assert found.shown_counts[0] == ("succeeded", 1)
+
+
+def test_the_eta_is_calibrated_by_what_runs_really_took(campaign):
+    open_layout(campaign)
+    assert progress.of_one(campaign).eta_s == pytest.approx(6 * 10 + 10)
+    end(Attempt.objects.order_by("run__position")[0], took=20)
+    assert progress.of_one(campaign).eta_s == pytest.approx(5 * 20 + 10)
+
+
+def test_a_running_attempt_counts_down_and_never_below_nothing(campaign):
+    open_layout(campaign)
+    first = Attempt.objects.order_by("run__position")[0]
+    Attempt.objects.filter(pk=first.pk).update(
+        phase=AttemptPhase.RUNNING, started_at=timezone.now() - timedelta(seconds=4)
+    )
+    assert progress.of_one(campaign).eta_s == pytest.approx(50 + 6 + 10, abs=1)
+    Attempt.objects.filter(pk=first.pk).update(started_at=timezone.now() - timedelta(hours=1))
+    assert progress.of_one(campaign).eta_s == pytest.approx(50 + 10)
+
+
+def test_what_is_over_or_not_started_has_no_eta(campaign):
+    assert progress.of_one(campaign).eta_s is None
+    campaign.layouts.update(phase=P.DONE, outcome=Outcome.SUCCEEDED)
+    assert progress.of_one(campaign).eta_s is None
+
+
+def test_many_campaigns_cost_two_queries(
+    campaign, team, user, host, directory, workload, django_assert_num_queries
+):
+    for name in "abc":
+        create_campaign(
+            team=team, user=user, name=name, question="", hosts=[host], topologies=[directory],
+            workloads=[workload], repeats=1, order="as_written",
+        )  # fmt: skip
+    rows = list(Campaign.objects.all())
+    with django_assert_num_queries(2):
+        assert len(progress.of(rows)) == 4
