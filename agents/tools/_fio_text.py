@@ -1,0 +1,163 @@
+"""fio's normal (text) output, 1.59 to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
+
+Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`).
+Rates are printed with three digits from 3.0 on (`IOPS=25.3k`), so they are only as exact as that: read the JSON where
+there is one. Matching does not depend on line ends: results pasted into a page often lost them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from agents.contracts import ParseError
+from agents.tools._fio_model import FioJob, Latencies, Traffic
+
+HEAD = re.compile(r"\(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)")
+END = re.compile(r"Run status group|Disk stats \(read/write\)")
+OLD = re.compile(
+    r"\b(?P<name>read|write|trim|mixed)\s*: io=\s*(?P<io>[\d.]+)(?P<io_unit>[KMGTP]?)B?, "
+    r"bw=\s*(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)B?/s, iops=\s*(?P<iops>[\d.]+)(?P<k>[kKMG]?)\s*, "
+    r"runt=\s*(?P<ms>\d+)msec"
+)
+NEW = re.compile(
+    r"\b(?P<name>read|write|trim|mixed): IOPS=(?P<iops>[\d.]+)(?P<k>[kMG]?), "
+    r"BW=(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)i?B/s \([\d.]+[kMGTP]?B/s\)"
+    r"\((?P<io>[\d.]+)(?P<io_unit>[KMGTP]?)i?B/(?P<ms>\d+)msec\)"
+)
+RATES = re.compile(f"{OLD.pattern}|{re.sub(r'P<', 'P<new_', NEW.pattern)}")
+LATENCY = re.compile(
+    r"\b(?P<kind>slat|clat|lat|sync) \((?P<unit>nsec|usec|msec|sec)\s*\)\s*: "
+    r"min=\s*(?P<min>[\d.]+)(?P<min_k>[kKMG]?), max=\s*(?P<max>[\d.]+)(?P<max_k>[kKMG]?), "
+    r"avg=\s*(?P<avg>[\d.]+), stdev=\s*(?P<stdev>[\d.]+)"
+)
+RANKS = re.compile(
+    r"\b(clat|lat|sync) percentiles \((nsec|usec|msec)\)\s*:((?:[\s|]*[\d.]+th=\[\s*\d+\],?)+)"
+)
+RANK = re.compile(r"([\d.]+)th=\[\s*(\d+)\]")
+LEVELS = re.compile(r"IO depths\s*:((?:\s*(?:>=)?\d+=[\d.]+%,?)+)")
+LEVEL = re.compile(r"(\d+)=([\d.]+)%")
+CPU = re.compile(r"cpu\s*: usr=([\d.]+)%, sys=([\d.]+)%")
+ISSUED = re.compile(
+    r"issued (?:r/w/d|rwts?)\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)[/,](?:d=)?(\d+)"
+)
+STARTED = re.compile(r"ioengine=\w+, iodepth=(\d+)")
+PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
+BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
+DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
+
+
+def jobs(text: str) -> tuple[list[FioJob], str]:
+    """Jobs, and fio's own warnings. A page with several results is refused: which one is meant?"""
+    heads = list(HEAD.finditer(text))
+    if not heads:
+        raise ParseError("no result of fio: no '(groupid=…, jobs=…): err=' line")
+    if len(re.findall(r"\bStarting \d+ (?:process|thread)", text)) > 1:
+        raise ParseError("more than one run of fio in one text; import them one by one")
+    depth = STARTED.search(text)
+    ends = [head.start() for head in heads[1:]] + [_end(text, heads[-1].end())]
+    found = [
+        _job(head, text[head.end() : end], int(depth[1][:9]) if depth else None, text)
+        for head, end in zip(heads, ends, strict=True)
+    ]
+    notes = (line.strip() for line in text.splitlines() if line.startswith(("fio: ", "note: ")))
+    return found, "; ".join(notes)[:1000]
+
+
+def _end(text: str, start: int) -> int:
+    """Without its closing summary the text is cut short, and the last job's figures may be."""
+    found = END.search(text, start)
+    if found is None:
+        raise ParseError(
+            "truncated: 'Run status group' is missing", text.count("\n") + 1, text[-80:]
+        )
+    return found.start()
+
+
+def _job(head: re.Match[str], body: str, depth: int | None, text: str) -> FioJob:
+    rates = list(RATES.finditer(body))
+    error = int(head[3][:9])
+    if not rates and not error:
+        line = text.count("\n", 0, head.start()) + 1
+        raise ParseError("a job without any I/O figures", line, head[0])
+    ios = _issued(body)
+    starts = [found.start() for found in rates] + [len(body)]
+    sections = [body[a:b] for a, b in pairwise(starts)]
+    traffic = dict(_traffic(found, part, ios) for found, part in zip(rates, sections, strict=True))
+    if len(traffic) != len(rates):
+        raise ParseError("a direction is there twice in one job", 0, head[0])
+    cpu, levels = CPU.search(body), LEVELS.search(body)
+    return FioJob(
+        group=int(head[1][:9]),
+        errors=int(error != 0),
+        traffic={name: part for name, part in traffic.items() if part.bytes or part.ios},
+        sync=_latency(body, "sync", 0.0),
+        levels={int(at[:4]): _float(share) / 100 for at, share in LEVEL.findall(levels[1])}
+        if levels
+        else {},
+        depth=depth,
+        cpu_user=_float(cpu[1]) / 100 if cpu else None,
+        cpu_system=_float(cpu[2]) / 100 if cpu else None,
+    )
+
+
+def _issued(body: str) -> dict[str, float]:
+    found = ISSUED.search(body)
+    names = ("read", "write", "trim")
+    return (
+        {name: _float(count) for name, count in zip(names, found.groups(), strict=True)}
+        if found
+        else {}
+    )
+
+
+def _traffic(found: re.Match[str], body: str, ios: dict[str, float]) -> tuple[str, Traffic]:
+    prefix = "" if found["name"] else "new_"
+    name = found[f"{prefix}name"]
+    iops = _float(found[f"{prefix}iops"]) * DECIMAL[found[f"{prefix}k"]]
+    runtime = _float(found[f"{prefix}ms"]) / 1000
+    count = ios.get(name)
+    weight = count if count is not None else iops * runtime
+    return name, Traffic(
+        iops=iops,
+        bandwidth=_float(found[f"{prefix}bw"]) * BINARY[found[f"{prefix}bw_unit"]],
+        bytes=_float(found[f"{prefix}io"]) * BINARY[found[f"{prefix}io_unit"]],
+        ios=count,
+        runtime=runtime,
+        slat=_latency(body, "slat", weight),
+        clat=_latency(body, "clat", weight),
+        lat=_latency(body, "lat", weight),
+    )
+
+
+def _latency(body: str, kind: str, weight: float) -> Latencies | None:
+    found = next((match for match in LATENCY.finditer(body) if match["kind"] == kind), None)
+    if found is None:
+        return None
+    scale = PER_SECOND[found["unit"]]
+    return Latencies(
+        count=weight or 1.0,
+        mean=_float(found["avg"]) / scale,
+        stddev=_float(found["stdev"]) / scale,
+        low=_float(found["min"]) * DECIMAL[found["min_k"]] / scale,
+        high=_float(found["max"]) * DECIMAL[found["max_k"]] / scale,
+        percentiles=dict(_ranks(body, kind)),
+    )
+
+
+def _ranks(body: str, kind: str) -> Iterator[tuple[float, float]]:
+    for found in RANKS.finditer(body):
+        if found[1] == kind:
+            for rank, value in RANK.findall(found[3]):
+                yield _float(rank), _float(value) / PER_SECOND[found[2]]
+
+
+def _float(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ParseError(f"not a number: {text[:80]!r}") from None
+    if value >= 2.0**65:
+        raise ParseError(f"not a number of fio's: {text[:80]!r}")
+    return value

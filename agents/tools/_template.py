@@ -1,0 +1,63 @@
+"""A tool driver to copy: `sync`, which writes back the page cache, timed by the shell.
+
+Copy to `agents/tools/<kind>.py`; the file name is the kind, nothing is registered. Then add
+`tests/cases/tools/<kind>/`: outputs of real runs, with `.expected.json`, among them an empty and a truncated
+one and one of a failed run. All functions are pure: no clock, no file, no host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target, Unit
+
+LABEL = "sync"
+NEEDS = (Need("sync", {"debian": "coreutils", "rhel": "coreutils"}),)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    # choices, unit and minimum are checked by agents/options.py, and shown in the form
+    repeats: int = field(default=1, metadata={"help": "how often to sync", "minimum": 1})
+
+    def __post_init__(self) -> None:
+        # only what depends on several fields, or on a value's form, belongs here
+        if self.repeats > 1000:
+            raise OptionsError(f"repeats: {self.repeats} is above 1000")
+
+
+def job(options: Options, target: Target) -> Job:
+    """One argv, quoted elsewhere. What needs a shell comes as a script in `inputs`, its arguments in argv."""
+    if not target.mount:
+        raise OptionsError(f"target {target.name!r} has no mount point to sync")
+    script = b'set -e\nn=$1\nwhile [ "$n" -gt 0 ]; do sync -f "$2"; n=$((n - 1)); done\ntimes\n'
+    return Job(
+        argv=("sh", "sync.sh", str(options.repeats), target.mount),
+        inputs={"sync.sh": script},
+        env={"LC_ALL": "C"},
+        expected_s=float(options.repeats),
+        writes=0,
+    )
+
+
+def precheck(options: Options, target: Target) -> Job | None:
+    """A quick run that touches no data and fails when the options are wrong; None where the tool has no such."""
+    return None
+
+
+def outstanding(options: Options) -> int | None:
+    """Outstanding I/Os; None where the tool does not say."""
+    return None
+
+
+def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """Read strictly; whatever is not understood is a ParseError with its line, never a number."""
+    text = outputs.get("stdout", b"").decode("utf-8", "replace")
+    found = re.search(r"^(\d+)m(\d+(?:\.\d+)?)s (\d+)m(\d+(?:\.\d+)?)s\s*\Z", text, re.MULTILINE)
+    if found is None:
+        line = text.count("\n") + 1
+        raise ParseError("the times of the children are missing", line, text[-80:])
+    seconds = float(found[3]) * 60 + float(found[4])
+    return [Metric("cpu.seconds", seconds, Unit.SECONDS)]
