@@ -53,3 +53,15 @@ def decimate(
         ends = {int(start + np.nanargmin(part)), int(start + np.nanargmax(part))}
         keep.extend(sorted(ends))
     return [times[index] for index in keep], [values[index] for index in keep]
+
+
+def averages(
+    times: Sequence[float], values: Sequence[float], buckets: int
+) -> tuple[list[float], list[float]]:
+    """Means over equal shares of the samples, for areas that are stacked: all get the same times."""
+    if len(times) <= buckets:
+        return list(times), list(values)
+    edges = np.linspace(0, len(times), buckets + 1).astype(int)
+    parts = [np.asarray(values[a:b], dtype=float) for a, b in pairwise(edges)]
+    means = [float("nan") if np.isnan(part).all() else float(np.nanmean(part)) for part in parts]
+    return [float(times[a]) for a in edges[:-1]], means

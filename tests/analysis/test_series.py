@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchlab.analysis.series import decimate, summary
+from benchlab.analysis.series import averages, decimate, summary
 
 NAN = float("nan")
 
@@ -37,3 +37,10 @@ def test_decimation_keeps_extremes_and_order(values, pixels):
     assert len(kept) <= max(2 * pixels, 2)
     assert (min(kept), max(kept)) == (min(values), max(values))
     assert kept_times == sorted(kept_times)
+
+
+def test_averages_share_their_times_and_keep_the_mean():
+    times, means = averages([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, NAN, NAN], 2)
+    assert times == [0.0, 2.0]
+    assert means[0] == 2.0
+    assert math.isnan(means[1])

@@ -1,0 +1,273 @@
+"""IOPS (or throughput) and latency over outstanding I/Os: two panels that share the x axis. Pure: groups -> figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log10
+from typing import Any
+
+from django.urls import reverse
+
+from benchlab.analysis.curves import Spread, curve, knee
+from benchlab.charts import figure
+from benchlab.charts.figure import Figure
+from benchlab.charts.palette import Style
+from benchlab.charts.queries import Group, Sample, labels, line_styles
+from benchlab.charts.templatetags.si import si
+
+# The rate of the upper panel: its word on the axis, its unit.
+METRICS = {"iops": ("IOPS", "op/s"), "bandwidth": ("Throughput", "B/s")}
+OPERATIONS = {"": "", "read": "reads", "write": "writes"}
+LATENCIES = {"mean": "solid", "p50": "dash", "p99": "dot", "p99.9": "dashdot"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A group with its looks."""
+
+    group: Group
+    label: str
+    style: Style
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a person wants to see of the groups."""
+
+    metric: str = "iops"
+    operation: str = ""
+    latencies: tuple[str, ...] = ()  # empty: all for one line, mean and p99 for several
+
+    def name(self, base: str) -> str:
+        return f"{self.operation}.{base}" if self.operation else base
+
+    def shown(self, lines: int) -> tuple[str, ...]:
+        return self.latencies or (tuple(LATENCIES) if lines == 1 else ("mean", "p99"))
+
+
+def lines_of(groups: Sequence[Group]) -> list[Line]:
+    found = zip(groups, labels(groups), line_styles(groups), strict=True)
+    return [Line(group, label, style) for group, label, style in found]
+
+
+def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
+    """The figure of swept groups. Groups without a sweep belong into benchlab.charts.dots."""
+    lines = lines_of([group for group in groups if group.swept])
+    word, unit = METRICS[choice.metric]
+    what = " of " + OPERATIONS[choice.operation] if choice.operation else ""
+    if not any(_samples(line.group, choice.name(choice.metric)) for line in lines):
+        return figure.empty(title, f"No {word}{what} measured over outstanding I/Os yet.")
+    shown = choice.shown(len(lines))
+    data = [trace for line in lines for trace in _rate(line, choice)]
+    data += [
+        trace for line in lines for name in shown for trace in _latency(line, choice, name, shown)
+    ]
+    depths = sorted({s.outstanding for line in lines for s in line.group.samples if s.outstanding})
+    upper, lower = figure.rows(2, 0.05)
+    layout = figure.layout(
+        f"{word} and completion latency{what} over outstanding I/Os · {title}",
+        _subtitle(lines, shown),
+        height=640,
+        annotations=_knees(lines, choice),
+        xaxis=figure.depth_axis(depths) | {"anchor": "y2"},
+        yaxis=figure.value_axis(word, "op/s" if unit == "op/s" else unit)
+        | {"domain": upper, "anchor": "x"},
+        yaxis2=figure.value_axis("Latency", "s", log=True) | {"domain": lower, "anchor": "x"},
+    )
+    layout["legend"]["y"] = -0.1
+    return {"data": data, "layout": layout}
+
+
+def _subtitle(lines: Sequence[Line], shown: Sequence[str]) -> str:
+    repeats = {
+        len([s for s in line.group.samples if s.outstanding == d])
+        for line in lines
+        for d in _depths(line)
+    }
+    least, most = min(repeats), max(repeats)
+    count = (
+        f"{most} repeat{'' if most == 1 else 's'}"
+        if least == most
+        else f"{least} to {most} repeats"
+    )
+    band = ", band: smallest to largest repeat" if most >= 3 else ", too few for a band"
+    words = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dash-dotted"}
+    styles = (
+        ", ".join(f"{name} {words[LATENCIES[name]]}" for name in shown)
+        if len(shown) > 1
+        else shown[0]
+    )
+    return f"Line: median of {count}{band if most > 1 else ''}. Latency: {styles}."
+
+
+def _depths(line: Line) -> set[int]:
+    return {sample.outstanding for sample in line.group.samples if sample.outstanding}
+
+
+def _samples(group: Group, name: str) -> list[tuple[int, float, Sample]]:
+    return [
+        (s.outstanding, s.values[name], s)
+        for s in group.samples
+        if s.outstanding and name in s.values
+    ]
+
+
+def _rate(line: Line, choice: Choice) -> list[dict[str, Any]]:
+    unit = METRICS[choice.metric][1]
+    found = _samples(line.group, choice.name(choice.metric))
+    return _traces(line, found, unit, METRICS[choice.metric][0], "y", line.style.dash, legend=True)
+
+
+def _latency(line: Line, choice: Choice, name: str, shown: Sequence[str]) -> list[dict[str, Any]]:
+    found = _samples(line.group, choice.name(f"clat.{name}"))
+    dash = LATENCIES[name] if len(shown) > 1 else line.style.dash
+    return _traces(line, found, "s", f"clat {name}", "y2", dash, legend=False)
+
+
+def _traces(
+    line: Line,
+    found: list[tuple[int, float, Sample]],
+    unit: str,
+    what: str,
+    axis: str,
+    dash: str,
+    *,
+    legend: bool,
+) -> list[dict[str, Any]]:
+    """Band, repeats and median of one quantity of one line, bound together in the legend."""
+    if not found:
+        return []
+    points = curve((depth, value) for depth, value, _ in found)
+    common = {"legendgroup": line.label, "xaxis": "x", "yaxis": axis, "showlegend": False}
+    return [
+        *_band(points, line.style, common),
+        _repeats(line, found, unit, what, common),
+        _median(line, found, points, unit, what, dash, common | {"showlegend": legend}),
+    ]
+
+
+def _band(points: dict[int, Spread], style: Style, common: dict[str, Any]) -> list[dict[str, Any]]:
+    """The range of the repeats, only where there are enough of them."""
+    known = [
+        (d, p.low, p.high) for d, p in points.items() if p.low is not None and p.high is not None
+    ]
+    if not known:
+        return []
+    there, back = known, known[::-1]
+    outline = [low for _, low, _ in there] + [high for _, _, high in back]
+    return [
+        common
+        | {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [d for d, _, _ in there] + [d for d, _, _ in back],
+            "y": outline,
+            "fill": "toself",
+            "fillcolor": style.faded(0.16),
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+        }
+    ]
+
+
+def _repeats(
+    line: Line, found: list[tuple[int, float, Sample]], unit: str, what: str, common: dict[str, Any]
+) -> dict[str, Any]:
+    texts = [
+        f"{line.label}<br>outstanding {depth}, repeat {sample.repeat}: {what} <b>{si(value, unit)}</b>"
+        f"<br>run {sample.run} · click opens it"
+        for depth, value, sample in found
+    ]
+    return common | {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [depth for depth, _, _ in found],
+        "y": [value for _, value, _ in found],
+        "marker": {
+            "color": line.style.colour,
+            "symbol": line.style.marker,
+            "size": 5,
+            "opacity": 0.45,
+        },
+        "customdata": [[url(sample.run)] for _, _, sample in found],
+        "text": texts,
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _median(
+    line: Line,
+    found: list[tuple[int, float, Sample]],
+    points: dict[int, Spread],
+    unit: str,
+    what: str,
+    dash: str,
+    common: dict[str, Any],
+) -> dict[str, Any]:
+    nearest = {
+        depth: min((abs(v - point.median), s.run) for d, v, s in found if d == depth)[1]
+        for depth, point in points.items()
+    }
+    return common | {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": line.label,
+        "x": list(points),
+        "y": [point.median for point in points.values()],
+        "line": {"color": line.style.colour, "dash": dash, "width": 2},
+        "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
+        "customdata": [[url(nearest[depth])] for depth in points],
+        "text": [_median_text(line, d, p, unit, what, nearest[d]) for d, p in points.items()],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _median_text(line: Line, depth: int, point: Spread, unit: str, what: str, run: int) -> str:
+    value = f"{line.label}<br>outstanding {depth}: {what} <b>{si(point.median, unit)}</b>"
+    if point.n == 1:
+        return f"{value}<br>one repeat, run {run} · click opens it"
+    span = ""
+    if point.low is not None and point.high is not None:
+        span = f", {si(point.low, unit)} to {si(point.high, unit)}"
+    return f"{value}<br>median of {point.n} repeats{span}<br>nearest: run {run} · click opens it"
+
+
+def knee_of(group: Group, operation: str = "") -> tuple[int, float] | None:
+    """(outstanding, IOPS) of the knee, from medians; None when the sweep does not reach it."""
+    choice = Choice(operation=operation)
+    iops = curve((d, v) for d, v, _ in _samples(group, choice.name("iops")))
+    latency = curve((d, v) for d, v, _ in _samples(group, choice.name("clat.mean")))
+    both = [depth for depth in iops if depth in latency]
+    at = knee(both, [iops[d].median for d in both], [latency[d].median for d in both])
+    return None if at is None else (at, iops[at].median)
+
+
+def _knees(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
+    if choice.metric != "iops":
+        return []
+    found = [(line, knee_of(line.group, choice.operation)) for line in lines]
+    return [_knee_mark(line, *at) for line, at in found if at]
+
+
+def _knee_mark(line: Line, depth: int, iops: float) -> dict[str, Any]:
+    """A log axis takes the position as a power of ten."""
+    return {
+        "x": log10(depth),
+        "y": iops,
+        "xref": "x",
+        "yref": "y",
+        "text": f"knee {depth}",
+        "showarrow": True,
+        "arrowhead": 0,
+        "arrowwidth": 1,
+        "arrowcolor": line.style.colour,
+        "ax": 0,
+        "ay": -26,
+        "font": {"size": 11, "color": line.style.colour},
+    }
+
+
+def url(run: int) -> str:
+    """Where a click goes."""
+    return reverse("run-detail", args=[run])

@@ -1,0 +1,83 @@
+"""Which colour, dash and marker a series has: the same on every page, told apart without colour too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Okabe and Ito's palette without yellow, which vanishes on white. Order: neighbours differ most.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+# What a dark page shows instead (charts.js swaps them): same hue, lighter where the original would sink.
+DARK = {
+    "#0072b2": "#4aa8e0",
+    "#d55e00": "#f08040",
+    "#009e73": "#2fc79c",
+    "#cc79a7": "#dc98bd",
+    "#000000": "#e4e7ec",
+}
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
+
+Identity = tuple[int, int, int, str]  # topology, host, workload (primary keys), rest of the point
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    colour: str
+    dash: str
+    marker: str
+
+    def faded(self, alpha: float) -> str:
+        return rgba(self.colour, alpha)
+
+
+def rgba(colour: str, alpha: float) -> str:
+    """ "#0072b2", 0.2 -> "rgba(0,114,178,0.2)"."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:g})"
+
+
+def dark_swaps() -> dict[str, str]:
+    """Text -> text for a dark page: the hex forms, and the beginnings of the rgba forms."""
+    swaps = dict(DARK)
+    for light, dark in DARK.items():
+        swaps[rgba(light, 0).removesuffix("0)")] = rgba(dark, 0).removesuffix("0)")
+    return swaps
+
+
+def style(index: int) -> Style:
+    """The nth style: colours repeat after 7, dashes and markers do not in step with them."""
+    return Style(
+        COLOURS[index % len(COLOURS)],
+        DASHES[(index + index // len(COLOURS)) % len(DASHES)],
+        MARKERS[index % len(MARKERS)],
+    )
+
+
+def styles(identities: Sequence[Identity]) -> dict[Identity, Style]:
+    """A style per series by what it is, not by its place on this page.
+
+    Two that would share a colour though others are free are moved apart, in the order of their identity.
+    """
+    taken: set[int] = set()
+    found: dict[Identity, Style] = {}
+    for identity in sorted(set(identities)):
+        slot = _slot(identity)
+        if len(taken) < len(COLOURS):
+            while slot in taken:
+                slot = (slot + 1) % len(COLOURS)
+            taken.add(slot)
+        found[identity] = Style(
+            COLOURS[slot], _dash(identity), MARKERS[sum(identity[:3]) % len(MARKERS)]
+        )
+    return found
+
+
+def _slot(identity: Identity) -> int:
+    topology, host, workload, rest = identity
+    return (topology + 2 * host + 4 * workload + sum(rest.encode())) % len(COLOURS)
+
+
+def _dash(identity: Identity) -> str:
+    _, host, workload, rest = identity
+    return DASHES[(host + workload + sum(rest.encode())) % len(DASHES)]

@@ -1,0 +1,147 @@
+"""What the charts need, read in a fixed number of queries, as plain data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import Q
+
+from benchlab.charts.palette import Identity, Style, styles
+from benchlab.runs.models import Attempt, Measurement
+from benchlab.runs.states import Outcome
+
+Person = AbstractBaseUser | AnonymousUser
+
+BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
+OPERATIONS = ("", "read.", "write.")  # both together, or one of them
+NAMES = tuple(operation + base for operation in OPERATIONS for base in BASES)
+# Options that make the outstanding I/Os: the first one that a sweep varies is the x axis.
+DEPTH_OPTIONS = ("iodepth", "outstanding", "numjobs")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run's numbers: those of its last attempt that succeeded. Base units."""
+
+    run: int
+    attempt: int
+    repeat: int
+    outstanding: int | None
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One line of a chart: all points and repeats of one topology on one host under one workload."""
+
+    campaign: int
+    campaign_name: str
+    topology: int
+    topology_name: str
+    host: int
+    host_name: str
+    workload: int
+    workload_name: str
+    tool: str
+    rest: str  # what else the sweep varies: "bs 64k"
+    samples: tuple[Sample, ...] = ()
+    fingerprints: Mapping[str, int] = field(default_factory=dict)  # -> an attempt that has it
+
+    @property
+    def identity(self) -> Identity:
+        return (self.topology, self.host, self.workload, self.rest)
+
+    @property
+    def swept(self) -> bool:
+        return len({sample.outstanding for sample in self.samples if sample.outstanding}) > 1
+
+
+def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) -> list[Group]:
+    """Every line of these campaigns that `user` may see. Two queries, whatever their number."""
+    wanted = Q(run__campaign__in=list(campaigns), outcome=Outcome.SUCCEEDED)
+    if workload is not None:
+        wanted &= Q(run__workload=workload)
+    attempts = (
+        Attempt.objects.for_user(user)
+        .filter(wanted)
+        .select_related("run__campaign", "run__topology", "run__host", "run__workload")
+        .order_by("run", "-number")
+        .distinct("run")
+    )
+    found = list(attempts)
+    values = _values([attempt.pk for attempt in found])
+    by_line: dict[tuple[Any, ...], list[Attempt]] = defaultdict(list)
+    for attempt in found:
+        run = attempt.run
+        rest = rest_of(run.point)
+        by_line[run.campaign_id, run.topology_id, run.host_id, run.workload_id, rest].append(
+            attempt
+        )
+    return [_group(key[-1], line, values) for key, line in sorted(by_line.items())]
+
+
+def rest_of(point: Mapping[str, Any]) -> str:
+    """The point without its x axis, in words: {"iodepth": 4, "bs": "64k"} -> "bs 64k"."""
+    axis = next((option for option in DEPTH_OPTIONS if option in point), None)
+    return ", ".join(f"{key} {value}" for key, value in sorted(point.items()) if key != axis)
+
+
+def _group(rest: str, attempts: list[Attempt], values: Mapping[int, Mapping[str, float]]) -> Group:
+    run = attempts[0].run
+    samples = tuple(
+        Sample(a.run_id, a.pk, a.run.repeat, a.run.outstanding, values.get(a.pk, {}))
+        for a in sorted(attempts, key=lambda a: (a.run.outstanding or 0, a.run.repeat))
+    )
+    return Group(
+        campaign=run.campaign_id,
+        campaign_name=run.campaign.name,
+        topology=run.topology_id,
+        topology_name=run.topology.name,
+        host=run.host_id,
+        host_name=run.host.name,
+        workload=run.workload_id,
+        workload_name=run.workload.name,
+        tool=run.tool,
+        rest=rest,
+        samples=samples,
+        fingerprints={a.fingerprint: a.pk for a in attempts if a.fingerprint},
+    )
+
+
+def _values(attempts: list[int]) -> dict[int, dict[str, float]]:
+    """{attempt: {name: value}}. Of labelled measurements (percentiles of one job, say) only the total counts."""
+    rows = Measurement.objects.filter(
+        attempt__in=attempts, name__in=NAMES, labels={}, value__isnull=False
+    ).values_list("attempt", "name", "value")
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    for attempt, name, value in rows:
+        if value is not None:
+            found[attempt][name] = value
+    return found
+
+
+def labels(found: Sequence[Group]) -> list[str]:
+    """A name per line, in order, that says only what differs between them."""
+    parts = ("topology_name", "host_name", "workload_name", "rest", "campaign_name")
+    differing = [part for part in parts if len({getattr(line, part) for line in found}) > 1]
+    shown = differing or ["topology_name"]
+    texts = ([str(getattr(line, part)) for part in shown] for line in found)
+    return [" · ".join(filter(None, text)) or "without" for text in texts]
+
+
+def line_styles(found: Sequence[Group]) -> list[Style]:
+    """A style per line, in order. The same line of a later campaign (compare page) counts as another one."""
+    seen: dict[Identity, int] = {}
+    identities: list[Identity] = []
+    for line in sorted(found, key=lambda line: line.campaign):
+        seen.setdefault(line.identity, line.campaign)
+    for line in found:
+        *keys, rest = line.identity
+        again = "" if seen[line.identity] == line.campaign else f" #{line.campaign}"
+        identities.append((keys[0], keys[1], keys[2], f"{rest}{again}"))
+    by_identity = styles(identities)
+    return [by_identity[identity] for identity in identities]

@@ -1,0 +1,69 @@
+"""What lies under what on a host, from a fact snapshot: each volume above the devices it stands on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A device in the drawing order; `depth` 0 is the top of a stack."""
+
+    name: str  # kernel name, as in the series
+    depth: int
+    label: str
+
+    @property
+    def indented(self) -> str:
+        """For legends and tables: no-break spaces survive in SVG text."""
+        return "\u00a0\u00a0" * (self.depth - 1) + "└ " + self.label if self.depth else self.label
+
+
+def order(names: Collection[str], facts: Mapping[str, Any]) -> list[Placed]:
+    """Every one of `names`, tops first, each followed by what it stands on. Unknown ones come last.
+
+    `facts` is FactSnapshot.facts: {"devices": [{"name", "parents", "holders", "path", "type", "model"}]}.
+    """
+    devices = {d["name"]: d for d in facts.get("devices", ())}
+    placed: dict[str, Placed] = {}
+    tops = [name for name, d in devices.items() if not d.get("holders")]
+    for top in sorted(tops, key=lambda name: (not devices[name].get("parents"), name)):
+        _walk(top, 0, devices, set(names), placed)
+    for name in sorted(names):
+        placed.setdefault(name, Placed(name, 0, _label(name, devices.get(name, {}))))
+    return list(placed.values())
+
+
+def _walk(
+    name: str,
+    depth: int,
+    devices: Mapping[str, Mapping[str, Any]],
+    wanted: set[str],
+    placed: dict[str, Placed],
+) -> None:
+    """Depth counts only devices that are drawn: an idle one in the middle leaves no gap."""
+    if name in placed or name not in devices:
+        return
+    device = devices[name]
+    if name in wanted:
+        placed[name] = Placed(name, depth, _label(name, device))
+        depth += 1
+    for parent in _sorted(device.get("parents", ())):
+        _walk(parent, depth, devices, wanted, placed)
+
+
+def _sorted(names: Sequence[str]) -> list[str]:
+    """sda … sdz, then sdaa: shorter names first."""
+    return sorted(names, key=lambda name: (len(name), name))
+
+
+def _label(name: str, device: Mapping[str, Any]) -> str:
+    """ "bl17-data (dm-3, lvm)", "sdb (INTEL SSDSC2BB48)", "sdb"."""
+    known = str(device.get("path", "")).rpartition("/")[2]
+    kind = str(device.get("type", ""))
+    model = str(device.get("model", "")).strip()
+    if known and known != name:
+        return f"{known} ({name}, {kind})"
+    return f"{name} ({model})" if model else name

@@ -1,0 +1,157 @@
+"""The numbers of each chart as rows: for the table under it, for CSV, for those who see no chart. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchlab.analysis.curves import Little, Spread, little, spread
+from benchlab.analysis.series import Summary, summary
+from benchlab.charts.curve import knee_of
+from benchlab.charts.devices import Track
+from benchlab.charts.queries import BASES, Group, Sample, labels
+from benchlab.charts.stack import order
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One line of the curve table: medians over the repeats at one depth."""
+
+    label: str
+    outstanding: int | None
+    repeats: int
+    iops: Spread | None
+    bandwidth: Spread | None
+    clat: Mapping[str, Spread | None]  # "mean", "p50", "p99", "p99_9"
+    little: Little | None
+    knee: bool
+    runs: tuple[int, ...]
+
+
+def curve_points(groups: Sequence[Group], operation: str = "") -> list[Point]:
+    """Rows in the order of the chart's legend, depths rising."""
+    return [
+        point
+        for group, label in zip(groups, labels(groups), strict=True)
+        for point in _points(group, label, operation)
+    ]
+
+
+def _points(group: Group, label: str, operation: str) -> list[Point]:
+    at = knee_of(group, operation)
+    depths = sorted({sample.outstanding or 0 for sample in group.samples})
+    return [
+        _point(
+            label,
+            depth or None,
+            [sample for sample in group.samples if (sample.outstanding or 0) == depth],
+            f"{operation}." if operation else "",
+            at is not None and at[0] == depth,
+        )
+        for depth in depths
+    ]
+
+
+def _point(label: str, depth: int | None, samples: list[Sample], prefix: str, knee: bool) -> Point:
+    def of(base: str) -> Spread | None:
+        found = [s.values[prefix + base] for s in samples if prefix + base in s.values]
+        return spread(found) if found else None
+
+    iops, total = of("iops"), of("lat.mean")
+    law = (
+        little(depth, iops.median, total.median)
+        if depth and iops and total and not prefix
+        else None
+    )
+    return Point(
+        label=label,
+        outstanding=depth,
+        repeats=len(samples),
+        iops=iops,
+        bandwidth=of("bandwidth"),
+        clat={
+            name.replace(".", "_"): of(f"clat.{name}") for name in ("mean", "p50", "p99", "p99.9")
+        },
+        little=law,
+        knee=knee,
+        runs=tuple(sample.run for sample in samples),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    device: str  # indented by what lies under what
+    metric: str
+    unit: str
+    summary: Summary
+
+
+def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[DeviceRow]:
+    """A row per device and metric that was ever known, volumes above their disks."""
+    by_device: dict[str, list[Track]] = {}
+    for track in tracks:
+        by_device.setdefault(track.device, []).append(track)
+    rows: list[DeviceRow] = []
+    for placed in order(by_device, facts):
+        for track in by_device[placed.name]:
+            found = summary(track.values)
+            if found is not None:
+                rows.append(DeviceRow(placed.indented, track.metric, track.unit, found))
+    return rows
+
+
+def safe(cell: object) -> object:
+    """A text cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + cell
+    return cell
+
+
+def to_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """RFC 4180. None becomes an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(head)
+    writer.writerows([safe(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+RUN_HEAD = (
+    "campaign",
+    "host",
+    "topology",
+    "workload",
+    "point",
+    "tool",
+    "outstanding",
+    "repeat",
+    "run",
+)
+UNITS = {"iops": "op/s", "bandwidth": "B/s"}  # all else is seconds
+
+
+def campaign_csv(groups: Sequence[Group]) -> str:
+    """One row per run that succeeded, base units in the header."""
+    names = [operation + base for operation in ("", "read.", "write.") for base in BASES]
+    shown = [n for n in names if any(n in s.values for group in groups for s in group.samples)]
+    head = [*RUN_HEAD, *(f"{name} ({UNITS.get(name.rpartition('.')[2], 's')})" for name in shown)]
+    return to_csv(head, (_run_row(g, s, shown) for g in groups for s in g.samples))
+
+
+def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]:
+    where = [group.campaign_name, group.host_name, group.topology_name, group.workload_name]
+    which = [group.rest, group.tool, sample.outstanding, sample.repeat, sample.run]
+    return [*where, *which, *(sample.values.get(name) for name in names)]
+
+
+def series_csv(tracks: Iterable[Track]) -> str:
+    """Long form: one row per device, metric and sample; unknown values are empty."""
+    rows = (
+        (track.device, track.metric, track.unit, at, None if value != value else value)
+        for track in tracks
+        for at, value in zip(track.times, track.values, strict=True)
+    )
+    return to_csv(("device", "metric", "unit", "seconds", "value"), rows)
