@@ -1,7 +1,39 @@
-"""URLs of the REST API."""
+"""URLs of the REST API: a router of nouns, the OpenAPI schema and its page, and the token page."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.routers import DefaultRouter
 
-urlpatterns: list[URLPattern] = []
+from benchlab.campaigns import api as campaigns
+from benchlab.hosts import api as hosts
+from benchlab.runs import api as runs
+from benchlab.team import api as team
+from benchlab.team import views as team_views
+from benchlab.topologies import api as topologies
+
+router = DefaultRouter()
+router.register("teams", team.Teams)
+router.register("credentials", hosts.Credentials)
+router.register("hosts", hosts.Hosts)
+router.register("devices", hosts.Devices)
+router.register("fact-snapshots", hosts.FactSnapshots)
+router.register("topologies", topologies.Topologies)
+router.register("workloads", campaigns.Workloads)
+router.register("campaigns", campaigns.Campaigns)
+router.register("runs", campaigns.Runs)
+router.register("layouts", runs.Layouts)
+router.register("attempts", runs.Attempts)
+router.register("steps", runs.Steps)
+router.register("transitions", runs.Transitions)
+router.register("artifacts", runs.Artifacts)
+router.register("measurements", runs.Measurements)
+router.register("series", runs.AllSeries)
+
+urlpatterns = [
+    path("", include(router.urls)),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("docs/", team_views.api_docs, name="api-docs"),
+    path("token/", team_views.api_token, name="api-token"),
+]

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
 
 from agents import job, options, registry
-from agents.contracts import Metric, ParseError
+from agents.contracts import Metric, ParseError, Reason
 from agents.contracts import Series as SeriesData
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
+from benchlab.runs.states import Outcome
+from benchlab.runs.verdict import Verdict
 
-SAMPLES = "samples"  # the sampler's output, among the artifacts
+SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
+
+
+def sampled() -> tuple[str, ...]:
+    """The files that hostside/sampler.sh reads on every tick, for all samplers together."""
+    return tuple(
+        dict.fromkeys(
+            name for sampler in registry.all_samplers().values() for name in sampler.FILES
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +37,11 @@ class Figures:
 
 
 @transaction.atomic
-def store(attempt: Attempt, files: Mapping[str, bytes]) -> None:
-    """Keep the raw output byte for byte. What was stored before stays as it is."""
-    have = set(attempt.artifacts.values_list("name", flat=True))
+def store(attempt: Attempt, fetched: job.Fetched) -> None:
+    """Keep the raw output byte for byte, and what the runner recorded of it."""
+    files = {**fetched.files, SAMPLES: fetched.samples}
+    if fetched.log:
+        files[LOG] = fetched.log
     Artifact.objects.bulk_create(
         Artifact(
             attempt=attempt,
@@ -38,22 +51,42 @@ def store(attempt: Attempt, files: Mapping[str, bytes]) -> None:
             sha256=hashlib.sha256(raw).hexdigest(),
         )
         for name, raw in files.items()
-        if name not in have
     )
+    attempt.meta, attempt.exit_code = dataclasses.asdict(fetched.meta), fetched.meta.exit_code
+    attempt.save(update_fields=["meta", "exit_code"])
     LiveChunk.objects.filter(attempt=attempt).delete()
 
 
-def read(attempt: Attempt) -> Figures:
-    """Parse the stored artifacts; pure but for reading them."""
+def conclude(attempt: Attempt, verdict: Verdict) -> Verdict:
+    """Store the figures and say how the attempt ended, now that its output was read."""
+    figures = read(attempt, with_metrics=verdict.outcome == Outcome.SUCCEEDED)
+    replace(attempt, figures)
+    if verdict.outcome != Outcome.SUCCEEDED:
+        return verdict
+    if figures.errors:
+        return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, "; ".join(figures.errors))
+    failed = next((m for m in figures.metrics if m.name == "errors" and m.value), None)
+    if failed:
+        return Verdict(
+            Outcome.FAILED,
+            Reason.TOOL_FAILED,
+            f"{failed.value:g} I/O errors. {failed.note}".strip(),
+        )
+    return verdict
+
+
+def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
+    """Parse the stored artifacts. A tool that failed has no figures worth keeping, its devices do."""
     files = {row.name: bytes(row.content) for row in attempt.artifacts.all()}
-    errors: list[str] = []
     metrics: list[Metric] = []
-    tool = registry.tool(attempt.run.tool)
-    try:
-        metrics = tool.parse(files, options.build(tool.Options, attempt.run.options))
-    except ParseError as error:
-        errors.append(f"{attempt.run.tool}: {error}")
     series: list[tuple[str, SeriesData]] = []
+    errors: list[str] = []
+    if with_metrics:
+        tool = registry.tool(attempt.run.tool)
+        try:
+            metrics = tool.parse(files, options.build(tool.Options, attempt.run.options))
+        except ParseError as error:
+            errors.append(f"{attempt.run.tool}: {error}")
     try:
         frames = job.frames(files.get(SAMPLES, b""))
         for kind, sampler in registry.all_samplers().items():
@@ -61,6 +94,21 @@ def read(attempt: Attempt) -> Figures:
     except ParseError as error:
         errors.append(f"samples: {error}")
     return Figures(metrics, series, errors)
+
+
+def reparse(attempt: Attempt) -> str:
+    """Figures anew from the artifacts. Returns what could not be read; then the old figures stay as they are."""
+    figures = read(
+        attempt,
+        with_metrics=attempt.outcome == Outcome.SUCCEEDED or attempt.reason == Reason.PARSE_FAILED,
+    )
+    if figures.errors:
+        return "; ".join(figures.errors)
+    replace(attempt, figures)
+    if attempt.reason == Reason.PARSE_FAILED:
+        attempt.outcome, attempt.reason, attempt.reason_text = Outcome.SUCCEEDED, "", ""
+        attempt.save(update_fields=["outcome", "reason", "reason_text"])
+    return ""
 
 
 @transaction.atomic

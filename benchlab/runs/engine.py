@@ -118,6 +118,5 @@ def _end(layout: Layout, outcome: Outcome, reason: Reason, text: str) -> float |
         return None
     if layout.phase == LayoutPhase.TEARING_DOWN:
         return teardown.stick(layout, reason, text)
-    running.end_open(layout, outcome, reason, text)
-    teardown.begin(layout, outcome, reason, text)
+    moves.begin_teardown(layout, outcome, reason, text)
     return 0.0

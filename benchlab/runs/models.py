@@ -140,8 +140,8 @@ class Attempt(models.Model):
 
     @property
     def spool(self) -> str:
-        """The name of its spool directory on the host."""
-        return f"attempt-{self.pk}"
+        """The name of its spool directory on the host: no other attempt's, also not one of another database."""
+        return f"attempt-{self.pk}-{int(self.created_at.timestamp() * 1e6):x}"
 
 
 class Transition(models.Model):

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from benchlab.runs import events
 from benchlab.runs.models import Attempt, Layout, Transition
-from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase
+from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase, Outcome
 
 
 class Moved(Exception):
@@ -54,6 +54,20 @@ def attempt(row: Attempt, to: AttemptPhase, why: str = "", **fields: Any) -> Non
         Transition.objects.create(layout_id=row.layout_id, attempt=row, old=old, new=to, reason=why)
         events.changed(row.layout.campaign_id)
     _apply(row, phase=to, **fields)
+
+
+def begin_teardown(row: Layout, outcome: Outcome, reason: str = "", text: str = "") -> None:
+    """The runs are over (or cannot be): from here on only the way down is left."""
+    why = text or "all runs are over"
+    layout(
+        row,
+        LayoutPhase.TEARING_DOWN,
+        why,
+        outcome=outcome,
+        reason=reason,
+        reason_text=text,
+        seen_at=timezone.now(),
+    )
 
 
 def note(row: Layout, **fields: Any) -> None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 from agents import stack
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves, planning, steps, teardown
+from benchlab.runs import moves, planning, steps
 from benchlab.runs.commands import drop
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
@@ -40,7 +40,7 @@ def wait(layout: Layout) -> float | None:
 def build(layout: Layout) -> float | None:
     """Plan anew, compare with what was confirmed, apply, look again. An apply that was cut off is taken down."""
     if layout.campaign.cancelled_at:
-        teardown.begin(layout, Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
+        moves.begin_teardown(layout, Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
         return 0.0
     if layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
         raise AgentError(

@@ -2,113 +2,181 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
 
 from django.conf import settings
 from django.utils import timezone
 
 from agents import job, options, registry, stack
-from agents.contracts import AgentError, Job, Reason, Shell
-from agents.guard import job_refusals
+from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, events, fingerprint, moves, teardown
+from benchlab.runs import collect, events, fingerprint, moves, preflight
 from benchlab.runs.models import Attempt, Layout, LiveChunk
-from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.runs.verdict import Verdict, judge
 
 PAUSED_S = 3.0
 INTERVAL_S = 1.0  # the samplers' tick
 
+# What concerns the layout, not just this one run: it cannot serve the other runs either.
+LAYOUT_IS_LOST = RETRYABLE | {
+    Reason.GUARD_REFUSED,
+    Reason.HOST_KEY_CHANGED,
+    Reason.HOST_LOST,
+    Reason.HOST_REBOOTED,
+    Reason.VERIFY_FAILED,
+}
+
 
 def step(layout: Layout) -> float | None:
     """Go on with the attempt that is on the host, or start the next; after the last one, take down."""
-    open_attempts = layout.attempts.exclude(phase=AttemptPhase.DONE).select_related(
+    waiting = layout.attempts.exclude(phase=AttemptPhase.DONE).select_related(
         "run", "layout__campaign"
     )
-    attempt = open_attempts.exclude(phase=AttemptPhase.QUEUED).first()
+    current = waiting.exclude(phase=AttemptPhase.QUEUED).first()
     if layout.campaign.cancelled_at:
-        return _cancel(layout, attempt)
-    if attempt is None:
-        attempt = open_attempts.order_by("run__position").first()
-        if attempt is None:
-            teardown.begin(
-                layout, Outcome.SUCCEEDED
-            )  # it stood for all of them; each has its own outcome
+        cancel(layout, current)
+        return 0.0
+    if current is None:
+        current = waiting.order_by("run__position").first()
+        if current is None:
+            # The layout did its work when it stood for all its runs; each run has an outcome of its own.
+            moves.begin_teardown(layout, Outcome.SUCCEEDED)
             return 0.0
         if layout.campaign.paused_at:
             return PAUSED_S
-        moves.attempt(attempt, AttemptPhase.STARTING, started_at=timezone.now())
-    return STEPS[attempt.phase](layout, attempt, hosts.connect(layout.host))
+        moves.attempt(current, AttemptPhase.STARTING, started_at=timezone.now())
+    STEPS[current.phase](layout, current, hosts.connect(layout.host))
+    return 0.0
 
 
-def _start(layout: Layout, attempt: Attempt, shell: Shell) -> float | None:
-    """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
-    plan = stack.from_json(layout.plan)
+def work_of(attempt: Attempt, layout: Layout) -> Job:
+    """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be."""
     tool = registry.tool(attempt.run.tool)
-    chosen = options.build(tool.Options, attempt.run.options)
+    return tool.job(
+        options.build(tool.Options, attempt.run.options), stack.from_json(layout.plan).target
+    )
+
+
+def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
     try:
-        work = tool.job(chosen, plan.target)
-        _preflight(layout, attempt, shell, plan, work)
+        work = work_of(attempt, layout)
+        facts = preflight.check(layout, attempt, work, shell)
+        job.start(shell, _spool(attempt, work), work, collect.sampled(), INTERVAL_S)
     except AgentError as error:
-        if error.reason in FATAL_FOR_LAYOUT:
+        if error.reason in LAYOUT_IS_LOST:
             raise
-        _end(attempt, Outcome.FAILED, error.reason, str(error))
-        return 0.0
-    started = job.start(shell, attempt.spool, work, job.sampled_files(), INTERVAL_S)
+        end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        return
+    found = fingerprint.context(layout, stack.from_json(layout.plan), attempt, facts)
     moves.attempt(
         attempt,
         AttemptPhase.RUNNING,
         argv=list(work.argv),
         timeout_s=work.timeout_s,
-        boot_id=started.boot_id,
-        seen_at=timezone.now(),
+        boot_id=facts.boot_id,
         facts=layout.facts_ready,
-        **fingerprint.of(layout, attempt),
+        fingerprint=fingerprint.digest(found),
+        tool_version=found["tool_version"][:200],
+        seen_at=timezone.now(),
     )
     moves.note(layout, seen_at=timezone.now())
-    return 0.0
 
 
-def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> float | None:
+def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Wait on the host for the end, at most BENCHLAB_POLL_S, and bring back what was sampled meanwhile."""
-    offset = sum(len(chunk) for chunk in attempt.live.values_list("data", flat=True))
-    polled = job.poll(shell, attempt.spool, settings.BENCHLAB_POLL_S, offset)
+    spool = _spool(attempt, work_of(attempt, layout))
+    offset = sum(len(data) for data in attempt.live.values_list("data", flat=True))
+    polled = job.poll(shell, spool, settings.BENCHLAB_POLL_S, offset)
     now = timezone.now()
-    if polled.samples:
-        LiveChunk.objects.get_or_create(
-            attempt=attempt, offset=offset, defaults={"data": polled.samples}
-        )
+    if polled.new_samples:
+        LiveChunk.objects.create(attempt=attempt, offset=offset, data=polled.new_samples)
         events.changed(layout.campaign_id)
     Attempt.objects.filter(pk=attempt.pk).update(seen_at=now)
     moves.note(layout, seen_at=now)
-    if polled.state == job.State.RUNNING:
-        return 0.0
-    if polled.state == job.State.MISSING:
-        _end(
+    if polled.state == job.State.ABSENT:
+        end(
             attempt,
-            Outcome.INTERRUPTED,
-            Reason.JOB_VANISHED,
-            "The job's directory is gone from the host.",
+            Verdict(
+                Outcome.INTERRUPTED,
+                Reason.JOB_VANISHED,
+                "The job's directory is gone from the host.",
+            ),
         )
-        return 0.0
-    moves.attempt(attempt, AttemptPhase.COLLECTING, f"the job is {polled.state}")
-    return 0.0
+    elif polled.state.over:
+        moves.attempt(attempt, AttemptPhase.COLLECTING, f"the job is over: {polled.state}")
 
 
-def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> float | None:
-    """Artifacts first, then figures, then the verdict."""
+def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Artifacts first, in one transaction; then figures; then the verdict."""
+    work = work_of(attempt, layout)
+    spool = _spool(attempt, work)
     if not attempt.artifacts.exists():
-        fetched = job.fetch(shell, attempt.spool)
-        collect.store(attempt, fetched.files)
-    else:
-        fetched = None
-    meta = fetched.meta if fetched else job.meta_of(_artifact(attempt, job.META))
-    Attempt.objects.filter(pk=attempt.pk).update(meta=meta.as_json(), exit_code=meta.exit_code)
-    outcome, reason, text = verdict(attempt, meta)
-    figures = collect.read(attempt)
-    if outcome == Outcome.SUCCEEDED and figures.errors:
-        outcome, reason, text = Outcome.FAILED, Reason.PARSE_FAILED, "; ".join(figures.errors)
-    collect.replace(attempt, figures if outcome == Outcome.SUCCEEDED else figures.without_metrics())
-    _end(attempt, outcome, reason, text)
-    if meta.boot_changed:
-        raise AgentError(f"{layout.host} was rebooted during the run.", Reason.HOST_REBOOTED)
-    return 0.0
+        job.stop(shell, spool)  # a vanished leader may have left its tool running
+        collect.store(attempt, job.fetch(shell, spool, work.outputs))
+    verdict = collect.conclude(attempt, judge(attempt, work))
+    end(attempt, verdict)
+    job.remove(shell, spool)
+    if verdict.reason == Reason.HOST_REBOOTED:
+        raise AgentError(verdict.text, Reason.HOST_REBOOTED)
+
+
+STEPS: dict[str, Callable[[Layout, Attempt, Shell], None]] = {
+    AttemptPhase.STARTING: _start,
+    AttemptPhase.RUNNING: _poll,
+    AttemptPhase.COLLECTING: _collect,
+}
+
+
+def cancel(layout: Layout, current: Attempt | None) -> None:
+    """Stop only what we started, keep its output, and leave the way down."""
+    if current is not None:
+        shell = hosts.connect(layout.host)
+        stop(layout, current, shell)
+    verdict = Verdict(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
+    end_open(layout, verdict)
+    moves.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
+
+
+def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Stop an attempt's process group and keep what it wrote. Does nothing when there is nothing."""
+    try:
+        work = work_of(attempt, layout)
+    except AgentError:
+        return  # options that make no job started none
+    spool = _spool(attempt, work)
+    stopped = job.stop(shell, spool)
+    if stopped.did == job.Did.SURVIVED:
+        raise AgentError(
+            f"Processes of {spool.name} survive KILL: the kernel holds them in I/O.",
+            Reason.COMMAND_FAILED,
+        )
+    if stopped.state != job.State.ABSENT and not attempt.artifacts.exists():
+        collect.store(attempt, job.fetch(shell, spool, work.outputs))
+
+
+def forget(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Remove a spool directory whose output is stored."""
+    job.remove(shell, _spool(attempt, work_of(attempt, layout)))
+
+
+def end(attempt: Attempt, verdict: Verdict) -> None:
+    moves.attempt(
+        attempt,
+        AttemptPhase.DONE,
+        verdict.text,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        reason_text=verdict.text,
+    )
+
+
+def end_open(layout: Layout, verdict: Verdict) -> None:
+    """End every attempt that is not over; the artifacts of a running one were kept by `stop`."""
+    for attempt in layout.attempts.exclude(phase=AttemptPhase.DONE).select_related("layout"):
+        end(attempt, verdict)
+
+
+def _spool(attempt: Attempt, work: Job) -> job.Spool:
+    return job.Spool(attempt.spool, root=work.root)

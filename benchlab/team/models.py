@@ -13,12 +13,19 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=models.Model, covariant=True)
 
 
+class TeamQuerySet(models.QuerySet["Team"]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return self.filter(membership__user_id=user.pk) if user.is_authenticated else self.none()
+
+
 class Team(models.Model):
     name = models.CharField(max_length=100, unique=True)
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL, through="Membership", related_name="teams"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TeamQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.name

@@ -1,0 +1,209 @@
+"""Hosts, devices, credentials and fact snapshots over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.contracts import AgentError
+from benchlab.api import Conflict, Problem, ReadOnly
+from benchlab.hosts import services
+from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import Credential, Device, FactSnapshot, Host
+from benchlab.team.services import team_of
+
+
+class CredentialSerializer(serializers.ModelSerializer[Credential]):
+    """The private key never leaves the server."""
+
+    class Meta:
+        model = Credential
+        fields = ["id", "name", "public_key", "uploaded", "created_at"]
+        read_only_fields = ["public_key", "uploaded"]
+
+
+class HostSerializer(serializers.ModelSerializer[Host]):
+    class Meta:
+        model = Host
+        fields = [
+            "id",
+            "name",
+            "address",
+            "port",
+            "user",
+            "credential",
+            "host_key",
+            "offered_key",
+            "is_local",
+            "notes",
+            "seen_at",
+            "trouble",
+            "trouble_text",
+            "created_at",
+        ]
+        read_only_fields = [
+            "host_key",
+            "offered_key",
+            "is_local",
+            "seen_at",
+            "trouble",
+            "trouble_text",
+        ]
+
+    def validate_credential(self, credential: Credential) -> Credential:
+        if (
+            not Credential.objects.for_user(self.context["request"].user)
+            .filter(pk=credential.pk)
+            .exists()
+        ):
+            raise serializers.ValidationError(
+                f'Invalid pk "{credential.pk}" - object does not exist.'
+            )
+        return credential
+
+
+class DeviceSerializer(serializers.ModelSerializer[Device]):
+    weak = serializers.BooleanField(
+        read_only=True, help_text="Neither WWN nor serial: known by name and size only"
+    )
+
+    class Meta:
+        model = Device
+        fields = [
+            "id",
+            "host",
+            "identity",
+            "weak",
+            "name",
+            "model",
+            "serial",
+            "wwn",
+            "size",
+            "rotational",
+            "present",
+            "in_use",
+            "role",
+            "spare",
+            "spare_at",
+        ]
+
+
+class FactSnapshotSerializer(serializers.ModelSerializer[FactSnapshot]):
+    facts = serializers.DictField()
+
+    class Meta:
+        model = FactSnapshot
+        fields = ["id", "host", "taken_at", "boot_id", "facts"]
+
+
+class FingerprintSerializer(serializers.Serializer[dict[str, str]]):
+    fingerprint = serializers.CharField(help_text="SHA256:… as the host itself prints it")
+
+
+class SpareSerializer(serializers.Serializer[dict[str, str]]):
+    typed = serializers.CharField(help_text="The device's serial, else WWN, else name:size")
+    role = serializers.CharField(help_text="hdd, ssd, nvme, …")
+
+
+class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
+    """SSH key pairs. POST makes a new pair."""
+
+    queryset = Credential.objects.all()
+    serializer_class = CredentialSerializer
+    filterset_fields = ["name"]
+
+    def perform_create(self, serializer: Any) -> None:
+        serializer.instance = services.make_credential(
+            team_of(self.request.user), serializer.validated_data["name"]
+        )
+
+
+class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
+    """Machines reached by SSH. A new one is not trusted until its key is confirmed."""
+
+    queryset = Host.objects.select_related("credential")
+    serializer_class = HostSerializer
+    filterset_fields = ["name", "address", "is_local"]
+
+    def perform_create(self, serializer: Any) -> None:
+        serializer.save(team=team_of(self.request.user))
+
+    @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
+    @action(detail=True, methods=["post"], url_path="offer-key")
+    def offer_key(self, request: Request, pk: str | None = None) -> Response:
+        """Ask the host for its key; `offered_key` then waits for confirmation."""
+        return self._do(services.offer_key)
+
+    @extend_schema(
+        request=FingerprintSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="confirm-key")
+    def confirm_key(self, request: Request, pk: str | None = None) -> Response:
+        """Pin the offered key, if this is its fingerprint."""
+        sent = FingerprintSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        return self._do(services.confirm_key, sent.validated_data["fingerprint"])
+
+    @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
+    @action(detail=True, methods=["post"], url_path="read-facts")
+    def read_facts(self, request: Request, pk: str | None = None) -> Response:
+        """Read the host's facts now and bring its devices up to date."""
+        return self._do(services.read_facts)
+
+    def _do(self, act: Any, *args: Any) -> Response:
+        host = self.get_object()
+        try:
+            act(host, *args)
+        except (AgentError, HostsError) as error:
+            raise Conflict(str(error)) from None
+        host.refresh_from_db()
+        return Response(self.get_serializer(host).data)
+
+
+class Devices(ReadOnly[Device]):
+    """Whole disks. Spare only by confirmation: `mark-spare` with the typed serial."""
+
+    queryset = Device.objects.all()
+    serializer_class = DeviceSerializer
+    filterset_fields = ["host", "spare", "role", "present", "serial", "wwn"]
+
+    @extend_schema(
+        request=SpareSerializer, responses={200: DeviceSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="mark-spare")
+    def mark_spare(self, request: Request, pk: str | None = None) -> Response:
+        """Allow BenchLab to destroy what is on this device."""
+        sent = SpareSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        return self._do(
+            services.mark_spare,
+            request.user,
+            sent.validated_data["typed"],
+            sent.validated_data["role"],
+        )
+
+    @extend_schema(request=None, responses={200: DeviceSerializer, 409: Problem})
+    @action(detail=True, methods=["post"], url_path="unmark-spare")
+    def unmark_spare(self, request: Request, pk: str | None = None) -> Response:
+        """Take the permission back."""
+        return self._do(services.unmark_spare)
+
+    def _do(self, act: Any, *args: Any) -> Response:
+        device = self.get_object()
+        try:
+            act(device, *args)
+        except (AgentError, HostsError) as error:
+            raise Conflict(str(error)) from None
+        device.refresh_from_db()
+        return Response(self.get_serializer(device).data)
+
+
+class FactSnapshots(ReadOnly[FactSnapshot]):
+    queryset = FactSnapshot.objects.all()
+    serializer_class = FactSnapshotSerializer
+    filterset_fields = ["host"]

@@ -1,0 +1,71 @@
+"""Right before each run: is the layout still ours, whole and the only thing there? A number from another disk is worse
+than none."""
+
+from __future__ import annotations
+
+from agents import job, options, registry, stack
+from agents.contracts import AgentError, GuardError, Job, OptionsError, Reason, Shell, Target
+from agents.facts.model import HostFacts
+from agents.guard import job_refusals
+from benchlab.hosts import services as hosts
+from benchlab.runs import moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase, Outcome
+
+
+def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFacts:
+    """Facts read now, if everything is as it was when the layout was verified. Raises AgentError."""
+    plan = stack.from_json(layout.plan)
+    facts = hosts.look(shell)
+    ready = hosts.facts_of(layout.facts_ready)
+    if facts.boot_id != ready.boot_id:
+        raise AgentError(
+            f"{layout.host} was rebooted since the layout was built.", Reason.HOST_REBOOTED
+        )
+    if missing := hosts.missing_tool(attempt.run.tool, facts):
+        raise AgentError(missing, Reason.TOOL_MISSING)
+    if differences := stack.verify(plan, facts):
+        raise AgentError(
+            "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
+        )
+    spares = hosts.spares(layout.host)
+    if said := job_refusals(work.argv, work.inputs, plan.target, facts, spares, layout.name):
+        raise GuardError("; ".join(said))
+    return facts
+
+
+def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
+    """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
+    target = stack.from_json(layout.plan).target
+    for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related(
+        "run", "layout__campaign"
+    ):
+        reason, text = _cannot(attempt, target, shell, facts)
+        if reason:
+            moves.attempt(
+                attempt,
+                AttemptPhase.DONE,
+                text,
+                outcome=Outcome.FAILED,
+                reason=reason,
+                reason_text=text,
+            )
+
+
+def _cannot(
+    attempt: Attempt, target: Target, shell: Shell, facts: HostFacts
+) -> tuple[Reason | None, str]:
+    if missing := hosts.missing_tool(attempt.run.tool, facts):
+        return Reason.TOOL_MISSING, missing
+    tool = registry.tool(attempt.run.tool)
+    try:
+        trial = tool.precheck(options.build(tool.Options, attempt.run.options), target)
+    except OptionsError as error:
+        return error.reason, str(error)
+    if trial is None:
+        return None, ""
+    ran = job.run_short(shell, trial)
+    if ran.exit_code == 0:
+        return None, ""
+    said = (ran.stderr or ran.stdout).decode("utf-8", "replace").replace("\0", "").strip()[-1000:]
+    return Reason.BAD_OPTIONS, f"{' '.join(trial.argv)} refuses these options: {said}"

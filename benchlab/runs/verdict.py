@@ -1,0 +1,55 @@
+"""How an attempt ended, from what the runner recorded. *failed*: the tool said no. *interrupted*: it could not finish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents import job
+from agents.contracts import Job, Reason
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Outcome
+
+LAST_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    outcome: Outcome
+    reason: Reason | str = ""
+    text: str = ""
+
+
+def judge(attempt: Attempt, work: Job) -> Verdict:
+    """The verdict before anything is parsed; the figures may still turn success into failure."""
+    state, code = job.State(attempt.meta["state"]), attempt.exit_code
+    if state == job.State.EXITED and code == 0:
+        return Verdict(Outcome.SUCCEEDED)
+    if state == job.State.EXITED:
+        return Verdict(
+            Outcome.FAILED,
+            Reason.TOOL_FAILED,
+            f"{work.argv[0]} ended with exit code {code}: {_said(attempt)}",
+        )
+    if state == job.State.TIMEOUT:
+        text = f"{work.argv[0]} ran longer than its limit of {work.timeout_s:g} s and was stopped."
+        return Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, text)
+    if state == job.State.REBOOTED:
+        return Verdict(
+            Outcome.INTERRUPTED, Reason.HOST_REBOOTED, "The host was rebooted during the run."
+        )
+    text = f"The job is {state}: somebody on the host ended it before it was done."
+    return Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, text)
+
+
+def _said(attempt: Attempt) -> str:
+    """The last lines that the tool printed, stderr before stdout."""
+    for name in ("stderr", "stdout"):
+        row = attempt.artifacts.filter(name=name).first()
+        lines = (
+            bytes(row.content).decode("utf-8", "replace").replace("\0", "").split("\n")
+            if row
+            else []
+        )
+        if said := [line for line in lines if line.strip()][-LAST_LINES:]:
+            return " / ".join(said)[:2000]
+    return "it said nothing"

@@ -1,0 +1,37 @@
+"""Topologies over REST, and the layer drivers that they are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from rest_framework import mixins, serializers
+
+from benchlab.api import ReadOnly
+from benchlab.team.services import team_of
+from benchlab.topologies import services
+from benchlab.topologies.models import Topology
+
+
+class TopologySerializer(serializers.ModelSerializer[Topology]):
+    stack = serializers.ListField(child=serializers.DictField(), help_text="Layers, bottom up")
+
+    class Meta:
+        model = Topology
+        fields = ["id", "name", "description", "stack", "created_at"]
+
+
+class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
+    """Named stacks of layers, bottom up, in terms of roles."""
+
+    queryset = Topology.objects.all()
+    serializer_class = TopologySerializer
+    filterset_fields = ["name"]
+
+    def perform_create(self, serializer: Any) -> None:
+        try:
+            serializer.instance = services.create_topology(
+                team=team_of(self.request.user), user=self.request.user, **serializer.validated_data
+            )
+        except ValidationError as error:
+            raise serializers.ValidationError({"stack": error.messages}) from None
