@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
+from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
 
 # Everything that we make carries the prefix bl<layout> (agents.contracts.Target.name).
-OURS = re.compile(r"(?<![0-9A-Za-z])bl(\d+)(?!\d)")
+OURS = re.compile(r"bl(\d+)(?![0-9A-Za-z])")
 WHOLE = frozenset({"disk", "mpath"})
 EMPTY = re.compile(r"(ram|zram|loop|sr|fd)\d+$")
 
@@ -33,8 +34,12 @@ def is_whole(device: BlockDevice) -> bool:
 
 def forest(facts: HostFacts, holding: Set[int] = frozenset()) -> list[Block]:
     """One tree per device that stands on nothing, disks first. `holding`: ids of the layouts that hold the host."""
-    above = _above(facts)
+    graph = Graph(facts)
     drawn: set[str] = set()
+
+    def on(name: str) -> list[BlockDevice]:
+        above = [graph.devices[n] for n in graph.above[name] if n in graph.devices]
+        return sorted(above, key=lambda d: _natural(d.name))
 
     def grow(device: BlockDevice) -> Block:
         layout = _layout_of(device, facts.members)
@@ -42,15 +47,16 @@ def forest(facts: HostFacts, holding: Set[int] = frozenset()) -> list[Block]:
         drawn.add(device.name)
         return Block(
             device=device,
-            children=() if repeated else tuple(grow(child) for child in above[device.name]),
+            children=() if repeated else tuple(map(grow, on(device.name))),
             layout=layout,
             orphan=layout is not None and layout not in holding,
             repeated=repeated,
             member=facts.members.get(device.name, ""),
         )
 
-    stacked = {child.name for children in above.values() for child in children}
-    roots = [d for d in facts.devices if d.name not in stacked and not _idle(d)]
+    roots = [
+        d for d in facts.devices if not graph.below[d.name] & set(graph.devices) and not _idle(d)
+    ]
     return [grow(root) for root in sorted(roots, key=lambda d: (not is_whole(d), _natural(d.name)))]
 
 
@@ -60,22 +66,12 @@ def walk(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:
         yield from walk(block.children)
 
 
-def _above(facts: HostFacts) -> dict[str, list[BlockDevice]]:
-    """Kernel name -> the devices that stand on it. lsblk and /sys may each know a part, so both are asked."""
-    found: dict[str, list[BlockDevice]] = {device.name: [] for device in facts.devices}
-    for device in facts.devices:
-        for below in facts.devices:
-            if below is device:
-                continue
-            if below.name in device.parents or device.name in below.holders:
-                found[below.name].append(device)
-    return {name: sorted(above, key=lambda d: _natural(d.name)) for name, above in found.items()}
-
-
 def _layout_of(device: BlockDevice, members: Mapping[str, str]) -> int | None:
     labels = [signature.label for signature in device.signatures]
-    words = [device.path, *device.links, *device.mounts, *labels, members.get(device.name, "")]
-    return next((int(m[1]) for word in words if (m := OURS.search(word))), None)
+    owner = members.get(device.name, "").partition(" ")[2]
+    paths = [device.path, *device.links, *device.mounts]
+    names = [part for path in paths for part in path.split("/")]
+    return next((int(m[1]) for name in (*names, *labels, owner) if (m := OURS.match(name))), None)
 
 
 def _idle(device: BlockDevice) -> bool:

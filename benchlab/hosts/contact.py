@@ -15,10 +15,11 @@ from benchlab.hosts.vault import VaultError
 def connect(host: Host) -> Shell:
     """A shell on the host. Raises AgentError; a key that nobody confirmed, or that changed, is refused."""
     if key_changed(host):
+        pinned, offered = fingerprints(host)
         # Also when the old key is shown again: somebody answered in the host's place, and a person must look.
         raise AgentError(
-            f"{host.name} showed another host key, {shell.fingerprint(host.offered_key)}, than the pinned "
-            f"{shell.fingerprint(host.host_key)}; nothing runs there until a person has decided which is right",
+            f"{host.name} showed another host key, {offered}, than the pinned "
+            f"{pinned}; nothing runs there until a person has decided which is right",
             Reason.HOST_KEY_CHANGED,
         )
     try:
@@ -33,6 +34,15 @@ def connect(host: Host) -> Shell:
 def key_changed(host: Host) -> bool:
     """Whether the host showed a key other than the pinned one and nobody has decided yet."""
     return bool(host.host_key and host.offered_key)
+
+
+def fingerprints(host: Host) -> tuple[str, str]:
+    """Of the pinned key and of the one that waits for a person; "" where there is none."""
+    pinned, offered = host.host_key, host.offered_key
+    return (
+        shell.fingerprint(pinned) if pinned else "",
+        shell.fingerprint(offered) if offered else "",
+    )
 
 
 def offer_key(host: Host) -> str:

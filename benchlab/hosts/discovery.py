@@ -11,23 +11,27 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import guard, registry
-from agents.contracts import AgentError, Need, Shell
+from agents.contracts import AgentError, Claim, Need, Shell, Step
 from agents.facts import linux
 from agents.facts.model import BlockDevice, HostFacts
 from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
+from benchlab.runs.states import HOLDING
 
 # Control characters of a host's output (escape sequences, NUL) go no further than here: PostgreSQL takes
 # no NUL, and a disk's model must not be able to paint a terminal.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+
+NO_LAYOUT = "bl0"  # nothing on a host carries it, so nothing counts as our own
 
 _converter = cattrs.Converter()
 
 
 def needs() -> tuple[Need, ...]:
     """Every program that a layer or tool uses on a host, each once."""
-    drivers = [*registry.all_layers().values(), *registry.all_tools().values()]
-    return tuple({need.program: need for driver in drivers for need in driver.NEEDS}.values())
+    layers = [need for layer in registry.all_layers().values() for need in layer.NEEDS]
+    tools = [need for tool in registry.all_tools().values() for need in tool.NEEDS]
+    return tuple({need.program: need for need in layers + tools}.values())
 
 
 def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
@@ -42,6 +46,21 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
     except AgentError as error:
         contact.record_trouble(host, error)
         raise
+
+
+def look(shell: Shell) -> HostFacts:
+    """The host's facts now, as `store` would keep them, without keeping them. Raises AgentError."""
+    return _converter.structure(_clean(_converter.unstructure(linux.read(shell, needs()))), HostFacts)
+
+
+def missing_tool(kind: str, facts: HostFacts) -> str:
+    """Which program of a tool the host lacks, and how to get it; "" when all are there."""
+    for need in registry.tool(kind).NEEDS:
+        if need.program not in facts.tools:
+            package = need.packages.get(facts.os_family, "")
+            cure = f"install the package {package}" if package else "install it"
+            return f"{facts.hostname} has no {need.program}: {cure}, then retry."
+    return ""
 
 
 def facts_of(snapshot: FactSnapshot) -> HostFacts:
@@ -68,6 +87,8 @@ def _sync(host: Host, facts: HostFacts) -> None:
     seen: dict[str, list[BlockDevice]] = {}
     for device in filter(blocks.is_whole, facts.devices):
         seen.setdefault(device.identity[:255], []).append(device)
+    holding = host.layouts.filter(phase__in=HOLDING).first()
+    layout = holding.name if holding else NO_LAYOUT
     host.devices.exclude(identity__in=seen).update(present=False)
     for identity, devices in seen.items():
         device = _one_of(devices)
@@ -82,22 +103,23 @@ def _sync(host: Host, facts: HostFacts) -> None:
                 "size": device.size,
                 "rotational": device.rotational,
                 "present": True,
-                "in_use": _in_use(device, devices, facts)[:255],
+                "in_use": _in_use(device, facts, layout)[:255],
             },
         )
 
 
 def _one_of(devices: list[BlockDevice]) -> BlockDevice:
-    """Several paths to one disk are known by multipath's device."""
+    """Several paths to one disk are known by multipath's device; of unexplained twins the guard speaks."""
     return next((device for device in devices if device.type == "mpath"), devices[0])
 
 
-def _in_use(device: BlockDevice, same: list[BlockDevice], facts: HostFacts) -> str:
-    """Why the device cannot be given away now, as the guard says it; "" when nothing speaks against it."""
-    if len(same) > 1 and device.type != "mpath":
-        names = ", ".join(other.name for other in same)
-        return f"{names} all call themselves {device.identity}: they cannot be told apart"
-    return "; ".join(guard.causes(device, facts))
+def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
+    """Why the device could not be destroyed now were it spare, as the guard says it; "" when it could."""
+    claim = Claim(device.identity, device.path, device.size, device.model)
+    spare = guard.Spare(device.identity, device.size, device.model)
+    # A command that only looks: the answer is about the device alone.
+    step = Step(("lsblk",), "", destroys=(claim,))
+    return "; ".join(guard.refusals(step, facts, {device.identity: spare}, layout))
 
 
 def _clean(value: Any) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from benchlab.hosts.contact import (
     confirm_key,
     connect,
+    fingerprints,
     keep_key,
     key_changed,
     offer_key,
     record_trouble,
 )
 from benchlab.hosts.credentials import delete_credential, make_credential, upload_credential
-from benchlab.hosts.discovery import facts_of, read_facts
+from benchlab.hosts.discovery import facts_of, look, missing_tool, read_facts
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.registering import add_host, change_host, delete_host
 from benchlab.hosts.spares import mark_spare, spares, unmark_spare
@@ -25,10 +26,13 @@ __all__ = [
     "delete_credential",
     "delete_host",
     "facts_of",
+    "fingerprints",
     "keep_key",
     "key_changed",
+    "look",
     "make_credential",
     "mark_spare",
+    "missing_tool",
     "offer_key",
     "read_facts",
     "record_trouble",

@@ -15,7 +15,7 @@ def encrypt(text: str) -> bytes:
     return _keys().encrypt(text.encode())
 
 
-def decrypt(sealed: bytes) -> str:
+def decrypt(sealed: bytes | memoryview[int]) -> str:
     """The text that `encrypt` closed. Raises VaultError when none of the keys fits."""
     try:
         return _keys().decrypt(bytes(sealed)).decode()

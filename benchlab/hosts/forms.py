@@ -1,0 +1,123 @@
+"""What a person types about hosts, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.validators import RegexValidator
+
+from benchlab.hosts.models import Credential, Device, Host
+
+KEY_FILE_MAX = 64 * 1024  # bytes; the longest RSA key is a tenth of it
+
+an_address = RegexValidator(
+    r"^[0-9A-Za-z][0-9A-Za-z._-]*$|^[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?$",
+    "Give a host name or an IP address alone; user and port have their own fields.",
+)
+a_user = RegexValidator(
+    r"^[A-Za-z_][A-Za-z0-9_.@\\-]*\$?$", "That is not a user name as Unix knows them."
+)
+
+
+class AddressForm(forms.ModelForm[Host]):
+    """Where a host is. `key` is chosen among the person's own keys."""
+
+    address = forms.CharField(
+        max_length=255, validators=[an_address], help_text="Host name or IP address"
+    )
+    port = forms.IntegerField(min_value=1, max_value=65535, initial=22)
+    user = forms.CharField(
+        max_length=64,
+        validators=[a_user],
+        initial="root",
+        help_text="root, or a user who may use sudo without a password",
+    )
+
+    class Meta:
+        model = Host
+        fields = ["name", "address", "port", "user", "credential", "notes"]
+        widgets = {"notes": forms.Textarea(attrs={"rows": 2})}
+        labels = {"credential": "SSH key"}
+
+    def __init__(self, *args: Any, owner: AbstractBaseUser | AnonymousUser, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.owner = owner
+        key = self.fields["credential"]
+        assert isinstance(key, forms.ModelChoiceField)
+        key.queryset = Credential.objects.for_user(owner).order_by("name")
+
+
+class AddForm(AddressForm):
+    """The first step of adding a host: without a chosen key or an uploaded one, a pair is made."""
+
+    private_key = forms.FileField(
+        required=False,
+        max_length=255,
+        label="Or upload a private key",
+        help_text="OpenSSH or PEM, without a passphrase. It is encrypted before it is stored.",
+    )
+
+    class Meta(AddressForm.Meta):
+        pass
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        key = self.fields["credential"]
+        assert isinstance(key, forms.ModelChoiceField)
+        key.required = False
+        key.empty_label = "Make a new key pair for this host"
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"].strip()
+        if Host.objects.for_user(self.owner).filter(name=name).exists():
+            raise forms.ValidationError(f"There is a host named {name} already.")
+        return name
+
+    def clean_private_key(self) -> str:
+        """The uploaded text, "" when nothing was uploaded."""
+        upload = self.cleaned_data.get("private_key")
+        if not upload:
+            return ""
+        if upload.size > KEY_FILE_MAX:
+            raise forms.ValidationError("That file is too big for a private key.")
+        try:
+            return str(upload.read().decode())
+        except UnicodeDecodeError:
+            raise forms.ValidationError(
+                "That is no text file; give the private key in OpenSSH or PEM form."
+            ) from None
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("credential") and cleaned.get("private_key"):
+            raise forms.ValidationError("Choose one: a stored key, or an uploaded one.")
+        return cleaned
+
+
+class ConfirmKeyForm(forms.Form):
+    """The fingerprint travels with the form: what is pinned is what was on the person's screen."""
+
+    fingerprint = forms.CharField(max_length=100, widget=forms.HiddenInput)
+    compared = forms.BooleanField(
+        label="I compared it with what the host itself prints; they are the same.",
+        error_messages={"required": "Compare the fingerprints first, then tick the box."},
+    )
+
+
+class SpareForm(forms.Form):
+    """Giving a disk away. The services check what was typed; here is only the form."""
+
+    role = forms.CharField(
+        max_length=32,
+        help_text="Topologies ask for disks by role: hdd, ssd, nvme, or a word of your own.",
+        widget=forms.TextInput(attrs={"list": "roles", "autocomplete": "off"}),
+    )
+    typed = forms.CharField(max_length=300, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+    def __init__(self, *args: Any, device: Device, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        what = "serial number" if device.serial else "WWN" if device.wwn else "name and size"
+        self.fields["typed"].label = f"Type its {what} to confirm"
+        self.fields["typed"].help_text = f"Exactly: {device.confirmation}"

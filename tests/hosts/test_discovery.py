@@ -1,0 +1,81 @@
+"""What is kept of a reading."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.contracts import AgentError, Reason
+from agents.facts.model import Signature
+from benchlab.hosts import discovery, services
+from benchlab.hosts.models import Device, Host
+from tests.agents.local_shell import LocalShell
+from tests.hosts.conftest import disk, facts
+
+
+def device(host: Host, name: str) -> Device:
+    return host.devices.get(name=name, present=True)
+
+
+def test_facts_survive_storage(read_host):
+    given = facts(disk("sdb", signatures=(Signature("xfs", 0, "bl17", "u"),)))
+    snapshot = discovery.store(read_host, given)
+    snapshot.refresh_from_db()
+    assert services.facts_of(snapshot) == given
+
+
+def test_this_machine_is_read(host):
+    host.trouble = Reason.TIMED_OUT
+    snapshot = services.read_facts(host, LocalShell())
+    assert services.facts_of(snapshot).kernel
+    host.refresh_from_db()
+    assert host.seen_at and not host.trouble
+
+
+def test_only_whole_disks_become_devices(read_host):
+    assert {d.name for d in read_host.devices.all()} == {"sda", "sdb", "sdc"}
+
+
+def test_the_guards_words_say_why_a_disk_is_in_use(read_host):
+    assert "running system" in device(read_host, "sda").in_use
+    assert device(read_host, "sdb").in_use == ""
+
+
+def test_a_renamed_disk_keeps_its_role(read_host, user):
+    services.mark_spare(device(read_host, "sdb"), user, "S-sdb", "hdd")
+    discovery.store(read_host, facts(disk("sdz", serial="S-sdb")))
+    moved = device(read_host, "sdz")
+    assert moved.spare and moved.role == "hdd"
+    assert read_host.devices.filter(name="sdb").count() == 0
+
+
+def test_a_pulled_disk_is_absent_and_remembered(read_host):
+    discovery.store(read_host, facts())
+    assert not read_host.devices.get(name="sdb").present
+
+
+def test_twins_are_one_row_that_says_so(read_host):
+    discovery.store(read_host, facts(disk("sdb", serial="SAME"), disk("sdc", serial="SAME")))
+    twins = read_host.devices.get(serial="SAME")
+    assert "two disks with one serial" in twins.in_use
+
+
+def test_without_root_no_disk_can_be_spare(read_host):
+    discovery.store(read_host, facts(disk("sdb"), sudo=False, unknown=("signatures: no root",)))
+    assert "no root" in device(read_host, "sdb").in_use
+
+
+def test_control_characters_of_a_host_are_not_kept(read_host):
+    discovery.store(read_host, facts(disk("sdb", model="\x1b[31mEvil\x00\u202e<b>")))
+    model = device(read_host, "sdb").model
+    assert model == "\N{REPLACEMENT CHARACTER}[31mEvil" + "\N{REPLACEMENT CHARACTER}" * 2 + "<b>"
+
+
+def test_a_host_that_does_not_answer_is_remembered(read_host, monkeypatch):
+    def refuse(host):
+        raise AgentError("lab1: refused", Reason.CONNECTION_REFUSED)
+
+    monkeypatch.setattr("benchlab.hosts.contact.connect", refuse)
+    with pytest.raises(AgentError):
+        services.read_facts(read_host)
+    read_host.refresh_from_db()
+    assert (read_host.trouble, read_host.trouble_text) == ("connection_refused", "lab1: refused")
