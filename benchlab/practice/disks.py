@@ -10,8 +10,8 @@ from benchlab.practice.errors import PracticeError
 MOST_DISKS = 15
 """User Mode Linux has 16 ubd devices, and the first one carries the root file system."""
 
-MOST_SLOW_DISKS = 8
-"""guest/etc/modprobe.d/practice.conf gives the nbd module this many devices."""
+MOST_SLOW_DISKS = 16
+"""One process each in a kernel with one CPU: more would be slow for another reason."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,12 @@ class SlowDisk:
         if self.delay_ms < 0 or self.threads < 1:
             raise PracticeError(f"a slow disk needs delay_ms >= 0 and threads >= 1: {self}")
 
-    def settings(self, index: int) -> str:
-        """What guest/etc/systemd/system/slow-disk@.service and `attach` read."""
+    def line(self, index: int) -> str:
+        """Its line in the guest's /etc/practice/slow-disks, which `slow-disk` there reads."""
         store = f"{self.size_mb}M" if self.store == "memory" else f"/var/lib/slow-{index}.img"
-        return (
-            f"PLUGIN={self.store}\nSTORE={store}\nSIZE={self.size_mb}M\n"
-            f"THREADS={self.threads}\nDELAY={self.delay_ms}ms\nSERIAL={self.serial or ''}\n"
-        )
+        size, delay = f"{self.size_mb}M", f"{self.delay_ms}ms"
+        fields = (str(index), self.store, store, size, str(self.threads), delay, self.serial or "")
+        return " ".join(fields).rstrip() + "\n"
 
 
 def _check_size(size_mb: int) -> None:

@@ -14,7 +14,7 @@ GUEST_FILES = Path(__file__).with_name("guest")
 
 PACKAGES = (
     *("systemd-sysv", "dbus", "udev", "kmod", "procps", "iproute2", "util-linux", "psmisc"),
-    *("openssh-server", "sudo", "busybox", "dash", "bash", "python3-minimal"),
+    *("openssh-server", "libnss-myhostname", "sudo", "busybox", "dash", "bash", "python3-minimal"),
     *("lvm2", "thin-provisioning-tools", "dmsetup", "mdadm", "bcache-tools"),
     *("xfsprogs", "e2fsprogs", "btrfs-progs", "gdisk", "parted", "smartmontools", "hdparm"),
     *("nbdkit", "nbd-client", "fio", "sysstat", "bonnie++", "postgresql-15", "libaio1"),
@@ -44,14 +44,18 @@ MASKED = (
     *("systemd-update-utmp.service", "systemd-update-utmp-runlevel.service"),
     *("systemd-random-seed.service", "systemd-pstore.service", "systemd-pcrphase.service"),
     *("systemd-pcrphase-sysinit.service", "systemd-journal-flush.service"),
-    *("systemd-modules-load.service", "systemd-sysctl.service", "kmod-static-nodes.service"),
-    *("systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-clean.timer"),
+    *("systemd-modules-load.service", "systemd-sysctl.service"),
+    *("systemd-tmpfiles-clean.timer", "systemd-repart.service", "systemd-binfmt.service"),
     *("systemd-machine-id-commit.service", "systemd-firstboot.service"),
     *("systemd-sysusers.service", "systemd-hwdb-update.service", "ldconfig.service"),
     *("systemd-journal-catalog-update.service", "systemd-update-done.service"),
-    *("systemd-binfmt.service", "systemd-ask-password-wall.path", "systemd-repart.service"),
-    *("modprobe@drm.service", "modprobe@efi_pstore.service", "modprobe@fuse.service"),
-    *("modprobe@configfs.service", "sys-kernel-config.mount", "sys-kernel-debug.mount"),
+    *("systemd-ask-password-wall.path", "modprobe@drm.service", "modprobe@fuse.service"),
+    *(
+        "modprobe@efi_pstore.service",
+        "modprobe@configfs.service",
+        "sys-kernel-config.mount",
+        "sys-kernel-debug.mount",
+    ),
     *("dev-hugepages.mount", "dev-mqueue.mount", "sys-kernel-tracing.mount"),
     *("sys-fs-fuse-connections.mount", "proc-sys-fs-binfmt_misc.automount"),
 )

@@ -179,9 +179,7 @@ class UmlHost:
         owned: bool,
     ) -> None:
         owner = ProcessId.of(os.getpid()) if owned else None
-        made = HostRecord(
-            port, memory_mb, image.name, uuid.uuid4().hex, disks, slow_disks, owner
-        )
+        made = HostRecord(port, memory_mb, image.name, uuid.uuid4().hex, disks, slow_disks, owner)
         made.save(self.directory)
         for index, disk in enumerate(disks, start=1):
             with self._disk_file(index).open("wb") as handle:
@@ -230,22 +228,25 @@ class UmlHost:
         raise PracticeError(f"{self.name}: no sshd after {_BOOT_S:.0f} s")
 
     def _make_slow_disks(self) -> None:
-        units = []
-        for index, disk in enumerate(self.record.slow_disks):
-            self.ssh("tee", f"/etc/practice/slow-{index}.conf", stdin=disk.settings(index))
-            units.append(f"slow-disk@{index}.service")
-        if units:
-            self.ssh("systemctl", "enable", "--now", *units)
-            self.ssh("sync")
-            self._await_slow_disks()
+        disks = self.record.slow_disks
+        if not disks:
+            return
+        lines = "".join(disk.line(index) for index, disk in enumerate(disks))
+        self.ssh("tee", "/etc/practice/slow-disks", stdin=lines)
+        self.ssh("systemctl", "enable", *_units(disks))
+        self.ssh("sync")
+        self._await_slow_disks()
 
     def _await_slow_disks(self) -> None:
-        for index, disk in enumerate(self.record.slow_disks):
-            # The unit has started only when its disk is attached; at boot that may take a while.
-            self.ssh("systemctl", "start", f"slow-disk@{index}.service")
-            size = int(self.ssh("cat", f"/sys/block/nbd{index}/size").stdout) >> 11
-            if size != disk.size_mb:
-                raise PracticeError(f"{self.name}: nbd{index} has {size} MiB, not {disk.size_mb}")
+        disks = self.record.slow_disks
+        if not disks:
+            return
+        # A unit has started only when its disk is attached; at boot that may take a while.
+        self.ssh("systemctl", "start", *_units(disks))
+        files = (f"/sys/block/nbd{index}/size" for index in range(len(disks)))
+        sizes = [int(sectors) >> 11 for sectors in self.ssh("cat", *files).stdout.split()]
+        if sizes != [disk.size_mb for disk in disks]:
+            raise PracticeError(f"{self.name}: the slow disks have {sizes} MiB")
 
     def _power_off(self) -> None:
         record = self.record
@@ -268,3 +269,7 @@ class UmlHost:
         with suppress(OSError):
             lines = self.console.read_text(errors="replace").splitlines()[-15:]
             error.add_note("last lines of the console:\n" + "\n".join(lines))
+
+
+def _units(disks: Sequence[SlowDisk]) -> list[str]:
+    return [f"slow-disk@{index}.service" for index in range(len(disks))]
