@@ -1,0 +1,30 @@
+# Runtime only: embedded stores, tests and linters stay out. Versions and hashes come from requirements.lock.
+FROM python:3.13-slim AS build
+RUN pip install --no-cache-dir uv==0.13.8
+COPY pyproject.toml requirements.lock /build/
+RUN uv venv /opt/venv \
+ && uv pip install --python /opt/venv/bin/python --no-cache -c /build/requirements.lock -r /build/pyproject.toml
+
+FROM python:3.13-slim
+RUN useradd --system --create-home --home-dir /var/lib/benchlab benchlab
+COPY --from=build /opt/venv /opt/venv
+WORKDIR /app
+COPY manage.py pyproject.toml LICENSE ./
+COPY agents agents
+COPY benchlab benchlab
+COPY static static
+COPY templates templates
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    DJANGO_SETTINGS_MODULE=benchlab.settings \
+    BENCHLAB_NO_BOOTSTRAP=1 \
+    BENCHLAB_STATE=/var/lib/benchlab
+# The values are used by this one command only: settings refuse to load without any.
+RUN SECRET_KEY=build BENCHLAB_KEY=build DATABASE_URL=postgresql:///build REDIS_URL=redis://build \
+    python manage.py collectstatic --noinput
+USER benchlab
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+  CMD ["python", "-c", "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8000, timeout=4); c.request('GET', '/healthz', headers={'Host': 'localhost'}); raise SystemExit(c.getresponse().status >= 400)"]
+CMD ["uvicorn", "benchlab.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--lifespan", "off", \
+     "--timeout-graceful-shutdown", "3", "--loop", "uvloop", "--http", "httptools", "--no-access-log"]
