@@ -170,7 +170,9 @@ def _kind(device: BlockDevice, graph: Graph) -> Iterator[str]:
         yield f"{device.path} has no size"
 
 
-def _net(texts: Sequence[str], claims: Sequence[Claim], graph: Graph, layout: str) -> Iterator[str]:
+def _net(
+    texts: Sequence[str], claims: Sequence[Claim], graph: Graph, layout: str, groups: bool = True
+) -> Iterator[str]:
     """The second net: whatever a command names must be claimed, or this layout's own."""
     mentions = Mentions(graph, groups)
     claimed = {device.name for claim in claims if (device := graph.find(claim.node))}

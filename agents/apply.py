@@ -1,0 +1,139 @@
+"""The one executor of Steps: look, guard, log, run, undo. It decides nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from agents import guard
+from agents.contracts import AgentError, Argument, Ran, Reason, Secret, Shell, Step
+from agents.facts.model import HostFacts
+
+KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """A Step as it is logged: once before it runs (exit_code None), once after. Free of secrets."""
+
+    index: int  # counts up within one call of apply, undo steps too
+    argv: tuple[str, ...]  # as displayed
+    says: str
+    started: datetime
+    undo: bool = False
+    exit_code: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    error: str = ""  # why it did not run, or the connection's last word
+
+
+def apply(
+    steps: Sequence[Step],
+    shell: Shell,
+    *,
+    layout: str,
+    spares: Mapping[str, guard.Spare],
+    read_facts: Callable[[], HostFacts],
+    log: Callable[[StepRecord], None],
+    undo: bool = True,
+) -> None:
+    """Run the Steps in order. Facts are read anew before every one that destroys.
+
+    Raises GuardError or AgentError (COMMAND_FAILED, or the connection's Reason) after undoing, newest first, what had
+    run; with `undo=False` (a teardown) it stops where it is. A lost connection undoes nothing: nobody can know what
+    ran, the teardown finds out.
+    """
+    run = _Run(shell, layout, spares, read_facts, log)
+    done: list[Step] = []
+    for step in steps:
+        try:
+            run.step(step)
+        except AgentError as error:
+            if undo and error.reason in (Reason.COMMAND_FAILED, Reason.GUARD_REFUSED):
+                # A failed command may have done half of its work.
+                started = [step] if error.reason is Reason.COMMAND_FAILED else []
+                run.back([*done, *started], error)
+            raise
+        done.append(step)
+
+
+class _Run:
+    def __init__(
+        self,
+        shell: Shell,
+        layout: str,
+        spares: Mapping[str, guard.Spare],
+        read_facts: Callable[[], HostFacts],
+        log: Callable[[StepRecord], None],
+    ) -> None:
+        self.shell, self.layout, self.spares = shell, layout, spares
+        self.read_facts, self.log = read_facts, log
+        self.facts: HostFacts | None = None
+        self.index = 0
+
+    def step(self, step: Step, undo: bool = False) -> None:
+        """One Step, guarded and logged. Raises AgentError."""
+        argv = tuple(str(word) for word in step.argv)
+        record = StepRecord(self.index, argv, step.says, datetime.now(UTC), undo)
+        self.index += 1
+        self.log(record)
+        started = time.monotonic()
+        try:
+            self._guard(step)
+            ran = self.shell.run(
+                step.argv, stdin=step.stdin.encode(), root=step.root, timeout_s=step.timeout_s
+            )
+        except AgentError as error:
+            seconds = time.monotonic() - started
+            self.log(replace(record, error=_masked(str(error), step.argv), seconds=seconds))
+            raise
+        record = _ended(record, ran, step.argv)
+        self.log(record)
+        if ran.exit_code != 0:
+            raise AgentError(_failure(record), Reason.COMMAND_FAILED)
+
+    def _guard(self, step: Step) -> None:
+        if step.destroys or self.facts is None:
+            self.facts = self.read_facts()
+        guard.check(step, self.facts, self.spares, self.layout)
+
+    def back(self, done: Sequence[Step], cause: AgentError) -> None:
+        """Undo what can be undone; what cannot is added to the cause, and the teardown will meet it."""
+        for step in reversed(done):
+            for undoing in step.undo:
+                try:
+                    self.step(undoing, undo=True)
+                except AgentError as error:
+                    cause.add_note(f"and undoing failed: {error}")
+
+
+def _ended(record: StepRecord, ran: Ran, argv: Sequence[Argument]) -> StepRecord:
+    return replace(
+        record,
+        exit_code=ran.exit_code,
+        stdout=_text(ran.stdout, argv),
+        stderr=_text(ran.stderr, argv),
+        seconds=ran.seconds,
+    )
+
+
+def _text(raw: bytes, argv: Sequence[Argument]) -> str:
+    whole = raw.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+    masked = _masked(whole, argv)  # before the cut, which might leave half a secret
+    return masked if len(masked) <= KEEP else "…" + masked[-KEEP:]
+
+
+def _masked(text: str, argv: Sequence[Argument]) -> str:
+    for word in argv:
+        if isinstance(word, Secret) and word.value:
+            text = text.replace(word.value, "***")
+    return text
+
+
+def _failure(record: StepRecord) -> str:
+    last = [line for line in record.stderr.splitlines() if line.strip()][-3:]
+    said = " / ".join(line.strip() for line in last) or "it said nothing"
+    return f"{' '.join(record.argv)} ended with exit code {record.exit_code}: {said}"

@@ -1,0 +1,84 @@
+"""A scratch directory on a file system that is there already. No disk is touched, no root needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from agents.contracts import OptionsError, Plan, Step, Target
+from agents.facts.model import HostFacts, Mount
+
+LABEL = "Scratch directory"
+NEEDS = ()
+USES: dict[str, str] = {}
+GIVES = "mount"
+WANTS = "nothing"
+MARKER = ".benchlab"
+NOT_HERE = ("/dev", "/proc", "/sys", "/boot", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    path: str = field(
+        default="/var/tmp/benchlab",
+        metadata={"help": "An absolute path; the layout makes a directory of its own in it"},
+    )
+
+    def __post_init__(self) -> None:
+        path = PurePosixPath(self.path)
+        if not path.is_absolute() or ".." in path.parts or str(path) != self.path:
+            raise OptionsError(f"path: {self.path!r} is not an absolute path written out plainly")
+        if self.path == "/" or any(path.is_relative_to(root) for root in NOT_HERE):
+            raise OptionsError(f"path: {self.path} is no place for scratch files")
+        if any(ord(char) < 32 for char in self.path):
+            raise OptionsError("path: has a control character")
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """mkdir without -p for the last part: an existing directory is somebody's, and stays."""
+    own = _own(options, target)
+    steps = (
+        Step(("mkdir", "-p", options.path), f"Make {options.path}", root=False),
+        Step(
+            ("mkdir", own),
+            f"Make the layout's own directory {own}",
+            root=False,
+            undo=(Step(("rmdir", own), f"Remove {own}", root=False),),
+        ),
+        Step(
+            ("touch", f"{own}/{MARKER}"),
+            "Mark it as ours",
+            root=False,
+            undo=(Step(("rm", "-f", f"{own}/{MARKER}"), "Remove the mark", root=False),),
+        ),
+    )
+    notes = (*target.notes, *_lies_on(own, facts))
+    return Plan(steps, replace(target, mount=own, notes=notes))
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Only a directory with our mark goes, and nothing that is mounted inside (one file system)."""
+    own = _own(options, target)
+    script = 'if [ -f "$1/$2" ] && [ ! -L "$1" ]; then rm -rf --one-file-system "$1"; fi'
+    return [
+        Step(("sh", "-c", script, "remove", own, MARKER), f"Remove {own} if it is ours", root=False)
+    ]
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Facts do not list directories: that mkdir made it is all there is to see, and that nothing covers it."""
+    own = _own(options, target)
+    return [f"{m.source} is mounted over {own}" for m in facts.mounts if m.target == own]
+
+
+def _own(options: Any, target: Target) -> str:
+    return f"{options.path}/{target.name}"
+
+
+def _lies_on(path: str, facts: HostFacts) -> tuple[str, ...]:
+    holding: list[Mount] = [m for m in facts.mounts if PurePosixPath(path).is_relative_to(m.target)]
+    if not holding:
+        return ()
+    found = max(holding, key=lambda mount: len(mount.target))
+    return (f"scratch directory on {found.fstype} ({found.source} at {found.target})",)

@@ -1,0 +1,171 @@
+"""A file system on the volume below: xfs, ext4 or btrfs, mounted at /mnt/benchlab/<layout>.
+
+Sources: mkfs.xfs(8), mke2fs(8), mkfs.btrfs(8). The smallest sizes are what those programs accept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.layers._steps import below, mount_point, settle, wipe
+
+LABEL = "File system"
+NEEDS = (
+    Need("mkfs.xfs", {"debian": "xfsprogs", "rhel": "xfsprogs"}, ("mkfs.xfs", "-V")),
+    Need("mkfs.ext4", {"debian": "e2fsprogs", "rhel": "e2fsprogs"}, ("mkfs.ext4", "-V")),
+    Need("mkfs.btrfs", {"debian": "btrfs-progs", "rhel": "btrfs-progs"}),
+)
+USES: dict[str, str] = {}
+GIVES = "mount"
+WANTS = "volume"
+MIB = 1 << 20
+SMALLEST = {"xfs": 300 * MIB, "ext4": 16 * MIB, "btrfs": 114_294_784}
+EXT4_BLOCK = 4096
+# The kernel refuses an option it does not know, but shows only those that differ from its defaults.
+ALWAYS_SHOWN = {"noatime", "nodiratime", "nodev", "nosuid", "noexec", "sync", "dirsync", "lazytime"}
+# They would name other devices, or do without our label and force flag.
+REFUSED_MKFS = ("logdev", "rtdev", "journal", "device=", "-L", "-f", "-F", "-n", "-N", "-r", "-p")
+REFUSED_MOUNT = ("bind", "rbind", "move", "remount", "loop", "ro", "device=", "logdev", "rtdev")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    type: str = field(
+        default="xfs", metadata={"help": "File system", "choices": ("xfs", "ext4", "btrfs")}
+    )
+    mkfs_options: tuple[str, ...] = field(
+        default=(), metadata={"help": "More words for mkfs, such as -m, reflink=0"}
+    )
+    mount_options: tuple[str, ...] = field(
+        default=(), metadata={"help": "Mount options, such as noatime"}
+    )
+
+    def __post_init__(self) -> None:
+        for name, words, refused in (
+            ("mkfs_options", self.mkfs_options, REFUSED_MKFS),
+            ("mount_options", self.mount_options, REFUSED_MOUNT),
+        ):
+            for word in words:
+                if not word or not word.isprintable() or "/dev" in word:
+                    raise OptionsError(f"{name}: {word!r} names a device or is no option")
+                if _refused(word, refused):
+                    raise OptionsError(f"{name}: {word!r} is not for a layout to set")
+
+
+def _refused(word: str, refused: tuple[str, ...]) -> bool:
+    return any(
+        part == bad or (bad[0] != "-" and part.startswith(bad + ("" if bad[-1] == "=" else "=")))
+        for part in word.split(",")
+        for bad in refused
+    )
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """mkfs with the layout's label, then mount. Raises PlanError for a volume that is too small."""
+    claims, mount = below(target), mount_point(target)
+    if target.size < SMALLEST[options.type]:
+        raise PlanError(
+            f"{options.type} needs {SMALLEST[options.type] // MIB} MiB at least,"
+            f" {target.volume} has {target.size // MIB} MiB"
+        )
+    geometry, notes = _geometry(options.type, target)
+    steps = (
+        Step(
+            _mkfs(options, target, geometry),
+            f"Make a {options.type} file system on {target.volume}",
+            destroys=claims,
+            undo=(wipe(target.volume, claims),),
+            timeout_s=3600,
+        ),
+        settle(),
+        Step(
+            ("mkdir", "-p", mount),
+            f"Make {mount}",
+            undo=(Step(("rmdir", mount), f"Remove {mount}"),),
+        ),
+        Step(
+            ("mount", "-t", options.type, *_mount_words(options), target.volume, mount),
+            f"Mount it at {mount}",
+            destroys=claims,
+            undo=(Step(("umount", mount), f"Unmount {mount}"),),
+        ),
+    )
+    return Plan(steps, replace(target, mount=mount, notes=(*target.notes, *notes)))
+
+
+def _mkfs(options: Any, target: Target, geometry: tuple[str, ...]) -> tuple[str, ...]:
+    force = "-F" if options.type == "ext4" else "-f"
+    quiet = ("-q",) if options.type != "btrfs" else ()
+    return (f"mkfs.{options.type}", *quiet, force, "-L", target.name, *geometry,
+            *options.mkfs_options, target.volume)  # fmt: skip
+
+
+def _mount_words(options: Any) -> tuple[str, ...]:
+    return ("-o", ",".join(options.mount_options)) if options.mount_options else ()
+
+
+def _geometry(kind: str, target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Align to the stripe below, and say so. btrfs has no such option."""
+    unit, count = target.stripe_unit, target.stripe_count
+    if count < 2 or unit <= 0 or kind == "btrfs":
+        return (), ()
+    if unit % EXT4_BLOCK:
+        return (), (f"a stripe unit of {unit} B is no multiple of {EXT4_BLOCK} B: not aligned",)
+    blocks = unit // EXT4_BLOCK
+    words = {
+        "xfs": ("-d", f"su={unit},sw={count}"),
+        "ext4": ("-E", f"stride={blocks},stripe_width={blocks * count}"),
+    }[kind]
+    return words, (f"{kind} aligned to the layer below: {count} stripes of {unit} B ({words[1]})",)
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Unmount (never lazily: that would hide who still writes), remove the mount point, erase the label."""
+    claims, mount = below(target), mount_point(target)
+    steps = [Step(("umount", mount), f"Unmount {mount}")] * sum(
+        m.target == mount for m in facts.mounts
+    )
+    gone = 'if [ -d "$1" ]; then rmdir "$1"; fi'
+    steps.append(Step(("sh", "-c", gone, "remove", mount), f"Remove {mount}"))
+    if _must_wipe(target, claims, facts):
+        steps += [wipe(target.volume, claims), settle()]
+    return steps
+
+
+def _must_wipe(target: Target, claims: tuple[Claim, ...], facts: HostFacts) -> bool:
+    """The volume is there, still lies on our disks, and is not known to be blank."""
+    graph = Graph(facts)
+    device = graph.find(target.volume)
+    if device is None:
+        return False
+    ours = {d.name for c in claims if (d := graph.find(c.node)) and d.identity == c.identity}
+    if not graph.disks_under(device.name) <= ours:
+        return False
+    return not device.signatures_known or bool(device.signatures)
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Mounted there, from that device, as that type, with those options and our label."""
+    mount = mount_point(target)
+    found = [m for m in facts.mounts if m.target == mount]
+    if len(found) != 1:
+        return [f"{mount} is mounted {len(found)} times, not once"]
+    wrong = []
+    if found[0].fstype != options.type:
+        wrong.append(f"{mount} is {found[0].fstype}, not {options.type}")
+    graph = Graph(facts)
+    device, source = graph.find(target.volume), graph.find(found[0].source)
+    if device is None or source != device:
+        return [*wrong, f"{mount} is {found[0].source}, not {target.volume}"]
+    if not any(s.type == options.type and s.label == target.name for s in device.signatures):
+        wrong.append(f"{target.volume} has no {options.type} signature labelled {target.name}")
+    shown = set(found[0].options.split(","))
+    return wrong + [
+        f"{mount}: mount option {word!r} did not take"
+        for word in options.mount_options
+        if word in ALWAYS_SHOWN and word not in shown
+    ]
