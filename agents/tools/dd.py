@@ -31,8 +31,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 if [ "$mode" = read ]; then
     # Random data, so that no layer below can compress it or keep only a hole.
-    dd if=/dev/urandom of="$file" bs=1048576 count=$(((bytes + 1048575) / 1048576)) 2>layout.txt || {
-        cat layout.txt >&2
+    dd if=/dev/urandom bs=1048576 count=$(((bytes + 1048575) / 1048576)) >"$file" 2>layout.txt || {
+        sed 's/^/layout: /' layout.txt >&2
         exit 1
     }
     sync

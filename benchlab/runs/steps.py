@@ -32,23 +32,16 @@ def run(layout: Layout, steps: Iterable[Step], shell: Shell, kind: StepLog.Kind)
 
 
 def _logger(layout: Layout, kind: StepLog.Kind) -> Callable[[apply.StepRecord], None]:
-    rows: dict[int, int] = {}  # record number -> StepLog row
+    rows: dict[int, int] = {}  # index of the record -> StepLog row
 
     def log(record: apply.StepRecord) -> None:
-        if record.number not in rows:
-            row = StepLog.objects.create(
-                layout=layout,
-                kind=StepLog.Kind.UNDO if record.undo else kind,
-                argv=list(record.argv),
-                says=record.says,
-                destroys=list(record.destroys),
-            )
-            rows[record.number] = row.pk
-        if record.exit_code is not None:
-            StepLog.objects.filter(pk=rows[record.number]).update(
+        if record.index not in rows:
+            rows[record.index] = _begin(layout, StepLog.Kind.UNDO if record.undo else kind, record)
+        else:
+            StepLog.objects.filter(pk=rows[record.index]).update(
                 exit_code=record.exit_code,
-                stdout=_text(record.stdout),
-                stderr=_text(record.stderr),
+                stdout=record.stdout,
+                stderr=record.stderr or record.error,
                 ended_at=timezone.now(),
             )
         events.changed(layout.campaign_id)
@@ -56,6 +49,7 @@ def _logger(layout: Layout, kind: StepLog.Kind) -> Callable[[apply.StepRecord], 
     return log
 
 
-def _text(raw: bytes) -> str:
-    """PostgreSQL's text takes no NUL; a host may print one."""
-    return raw.decode("utf-8", "replace").replace("\0", "\N{SYMBOL FOR NULL}")
+def _begin(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> int:
+    return StepLog.objects.create(
+        layout=layout, kind=kind, argv=list(record.argv), says=record.says
+    ).pk

@@ -1,4 +1,4 @@
-"""How an attempt ended, from what the runner recorded. *failed*: the tool said no. *interrupted*: it could not finish."""
+"""How an attempt ended, from what the runner recorded. *failed*: the tool said no. *interrupted*: it was cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""manage.py reparse: rebuild measurements and series from the stored artifacts, byte for byte what the tools printed."""
+"""manage.py reparse: rebuild measurements and series from the stored artifacts, what the tools printed."""
 
 from __future__ import annotations
 

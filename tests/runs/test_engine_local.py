@@ -1,0 +1,189 @@
+"""The engine against real parts: PostgreSQL, our SSH server, sh, dd and fio on this machine. No disk is touched."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import create_campaign
+from benchlab.hosts.models import Host
+from benchlab.runs import collect, commands, engine
+from benchlab.runs.models import Attempt, LiveChunk, StepLog
+from benchlab.topologies.models import Topology
+from tests.runs import drive, local_host
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with local_host.served(tmp_path_factory.mktemp("state")) as found:
+        yield found
+
+
+@pytest.fixture
+def here(server, team) -> Host:
+    return local_host.register(team, *server)
+
+
+@pytest.fixture
+def make_campaign(here, team, user, tmp_path):
+    tmp_path.chmod(0o755)
+    stack = [{"kind": "directory", "options": {"path": str(tmp_path / "scratch")}, "devices": []}]
+    scratch = Topology.objects.create(team=team, name="scratch", stack=stack)
+
+    def make(tool: str = "dd", options=None, sweep=None, repeats: int = 1) -> Campaign:
+        workload = Workload.objects.create(
+            team=team, name=tool, tool=tool, options=options or {}, sweep=sweep or {}
+        )
+        return create_campaign(
+            team=team, user=user, name="first", question="", hosts=[here], topologies=[scratch],
+            workloads=[workload], repeats=repeats, order="random_blocks", seed=7,
+        )  # fmt: skip
+
+    return make
+
+
+SMALL = {"block_size": 65536, "count": 16}
+SLOW = {"block_size": 4096, "count": 2000000, "oflag": ["dsync"]}
+
+
+def test_a_campaign_runs_to_its_figures(make_campaign, tmp_path):
+    campaign = make_campaign(options=SMALL, repeats=2)
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    layout = campaign.layouts.get()
+    assert (layout.phase, layout.outcome) == ("done", "succeeded"), layout.reason_text
+    for attempt in Attempt.objects.all():
+        assert attempt.outcome == "succeeded", attempt.reason_text
+        figures = dict(attempt.measurements.values_list("name", "value"))
+        assert figures["bytes"] == 16 * 65536
+        assert {"stdout", "stderr", "samples"} <= set(
+            attempt.artifacts.values_list("name", flat=True)
+        )
+        assert b"copied" in bytes(attempt.artifacts.get(name="stderr").content)
+        assert attempt.fingerprint and attempt.tool_version
+    assert not list((tmp_path / "scratch").iterdir()), "the layout's directory is gone"
+    assert not LiveChunk.objects.exists()
+    assert StepLog.objects.filter(exit_code=None).count() == 0
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed here")
+def test_a_fio_sweep_reaches_its_outstanding_ios(make_campaign):
+    options = {
+        "rw": "randwrite",
+        "size": 4 << 20,
+        "runtime_s": 1,
+        "ioengine": "libaio",
+        "direct": False,
+    }
+    campaign = make_campaign("fio", options, {"iodepth": [1, 4]})
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    found = {a.run.outstanding: a for a in Attempt.objects.select_related("run")}
+    assert set(found) == {1, 4}
+    for attempt in found.values():
+        assert attempt.outcome == "succeeded", attempt.reason_text
+        assert attempt.measurements.get(name="write.iops").value > 0
+        assert (
+            attempt.series.filter(metric="cpu.user").exists()
+            or attempt.series.filter(sampler="cpu").exists()
+        )
+
+
+def test_options_that_the_tool_refuses_fail_before_the_first_run(make_campaign, here):
+    if not shutil.which("fio"):
+        pytest.skip("fio is not installed here")
+    campaign = make_campaign(
+        "fio", {"size": 1 << 20, "runtime_s": 1, "extra": ["random_distribution=nonsense"]}
+    )
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.reason) == ("failed", "bad_options")
+    assert "random_distribution" in attempt.reason_text
+
+
+def test_cancel_stops_the_running_tool_and_takes_the_layout_down(make_campaign, tmp_path):
+    campaign = make_campaign(options=SLOW, repeats=2)
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
+    commands.cancel(campaign)
+    commands.cancel(campaign)
+    drive.to_the_end(campaign)
+    assert set(Attempt.objects.values_list("outcome", flat=True)) == {"cancelled"}
+    assert campaign.layouts.get().outcome == "cancelled"
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_pause_lets_the_running_one_end_and_starts_no_other(make_campaign):
+    campaign = make_campaign(options=SMALL, repeats=2)
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
+    commands.pause(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="done").exists())
+    for _ in range(3):
+        engine.step(campaign.layouts.get().pk)
+    assert sorted(Attempt.objects.values_list("phase", flat=True)) == ["done", "queued"]
+    commands.resume(campaign)
+    drive.to_the_end(campaign)
+    assert set(Attempt.objects.values_list("outcome", flat=True)) == {"succeeded"}
+
+
+def test_a_tool_that_fails_says_why_and_the_others_go_on(make_campaign):
+    campaign = make_campaign(options={**SMALL, "oflag": ["direct"], "block_size": 1000})
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.reason) == ("failed", "tool_failed")
+    assert "Invalid argument" in attempt.reason_text
+    assert not attempt.measurements.exists()
+    assert attempt.artifacts.filter(name="stderr").exists()
+
+
+def test_reparse_rebuilds_the_same_figures(make_campaign):
+    campaign = make_campaign(options=SMALL)
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get()
+    before = sorted(attempt.measurements.values_list("name", "value", "unit"))
+    attempt.measurements.all().delete()
+    assert collect.reparse(attempt) == ""
+    assert sorted(attempt.measurements.values_list("name", "value", "unit")) == before
+
+
+def test_a_host_that_does_not_answer_is_tried_again_and_then_given_up(
+    make_campaign, here, settings
+):
+    campaign = make_campaign(options=SMALL)
+    drive.plan_and_start(campaign)
+    layout = campaign.layouts.get()
+    Host.objects.filter(pk=here.pk).update(port=1)
+    engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert layout.phase == "provisioning"
+    assert "refused" in layout.trouble.lower()
+    settings.BENCHLAB_LOST_AFTER_S = 0
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.reason) == ("interrupted", "host_lost")
+
+
+def test_a_crash_of_our_own_code_is_said_and_the_layout_taken_down(
+    make_campaign, monkeypatch, tmp_path
+):
+    campaign = make_campaign(options=SMALL)
+    drive.plan_and_start(campaign)
+
+    def broken(*args):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("benchlab.runs.collect.read", broken)
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.reason) == ("errored", "internal")
+    assert "a bug" in attempt.reason_text
+    assert attempt.artifacts.exists(), "the raw output is kept all the same"
+    assert not list((tmp_path / "scratch").iterdir())
