@@ -1,0 +1,28 @@
+"""Say what is looked at, where its fields are documented, and what NaN means here.
+
+Copy this file to a name of your own (the name is the sampler's kind), and add a folder of cases,
+tests/cases/samplers/KIND/: CASE.txt as `hostside/sampler.sh` wrote it, CASE.expected.json beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.contracts import Frame, Series, Unit
+
+LABEL = "Load average (/proc/loadavg)"
+
+# Read once per tick by the shell on the host: small text files, or patterns like
+# /sys/block/bcache*/bcache/stats_total/cache_hits. One that is missing is missing in the frame.
+FILES = ("/proc/loadavg",)
+
+
+def series(frames: Sequence[Frame]) -> list[Series]:
+    """Pure: no clock, no file. Times are seconds since the first frame; for counters see _intervals.
+
+    Raises ParseError, with line and text, on content that makes no sense.
+    """
+    seen = [frame for frame in frames if FILES[0] in frame.files]
+    times = tuple(frame.at - frames[0].at for frame in seen)
+    values = tuple(float(frame.files[FILES[0]].split()[0]) for frame in seen)
+    return [Series("", "load.1min", Unit.RATIO, times, values)]

@@ -1,0 +1,132 @@
+"""Every block device: rates, await, queue and util from /proc/diskstats, by iostat's formulas.
+
+Fields: the kernel's Documentation/admin-guide/iostats.rst. 11 counters up to Linux 4.17, 15 with
+discards, 17 with flushes (5.5). Counts are longs, milliseconds wrap at 32 bits. `await` of a
+direction is NaN in an interval without such requests. util is capped at 1, as rounding may pass it.
+
+Disks are kept also when idle (an idle member is a finding); ram, loop, zram, nbd, floppy and
+optical devices only if they did something during the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from math import nan
+
+from agents.contracts import Frame, ParseError, Series, Unit
+from agents.samplers._intervals import Interval, intervals
+
+LABEL = "Block devices (/proc/diskstats)"
+FILES = ("/proc/diskstats",)
+
+SECTOR = 512  # bytes, whatever the device's own sector size
+WRAP = 1 << 32
+MILLISECONDS = (3, 7, 9, 10, 14, 16)
+GAUGE = 8  # requests in flight: no counter
+ONLY_IF_USED = re.compile(r"(ram|loop|zram|nbd|fd|sr)\d")
+
+OPS, BPS, S, ONE = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
+UNITS = {
+    "read.iops": OPS,
+    "write.iops": OPS,
+    "read.bandwidth": BPS,
+    "write.bandwidth": BPS,
+    "read.await": S,
+    "write.await": S,
+    "await": S,
+    "queue": ONE,
+    "util": ONE,
+    "read.merges": OPS,
+    "write.merges": OPS,
+    "discard.iops": OPS,
+    "discard.bandwidth": BPS,
+    "flush.iops": OPS,
+}
+
+Counters = tuple[int, ...]
+
+
+def series(frames: Sequence[Frame]) -> list[Series]:
+    """One series per device and metric, over all intervals; NaN where the device was absent or reset."""
+    between = intervals([frame for frame in frames if FILES[0] in frame.files])
+    tables = {id(f): _table(f) for i in between for f in (i.before, i.after)}
+    found: list[Series] = []
+    for device in dict.fromkeys(name for table in tables.values() for name, _ in table):
+        rows = list(_rows(device, between, tables))
+        if ONLY_IF_USED.match(device) and not any(v > 0 for row in rows for v in row.values()):
+            continue
+        metrics = [metric for metric in UNITS if any(metric in row for row in rows)]
+        times = tuple(interval.end for interval in between)
+        found += [
+            Series(device, m, UNITS[m], times, tuple(row.get(m, nan) for row in rows))
+            for m in metrics
+        ]
+    return found
+
+
+Table = dict[tuple[str, str], Counters]  # (device, major:minor) -> counters
+
+
+def _table(frame: Frame) -> Table:
+    table: Table = {}
+    for number, line in enumerate(frame.files[FILES[0]].splitlines(), start=1):
+        words = line.split()
+        name, counters = "".join(words[2:3]), words[3:]
+        if len(counters) == 4:
+            continue  # a partition before Linux 2.6.25: no times
+        if len(counters) < 11 or not all(c.isdigit() for c in counters):
+            raise ParseError("not a line of /proc/diskstats", number, line)
+        table[name, ":".join(words[:2])] = tuple(map(int, counters))
+    return table
+
+
+def _rows(
+    device: str, between: Sequence[Interval], tables: dict[int, Table]
+) -> Iterator[dict[str, float]]:
+    for interval in between:
+        before, after = tables[id(interval.before)], tables[id(interval.after)]
+        # The number is part of the key: another disk under the same name is another device.
+        both = [key for key in after if key[0] == device and key in before]
+        deltas = _deltas(before[both[0]], after[both[0]]) if both else None
+        yield _metrics(deltas, interval.seconds) if deltas else {}
+
+
+def _deltas(before: Counters, after: Counters) -> Counters | None:
+    """Differences, or None when the counters began anew."""
+    found = []
+    for index, (old, new) in enumerate(zip(before, after, strict=False)):
+        delta = new - old
+        if delta < 0 and index in MILLISECONDS and WRAP // 2 < old < WRAP:
+            delta += WRAP
+        if delta < 0 and index != GAUGE:
+            return None
+        found.append(delta)
+    return tuple(found)
+
+
+def _metrics(d: Counters, seconds: float) -> dict[str, float]:
+    found = {
+        "read.iops": d[0] / seconds,
+        "write.iops": d[4] / seconds,
+        "read.bandwidth": d[2] * SECTOR / seconds,
+        "write.bandwidth": d[6] * SECTOR / seconds,
+        "read.await": _each(d[3], d[0]),
+        "write.await": _each(d[7], d[4]),
+        "await": _each(d[3] + d[7], d[0] + d[4]),
+        "queue": d[10] / 1000 / seconds,
+        "util": min(1.0, d[9] / 1000 / seconds),
+        "read.merges": d[1] / seconds,
+        "write.merges": d[5] / seconds,
+    }
+    if len(d) >= 15:
+        found["await"] = _each(d[3] + d[7] + d[14], d[0] + d[4] + d[11])
+        found["discard.iops"] = d[11] / seconds
+        found["discard.bandwidth"] = d[13] * SECTOR / seconds
+    if len(d) >= 17:
+        found["flush.iops"] = d[15] / seconds
+    return found
+
+
+def _each(milliseconds: int, requests: int) -> float:
+    return milliseconds / 1000 / requests if requests else nan

@@ -1,0 +1,58 @@
+"""Every case folder of every sampler: what the host wrote, and the series it must become."""
+
+from __future__ import annotations
+
+import json
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from agents import job, registry
+from agents.contracts import ParseError
+
+CASES = Path(__file__).parents[2] / "cases" / "samplers"
+FOUND = sorted(CASES.glob("*/*.txt"))
+
+
+def ids(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("kind", registry.all_samplers())
+def test_every_sampler_has_cases(kind):
+    assert list((CASES / kind).glob("*.txt")), f"add tests/cases/samplers/{kind}/NAME.txt"
+
+
+@pytest.mark.parametrize("path", FOUND, ids=ids)
+def test_case(path):
+    expected = json.loads(path.with_suffix(".expected.json").read_text())
+    sampler = registry.all_samplers()[path.parent.name]
+    frames = job.frames(path.read_bytes())
+    if error := expected.pop("error", None):
+        with pytest.raises(ParseError) as caught:
+            sampler.series(frames)
+        assert error in str(caught.value)
+        return
+    times = expected.pop("times")
+    found: dict[str, dict[str, list[float | None]]] = {}
+    for one in sampler.series(frames):
+        assert one.times == pytest.approx(times)
+        values = [None if isnan(value) else value for value in one.values]
+        found.setdefault(one.device, {})[f"{one.metric} {one.unit}"] = values
+    assert found.keys() == expected.keys()
+    for device, metrics in expected.items():
+        assert found[device].keys() == metrics.keys(), device
+        for metric, values in metrics.items():
+            assert found[device][metric] == [
+                v if v is None else pytest.approx(v) for v in values
+            ], f"{device} {metric}"
+
+
+def test_nothing_is_ever_negative():
+    for path in FOUND:
+        if "error" in path.with_suffix(".expected.json").read_text():
+            continue
+        sampler = registry.all_samplers()[path.parent.name]
+        series = sampler.series(job.frames(path.read_bytes()))
+        assert not [v for one in series for v in one.values if v < 0]

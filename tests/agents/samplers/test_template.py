@@ -1,0 +1,15 @@
+"""The template is for copying, so it must work."""
+
+from __future__ import annotations
+
+from agents.contracts import Frame
+from agents.samplers import _template
+
+
+def test_the_template_reads_its_file():
+    frames = [
+        Frame(5.0, {"/proc/loadavg": "0.50 0.40 0.30 1/99 77\n"}),
+        Frame(6.0, {"/proc/loadavg": "1.50 0.40 0.30 1/99 78\n"}),
+    ]
+    (load,) = _template.series(frames)
+    assert (load.times, load.values) == ((0.0, 1.0), (0.5, 1.5))
