@@ -152,7 +152,7 @@ def install(root: Path, venv: Path, uv: Path | None, which: str) -> None:
     elif which == "all":
         call([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, lock], root)
     else:
-        project = ["-r", root / "pyproject.toml", "--extra", "embedded"]
+        project: list[str | Path] = ["-r", root / "pyproject.toml", "--extra", "embedded"]
         call([uv, "pip", "install", "-q", "--python", python, "-c", lock, *project], root)
 
 
@@ -166,7 +166,7 @@ def find_uv(root: Path) -> Path | None:
         return own
     require_ensurepip()
     call([sys.executable, "-m", "venv", root / ".bootstrap"], root)
-    pip = [root / ".bootstrap" / "bin" / "python", "-m", "pip"]
+    pip: list[str | Path] = [root / ".bootstrap" / "bin" / "python", "-m", "pip"]
     return own if works([*pip, "install", "-q", UV]) and works([own, "--version"]) else None
 
 

@@ -9,8 +9,8 @@ import os
 import pwd
 import shutil
 import socket
-import time
 from collections.abc import Callable
+from pathlib import Path
 
 from django.contrib.auth.models import User
 
@@ -18,17 +18,19 @@ from benchlab.campaigns import services as campaigns
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Host
-from benchlab.runs import commands
+from benchlab.runs import commands, planning
 from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
+from benchlab.topologies.services import create_topology
 from benchlab.up import sshd
 from benchlab.up.bootstrap import apt_install
 from benchlab.up.ports import LOOPBACK
 from benchlab.up.state import State, read_json
 
 OUTSTANDING = [1, 2, 4, 8, 16]
-PLANNED_WITHIN_S = 120.0
+FILE_SIZE = 128 * 2**20  # bytes; laid out anew for each run, so small
+RUNTIME_S, RAMP_S, REPEATS = 3, 1, 2  # a minute in all: to show how it works, not to measure well
 Say = Callable[[str], object]
 
 
@@ -77,3 +79,82 @@ def install_fio(say: Say) -> None:
     say("Installing fio with apt, for the first campaign ...")
     if not apt_install([], "fio"):
         say("fio could not be installed; the first campaign uses dd only.")
+
+
+def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign:
+    """Make, plan and start it. Raises NotStarted with the plan's reason when it does not fit here."""
+    scratch = state.path / "scratch"
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    campaign = campaigns.create_campaign(
+        team=team,
+        user=user,
+        name="First campaign, on this machine",
+        question="How do IOPS and latency follow the number of outstanding I/Os here?",
+        hosts=[host],
+        topologies=[scratch_topology(scratch, team, user)],
+        workloads=workloads(scratch, team, user),
+        repeats=REPEATS,
+        order=Campaign.Order.RANDOM_BLOCKS,
+    )
+    seen: dict[int, str] = {}
+    for layout in campaign.layouts.all():
+        planning.preview(layout.pk)
+        layout.refresh_from_db()
+        if layout.plan_error:
+            raise NotStarted(f"The first campaign cannot run here: {layout.plan_error}")
+        seen[layout.pk] = layout.plan_fingerprint
+    commands.start(campaign, seen)
+    return campaign
+
+
+def scratch_topology(scratch: Path, team: Team, user: User) -> Topology:
+    name = "Scratch directory"
+    return Topology.objects.filter(team=team, name=name).first() or create_topology(
+        team=team,
+        user=user,
+        name=name,
+        description="A directory below BenchLab's own data; no disk is touched.",
+        stack=[{"kind": "directory", "options": {"path": str(scratch)}}],
+    )
+
+
+def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
+    """dd always; fio where it is."""
+    blocks = {"block_size": 2**20, "count": FILE_SIZE // 2**20, "conv": ["fdatasync"]}
+    found = [workload(team, user, "Sequential write (dd)", "dd", blocks, {})]
+    if shutil.which("fio"):
+        options = {
+            "rw": "randread",
+            "size": FILE_SIZE,
+            "runtime_s": RUNTIME_S,
+            "ramp_s": RAMP_S,
+            "direct": takes_direct(scratch),
+        }
+        sweep = {"iodepth": OUTSTANDING}
+        found.append(workload(team, user, "Random read 4 KiB (fio)", "fio", options, sweep))
+    return found
+
+
+def workload(
+    team: Team,
+    user: User,
+    name: str,
+    tool: str,
+    options: dict[str, object],
+    sweep: dict[str, list[int]],
+) -> Workload:
+    return Workload.objects.filter(team=team, name=name).first() or campaigns.create_workload(
+        team=team, user=user, name=name, tool=tool, options=options, sweep=sweep
+    )
+
+
+def takes_direct(directory: Path) -> bool:
+    """May files there bypass the page cache? (An older tmpfs says no.)"""
+    probe = directory / ".direct"
+    try:
+        os.close(os.open(probe, os.O_CREAT | os.O_RDWR | os.O_DIRECT, 0o600))
+    except OSError:
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+    return True

@@ -193,8 +193,12 @@ def initialise(postgres: Postgres) -> None:
     target = postgres.unfinished
     how = ["-U", ROLE, "--auth-local=peer", "--auth-host=reject", "-E", "UTF8", "--locale=C.UTF-8"]
     tool(postgres, [postgres.binaries / "initdb", "-D", target, *how])
-    single = [postgres.binaries / "postgres", "--single", "-D", target, *settings(postgres)]
-    tool(postgres, [*single, "postgres"], f"CREATE DATABASE {DATABASE};\n".encode())
+    server = [postgres.binaries / "postgres", "--single", "-D", target]
+    tool(
+        postgres,
+        [*server, *settings(postgres), "postgres"],
+        f"CREATE DATABASE {DATABASE};\n".encode(),
+    )
 
 
 def allow_only_us(postgres: Postgres) -> None:

@@ -51,8 +51,9 @@ def ensure_host_key(state: State) -> asyncssh.SSHKey:
 
 
 def host_public_key(state: State) -> str:
-    """One line, as in known_hosts without the names."""
-    return str(ensure_host_key(state).export_public_key().decode().strip())
+    """Type and key, as in known_hosts without the names; no comment, which a server never shows."""
+    words = ensure_host_key(state).export_public_key().decode().split()
+    return f"{words[0]} {words[1]}"
 
 
 def authorize(state: State, public_key: str) -> None:
@@ -70,7 +71,7 @@ def authorized(state: State) -> list[asyncssh.SSHKey]:
     return list(asyncssh.read_public_key_list(path)) if path.exists() else []
 
 
-class KeyOnly(asyncssh.SSHServer):  # type: ignore[misc]
+class KeyOnly(asyncssh.SSHServer):
     """Admits the user who runs us, by an authorized key."""
 
     def __init__(self, state: State, user: str) -> None:
@@ -225,7 +226,8 @@ async def carry(process: Any, child: asyncio.subprocess.Process, pipes: Pipes) -
         copy_out(stderr, process.stderr, ended),
         return_exceptions=True,  # a client that is gone: the command goes on, its output is lost
     )
-    outgoing.add_done_callback(lambda _: (out.close(), err.close()))
+    outgoing.add_done_callback(lambda _: out.close())
+    outgoing.add_done_callback(lambda _: err.close())
     try:
         code = await child.wait()
         ended.set()

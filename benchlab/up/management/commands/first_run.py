@@ -7,20 +7,34 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from agents.contracts import AgentError
+from benchlab.hosts import services as hosts
+from benchlab.hosts.errors import HostsError
+from benchlab.runs.commands import CommandError
 from benchlab.up import firstrun
-from benchlab.up.state import state_from_environment
+from benchlab.up.state import State, state_from_environment
 
 
 class Command(BaseCommand):
-    help = "Register this machine as a host over our own SSH server; start the first campaign on it."
+    help = (
+        "Register this machine as a host over our own SSH server; start the first campaign on it."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--no-campaign", action="store_true", help="only register the host")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self.take(state_from_environment(), campaign=not options["no_campaign"])
+        except (firstrun.NotStarted, AgentError, HostsError, CommandError) as error:
+            self.stdout.write(f"This machine, as a first host: {error}")
+
+    def take(self, state: State, campaign: bool) -> None:
         team, user = firstrun.owner()
-        host = firstrun.register_this_machine(state_from_environment(), team)
-        if not options["no_campaign"] and firstrun.nothing_was_done_yet(team):
-            firstrun.install_fio(self.stdout.write)
-            campaign = firstrun.start_campaign(host, team, user)
-            self.stdout.write(f"The first campaign was started: {campaign}")
+        host = firstrun.register_this_machine(state, team)
+        hosts.read_facts(host)
+        if not campaign or not firstrun.nothing_was_done_yet(team):
+            return
+        firstrun.install_fio(self.stdout.write)
+        started = firstrun.start_campaign(state, host, team, user)
+        self.stdout.write(f"Started on this machine, no disk touched: {started}")
