@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
+from django.utils.text import slugify
 
 from agents import shell
 from agents.contracts import AgentError
@@ -15,7 +18,7 @@ from benchlab.team.models import Team
 
 def make_credential(team: Team, name: str) -> Credential:
     """A new Ed25519 key pair. Raises HostsError when the team has one of that name."""
-    private, public = shell.generate_key_pair(f"benchlab {name}")
+    private, public = shell.generate_key_pair("benchlab")
     return _store(team, name, private, public, uploaded=False)
 
 
@@ -27,6 +30,13 @@ def upload_credential(team: Team, name: str, private_text: str) -> Credential:
     except AgentError as error:
         raise HostsError(str(error)) from None
     return _store(team, name, private, public, uploaded=True)
+
+
+def free_key_name(team: Team, name: str) -> str:
+    """`name`, or "name 2", … while the team has a key of that name."""
+    taken = set(team.credentials.values_list("name", flat=True))
+    names = itertools.chain([name], (f"{name} {number}" for number in itertools.count(2)))
+    return next(free for free in names if free not in taken)
 
 
 def private_key(credential: Credential) -> str:
@@ -49,7 +59,8 @@ def _store(team: Team, name: str, private: str, public: str, *, uploaded: bool) 
             return Credential.objects.create(
                 team=team,
                 name=name,
-                public_key=public.strip(),
+                # People paste this line into a shell: no comment but ours, which needs no quoting.
+                public_key=" ".join([*public.split()[:2], f"benchlab-{slugify(name)}"]),
                 private_key=vault.encrypt(private),
                 uploaded=uploaded,
             )

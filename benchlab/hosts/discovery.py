@@ -50,7 +50,9 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
 
 def look(shell: Shell) -> HostFacts:
     """The host's facts now, as `store` would keep them, without keeping them. Raises AgentError."""
-    return _converter.structure(_clean(_converter.unstructure(linux.read(shell, needs()))), HostFacts)
+    return _converter.structure(
+        _clean(_converter.unstructure(linux.read(shell, needs()))), HostFacts
+    )
 
 
 def missing_tool(kind: str, facts: HostFacts) -> str:

@@ -46,7 +46,8 @@ class AddressForm(forms.ModelForm[Host]):
         self.owner = owner
         key = self.fields["credential"]
         assert isinstance(key, forms.ModelChoiceField)
-        key.queryset = Credential.objects.for_user(owner).order_by("name")
+        keys = Credential.objects.for_user(owner).order_by("name")
+        key.queryset = keys.filter(team=self.instance.team_id) if self.instance.pk else keys
 
 
 class AddForm(AddressForm):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from agents.facts.model import HostFacts
@@ -35,23 +35,31 @@ class ToolRow:
     package: str  # what brings it on this OS family, "" where nobody said
 
 
-def listed(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
-    """The hosts a person sees, with `os_name`, `sudo`, `disks`, `spare_disks` and `busy` (a layout holds it)."""
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """A host in a list. `os_name` is None before its first reading."""
+
+    host: Host
+    os_name: str | None
+    disks: int
+    spare_disks: int
+    state: State
+
+
+def listed(user: AbstractBaseUser | AnonymousUser) -> list[HostRow]:
+    """The hosts a person sees, in one query."""
     latest = FactSnapshot.objects.filter(host=OuterRef("pk")).order_by("-pk")
-    holder = Layout.objects.filter(host=OuterRef("pk"), phase__in=HOLDING)
-    return (
-        Host.objects.for_user(user)
-        .select_related("credential")
-        .annotate(
-            os_name=Subquery(
-                latest.annotate(found=KeyTextTransform("os_name", "facts")).values("found")[:1]
-            ),
-            sudo=Subquery(latest.annotate(found=KeyTransform("sudo", "facts")).values("found")[:1]),
-            disks=Count("devices", filter=Q(devices__present=True)),
-            spare_disks=Count("devices", filter=Q(devices__present=True, devices__spare=True)),
-            busy=Subquery(holder.values("phase")[:1]),
-        )
+    holding = Layout.objects.filter(host=OuterRef("pk"), phase__in=HOLDING)
+    os_name = latest.annotate(found=KeyTextTransform("os_name", "facts")).values("found")
+    sudo = latest.annotate(found=KeyTransform("sudo", "facts")).values("found")
+    hosts = Host.objects.for_user(user).annotate(
+        os_name=Subquery(os_name[:1]),
+        sudo=Subquery(sudo[:1]),
+        disks=Count("devices", filter=Q(devices__present=True)),
+        spare_disks=Count("devices", filter=Q(devices__present=True, devices__spare=True)),
+        busy=Subquery(holding.values("phase")[:1]),
     )
+    return [HostRow(h, h.os_name, h.disks, h.spare_disks, state(h, h.sudo, h.busy)) for h in hosts]
 
 
 def state(host: Host, sudo: bool | None, busy: str | None) -> State:
@@ -73,6 +81,14 @@ def holder(host: Host) -> Layout | None:
     """The layout that holds the host now."""
     found = host.layouts.filter(phase__in=HOLDING).select_related("campaign", "topology")
     return found.first()
+
+
+def layouts_at(host: Host, snapshot: FactSnapshot) -> set[int]:
+    """Ids of the layouts that may have stood on the host when it was read: what carries another name is an orphan."""
+    holds = Q(phase__in=HOLDING) | Q(ended_at__gte=snapshot.taken_at)
+    return set(
+        host.layouts.filter(holds, created_at__lte=snapshot.taken_at).values_list("pk", flat=True)
+    )
 
 
 def tool_rows(facts: HostFacts) -> list[ToolRow]:

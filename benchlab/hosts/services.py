@@ -11,7 +11,12 @@ from benchlab.hosts.contact import (
     offer_key,
     record_trouble,
 )
-from benchlab.hosts.credentials import delete_credential, make_credential, upload_credential
+from benchlab.hosts.credentials import (
+    delete_credential,
+    free_key_name,
+    make_credential,
+    upload_credential,
+)
 from benchlab.hosts.discovery import facts_of, look, missing_tool, read_facts
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.registering import add_host, change_host, delete_host
@@ -27,6 +32,7 @@ __all__ = [
     "delete_host",
     "facts_of",
     "fingerprints",
+    "free_key_name",
     "keep_key",
     "key_changed",
     "look",

@@ -1,7 +1,25 @@
-"""URLs of the pages of hosts."""
+"""URLs of the pages of hosts, under /hosts/."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from benchlab.hosts import views, views_devices, views_keys
+
+urlpatterns: list[URLPattern] = [
+    path("", views.hosts, name="host-list"),
+    path("add/", views.add, name="host-add"),
+    path("keys/", views_keys.credentials, name="credential-list"),
+    path("keys/<int:pk>/delete/", views_keys.delete_credential, name="credential-delete"),
+    path("<int:pk>/", views.host, name="host-detail"),
+    path("<int:pk>/change/", views.change, name="host-change"),
+    path("<int:pk>/delete/", views.delete, name="host-delete"),
+    path("<int:pk>/read/", views.read, name="host-read"),
+    path("<int:pk>/facts/", views.history, name="host-history"),
+    path("<int:pk>/facts/<int:snapshot_pk>/", views.snapshot, name="host-snapshot"),
+    path("<int:pk>/key/", views_keys.host_key, name="host-key"),
+    path("<int:pk>/key/ask/", views_keys.ask, name="host-key-ask"),
+    path("<int:pk>/key/keep/", views_keys.keep, name="host-key-keep"),
+    path("<int:pk>/devices/<int:device_pk>/", views_devices.device, name="device-detail"),
+    path("<int:pk>/devices/<int:device_pk>/keep/", views_devices.keep, name="device-keep"),
+]

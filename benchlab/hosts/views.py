@@ -1,0 +1,165 @@
+"""Pages of hosts: the list, one host, and what was read of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from agents.contracts import AgentError
+from benchlab.hosts import blocks, queries, services
+from benchlab.hosts.forms import AddForm, AddressForm
+from benchlab.hosts.models import Credential, FactSnapshot, Host
+from benchlab.hosts.trouble import advice
+from benchlab.team.services import team_of
+
+SNAPSHOTS_PER_PAGE = 50
+
+
+def host_of(request: HttpRequest, pk: int) -> Host:
+    """The host, if this person may see it; 404 otherwise."""
+    return get_object_or_404(
+        Host.objects.for_user(request.user).select_related("credential"), pk=pk
+    )
+
+
+@require_GET
+def hosts(request: HttpRequest) -> HttpResponse:
+    return render(request, "hosts/list.html", {"rows": queries.listed(request.user)})
+
+
+@require_http_methods(["GET", "POST"])
+def add(request: HttpRequest) -> HttpResponse:
+    """Step one: where it is, and with which key. The host is asked for its own key right away."""
+    form = AddForm(request.POST or None, request.FILES or None, owner=request.user)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = _add(request, form)
+        except services.HostsError as error:
+            form.add_error(None, str(error))
+        else:
+            return ask_key(made)
+    return render(request, "hosts/add.html", {"form": form})
+
+
+def _add(request: HttpRequest, form: AddForm) -> Host:
+    given = form.cleaned_data
+    key: Credential = given["credential"]
+    team = key.team if key else team_of(request.user)
+    name = services.free_key_name(team, given["name"])
+    if given["private_key"]:
+        key = services.upload_credential(team, name, given["private_key"])
+    elif not key:
+        key = services.make_credential(team, name)
+    return services.add_host(
+        team,
+        given["name"],
+        given["address"],
+        key,
+        port=given["port"],
+        user=given["user"],
+        notes=given["notes"],
+    )
+
+
+def ask_key(host: Host) -> HttpResponse:
+    """On to step two. An unreachable host goes there as well: the page says what is wrong and asks again."""
+    with suppress(AgentError):  # recorded with the host, and shown there
+        services.offer_key(host)
+    return redirect("host-key", host.pk)
+
+
+@require_GET
+def host(request: HttpRequest, pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    if services.key_changed(found):
+        return redirect("host-key", found.pk)
+    latest = found.snapshots.first()
+    holder = queries.holder(found)
+    sudo = latest.facts.get("sudo") if latest else None
+    context = {
+        "host": found,
+        "holder": holder,
+        "state": queries.state(found, sudo, holder.phase if holder else None),
+        "advice": advice(found.trouble) if found.trouble else None,
+        "fingerprint": services.fingerprints(found)[0],
+        "snapshot": latest,
+        "snapshots": found.snapshots.count(),
+    }
+    return render(request, "hosts/detail.html", context | _facts(found, latest))
+
+
+@require_http_methods(["GET", "POST"])
+def change(request: HttpRequest, pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    form = AddressForm(request.POST or None, instance=found, owner=request.user)
+    if request.method == "POST" and form.is_valid():
+        try:
+            # The form's own save would write every column, over what a worker stored meanwhile.
+            services.change_host(found, **form.cleaned_data)
+            return redirect("host-detail", found.pk)
+        except services.HostsError as error:
+            form.add_error(None, str(error))
+    return render(request, "hosts/change.html", {"form": form, "host": host_of(request, pk)})
+
+
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    if request.method == "GET":
+        return render(request, "hosts/delete.html", {"host": found})
+    try:
+        services.delete_host(found)
+    except services.HostsError as error:
+        messages.error(request, str(error))
+        return redirect("host-detail", pk)
+    messages.success(
+        request, f"{found.name} is removed. Nothing was changed on the machine itself."
+    )
+    return redirect("host-list")
+
+
+@require_POST
+def read(request: HttpRequest, pk: int) -> HttpResponse:
+    """Connect and read the facts. Trouble is kept with the host and shown on its page."""
+    found = host_of(request, pk)
+    with suppress(AgentError):  # recorded with the host, and shown there
+        services.read_facts(found)
+        messages.success(request, f"{found.name} answered; these are its facts of this moment.")
+    return redirect("host-detail", found.pk)
+
+
+@require_GET
+def history(request: HttpRequest, pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    rows = found.snapshots.only("pk", "host", "taken_at", "boot_id").order_by("-pk")
+    page = Paginator(rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "hosts/history.html", {"host": found, "page": page})
+
+
+@require_GET
+def snapshot(request: HttpRequest, pk: int, snapshot_pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    taken = get_object_or_404(found.snapshots, pk=snapshot_pk)
+    context = {"host": found, "snapshot": taken}
+    return render(request, "hosts/snapshot.html", context | _facts(found, taken))
+
+
+def _facts(host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
+    """What the facts show: the stacks, the tools, and each disk with what is known of it."""
+    if snapshot is None:
+        return {}
+    facts = services.facts_of(snapshot)
+    seen = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
+    rows = [(row, seen.get(row.identity)) for row in host.devices.order_by("-present", "name")]
+    return {
+        "facts": facts,
+        "forest": blocks.forest(facts, queries.layouts_at(host, snapshot)),
+        "tools": queries.tool_rows(facts),
+        "devices": rows,
+        "pks": {row.identity: row.pk for row, _ in rows},
+    }
