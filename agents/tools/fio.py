@@ -111,6 +111,7 @@ class Options:
     job_file: str = field(
         default="",
         metadata={
+            "multiline": True,
             "help": "a job file of your own; it alone counts, but for the options in `override`. "
             "The target is always ours: filename, directory and the like are refused"
         },
