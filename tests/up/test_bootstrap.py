@@ -81,7 +81,9 @@ def test_a_failed_step_shows_what_it_printed(root):
 def test_without_ensurepip_and_rights_one_line_says_what_to_type(monkeypatch):
     monkeypatch.setattr(bootstrap, "find_spec", lambda name: None)
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
-    with pytest.raises(Trouble, match=r"apt-get install -y --no-install-recommends python3\S*-venv"):
+    with pytest.raises(
+        Trouble, match=r"apt-get install -y --no-install-recommends python3\S*-venv"
+    ):
         bootstrap.require_ensurepip()
 
 

@@ -61,7 +61,9 @@ def test_ending_takes_the_whole_group():
 
 
 def test_who_does_not_listen_is_killed():
-    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    code = (
+        "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    )
     process = procs.spawn([sys.executable, "-c", code], ENV, subprocess.PIPE)
     assert process.stdout
     process.stdout.readline()
