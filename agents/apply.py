@@ -12,6 +12,7 @@ from agents.contracts import AgentError, Argument, Ran, Reason, Secret, Shell, S
 from agents.facts.model import HostFacts
 
 KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
+UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,9 @@ def apply(
         try:
             run.step(step)
         except AgentError as error:
-            if undo and error.reason in (Reason.COMMAND_FAILED, Reason.GUARD_REFUSED):
-                # A failed command may have done half of its work.
-                started = [step] if error.reason is Reason.COMMAND_FAILED else []
-                run.back([*done, *started], error)
+            if undo and error.reason in UNDOING:
+                # Not the failed Step's own undo: mkdir fails on a directory that is somebody's.
+                run.back(done, error)
             raise
         done.append(step)
 

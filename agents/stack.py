@@ -98,7 +98,7 @@ def _check_chain(specs: Sequence[LayerSpec]) -> None:
     for number, spec in enumerate(specs, start=1):
         driver = registry.layer(spec.kind)
         takes_disks = number == 1 and driver.WANTS == "devices" and driver.USES
-        if driver.WANTS != given and not takes_disks:
+        if given != driver.WANTS and not takes_disks:
             raise PlanError(
                 f"layer {number} ({spec.kind}) wants {_a(driver.WANTS)} below, and {giver} gives {_a(given)}"
             )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from agents.facts import sysfs
 from agents.facts.model import BlockDevice, Signature
-from agents.facts.sections import Section, bad_facts, unhex
+from agents.facts.sections import Section, bad_facts, text, unhex
 
 NOTHING_READ = Section("", 0, b"", "")
 
@@ -29,16 +29,21 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     tree = sysfs.tree(sections["tree"])
     rows = {row["KNAME"]: row for row in sysfs.pairs(sections.get("lsblk", NOTHING_READ))}
     names = {values.get("dev", ""): name for name, values in attributes.items()}
-    links = sysfs.links(sections.get("udev", NOTHING_READ), names)
+    links = sysfs.links(sections["picked"], names)
     found = []
     for name, values in sorted(attributes.items()):
         size = _number(name, "size", values, 0) * 512
         if size == 0:
             continue  # an empty card reader, an idle loop or nbd
         device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
-        found.append(_with_signatures(device, sections.get(f"wipefs {name}")))
+        found.append(device)
+    looked = _all_signatures(sections, [device.name for device in found])
+    devices = tuple(
+        replace(d, signatures=looked.get(d.name, ()), signatures_known=d.name in looked)
+        for d in found
+    )
     labels = {name: values.get("bcache/label", "") for name, values in attributes.items()}
-    return Blocks(tuple(found), tree, labels)
+    return Blocks(devices, tree, labels)
 
 
 def _device(
@@ -64,7 +69,7 @@ def _device(
         majmin=sys.get("dev", "") or row.get("MAJ_MIN", ""),
         model=row.get("MODEL") or sys.get("device/model", ""),
         vendor=row.get("VENDOR") or sys.get("device/vendor", ""),
-        serial=(row.get("SERIAL") or _serial(sys)) if whole else "",
+        serial=_serial(row, sys) if whole else "",
         wwn=_wwn(row.get("WWN") or sys.get("wwid") or sys.get("device/wwid", "")) if whole else "",
         transport=row.get("TRAN", ""),
         rotational={"0": False, "1": True}.get(rotational or ""),
@@ -79,8 +84,10 @@ def _device(
     )
 
 
-def _serial(sys: Mapping[str, str]) -> str:
-    return sys.get("serial") or sys.get("device/serial", "")
+def _serial(row: Mapping[str, str], sys: Mapping[str, str]) -> str:
+    said = row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", "")
+    # What firmware and drivers print for "none"; equal on every disk, so no identity.
+    return "" if re.fullmatch(r"0*|\(?_?null_?\)?|none|n/a|unknown", said, re.I) else said
 
 
 def _wwn(said: str) -> str:
@@ -100,23 +107,42 @@ def _number(name: str, attribute: str, sys: Mapping[str, str], otherwise: int) -
     return int(said) if said else otherwise
 
 
-def _with_signatures(device: BlockDevice, section: Section | None) -> BlockDevice:
-    if section is None or section.exit_code != 0:
-        return device  # signatures_known stays False
-    found = tuple(signatures(section))
-    return replace(device, signatures=found, signatures_known=True)
+def _all_signatures(
+    sections: Mapping[str, Section], names: Iterable[str]
+) -> dict[str, tuple[Signature, ...]]:
+    """Kernel name -> what was found; a device that could not be looked at is absent."""
+    together = sections.get("signatures")
+    if together is None:
+        alone = {name: sections.get(f"wipefs {name}") for name in names}
+        return {
+            name: tuple(signature for _, signature in signatures(section))
+            for name, section in alone.items()
+            if section is not None and section.exit_code == 0
+        }
+    # wipefs prints the last part of the node's path: c0d0 for cciss!c0d0.
+    by_node: dict[str, list[str]] = {}
+    for name in names:
+        by_node.setdefault(name.rpartition("!")[2], []).append(name)
+    found: dict[str, list[Signature]] = {name: [] for name in names}
+    for node, signature in signatures(together):
+        for name in by_node.get(node, ()):  # two of that name: both are held to have it
+            found[name].append(signature)
+        if node not in by_node:
+            raise bad_facts(f"signatures: {node!r} is no device of /sys")
+    return {name: tuple(listed) for name, listed in found.items()}
 
 
-def signatures(section: Section) -> list[Signature]:
-    """Lines of `wipefs -p`: offset,uuid,label,type. Version 2.38 leaves a comma in a label alone."""
+def signatures(section: Section) -> list[tuple[str, Signature]]:
+    """Lines of `wipefs -p`: [device,]offset,uuid,label,type. 2.38 leaves a comma in a label alone."""
     found = []
     for number, line in section.lines():
         if line.startswith(b"#"):
             continue  # the heading of old versions
-        match = re.fullmatch(rb"0x([0-9a-f]+),([^,]*),(.*),([^,]+)", line, re.S)
-        if match is None:
-            raise section.bad(number, line, "not offset,uuid,label,type")
-        found.append(
-            Signature(unhex(match[4]), int(match[1], 16), unhex(match[3]), unhex(match[2]))
+        match = re.fullmatch(
+            rb"(?:([^,]+),)?0x([0-9a-f]+),([^,]*),(.*),([^,]+)", line.strip(), re.S
         )
+        if match is None or bool(match[1]) != (section.name == "signatures"):
+            raise section.bad(number, line, "not offset,uuid,label,type")
+        signature = Signature(unhex(match[5]), int(match[2], 16), unhex(match[4]), unhex(match[3]))
+        found.append((text(match[1] or b""), signature))
     return found

@@ -44,9 +44,10 @@ def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -
 def parse(output: bytes) -> HostFacts:
     """Facts from what the script printed. Raises AgentError BAD_FACTS naming section and line."""
     sections = split(output)
-    for name in ("uid", "files", "tree", "mountinfo"):
+    for name in ("uid", "files", "picked", "tree"):
         if name not in sections:
             raise bad_facts(f"the reading has no section {name!r}")
+    sections |= _inner(sections["files"])
     blocks = block.read(sections)
     devices = {device.name: device for device in blocks.devices}
     names = paths(devices.values())
@@ -76,6 +77,25 @@ def parse(output: bytes) -> HostFacts:
         tools=_tools(sections),
         unknown=tuple(unknown + lost),
     )
+
+
+INNER = {
+    "/proc/self/mountinfo": "mountinfo",
+    "/proc/swaps": "swaps",
+    "/proc/mdstat": "mdstat",
+}
+
+
+def _inner(files: Section) -> dict[str, Section]:
+    """The files that have parsers of their own, as sections."""
+    kept = sysfs.attributes(files).get("", {})
+    if "/proc/self/mountinfo" not in kept:
+        raise bad_facts("the reading has no mountinfo")
+    return {
+        name: Section(name, 0, kept[path].encode(), "")
+        for path, name in INNER.items()
+        if path in kept
+    }
 
 
 def paths(devices: Iterable[BlockDevice]) -> dict[str, str]:
@@ -163,7 +183,7 @@ def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
         re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", kept.get("/etc/os-release", ""), re.M)
     )
     likes = f"{release.get('ID', '')} {release.get('ID_LIKE', '')}".split()
-    cpu = text(sections["cpu"].stdout) if "cpu" in sections else ""
+    cpu = text(sections["picked"].stdout)
     model = re.search(r":(?:model name|cpu model|Hardware)\s*:\s*(.*)", cpu)
     memory = re.search(r"MemTotal:\s*(\d+) kB", cpu)
     return {
@@ -173,12 +193,16 @@ def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
         ),
         "os_name": release.get("PRETTY_NAME", "Linux"),
         "kernel": kept.get("/proc/sys/kernel/osrelease", ""),
-        "arch": text(sections["arch"].stdout).strip() if "arch" in sections else "",
+        "arch": kept.get("/proc/sys/kernel/arch") or _line(sections.get("arch")),
         "boot_id": kept.get("/proc/sys/kernel/random/boot_id", ""),
         "cpu_model": model[1].strip() if model else "",
         "cpus": len(re.findall(r":processor\s*:", cpu)),
         "memory": int(memory[1]) * 1024 if memory else 0,
     }
+
+
+def _line(section: Section | None) -> str:
+    return text(section.stdout).strip() if section else ""
 
 
 def _tools(sections: Mapping[str, Section]) -> dict[str, str]:

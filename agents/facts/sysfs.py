@@ -68,13 +68,15 @@ def _edge(found: Tree, below: str, above: str, held: bool = True) -> None:
         found.holders[below].add(above)
 
 
-def links(udev: Section, names: Mapping[str, str]) -> dict[str, set[str]]:
+def links(picked: Section, names: Mapping[str, str]) -> dict[str, set[str]]:
     """Kernel name -> paths that udev made for it. `names`: "8:16" -> "sdb"."""
     found: dict[str, set[str]] = defaultdict(set)
-    for number, line in udev.lines():
+    for number, line in picked.lines():
+        if line.startswith(b"/proc/"):
+            continue
         match = re.match(rb"/run/udev/data/b(\d+:\d+):(S:|E:MD_DEVNAME=)(.*)", line, re.S)
         if match is None:
-            raise udev.bad(number, line, "not a line of udev's database")
+            raise picked.bad(number, line, "not a line of udev's database")
         name = names.get(text(match[1]))
         if name is None:
             continue  # a device that has gone
