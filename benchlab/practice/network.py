@@ -32,16 +32,24 @@ class Network:
         run(("ip", "netns", "add", self.name))
         run(("ip", "-n", self.name, "link", "set", "lo", "up"))
         run(("ip", "-n", self.name, "tuntap", "add", "dev", TAP, "mode", "tap"))
-        run(("ip", "-n", self.name, "addr", "add", _OUR_ADDRESS, "dev", TAP))
+        run(("ip", "-n", self.name, "link", "set", TAP, "up"))
         self.heal()
 
     def cut(self) -> None:
-        """From now on not one packet passes, in either direction."""
-        run(("ip", "-n", self.name, "link", "set", TAP, "down"))
+        """From now on the guest and this side hear nothing of each other; open links stay open."""
+        # Taking the tap down would do as well, but the guest's driver then stays deaf for a while.
+        if self._connected():
+            run(("ip", "-n", self.name, "addr", "del", _OUR_ADDRESS, "dev", TAP))
 
     def heal(self) -> None:
-        """Packets pass again."""
-        run(("ip", "-n", self.name, "link", "set", TAP, "up"))
+        """They hear each other again."""
+        if not self._connected():
+            run(("ip", "-n", self.name, "addr", "add", _OUR_ADDRESS, "dev", TAP))
+
+    def _connected(self) -> bool:
+        return (
+            _OUR_ADDRESS in run(("ip", "-n", self.name, "-4", "addr", "show", "dev", TAP)).split()
+        )
 
     def down(self) -> None:
         """End whatever still runs in the namespace and remove it; safe to call twice."""
