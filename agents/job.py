@@ -5,24 +5,16 @@ Every function is one command over a Shell, and may be called again after any fa
 
 from __future__ import annotations
 
-import io
 import re
 import secrets
-import shlex
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
 
 from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell
-from agents.quote import command_line, exports
+from agents.spool import GRACE_S, OWN_FILES, Spool, archive, plain, script, unpack
 
-HOSTSIDE = files("agents.hostside")
-GRACE_S = 5  # between TERM and KILL
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
-PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
-OWN_FILES = ("stdout", "stderr", "samples", "runner.log", "begun", "running", "ended", "fetched")
 
 
 class State(StrEnum):
@@ -49,18 +41,6 @@ class Did(StrEnum):
     TERMINATED = "terminated"
     KILLED = "killed"
     SURVIVED = "survived"
-
-
-@dataclass(frozen=True, slots=True)
-class Spool:
-    """The directory of one attempt on the host: BASE/benchlab-UID/NAME, kept over reboots."""
-
-    name: str  # "attempt-17"
-    root: bool = True  # whose it is: the job's own `root`
-    base: str = "/var/tmp"
-
-    def __post_init__(self) -> None:
-        _plain(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +93,8 @@ def start(
     shell: Shell, spool: Spool, job: Job, sampled: Sequence[str] = (), interval_s: float = 1.0
 ) -> Started:
     """Starts the job at most once, whatever is delivered again. Raises AgentError."""
-    archive = _archive(job, sampled, interval_s)
-    answer = _answer(_call(shell, spool, "start", stdin=archive))
+    sent = archive(job, sampled, interval_s)
+    answer = _answer(_call(shell, spool, "start", stdin=sent))
     return Started(already=answer["start"] == "already")
 
 
@@ -133,10 +113,10 @@ def poll(shell: Shell, spool: Spool, wait_s: float = 0.0, offset: int = 0) -> Po
 
 def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
     """All that the job left, and `outputs` as in Job. Raises AgentError when it does not arrive whole."""
-    ran = _call(shell, spool, "fetch", *map(_plain, outputs), timeout_s=600.0)
+    ran = _call(shell, spool, "fetch", *map(plain, outputs), timeout_s=600.0)
     if ran.stdout == b"state=absent\n":
         raise AgentError(f"{spool.name}: there is no such job on the host", Reason.HOST_LOST)
-    found = _unpack(ran.stdout, {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}})
+    found = unpack(ran.stdout, {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}})
     own = {name: found.pop(name, b"") for name in OWN_FILES[2:]}
     notes = "".join(own[name].decode() for name in OWN_FILES[4:])
     meta = _meta(_pairs(notes), len(own["samples"]))
@@ -159,8 +139,8 @@ def remove(shell: Shell, spool: Spool) -> None:
 def run_short(shell: Shell, job: Job, base: str = "/var/tmp") -> Ran:
     """A quick run in the foreground (a Tool's precheck), in a directory of its own, then removed."""
     spool = Spool(f"short-{secrets.token_hex(8)}", job.root, base)
-    script = _script(spool, "short")
-    ran = shell.run(script, stdin=_archive(job, (), 1.0), root=job.root, timeout_s=job.timeout_s)
+    sent = archive(job, (), 1.0)
+    ran = shell.run(script(spool, "short"), stdin=sent, root=job.root, timeout_s=job.timeout_s)
     return Ran(job.argv, ran.exit_code, ran.stdout, ran.stderr, ran.seconds)
 
 
@@ -188,22 +168,10 @@ def frames(raw: bytes) -> list[Frame]:
     return found
 
 
-def _plain(name: str) -> str:
-    if not PLAIN.fullmatch(name) or name in (*OWN_FILES, "benchlab"):
-        raise AgentError(f"{name!r} cannot be a file or job here: plain names only, none of ours")
-    return name
-
-
-def _script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
-    text = (HOSTSIDE / "spool.sh").read_text()
-    uid = "0" if spool.root else ""  # saves the host a fork; else it asks id
-    return ("sh", "-c", text, "spool", spool.base, uid, verb, spool.name, *arguments)
-
-
 def _call(
     shell: Shell, spool: Spool, *verb: str, stdin: bytes = b"", timeout_s: float = 120.0
 ) -> Ran:
-    ran = shell.run(_script(spool, *verb), stdin=stdin, root=spool.root, timeout_s=timeout_s)
+    ran = shell.run(script(spool, *verb), stdin=stdin, root=spool.root, timeout_s=timeout_s)
     if ran.exit_code:
         said = ran.stderr.decode(errors="replace").strip() or "it said nothing"
         full = "No space left" in said or "full" in said
@@ -221,59 +189,6 @@ def _answer(ran: Ran) -> dict[str, str]:
 
 def _pairs(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-
-
-def _archive(job: Job, sampled: Sequence[str], interval_s: float) -> bytes:
-    """The tar that `spool.sh` unpacks; `complete` comes last and proves that all of it came."""
-    settings = {
-        "timeout_s": f"{job.timeout_s:g}",
-        "grace_s": str(GRACE_S),
-        "interval_ms": str(round(interval_s * 1000)),
-        "drop_caches": "yes" if job.drop_caches else "no",
-        "sampled": " ".join(sampled),
-    }
-    content = {
-        "benchlab": b"A spool directory of BenchLab. Remove it when no job runs in it.\n",
-        "runner.sh": (HOSTSIDE / "runner.sh").read_bytes(),
-        "sampler.sh": (HOSTSIDE / "sampler.sh").read_bytes(),
-        "settings": "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()).encode(),
-        "command": f"{exports(job.env)}exec {command_line(job.argv)}\n".encode(),
-        **{f"work/{_plain(name)}": data for name, data in job.inputs.items()},
-    }
-    for name in job.outputs:
-        _plain(name)
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        work = tarfile.TarInfo("work")
-        work.type, work.mode = tarfile.DIRTYPE, 0o700
-        tar.addfile(work)
-        for name, data in {**content, "complete": b""}.items():
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o600
-            tar.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
-
-
-def _unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
-    """Files of the answer by name. Only expected names, only regular files, nothing cut."""
-    found: dict[str, bytes] = {}
-    last = ""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:") as tar:
-            for member in tar:
-                last = member.name
-                if last == "benchlab":
-                    continue
-                if last not in expected or not member.isreg():
-                    raise AgentError(f"the host sent {last!r}, which is no plain file we asked for")
-                extracted = tar.extractfile(member)
-                assert extracted is not None
-                found[expected[last]] = extracted.read()
-    except tarfile.TarError as error:
-        raise AgentError(f"the outputs did not arrive whole: {error}") from None
-    if last != "benchlab":
-        raise AgentError("the outputs did not arrive whole: the last file is missing")
-    return found
 
 
 def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:

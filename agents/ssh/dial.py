@@ -85,13 +85,21 @@ async def dial(address: Address) -> Any:
             )
     except asyncssh.HostKeyNotVerifiable:
         raise _changed(address, pinned, client.shown.get_fingerprint()) from None
-    except asyncssh.KeyExchangeFailed as error:
-        shown = await offered(address.host, address.port, CONNECT_S)
-        if shown.type == kind:
-            raise _said(error, str(address)) from None
-        raise _changed(address, pinned, shown.fingerprint) from None
     except (asyncssh.Error, OSError) as error:
-        raise _said(error, str(address)) from None
+        said = _said(error, str(address))
+        if said.reason is Reason.CONNECTION_LOST:
+            await _check_kind(address, pinned)
+        raise said from None
+
+
+async def _check_kind(address: Address, pinned: Any) -> None:
+    """No common kind of host key ends the handshake in several ways; so ask what the host has."""
+    try:
+        shown = await offered(address.host, address.port, CONNECT_S)
+    except AgentError:
+        return  # then it was not the key
+    if shown.type != pinned.get_algorithm():
+        raise _changed(address, pinned, shown.fingerprint)
 
 
 def _changed(address: Address, pinned: Any, offered: str) -> AgentError:

@@ -1,0 +1,99 @@
+"""The spool directory of a job on the host: what is sent to make it, and what comes back from it."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import shlex
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from agents.contracts import AgentError, Job
+from agents.quote import command_line, exports
+
+HOSTSIDE = files("agents.hostside")
+GRACE_S = 5  # between TERM and KILL
+PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
+OWN_FILES = ("stdout", "stderr", "samples", "runner.log", "begun", "running", "ended", "fetched")
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """The directory of one attempt on the host: BASE/benchlab-UID/NAME, kept over reboots."""
+
+    name: str  # "attempt-17"
+    root: bool = True  # whose it is: the job's own `root`
+    base: str = "/var/tmp"
+
+    def __post_init__(self) -> None:
+        plain(self.name)
+
+
+def plain(name: str) -> str:
+    """The name, when it can be nothing but a file or directory right here. Raises AgentError."""
+    if not PLAIN.fullmatch(name) or name in (*OWN_FILES, "benchlab"):
+        raise AgentError(f"{name!r} cannot be a file or job here: plain names only, none of ours")
+    return name
+
+
+def script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
+    """The one command of every call: spool.sh finds the directory and hands over to the runner there."""
+    text = (HOSTSIDE / "spool.sh").read_text()
+    uid = "0" if spool.root else ""  # saves the host a fork; else it asks id
+    return ("sh", "-c", text, "spool", spool.base, uid, verb, spool.name, *arguments)
+
+
+def archive(job: Job, sampled: Sequence[str], interval_s: float) -> bytes:
+    """The tar that `spool.sh` unpacks; `complete` comes last and proves that all of it came."""
+    settings = {
+        "timeout_s": str(math.ceil(job.timeout_s)),
+        "grace_s": str(GRACE_S),
+        "interval_ms": str(round(interval_s * 1000)),
+        "drop_caches": "yes" if job.drop_caches else "no",
+        "sampled": " ".join(sampled),
+    }
+    content = {
+        "benchlab": b"A spool directory of BenchLab. Remove it when no job runs in it.\n",
+        "runner.sh": (HOSTSIDE / "runner.sh").read_bytes(),
+        "sampler.sh": (HOSTSIDE / "sampler.sh").read_bytes(),
+        "settings": "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()).encode(),
+        "command": f"{exports(job.env)}exec {command_line(job.argv)}\n".encode(),
+        **{f"work/{plain(name)}": data for name, data in job.inputs.items()},
+    }
+    for name in job.outputs:
+        plain(name)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        work = tarfile.TarInfo("work")
+        work.type, work.mode = tarfile.DIRTYPE, 0o700
+        tar.addfile(work)
+        for name, data in {**content, "complete": b""}.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o600
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
+    """Files of the answer by name. Only expected names, only regular files, nothing cut."""
+    found: dict[str, bytes] = {}
+    last = ""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:") as tar:
+            for member in tar:
+                last = member.name
+                if last == "benchlab":
+                    continue
+                if last not in expected or not member.isreg():
+                    raise AgentError(f"the host sent {last!r}, which is no plain file we asked for")
+                extracted = tar.extractfile(member)
+                assert extracted is not None
+                found[expected[last]] = extracted.read()
+    except tarfile.TarError as error:
+        raise AgentError(f"the outputs did not arrive whole: {error}") from None
+    if last != "benchlab":
+        raise AgentError("the outputs did not arrive whole: the last file is missing")
+    return found
