@@ -35,15 +35,19 @@ def jobs(text: str) -> tuple[list[FioJob], str]:
 
 def _document(text: str) -> tuple[dict[str, Any], str]:
     start = text.find("{")
+    if start < 0:
+        raise ParseError("no result of fio in it", 1, text.lstrip().split("\n")[0])
     before = text[:start]
     decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
     try:
         data, end = decoder.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        line = text.splitlines()[error.lineno - 1] if error.lineno <= text.count("\n") + 1 else ""
-        raise ParseError(f"broken or truncated JSON: {error.msg}", error.lineno, line) from None
-    except (ValueError, RecursionError, IndexError) as error:
-        raise ParseError(f"JSON that cannot be read: {type(error).__name__}") from None
+        culprit = text.split("\n")[error.lineno - 1]
+        raise ParseError(f"broken or truncated JSON: {error.msg}", error.lineno, culprit) from None
+    except ParseError as error:
+        raise ParseError(str(error), *_find(text, error.text)) from None
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"JSON that cannot be read: {str(error)[:80]}") from None
     after = text[end:].strip()
     if "{" in after:
         line = text.count("\n", 0, text.index("{", end)) + 1
@@ -67,7 +71,12 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> float:
-    raise ValueError(name)
+    raise ParseError(f"{name} is not a number", text=name)
+
+
+def _find(text: str, wanted: str) -> tuple[int, str]:
+    lines = text.split("\n")
+    return next(((n, line.strip()) for n, line in enumerate(lines, 1) if wanted in line), (0, ""))
 
 
 def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:

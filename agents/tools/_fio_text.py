@@ -22,7 +22,7 @@ OLD = re.compile(
     r"runt=\s*(?P<ms>\d+)msec"
 )
 NEW = re.compile(
-    r"\b(?P<name>read|write|trim|mixed): IOPS=(?P<iops>[\d.]+)(?P<k>[kMG]?), "
+    r"\b(?P<name>read|write|trim|mixed): IOPS=(?P<iops>[\d.]+)(?P<k>[kKMG]?), "
     r"BW=(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)i?B/s \([\d.]+[kMGTP]?B/s\)"
     r"\((?P<io>[\d.]+)(?P<io_unit>[KMGTP]?)i?B/(?P<ms>\d+)msec\)"
 )
@@ -40,8 +40,9 @@ LEVELS = re.compile(r"IO depths\s*:((?:\s*(?:>=)?\d+=[\d.]+%,?)+)")
 LEVEL = re.compile(r"(\d+)=([\d.]+)%")
 CPU = re.compile(r"cpu\s*: usr=([\d.]+)%, sys=([\d.]+)%")
 ISSUED = re.compile(
-    r"issued (?:r/w/d|rwts?)\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)[/,](?:d=)?(\d+)"
+    r"issued(?: r/w/d| rwts?)?\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)[/,](?:d=)?(\d+)"
 )
+FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
 STARTED = re.compile(r"ioengine=\w+, iodepth=(\d+)")
 PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
 BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
@@ -87,10 +88,10 @@ def _job(head: re.Match[str], body: str, depth: int | None, text: str) -> FioJob
     traffic = dict(_traffic(found, part, ios) for found, part in zip(rates, sections, strict=True))
     if len(traffic) != len(rates):
         raise ParseError("a direction is there twice in one job", 0, head[0])
-    cpu, levels = CPU.search(body), LEVELS.search(body)
+    cpu, levels, failed = CPU.search(body), LEVELS.search(body), FAILED.search(body)
     return FioJob(
         group=int(head[1][:9]),
-        errors=int(error != 0),
+        errors=int(failed[1]) if failed else int(error != 0),
         traffic={name: part for name, part in traffic.items() if part.bytes or part.ios},
         sync=_latency(body, "sync", 0.0),
         levels={int(at[:4]): _float(share) / 100 for at, share in LEVEL.findall(levels[1])}

@@ -171,12 +171,13 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 def _records(lines: list[str], way: str) -> tuple[int, int]:
     """Full and partial blocks. More than one such line: several runs, or dd was asked for its progress."""
     found = [match for line in lines if (match := RECORDS.match(line)) and match[3] == way]
-    if len(found) != 1:
+    if not found:
+        number, said = next(((n, line) for n, line in enumerate(lines, 1) if line), (0, ""))
         raise ParseError(
-            f"'records {way}' is there {len(found)} times, not once"
-            if found
-            else f"no 'records {way}' line: truncated, another language, or not dd's"
+            f"no 'records {way}' line, so dd did not finish (or not in English)", number, said
         )
+    if len(found) > 1:
+        raise ParseError(f"'records {way}' is there {len(found)} times: several runs in one")
     return int(found[0][1]), int(found[0][2])
 
 

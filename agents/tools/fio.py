@@ -113,7 +113,7 @@ class Options:
         metadata={
             "multiline": True,
             "help": "a job file of your own; it alone counts, but for the options in `override`. "
-            "The target is always ours: filename, directory and the like are refused"
+            "The target is always ours: filename, directory and the like are refused",
         },
     )
     override: tuple[str, ...] = field(

@@ -1,0 +1,132 @@
+"""Every tool driver against its cases: what real runs printed, and what must be read in it.
+
+`tests/cases/tools/<kind>/NAME.expected.json` stands beside the raw output NAME.<anything>. It is the full list of
+metrics, `[[name, value, unit], …]` (labels may follow), or an object: `{"note", "options", "as": "stderr", "metrics"}`,
+or with `"error": "part of the message"` and `"line"` instead of metrics. NAME.job.json holds
+`{"options", "target", "job" or "error"}`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import options as driver_options
+from agents import registry
+from agents.contracts import Claim, Metric, OptionsError, ParseError, Target, Tool, Unit
+
+CASES = Path(__file__).parents[1] / "cases" / "tools"
+SUFFIX = ".expected.json"
+MANDATORY = ("empty", "truncated", "failed")
+
+
+def cases(suffix: str) -> list[Any]:
+    found = sorted(CASES.glob(f"*/*{suffix}"))
+    return [
+        pytest.param(path, id=f"{path.parent.name}/{path.name.removesuffix(suffix)}")
+        for path in found
+    ]
+
+
+def expectation(path: Path) -> dict[str, Any]:
+    data = json.loads(path.read_text())
+    return data if isinstance(data, dict) else {"metrics": data}
+
+
+def raw(path: Path) -> bytes:
+    name = path.name.removesuffix(SUFFIX)
+    (found,) = (
+        other
+        for other in path.parent.iterdir()
+        if other != path and other.name.rpartition(".")[0] == name
+    )
+    return found.read_bytes()
+
+
+def measured(path: Path) -> list[Metric]:
+    expected = expectation(path)
+    tool: Tool = registry.tool(path.parent.name)
+    built = driver_options.build(tool.Options, expected.get("options", {}))
+    return tool.parse({expected.get("as", "stdout"): raw(path)}, built)
+
+
+@pytest.mark.parametrize("path", cases(SUFFIX))
+def test_output(path: Path) -> None:
+    expected = expectation(path)
+    if "error" in expected:
+        with pytest.raises(ParseError) as caught:
+            measured(path)
+        assert expected["error"] in str(caught.value)
+        assert caught.value.line == expected.get("line", 0)
+        return
+    found = [
+        [m.name, m.value, m.unit.value, *([dict(m.labels)] if m.labels else [])]
+        for m in measured(path)
+    ]
+    assert [row[0] for row in found] == [row[0] for row in expected["metrics"]]
+    for got, wanted in zip(found, expected["metrics"], strict=True):
+        assert got == [wanted[0], pytest.approx(wanted[1], rel=1e-12), *wanted[2:]], got[0]
+
+
+@pytest.mark.parametrize("path", cases(".job.json"))
+def test_job(path: Path) -> None:
+    case = json.loads(path.read_text())
+    tool = registry.tool(path.parent.name)
+    if "error" in case:
+        with pytest.raises(OptionsError) as caught:
+            tool.job(driver_options.build(tool.Options, case["options"]), target(case))
+        assert case["error"] in str(caught.value)
+        return
+    built = driver_options.build(tool.Options, case["options"])
+    job = tool.job(built, target(case))
+    found = {
+        "argv": list(job.argv),
+        "outputs": list(job.outputs),
+        "inputs": {name: text.decode().splitlines() for name, text in job.inputs.items()},
+        "writes": job.writes,
+        "outstanding": tool.outstanding(built),
+    }
+    wanted = case["job"]
+    assert {key: found[key] for key in wanted} == wanted
+    assert 0 < job.expected_s <= job.timeout_s
+
+
+def target(case: dict[str, Any]) -> Target:
+    data = dict(case["target"])
+    devices = {
+        use: tuple(Claim(**claim) for claim in claims)
+        for use, claims in data.pop("devices", {}).items()
+    }
+    return Target(devices=devices, **{"name": "bl1", **data})
+
+
+@pytest.mark.parametrize("kind", registry.all_tools())
+def test_every_tool_has_its_cases(kind: str) -> None:
+    names = [path.name for path in (CASES / kind).glob(f"*{SUFFIX}")]
+    missing = [word for word in MANDATORY if not any(word in name for name in names)]
+    assert not missing, f"tests/cases/tools/{kind} lacks a case named {', '.join(missing)}"
+    assert list((CASES / kind).glob("*.job.json")), f"tests/cases/tools/{kind} lacks a job case"
+
+
+@pytest.mark.parametrize("kind", registry.all_tools())
+def test_options_make_a_form(kind: str) -> None:
+    tool = registry.tool(kind)
+    schema = driver_options.schema(tool.Options)
+    assert all(field.get("description") for field in schema["properties"].values())
+    built = driver_options.build(tool.Options, {})
+    data = json.loads(json.dumps(driver_options.dump(built)))
+    assert driver_options.build(tool.Options, data) == built
+
+
+@pytest.mark.parametrize("path", cases(SUFFIX))
+def test_metrics_are_in_base_units(path: Path) -> None:
+    if "error" in expectation(path):
+        return
+    for metric in measured(path):
+        assert isinstance(metric.unit, Unit)
+        assert metric.value is None or (metric.value >= 0 and metric.value == metric.value)
+    keys = [(m.name, tuple(sorted(m.labels.items()))) for m in measured(path)]
+    assert len(keys) == len(set(keys))
