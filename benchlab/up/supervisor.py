@@ -83,7 +83,7 @@ class Supervisor:
         env = self.start_stores()
         self.finish("prepare", recipes.prepare(), env)
         self.add(recipes.web(self.wish.host, self.wish.port, env))
-        self.until(lambda: answers(self.wish), "web")
+        self.until(self.web_answers, "web")
         say(f"BenchLab answers at  {self.wish.url}  ({time.monotonic() - begun:.1f} s)")
         say("Stop it: Ctrl-C here, or `python3 manage.py down` anywhere.")
         self.add(recipes.sshd(self.state, env))
@@ -107,6 +107,14 @@ class Supervisor:
         for name in list(self.services):
             self.until(lambda name=name: self.services[name].ready, name)  # type: ignore[misc]
         return env
+
+    def web_answers(self) -> bool:
+        """Raises Trouble when it answers, but with an error of its own."""
+        status = http_status(self.wish)
+        if status >= 500:
+            log = self.services["web"].log
+            raise Trouble(f"The page answers with error {status}. {log}:\n{tail(log)}")
+        return status > 0
 
     def add(self, recipe: Recipe) -> None:
         service = Service(recipe, self.state.logs / f"{recipe.name}.log")
@@ -210,14 +218,14 @@ class Supervisor:
                 say(f"{killed.name} did not stop by itself and was killed")
 
 
-def answers(wish: Wish) -> bool:
-    """Does the web server answer over HTTP?"""
+def http_status(wish: Wish) -> int:
+    """What the web server says to a health check; 0 while nobody listens."""
     connection = http.client.HTTPConnection(recipes.reach(wish.host), wish.port, timeout=5)
     try:
         connection.request("GET", "/healthz", headers={"Host": "localhost"})
-        return connection.getresponse().status < 500
-    except OSError:
-        return False
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return 0
     finally:
         connection.close()
 

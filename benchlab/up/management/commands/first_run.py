@@ -16,6 +16,7 @@ from benchlab.up.state import State, state_from_environment
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they import every page, and `up` waits for us
     help = (
         "Register this machine as a host over our own SSH server; start the first campaign on it."
     )
