@@ -11,6 +11,8 @@ from django.db import transaction
 
 log = logging.getLogger(__name__)
 
+PATTERN = "benchlab:campaign:*"  # every campaign's channel, for the one subscriber of a web process
+
 
 def channel(campaign_id: int) -> str:
     return f"benchlab:campaign:{campaign_id}"
