@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -21,7 +21,13 @@ a_user = RegexValidator(
 )
 
 
-class AddressForm(forms.ModelForm[Host]):
+if TYPE_CHECKING:
+    HostModelForm = forms.ModelForm[Host]
+else:
+    HostModelForm = forms.ModelForm  # generic to the type checker only
+
+
+class AddressForm(HostModelForm):
     """Where a host is. `key` is chosen among the person's own keys."""
 
     address = forms.CharField(

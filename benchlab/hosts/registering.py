@@ -38,7 +38,12 @@ def add_host(
 
 
 def change_host(host: Host, **fields: object) -> Host:
-    """Set some fields. The pinned key stays: another machine at a new address shows another key, and that is said."""
+    """Set some fields. The pinned key stays: another machine at a new address shows another key, and that is said.
+
+    A `host_key` given here is known to be right (our own server's), so it ends every doubt about another one.
+    """
+    if "host_key" in fields:
+        fields |= {"offered_key": "", "trouble": "", "trouble_text": ""}
     for field, value in fields.items():
         setattr(host, field, value)
     return _save(host, list(fields))

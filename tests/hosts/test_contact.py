@@ -1,0 +1,122 @@
+"""Meeting a real SSH server: first contact, failures in words, a changed key."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.contracts import AgentError, Reason
+from benchlab.hosts import services
+from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import Host
+from tests.hosts.sshd import SSHD, Sshd
+
+pytestmark = pytest.mark.skipif(not SSHD, reason="OpenSSH's sshd is not installed")
+
+
+@pytest.fixture
+def sshd(tmp_path):
+    server = Sshd(tmp_path)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def near(team, credential, sshd) -> Host:
+    """A host that is this machine, not contacted yet."""
+    sshd.authorize(credential.public_key)
+    return services.add_host(team, "near", "127.0.0.1", credential, port=sshd.port, user=sshd.user)
+
+
+@pytest.fixture
+def pinned(near, sshd) -> Host:
+    services.offer_key(near)
+    services.confirm_key(near, sshd.fingerprint)
+    return near
+
+
+def reason(host: Host) -> Reason:
+    with pytest.raises(AgentError) as caught:
+        services.read_facts(host)
+    host.refresh_from_db()
+    assert host.trouble == caught.value.reason and host.trouble_text
+    return caught.value.reason
+
+
+def test_an_unconfirmed_host_is_sent_nothing(near):
+    services.offer_key(near)
+    with pytest.raises(AgentError) as caught:
+        services.connect(near)
+    assert caught.value.reason is Reason.HOST_KEY_UNKNOWN
+
+
+def test_only_the_fingerprint_on_the_screen_can_be_pinned(near, sshd):
+    assert services.offer_key(near) == sshd.fingerprint
+    with pytest.raises(HostsError, match="Nothing was pinned"):
+        services.confirm_key(near, "SHA256:something-else")
+    assert not near.host_key
+    services.confirm_key(near, sshd.fingerprint)
+    assert services.fingerprints(near) == (sshd.fingerprint, "")
+
+
+def test_a_pinned_host_gives_its_facts(pinned):
+    facts = services.facts_of(services.read_facts(pinned))
+    assert facts.kernel and facts.memory > 0
+    assert pinned.seen_at and not pinned.trouble
+
+
+def test_a_changed_key_stops_everything_until_a_person_decides(pinned, sshd):
+    old = sshd.fingerprint
+    sshd.stop()
+    sshd.new_host_key()
+    sshd.start()
+    assert reason(pinned) is Reason.HOST_KEY_CHANGED
+    assert services.fingerprints(pinned) == (old, sshd.fingerprint)
+    assert reason(pinned) is Reason.HOST_KEY_CHANGED
+    services.confirm_key(pinned, sshd.fingerprint)
+    assert services.read_facts(pinned).boot_id
+
+
+def test_a_changed_key_can_be_turned_down(pinned, sshd):
+    key = pinned.host_key
+    sshd.stop()
+    sshd.new_host_key()
+    sshd.start()
+    assert reason(pinned) is Reason.HOST_KEY_CHANGED
+    services.keep_key(pinned)
+    assert (pinned.host_key, pinned.offered_key, pinned.trouble) == (key, "", "")
+
+
+def test_the_pinned_key_shown_again_is_no_news(pinned):
+    services.offer_key(pinned)
+    assert not services.key_changed(pinned) and not pinned.trouble
+
+
+def test_a_refused_key_is_said(pinned, sshd):
+    sshd.authorize("")
+    assert reason(pinned) is Reason.AUTHENTICATION_FAILED
+    assert "authorized_keys" in pinned.trouble_text
+
+
+def test_a_refused_connection_is_said(near, sshd):
+    sshd.stop()
+    with pytest.raises(AgentError) as caught:
+        services.offer_key(near)
+    assert caught.value.reason is Reason.CONNECTION_REFUSED
+    near.refresh_from_db()
+    assert near.trouble == Reason.CONNECTION_REFUSED
+
+
+def test_an_unknown_name_is_said(near):
+    services.change_host(near, address="no-such-host.invalid")
+    with pytest.raises(AgentError) as caught:
+        services.offer_key(near)
+    assert caught.value.reason is Reason.NAME_NOT_FOUND
+
+
+def test_a_lost_vault_key_is_said(pinned, settings):
+    from cryptography.fernet import Fernet
+
+    settings.BENCHLAB_KEYS = [Fernet.generate_key().decode()]
+    with pytest.raises(AgentError, match="BENCHLAB_KEY"):
+        services.connect(pinned)
