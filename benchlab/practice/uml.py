@@ -107,6 +107,7 @@ class UmlHost:
 
     def restart(self) -> None:
         """Power off, if it is on, and boot again: same disks, same port, same host key."""
+        self._must_exist()
         with self._locked():
             self._power_off()
             self._boot()
@@ -114,6 +115,7 @@ class UmlHost:
 
     def kill(self) -> None:
         """Power loss: disks keep what was synced, the network falls silent."""
+        self._must_exist()
         with self._locked():
             self._power_off()
 
@@ -121,14 +123,16 @@ class UmlHost:
         """End the host and remove everything of it; safe to call twice."""
         with self._locked():
             self._clear()
-        (hosts_dir() / f"{self.name}.lock").unlink(missing_ok=True)
+            self._lock_file.unlink(missing_ok=True)
 
     def cut(self) -> None:
         """Cut the network cable."""
+        self._must_exist()
         self.network.cut()
 
     def heal(self) -> None:
         """Plug it in again."""
+        self._must_exist()
         self.network.heal()
 
     def ssh(
@@ -162,12 +166,23 @@ class UmlHost:
         name = self.record.image
         return Image(name, images_dir() / name)
 
+    def _must_exist(self) -> None:
+        _ = self.record
+
+    @property
+    def _lock_file(self) -> Path:
+        return hosts_dir() / f"{self.name}.lock"
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         hosts_dir().mkdir(parents=True, exist_ok=True)
-        with (hosts_dir() / f"{self.name}.lock").open("w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
+        while True:
+            with self._lock_file.open("w") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                # `stop` removes the file: a lock on a removed one keeps nobody out.
+                if _still_named(handle.fileno(), self._lock_file):
+                    yield
+                    return
 
     def _create(
         self,
@@ -209,7 +224,9 @@ class UmlHost:
             *(f"mem={record.memory_mb}M", f"uml_dir={self.directory}/", "umid=uml"),
             f"ubd0={self.directory}/root.cow,{image.root}",
             *disks,
-            *("root=/dev/ubda", "rw", "net.ifnames=0", "systemd.show_status=no"),
+            # A kernel that reboots keeps its old tap open, so the new one would have no network:
+            # a reboot in the guest powers it off, and `restart` powers it on.
+            *("noreboot", "root=/dev/ubda", "rw", "net.ifnames=0", "systemd.show_status=no"),
             f"vec0:transport=tap,ifname={TAP},depth=128,gro=1",
             *("con0=null,fd:1", "con=null"),
             *(f"systemd.hostname={self.name}", f"systemd.machine_id={record.machine_id}"),
@@ -273,3 +290,10 @@ class UmlHost:
 
 def _units(disks: Sequence[SlowDisk]) -> list[str]:
     return [f"slow-disk@{index}.service" for index in range(len(disks))]
+
+
+def _still_named(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
