@@ -1,0 +1,69 @@
+"""Hosts that never were, for tests: facts with sensible values for all that a test does not name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import cattrs
+
+from agents.contracts import Claim
+from agents.facts.model import BlockDevice, HostFacts, Mount
+from agents.guard import Spare
+
+GIB = 1 << 30
+_converter = cattrs.Converter(forbid_extra_keys=True)
+
+
+def disk(name: str, number: int = 1, **given: Any) -> BlockDevice:
+    """A blank whole disk with a serial."""
+    values: dict[str, Any] = {
+        "name": name,
+        "path": f"/dev/{name}",
+        "type": "disk",
+        "size": GIB,
+        "majmin": f"8:{16 * number}",
+        "model": "Model X",
+        "serial": f"SN-{name}",
+        "signatures_known": True,
+    }
+    return _converter.structure(values | given, BlockDevice)
+
+
+def host(*devices: BlockDevice, **given: Any) -> HostFacts:
+    """A host whose / is on /dev/sda2 unless `mounts` says otherwise."""
+    root = disk("sda", 0, holders=(), signatures=[{"type": "gpt"}])
+    part = disk("sda2", 0, type="part", majmin="8:2", serial="", parents=["sda"], mounts=["/"],
+                signatures=[{"type": "ext4"}])  # fmt: skip
+    values: dict[str, Any] = {
+        "hostname": "h", "os_family": "debian", "os_name": "Debian", "kernel": "6.1",
+        "arch": "x86_64", "boot_id": "b", "cpu_model": "c", "cpus": 2, "memory": GIB,
+        "root": True, "sudo": True,
+        "mounts": [{"source": "/dev/sda2", "target": "/", "fstype": "ext4", "majmin": "8:2"}],
+    }  # fmt: skip
+    facts = _converter.structure(values | given, HostFacts)
+    return replace(facts, devices=(root, part, *devices))
+
+
+def facts(data: dict[str, Any]) -> HostFacts:
+    """From a case file: {"devices": [{"name": …}, …], …}."""
+    devices = [disk(number=i, **d) for i, d in enumerate(data.get("devices", []), start=1)]
+    others = {key: value for key, value in data.items() if key != "devices"}
+    if "mounts" in others:
+        others["mounts"] = [
+            {"source": "/dev/sda2", "target": "/", "fstype": "ext4", "majmin": "8:2"},
+            *others["mounts"],
+        ]
+    return host(*devices, **others)
+
+
+def claim(device: BlockDevice) -> Claim:
+    return Claim(device.identity, device.path, device.size, device.model)
+
+
+def spare(*devices: BlockDevice, role: str = "") -> dict[str, Spare]:
+    return {d.identity: Spare(d.identity, d.size, d.model, role) for d in devices}
+
+
+def mounted(source: str, target: str, fstype: str = "xfs", options: str = "rw") -> Mount:
+    return Mount(source, target, fstype, options)

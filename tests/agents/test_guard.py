@@ -1,0 +1,414 @@
+"""The guard: every way a disk can be somebody's, one by one, and then whatever hypothesis thinks of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.contracts import Claim, GuardError, Secret, Step, Target
+from agents.facts.model import BlockDevice, HostFacts
+from agents.guard import Spare, check, job_refusals, refusals
+from tests.agents.made_up import GIB, claim, disk, host, spare
+
+LAYOUT = "bl17"
+
+
+def wiping(device: BlockDevice, *words: str) -> Step:
+    return Step(words or ("wipefs", "--all", device.path), "wipe", destroys=(claim(device),))
+
+
+def why(device: BlockDevice, *others: BlockDevice, layout: str = LAYOUT, **facts) -> str:
+    """All reasons against wiping a disk that a person marked spare, on a host with others."""
+    found = refusals(wiping(device), host(device, *others, **facts), spare(device), layout)
+    return "; ".join(found)
+
+
+def test_a_blank_spare_disk_may_be_wiped():
+    assert why(disk("sdb")) == ""
+
+
+def test_check_raises_with_the_command_and_the_cause():
+    with pytest.raises(GuardError, match=r"wipefs --all /dev/sdb.*not marked spare"):
+        check(wiping(disk("sdb")), host(disk("sdb")), {}, LAYOUT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mounts": ["/data"]}, "mounted at /data"),
+        ({"mounts": ["/mnt/benchlab/bl1"]}, "mounted at"),
+        ({"mounts": ["/mnt/benchlab/bl170"]}, "mounted at"),
+        ({"mounts": ["/mnt/benchlab/bl17/inner"]}, "mounted at"),
+        ({"mounts": ["/"]}, "running system"),
+        ({"mounts": ["/boot/efi"]}, "running system"),
+        ({"mounts": ["/var/lib/mysql"]}, "running system"),
+        ({"swap": True}, "swap in use"),
+        ({"read_only": True}, "read-only"),
+        ({"signatures_known": False}, "could not be read"),
+        ({"holders": ["dm-0"]}, "held by a device that the facts do not know"),
+        ({"type": "part"}, "not a whole disk"),
+        ({"type": "unknown"}, "not a whole disk"),
+        ({"parents": ["sdz"]}, "standing on something else"),
+        ({"signatures": [{"type": "LVM2_member"}]}, "LVM2_member"),
+        ({"signatures": [{"type": "linux_raid_member", "label": "h:0"}]}, "linux_raid_member"),
+        ({"signatures": [{"type": "linux_raid_member", "label": "h:bl170"}]}, "linux_raid_member"),
+        ({"signatures": [{"type": "zfs_member", "label": "tank"}]}, "zfs_member"),
+        ({"signatures": [{"type": "bcache"}]}, "bcache"),
+        ({"signatures": [{"type": "crypto_LUKS"}]}, "crypto_LUKS"),
+        ({"signatures": [{"type": "swap"}]}, "swap"),
+        ({"signatures": [{"type": "ceph_bluestore"}]}, "ceph_bluestore"),
+        ({"signatures": [{"type": "never_heard_of"}]}, "never_heard_of"),
+        ({"signatures": [{"type": "ext4"}, {"type": "drbd"}]}, "drbd"),
+    ],
+)
+def test_what_is_in_use_or_a_part_of_something_is_refused(changes, said):
+    assert said in why(disk("sdb", **changes))
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"unknown": ["pvs ended with exit code 5"]}, "could be read"),
+        ({"lvm_pvs": ["/dev/sdb"]}, "member of a volume group"),
+        ({"md_members": ["sdb"]}, "member of a volume group"),
+        ({"zpool_members": ["sdb"]}, "member of a volume group"),
+        ({"members": {"sdb": "lvm vg0"}}, "belongs to lvm vg0"),
+        ({"members": {"sdb": "lvm bl1"}}, "belongs to lvm bl1"),
+        ({"members": {"sdb": "lvm"}}, "belongs to lvm"),
+        ({"members": {"sdb": "bcache"}}, "belongs to bcache"),
+        ({"swaps": ["/dev/sdb"]}, "swap in use"),
+        ({"dm_tables": ["secret: 0 2048 crypt aes 0000 0 8:16 4096"]}, "device-mapper secret"),
+        ({"mounts": []}, "do not say what / is"),
+        (
+            {"mounts": [{"source": "/dev/root", "target": "/", "fstype": "ext4"}]},
+            "/ is on /dev/root",
+        ),
+    ],
+)
+def test_what_the_host_says_about_it_elsewhere_counts(facts, said):
+    assert said in why(disk("sdb"), **facts)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"signatures": [{"type": "ext4", "label": "old"}]},
+        {"signatures": [{"type": "gpt"}, {"type": "PMBR"}]},
+        {"mounts": ["/mnt/benchlab/bl17"]},
+        {"type": "loop"},
+        {"signatures": [{"type": "linux_raid_member", "label": "host:bl17"}]},
+        {"signatures": [{"type": "zfs_member", "label": "bl17"}]},
+    ],
+)
+def test_unused_file_systems_and_what_is_ours_may_go(changes):
+    assert why(disk("sdb", **changes)) == ""
+
+
+def part(**changes) -> BlockDevice:
+    values = {"type": "part", "majmin": "8:17", "serial": "", "parents": ["sdb"]}
+    return disk("sdb1", **(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mounts": ["/srv/db"]}, "sdb1 on it"),
+        ({"swap": True}, "swap"),
+        ({"signatures": [{"type": "LVM2_member"}]}, "LVM2_member"),
+        ({"signatures_known": False}, "could not be read"),
+        ({"holders": ["md0"]}, "held by a device"),
+    ],
+)
+def test_a_partition_speaks_for_its_disk(changes, said):
+    assert said in why(disk("sdb"), part(**changes))
+
+
+def test_an_unused_partition_goes_with_its_disk():
+    assert why(disk("sdb"), part(signatures=[{"type": "xfs"}])) == ""
+
+
+def mapped(name: str, **changes) -> BlockDevice:
+    values = {"type": "lvm", "path": f"/dev/mapper/{name}", "majmin": "253:0", "serial": "",
+              "parents": ["sdb"]}  # fmt: skip
+    return disk("dm-0", **(values | changes))
+
+
+@pytest.mark.parametrize("name", ["vg0-data", "bl1-data", "bl170-data", "xbl17-data", "bl17x"])
+def test_a_volume_of_somebody_else_keeps_its_disk(name):
+    assert "not made by this layout" in why(disk("sdb", holders=["dm-0"]), mapped(name))
+
+
+def test_a_volume_of_our_own_does_not():
+    members = {"members": {"sdb": "lvm bl17"}, "lvm_pvs": ["/dev/sdb"],
+               "dm_tables": ["bl17-data: 0 2048 linear 8:16 2048"]}  # fmt: skip
+    ours = disk("sdb", holders=["dm-0"], signatures=[{"type": "LVM2_member"}])
+    assert why(ours, mapped("bl17-data"), **members) == ""
+
+
+def test_a_label_in_dev_disk_makes_nothing_ours():
+    link = mapped("vg0-data", links=["/dev/disk/by-label/bl17"])
+    assert "not made by this layout" in why(disk("sdb", holders=["dm-0"]), link)
+
+
+def test_the_disk_under_the_system_is_refused_through_every_layer():
+    vg = mapped("bl17-root", parents=["md0"], mounts=["/"])
+    md = disk("md0", type="raid1", path="/dev/md0", majmin="9:0", serial="", parents=["sdb"],
+              links=["/dev/md/bl17"], holders=["dm-0"])  # fmt: skip
+    root = [{"source": "/dev/mapper/bl17-root", "target": "/", "fstype": "xfs", "majmin": "253:0"}]
+    said = why(disk("sdb", holders=["md0"]), md, vg, mounts=root)
+    assert "the running system is on it" in said
+
+
+def test_another_disk_at_the_node_is_refused():
+    planned, now = disk("sdb", serial="A"), disk("sdb", serial="B")
+    moved = disk("sdc", 2, serial="A")
+    found = refusals(wiping(planned), host(now, moved), spare(planned, now), LAYOUT)
+    assert any("serial:A" in f and "/dev/sdc" in f and "plan again" in f for f in found)
+
+
+def test_a_disk_that_has_gone_is_refused():
+    found = refusals(wiping(disk("sdb")), host(), spare(disk("sdb")), LAYOUT)
+    assert any("not on this host any more" in f for f in found)
+
+
+@pytest.mark.parametrize("change", [{"size": 2 * GIB}, {"model": "Model Y"}])
+def test_a_disk_that_is_not_as_confirmed_is_refused(change):
+    device = disk("sdb")
+    other = replace(spare(device)[device.identity], **change)
+    for plan, spares in (
+        (claim(device), {device.identity: other}),
+        (replace(claim(device), **change), spare(device)),
+    ):
+        step = Step(("wipefs", "--all", "/dev/sdb"), "", destroys=(plan,))
+        assert refusals(step, host(device), spares, LAYOUT)
+
+
+@pytest.mark.parametrize("twin", [{"serial": "SN-sdb"}, {"serial": "SN-sdb", "wwn": ""}])
+def test_two_disks_of_one_identity_are_refused(twin):
+    assert "nobody can tell them apart" in why(disk("sdb"), disk("sdc", 2, **twin))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("wipefs", "-a", "/dev/sdc"),
+        ("dd", "of=/dev/sdc"),
+        ("fio", "--filename=/dev/sdb:/dev/sdc"),
+        ("fio", "--filename=/dev/disk/by-id/ata-C"),
+        ("mkfs.xfs", "-l", "logdev=/dev/sdc,size=1g", "/dev/sdb"),
+        ("dd", "of=/dev//sdc"),
+        ("dd", "of=/dev/./sdc"),
+        ("dd", "of=//dev/sdc"),
+        ("dd", "of=../../dev/sdc"),
+        ("dd", "of=/dev/sdb/../sdc"),
+        ("dd", "of=/proc/self/root/dev/sdc"),
+        ("dd", "of=/dev/sdz"),
+        ("dd", "of=/dev/sdb9"),
+        ("zpool", "create", "bl17", "sdc"),
+        ("dmsetup", "remove", "cryptdata"),
+        ("vgremove", "-y", "vg0"),
+        ("lvremove", "-y", "vg0/data"),
+        ("dmsetup", "create", "x", "--table", "0 8 linear 8:32 0"),
+        ("mount", "UUID=1234", "/mnt"),
+        ("sh", "-c", "echo 1 >/sys/block/sdc/device/delete"),
+        ("sh", "-c", "cat x >/dev/$disk"),
+        ("/tmp/lsblk", "/dev/sdc"),
+        ("env", "lsblk", "/dev/sdc"),
+        ("mkfs.xfs", Secret("/dev/sdc")),
+    ],
+)
+@pytest.mark.parametrize("destroys", [True, False])
+def test_no_word_may_name_a_disk_that_is_not_claimed(argv, destroys):
+    mine, other = disk("sdb"), disk("sdc", 2, links=["/dev/disk/by-id/ata-C"])
+    crypt = disk("dm-5", type="crypt", path="/dev/mapper/cryptdata", majmin="253:5", serial="",
+                 parents=["sdd"])  # fmt: skip
+    there = host(mine, other, crypt, disk("sdd", 3, holders=["dm-5"]), members={"sdd": "lvm vg0"})
+    step = Step(argv, "", destroys=(claim(mine),) if destroys else ())
+    assert refusals(step, there, spare(mine), LAYOUT)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("wipefs", "--all", "/dev/sdb"),
+        ("dd", "if=/dev/zero", "of=/dev/disk/by-path/pci-0000:00:1f.2-ata-1"),
+        ("fio", "--filename=/dev/sdb:/dev/sdb1"),
+        ("mkfs.ext4", "-L", "bl17", "/dev/sdb"),
+    ],
+)
+def test_words_that_name_the_claimed_disk_pass(argv):
+    mine = disk("sdb", links=["/dev/disk/by-path/pci-0000:00:1f.2-ata-1"])
+    assert refusals(wiping(mine, *argv), host(mine, part()), spare(mine), LAYOUT) == []
+
+
+def test_looking_is_free():
+    for argv in (("lsblk", "/dev/sdc"), ("udevadm", "settle"), ("/usr/sbin/blkid", "/dev/sdc")):
+        assert refusals(Step(argv, ""), host(disk("sdc")), {}, LAYOUT) == []
+
+
+# Jobs.
+
+RAW = Target(LAYOUT, {"data": (claim(disk("sdb")),)}, volume="/dev/sdb", size=GIB)
+ON_MOUNT = replace(RAW, mount="/mnt/benchlab/bl17")
+
+
+def job(argv, target, files=None, device=None):
+    device = device or disk("sdb")
+    return job_refusals(argv, files or {}, target, host(device, disk("sdc", 2)), spare(device), LAYOUT)  # fmt: skip
+
+
+def test_a_tool_may_destroy_the_raw_disk_of_its_layout_and_no_other():
+    assert job(["fio", "--filename=/dev/sdb"], RAW) == []
+    assert job(["fio", "--filename=/dev/sdc"], RAW)
+    assert job(["fio", "--filename=/dev/sdb"], RAW, device=disk("sdb", mounts=["/data"]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[j]\nfilename=/dev/sdc\n",
+        "[/dev/sdc]\nrw=write\n",
+        "[j]\nfilename=/etc/passwd\n",
+        "[j]\ndirectory = /home\n",
+        "[j]\nfilename=${DISK}\n",
+        "[j]\nexec_prerun=rm -rf /home\n",
+        "[j]\ndirectory=/mnt/benchlab/bl17/../../../etc\n",
+        "[j]\nreplay_redirect=/dev/sdb\n",
+    ],
+)
+def test_a_job_file_cannot_leave_the_layouts_mount(text):
+    assert job(["fio", "job.fio"], ON_MOUNT, {"job.fio": text.encode()})
+
+
+def test_a_job_inside_the_mount_passes():
+    text = b"[data]\ndirectory=/mnt/benchlab/bl17\nrw=randread\n"
+    mine = disk("sdb", mounts=["/mnt/benchlab/bl17"])
+    assert job(["fio", "job.fio"], ON_MOUNT, {"job.fio": text}, mine) == []
+    assert job(["dd", "if=/dev/zero", "of=/mnt/benchlab/bl17/f"], ON_MOUNT, device=mine) == []
+    assert job(["dd", "if=/dev/zero", "of=/mnt/benchlab/bl17/f", "seek=/dev/sdb"], ON_MOUNT, device=mine)  # fmt: skip
+
+
+# Whatever the facts say.
+
+FOREIGN = ("vg0-root", "bl1-data", "bl170-x", "home")
+names = st.sampled_from(["sdb", "sdc", "sdd", "sde"])
+kinds = st.sampled_from(["ext4", "xfs", "gpt", "LVM2_member", "linux_raid_member", "swap", "odd"])
+
+
+@st.composite
+def devices(draw) -> list[BlockDevice]:
+    """Disks, partitions and things stacked on them, some in use, some with equal serials."""
+    made: list[BlockDevice] = []
+    for number, name in enumerate(draw(st.lists(names, unique=True, min_size=1)), start=1):
+        made.append(draw(any_device(name, number, "disk", ())))
+        if draw(st.booleans()):
+            made.append(draw(any_device(f"{name}1", number + 20, "part", (name,))))
+    for number in range(draw(st.integers(0, 3))):
+        below = draw(st.lists(st.sampled_from([d.name for d in made]), min_size=1, unique=True))
+        made.append(draw(any_device(f"dm-{number}", number + 40, "lvm", tuple(below))))
+    return made
+
+
+@st.composite
+def any_device(draw, name: str, number: int, kind: str, parents: tuple[str, ...]) -> BlockDevice:
+    rare = st.sampled_from([False] * 6 + [True])
+    given_name = draw(st.sampled_from(["bl17-data", "bl17", *FOREIGN]))
+    return disk(
+        name,
+        number,
+        type=kind,
+        path=f"/dev/mapper/{given_name}" if kind == "lvm" else f"/dev/{name}",
+        parents=parents,
+        serial=draw(st.sampled_from(["", "DUP", f"SN-{name}", f"SN-{name}"])) if kind == "disk" else "",
+        mounts=[draw(st.sampled_from(["/", "/data", "/mnt/benchlab/bl17"]))] if draw(rare) else [],
+        swap=draw(rare),
+        read_only=draw(rare),
+        holders=["ghost"] if draw(rare) and draw(rare) else [],
+        signatures=[{"type": draw(kinds)}] if draw(rare) else [],
+        signatures_known=not draw(rare),
+    )  # fmt: skip
+
+
+def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> bool:
+    """The oracle: written the slow and simple way, from STORAGE.md, sharing nothing with the guard."""
+    by_name = {d.name: d for d in facts.devices}
+    device = next((d for d in facts.devices if d.path == node), None)
+    if device is None or device.type != "disk" or device.parents or facts.unknown:
+        return False
+    mine = f"serial:{device.serial}" if device.serial else f"weak:{device.name}:{device.size}"
+    if mine not in spares or spares[mine].size != device.size or spares[mine].model != device.model:
+        return False
+    if device.serial and [d.serial for d in facts.devices].count(device.serial) != 1:
+        return False
+    on_it = {device.name}
+    for _ in facts.devices:
+        on_it |= {d.name for d in facts.devices if on_it & set(d.parents)}
+    for name in on_it:
+        one = by_name[name]
+        foreign = one.type == "lvm" and not (
+            one.path in ("/dev/mapper/bl17", "/dev/mapper/bl17-data")
+        )
+        if foreign or one.swap or one.read_only and name == device.name or one.holders:
+            return False
+        if set(one.mounts) - {"/mnt/benchlab/bl17"} or not one.signatures_known:
+            return False
+        if {s.type for s in one.signatures} - {"ext4", "xfs", "gpt"}:
+            return False
+        if name in facts.members or name in facts.md_members or one.path in facts.swaps:
+            return False
+    return True
+
+
+@settings(max_examples=2500, deadline=None)
+@given(
+    made=devices(),
+    marked=st.sets(names),
+    target=names,
+    word=st.sampled_from(["/dev/sdb", "/dev/sdc", "of=/dev/sdd", "/dev/sdb1", "sde", "8:32"]),
+    members=st.dictionaries(names, st.sampled_from(["lvm vg0", "md 0"]), max_size=1),
+    swaps=st.sampled_from([(), (), ("/dev/sdb1",)]),
+    unknown=st.sampled_from([(), (), (), ("pvs failed",)]),
+)
+def test_nothing_that_is_not_provably_spare_is_ever_destroyed(
+    made, marked, target, word, members, swaps, unknown
+):
+    facts = host(*made, members=members, swaps=swaps, unknown=unknown)
+    by_name = {d.name: d for d in made}
+    chosen = by_name.get(target, disk(target))
+    spares = spare(*(by_name[name] for name in marked if name in by_name))
+    step = Step(("mkfs.xfs", word), "", destroys=(claim(chosen),))
+    if refusals(step, facts, spares, LAYOUT):
+        return
+    assert provably_spare(chosen.path, facts, spares)
+    named = {"8:32": next((d.name for d in made if d.majmin == "8:32"), ""), "sde": "sde"}
+    wanted = named.get(word, word.rpartition("/")[2])
+    assert wanted in ("", target) or wanted == f"{target}1" or wanted not in by_name
+
+
+@settings(max_examples=300, deadline=None)
+@given(made=devices(), target=names)
+def test_a_disk_that_is_provably_spare_is_allowed(made, target):
+    """Else the guard could pass every other test by refusing everything."""
+    facts = host(*made)
+    device = next((d for d in made if d.name == target), None)
+    if device is None:
+        return
+    spares = spare(device)
+    if provably_spare(device.path, facts, spares) and "/" not in device.mounts:
+        assert refusals(wiping(device), facts, spares, LAYOUT) == []
+
+
+@settings(max_examples=500, deadline=None)
+@given(prefix=st.text(max_size=4), suffix=st.text(max_size=3))
+def test_a_foreign_device_is_found_inside_any_word(prefix, suffix):
+    there = host(disk("sdb"), disk("sdc", 2))
+    word = f"{prefix}/dev/sdc{suffix}"
+    assert refusals(wiping(disk("sdb"), "dd", word), there, spare(disk("sdb")), LAYOUT)
+
+
+def test_a_claim_for_nothing_known_is_refused():
+    ghost = Claim("serial:X", "/dev/nope", 1, "")
+    assert refusals(Step(("true",), "", destroys=(ghost,)), host(), {}, LAYOUT)
