@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agents.contracts import Metric, Unit
+from agents.contracts import Metric, ParseError, Unit
 
 PERCENTILES = {
     "p50": 50.0,
@@ -68,7 +68,11 @@ def metrics(jobs: Sequence[FioJob], depth: int, note: str = "") -> list[Metric]:
     """All figures; `depth` is the asked iodepth where the output does not say, `note` what fio printed besides.
 
     Groups may have run one after another (stonewall), so several groups are labelled, never added up.
+    Raises ParseError when there was no I/O at all.
     """
+    if not any(job.traffic for job in jobs):
+        # fio exits with 2 then, while its JSON says "error": 0
+        raise ParseError("no job moved a byte" + (f"; it said: {note[:300]}" if note else ""))
     groups = sorted({job.group for job in jobs})
     found: list[Metric] = []
     for group in groups:
@@ -180,7 +184,7 @@ class _Writer:
                 self.add(f"{name}.{figure}", value, Unit.SECONDS, note if figure == "mean" else "")
 
     def host(self, jobs: Sequence[FioJob], depth: int) -> None:
-        reached = [_reached(job, depth) for job in jobs if job.levels]
+        reached = [_reached(job, depth) for job in jobs if job.levels and job.traffic]
         if reached:
             total = sum(weight for _, weight in reached)
             share = sum(share * weight for share, weight in reached) / total

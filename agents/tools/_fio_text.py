@@ -1,8 +1,9 @@
 """fio's normal (text) output, 1.59 to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
 
 Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`).
-Rates are printed with three digits from 3.0 on (`IOPS=25.3k`), so they are only as exact as that: read the JSON where
-there is one. Matching does not depend on line ends: results pasted into a page often lost them.
+Rates are printed with three digits from 3.0 on (`IOPS=25.3k`): IOPS are computed again from the count, the bandwidth is
+only as exact as that. Read the JSON where there is one.
+Matching does not depend on line ends: results pasted into a page often lost them.
 """
 
 from __future__ import annotations
@@ -116,9 +117,9 @@ def _issued(body: str) -> dict[str, float]:
 def _traffic(found: re.Match[str], body: str, ios: dict[str, float]) -> tuple[str, Traffic]:
     prefix = "" if found["name"] else "new_"
     name = found[f"{prefix}name"]
-    iops = _float(found[f"{prefix}iops"]) * DECIMAL[found[f"{prefix}k"]]
     runtime = _float(found[f"{prefix}ms"]) / 1000
     count = ios.get(name)
+    iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
     weight = count if count is not None else iops * runtime
     return name, Traffic(
         iops=iops,
@@ -130,6 +131,16 @@ def _traffic(found: re.Match[str], body: str, ios: dict[str, float]) -> tuple[st
         clat=_latency(body, "clat", weight),
         lat=_latency(body, "lat", weight),
     )
+
+
+def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> float:
+    """As printed; where fio cut it to three digits (25.3k), from the count of I/Os and the time, as fio does."""
+    iops = _float(printed) * DECIMAL[prefix]
+    if count is None or not runtime:
+        return iops
+    if abs(count / runtime - iops) > 1 + 0.02 * iops:
+        raise ParseError(f"{printed}{prefix} iops in {runtime} s do not make {count:.0f} I/Os")
+    return count / runtime if prefix else iops
 
 
 def _latency(body: str, kind: str, weight: float) -> Latencies | None:

@@ -1,6 +1,7 @@
 """dd: one stream of blocks, as the articles use it; what it prints is checked and computed again.
 
-On a filesystem `dd.sh` writes (or lays out, then reads) one file of ours and removes it; a raw volume is used directly.
+On a filesystem `dd.sh` writes (or lays out, then reads) one file of ours and removes it; of a raw volume it first makes
+sure that it is a device.
 Bandwidth is bytes over seconds, since dd's own rate is rounded to two or three digits.
 """
 
@@ -23,15 +24,23 @@ FILE = "benchlab.dd"
 EXPECTED_RATE, EXPECTED_SYNC_S = 100e6, 0.01  # a slow disk's: B/s, and seconds for one synced block
 
 SCRIPT = rb"""#!/bin/sh
-# sh dd.sh write|read FILE BYTES DD-ARGUMENT...   Runs dd on FILE and removes FILE; dd prints to stderr.
+# sh dd.sh write|read|device PATH BYTES DD-ARGUMENT...   Runs dd; it prints to stderr. A file is removed afterwards.
 mode=$1 file=$2 bytes=$3
 shift 3
+if [ "$mode" = device ]; then
+    # A node that went away must not become a file that fills /dev.
+    [ -b "$file" ] || [ -c "$file" ] || {
+        echo "dd.sh: $file is no device" >&2
+        exit 1
+    }
+    exec dd "$@"
+fi
 trap 'rm -f -- "$file"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 if [ "$mode" = read ]; then
     # Random data, so that no layer below can compress it or keep only a hole.
-    dd if=/dev/urandom bs=1048576 count=$(((bytes + 1048575) / 1048576)) >"$file" 2>layout.txt || {
+    { dd if=/dev/urandom bs=1048576 count=$(((bytes + 1048575) / 1048576)) >"$file"; } 2>layout.txt || {
         sed 's/^/layout: /' layout.txt >&2
         exit 1
     }
@@ -90,11 +99,11 @@ def job(options: Options, target: Target) -> Job:
     path = f"{target.mount.rstrip('/')}/{FILE}" if target.mount else target.volume
     moved = (options.block_size or options.ibs or 512) * options.count
     arguments = _arguments(options, path)
-    argv = ("sh", "dd.sh", options.direction, path, str(moved), *arguments)
+    mode = options.direction if target.mount else "device"
     expected = _expected_s(options, moved, laid_out=bool(target.mount))
     return Job(
-        argv=argv if target.mount else ("dd", *arguments),
-        inputs={"dd.sh": SCRIPT} if target.mount else {},
+        argv=("sh", "dd.sh", mode, path, str(moved), *arguments),
+        inputs={"dd.sh": SCRIPT},
         env={"LC_ALL": "C"},  # else a locale may print a decimal comma, or words we cannot read
         expected_s=expected,
         timeout_s=expected * 10 + 600,

@@ -239,7 +239,9 @@ def _target(options: Options, target: Target) -> tuple[list[tuple[str, str]], bo
             raise OptionsError("size: 0 means a whole volume, but the target is a filesystem")
         return [("directory", jobfile.path(target.mount, "mount")), ("unlink", "1")], True
     if target.volume:
-        return [("filename", jobfile.path(target.volume, "volume"))], False
+        # a node that went away must not become a file that fills /dev
+        name = jobfile.path(target.volume, "volume")
+        return [("filename", name), ("allow_file_create", "0")], False
     raise OptionsError(f"target {target.name!r} has neither a volume nor a mount point for fio")
 
 
