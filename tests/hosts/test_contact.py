@@ -29,7 +29,7 @@ def near(team, credential, sshd) -> Host:
 
 
 @pytest.fixture
-def pinned(near, sshd) -> Host:
+def pinned(near: Host, sshd: Sshd) -> Host:
     services.offer_key(near)
     services.confirm_key(near, sshd.fingerprint)
     return near

@@ -9,6 +9,7 @@ from django.urls import reverse
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Credential, Host
+from benchlab.team.models import Team
 from tests.hosts.conftest import credential_key, disk, facts
 
 
@@ -145,7 +146,7 @@ def test_a_fingerprint_is_shown_and_pinned(page, host):
 
 
 @pytest.fixture
-def changed_host(read_host, team) -> Host:
+def changed_host(read_host: Host, team: Team) -> Host:
     read_host.offered_key = services.make_credential(team, "their new key").public_key
     read_host.trouble = Reason.HOST_KEY_CHANGED
     read_host.save()
