@@ -21,7 +21,7 @@ PANELS: dict[str, tuple[str, str]] = {
     "read.bandwidth": ("Read throughput", "B/s"),
     "write.bandwidth": ("Write throughput", "B/s"),
     "await": ("Wait per request, await", "s"),
-    "aqu_sz": ("Requests in flight, aqu-sz", "1"),
+    "queue": ("Requests in flight, aqu-sz", "1"),
     "util": ("Time busy, util", "%"),
 }
 CPU = {  # bottom up
@@ -72,7 +72,7 @@ def build(
     )
     layout |= _axes(panels)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
-    layout["margin"] = {"l": 60, "r": 16, "t": 72, "b": 44}
+    layout["margin"] = {"l": 60, "r": 16, "t": 88, "b": 44}
     layout["hovermode"] = "x"
     layout["hoversubplots"] = "axis"
     return {"data": data, "layout": layout}
@@ -202,8 +202,8 @@ def _heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
 
 def cpu(title: str, tracks: Sequence[Track]) -> Figure:
     """Where the CPU's time went, stacked; the rest up to 100 % is idle."""
-    by_metric = {track.metric: track for track in tracks}
-    shown = [metric for metric in CPU if _any(tracks, metric)]
+    by_metric = {track.metric: track for track in tracks if not track.device}  # the whole host
+    shown = [metric for metric in CPU if _any(by_metric.values(), metric)]
     if not shown:
         return figure.empty(title, "No CPU samples.")
     data = [_area(by_metric[metric], CPU[metric], index) for index, metric in enumerate(shown)]

@@ -16,6 +16,8 @@ DARK = {
     "#000000": "#e4e7ec",
 }
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+# Small gaps: lines that jump every second stay lines, and are still told apart in print.
+FINE_DASHES = ("solid", "9px,2px", "4px,2px", "14px,2px,3px,2px", "2px,2px")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 
 Identity = tuple[int, int, int, str]  # topology, host, workload (primary keys), rest of the point
@@ -46,10 +48,10 @@ def dark_swaps() -> dict[str, str]:
 
 
 def style(index: int) -> Style:
-    """The nth style: colours repeat after 7, dashes and markers do not in step with them."""
+    """The nth style of a device: colours repeat after 7, dashes and markers not in step with them."""
     return Style(
         COLOURS[index % len(COLOURS)],
-        DASHES[(index + index // len(COLOURS)) % len(DASHES)],
+        FINE_DASHES[(index + index // len(COLOURS)) % len(FINE_DASHES)],
         MARKERS[index % len(MARKERS)],
     )
 

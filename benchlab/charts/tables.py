@@ -11,7 +11,7 @@ from typing import Any
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.series import Summary, summary
 from benchlab.charts.curve import knee_of
-from benchlab.charts.devices import Track
+from benchlab.charts.devices import CPU, PANELS, Track
 from benchlab.charts.queries import BASES, Group, Sample, labels
 from benchlab.charts.stack import order
 
@@ -83,24 +83,34 @@ def _point(label: str, depth: int | None, samples: list[Sample], prefix: str, kn
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    device: str  # indented by what lies under what
-    metric: str
-    unit: str
+    device: str  # indented by what lies under what; "" for the host's CPU
+    title: str
+    unit: str  # "%" for shares, already times 100
     summary: Summary
 
 
 def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[DeviceRow]:
-    """A row per device and metric that was ever known, volumes above their disks."""
+    """A row per device and drawn metric, volumes above their disks, then the CPU of the whole host."""
     by_device: dict[str, list[Track]] = {}
+    cpu: list[Track] = []
     for track in tracks:
-        by_device.setdefault(track.device, []).append(track)
-    rows: list[DeviceRow] = []
-    for placed in order(by_device, facts):
-        for track in by_device[placed.name]:
-            found = summary(track.values)
-            if found is not None:
-                rows.append(DeviceRow(placed.indented, track.metric, track.unit, found))
-    return rows
+        if track.metric in PANELS:
+            by_device.setdefault(track.device, []).append(track)
+        elif track.metric in CPU and not track.device:
+            cpu.append(track)
+    rows = [
+        _device_row(placed.indented, track)
+        for placed in order(by_device, facts)
+        for track in by_device[placed.name]
+    ]
+    return [row for row in [*rows, *(_device_row("", track) for track in cpu)] if row]
+
+
+def _device_row(device: str, track: Track) -> DeviceRow | None:
+    share = track.metric in CPU or PANELS[track.metric][1] == "%"
+    title = f"CPU {CPU[track.metric]}" if track.metric in CPU else PANELS[track.metric][0]
+    found = summary([value * 100 for value in track.values] if share else track.values)
+    return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 
 
 def safe(cell: object) -> object:

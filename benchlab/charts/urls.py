@@ -1,7 +1,21 @@
-"""URLs of the pages of charts."""
+"""URLs of runs, their figures, numbers and artifacts, and of the compare page."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from benchlab.charts import compare, downloads, figures, runs
+
+urlpatterns = [
+    path("runs/<int:pk>/", runs.run_detail, name="run-detail"),
+    path("campaigns/<int:pk>/figure.json", figures.campaign_figure, name="campaign-figure"),
+    path("campaigns/<int:pk>/numbers.csv", downloads.campaign_csv, name="campaign-csv"),
+    path("attempts/<int:pk>/devices.json", figures.attempt_devices, name="attempt-device-figure"),
+    path("attempts/<int:pk>/cpu.json", figures.attempt_cpu, name="attempt-cpu-figure"),
+    path("attempts/<int:pk>/live.json", figures.attempt_live, name="attempt-live-figure"),
+    path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
+    path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),
+    path("compare/", compare.compare, name="compare"),
+    path("compare/figure.json", figures.compare_figure, name="compare-figure"),
+    path("compare/numbers.csv", downloads.compare_csv, name="compare-csv"),
+]

@@ -1,0 +1,44 @@
+"""Several campaigns, topologies or hosts in one chart, with what differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import asked
+from benchlab.charts.cards import Card, cards
+from benchlab.charts.conditions import differences
+from benchlab.charts.queries import Group, groups, labels
+
+
+@require_GET
+def compare(request: HttpRequest) -> HttpResponse:
+    """?campaign=1&campaign=2, narrowed down by ?topology=, ?host=, ?workload=."""
+    wanted = asked.lines(request.GET)
+    every = groups(request.user, wanted.campaigns)
+    found = wanted.keep(every)
+    context = {
+        "campaigns": Campaign.objects.for_user(request.user).only("name", "created_at"),
+        "wanted": wanted,
+        "topologies": _choices((group.topology, group.topology_name) for group in every),
+        "hosts": _choices((group.host, group.host_name) for group in every),
+        "workloads": _choices((group.workload, group.workload_name) for group in every),
+        "cards": _cards(wanted, found),
+        "labels": labels(found),
+        "differences": differences(request.user, found),
+    }
+    return render(request, "charts/compare.html", context)
+
+
+def _choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    return sorted(set(pairs), key=lambda pair: pair[1])
+
+
+def _cards(wanted: asked.Filter, found: list[Group]) -> list[Card]:
+    """One chart when a single workload is left, else one each: workloads differ too much to overlay unasked."""
+    return cards(found, reverse("compare-figure"), reverse("compare-csv"), wanted.query())

@@ -1,0 +1,66 @@
+"""Under what conditions lines were measured, and in what they differ: only equals compare without a warning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchlab.charts.queries import Group, Person
+from benchlab.charts.templatetags.si import size
+from benchlab.runs.models import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A condition that is not the same for all lines: its value per line, in order."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+def differences(user: Person, groups: Sequence[Group]) -> list[Difference]:
+    """What differs between the lines; equal conditions are left out. One query."""
+    newest = [max(sample.attempt for sample in group.samples) for group in groups]
+    rows = (
+        Attempt.objects.for_user(user)
+        .select_related("facts", "layout", "run__host")
+        .in_bulk(newest)
+    )
+    found = [_conditions(rows[pk]) for pk in newest if pk in rows]
+    names = list(found[0]) if found else []
+    all_values = [(name, tuple(one[name] for one in found)) for name in names]
+    return [Difference(name, values) for name, values in all_values if len(set(values)) > 1]
+
+
+def _conditions(attempt: Attempt) -> dict[str, str]:
+    """The parts of benchlab.runs.fingerprint, in words. The sweep's own options are the x axis, not a condition."""
+    facts: Mapping[str, Any] = attempt.facts.facts if attempt.facts else {}
+    options = {k: v for k, v in attempt.run.options.items() if k not in attempt.run.point}
+    return {
+        "Host": attempt.run.host.name,
+        "Kernel": str(facts.get("kernel", "")),
+        "CPU": f"{facts.get('cpus', '')} × {facts.get('cpu_model', '')}",
+        "Memory": size(facts["memory"]) if facts.get("memory") else "",
+        "Devices": ", ".join(sorted(set(_identities(attempt.layout.plan)))),
+        "Stack": _stack(attempt.layout.stack),
+        "Tool": attempt.tool_version or attempt.run.tool,
+        "Workload": json.dumps(options, sort_keys=True),
+    }
+
+
+def _stack(layers: Sequence[Mapping[str, Any]]) -> str:
+    return " > ".join(f"{layer['kind']} {json.dumps(layer.get('options', {}))}" for layer in layers)
+
+
+def _identities(plan: object) -> Iterator[str]:
+    """Every device identity that a plan claims, however deep."""
+    if isinstance(plan, Mapping):
+        if "identity" in plan and "node" in plan:
+            yield str(plan["identity"])
+        for value in plan.values():
+            yield from _identities(value)
+    elif isinstance(plan, list):
+        for value in plan:
+            yield from _identities(value)

@@ -1,0 +1,91 @@
+"""Views that answer with a Plotly figure as JSON."""
+
+from __future__ import annotations
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_GET
+
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import asked, curve, devices, dots, live
+from benchlab.charts.devices import Track
+from benchlab.charts.figure import Figure
+from benchlab.charts.queries import Group, groups
+from benchlab.runs.models import Attempt, Series
+
+
+@require_GET
+def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
+    """IOPS and latency over outstanding I/Os, or bars. ?metric= ?operation= ?latency= ?workload= ?topology= ?host="""
+    campaign = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+    found = asked.lines(request.GET).keep(groups(request.user, [campaign.pk]))
+    return _json(curve_or_bars(campaign.name, found, asked.choice(request.GET)))
+
+
+@require_GET
+def compare_figure(request: HttpRequest) -> HttpResponse:
+    wanted = asked.lines(request.GET)
+    found = wanted.keep(groups(request.user, wanted.campaigns))
+    names = dict.fromkeys(group.campaign_name for group in found)
+    return _json(
+        curve_or_bars(" and ".join(names) or "nothing chosen", found, asked.choice(request.GET))
+    )
+
+
+def curve_or_bars(title: str, found: list[Group], choice: curve.Choice) -> Figure:
+    """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
+    build = curve.build if any(group.swept for group in found) else dots.build
+    return build(title, found, choice)
+
+
+@require_GET
+def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
+    """Every device over the run. ?every=1 draws the idle ones too."""
+    attempt = _attempt(request, pk)
+    facts = attempt.facts.facts if attempt.facts else {}
+    return _json(
+        devices.build(
+            title_of(attempt), tracks_of(attempt), facts, every=bool(request.GET.get("every"))
+        )
+    )
+
+
+@require_GET
+def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
+    attempt = _attempt(request, pk)
+    return _json(devices.cpu(title_of(attempt), tracks_of(attempt)))
+
+
+@require_GET
+def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
+    """What the running attempt did so far; of one that is over, the whole. ?since= seconds leaves out what is older."""
+    attempt = _attempt(request, pk)
+    facts = attempt.facts.facts if attempt.facts else {}
+    since = asked.seconds(request.GET, "since")
+    stored = [] if attempt.outcome == "" else tracks_of(attempt)
+    if stored:
+        return _json(devices.build(title_of(attempt), stored, facts))
+    return _json(live.build(title_of(attempt), attempt, facts, since))
+
+
+def tracks_of(attempt: Attempt) -> list[Track]:
+    rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
+    return [Track(row.device, row.metric, row.unit, row.times, row.values) for row in rows]
+
+
+def title_of(attempt: Attempt) -> str:
+    return f"run {attempt.run_id}, {attempt.run}"
+
+
+def _attempt(request: HttpRequest, pk: int) -> Attempt:
+    rows = Attempt.objects.for_user(request.user).select_related(
+        "facts", "run__topology", "run__workload"
+    )
+    return get_object_or_404(rows, pk=pk)
+
+
+def _json(figure: Figure) -> HttpResponse:
+    answer = HttpResponse(orjson.dumps(figure), content_type="application/json")
+    answer["Cache-Control"] = "no-cache"
+    return answer

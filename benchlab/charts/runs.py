@@ -1,0 +1,152 @@
+"""The page of one run: what it is, what came of it, and where every number comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from django.core.exceptions import BadRequest
+from django.db.models import Prefetch
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_GET
+from django_htmx.middleware import HtmxDetails
+
+from benchlab.analysis.curves import Little, little
+from benchlab.campaigns.models import Run
+from benchlab.charts.figures import tracks_of
+from benchlab.charts.tables import DeviceRow, device_rows
+from benchlab.charts.templatetags.si import si, size
+from benchlab.runs import words
+from benchlab.runs.models import Artifact, Attempt, Measurement
+from benchlab.runs.states import AttemptPhase
+
+KEY = {
+    "iops": "IOPS",
+    "bandwidth": "Throughput",
+    "lat.mean": "Mean latency",
+    "clat.p50": "clat p50",
+    "clat.p99": "clat p99",
+    "clat.p99.9": "clat p99.9",
+}
+
+
+def clock(at: float) -> str:
+    """Seconds of the epoch as a person reads them, to the millisecond."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}.{int(at % 1 * 1000):03} UTC"
+
+
+# What runner.sh noted (agents.job.Meta), in the order of the page.
+META: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "state": ("Ended as", str),
+    "started_at": ("Started, host's clock", clock),
+    "ended_at": ("Ended, host's clock", clock),
+    "clock_step": ("Clock jumped by", lambda step: si(step, "s")),
+    "caches": ("Page cache dropped", str),
+    "cached_before": ("Page cache before", size),
+    "cached_after": ("Page cache after", size),
+    "sample_bytes": ("Samples", size),
+    "boot_id": ("Boot", str),
+}
+
+
+class HtmxRequest(HttpRequest):
+    htmx: HtmxDetails
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An attempt with its reason in words."""
+
+    attempt: Attempt
+    words: words.Words | None
+
+
+@require_GET
+def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """?attempt= shows another attempt than the last."""
+    run = get_object_or_404(
+        Run.objects.for_user(request.user).select_related(
+            "campaign", "host", "topology", "workload"
+        ),
+        pk=pk,
+    )
+    tried = [Tried(a, words.of(a.reason) if a.reason else None) for a in _attempts(run)]
+    shown = _shown(request, tried)
+    context: dict[str, Any] = {"run": run, "tried": tried, "shown": shown}
+    if shown is not None:
+        context |= _context(run, shown.attempt)
+    return _answer(request, context)
+
+
+def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    """An open attempt's page asks for its outcome again and again; once it is over, the whole page is made anew."""
+    if not cast(HtmxRequest, request).htmx:
+        return render(request, "runs/run.html", context)
+    answer = render(request, "runs/run.html#outcome", context)
+    if context["shown"] is None or context["shown"].attempt.phase == AttemptPhase.DONE:
+        answer["HX-Refresh"] = "true"
+    return answer
+
+
+def _attempts(run: Run) -> list[Attempt]:
+    artifacts = Artifact.objects.defer("content").order_by("name")
+    return list(
+        run.attempts.select_related("layout", "facts")
+        .prefetch_related(Prefetch("artifacts", queryset=artifacts), "measurements")
+        .order_by("-number")
+    )
+
+
+def _shown(request: HttpRequest, tried: list[Tried]) -> Tried | None:
+    wanted = request.GET.get("attempt")
+    if wanted is None:
+        return tried[0] if tried else None
+    if not wanted.isascii() or not wanted.isdigit():
+        raise BadRequest(f"attempt: {wanted!r} is no number")
+    for one in tried:
+        if one.attempt.number == int(wanted):
+            return one
+    raise Http404(f"This run has no attempt {wanted}.")
+
+
+def _context(run: Run, attempt: Attempt) -> dict[str, Any]:
+    measured = list(attempt.measurements.all())
+    return {
+        "live": attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING),
+        "can_retry": attempt.phase == AttemptPhase.DONE,
+        "numbers": _numbers(measured),
+        "measurements": measured,
+        "little": _little(run, measured),
+        "devices": _devices(attempt),
+        "transitions": attempt.transitions.all(),
+        "steps": attempt.layout.steps.all(),
+        "artifacts": attempt.artifacts.all(),
+        "meta": _meta(attempt),
+    }
+
+
+def _numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
+    plain = {row.name: row for row in measured if not row.labels}
+    return [(title, plain[name]) for name, title in KEY.items() if name in plain]
+
+
+def _little(run: Run, measured: list[Measurement]) -> Little | None:
+    """Only a tool that tells both rate and total latency can be checked."""
+    known = {row.name: row.value for row in measured if not row.labels}
+    iops, latency = known.get("iops"), known.get("lat.mean")
+    if not run.outstanding or iops is None or latency is None:
+        return None
+    return little(run.outstanding, iops, latency)
+
+
+def _meta(attempt: Attempt) -> list[tuple[str, str]]:
+    known = [(META[key], attempt.meta.get(key)) for key in META]
+    return [(title, show(value)) for (title, show), value in known if value is not None]
+
+
+def _devices(attempt: Attempt) -> list[DeviceRow]:
+    facts = attempt.facts.facts if attempt.facts else {}
+    return device_rows(tracks_of(attempt), facts)

@@ -1,0 +1,19 @@
+"""axe-core on a Playwright page: what somebody with a screen reader or weak eyes would trip over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+
+
+def violations(page: Any) -> list[str]:
+    """One line per violation and element; [] is right. Goes around the page's CSP, as a browser extension does."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        f"{one['id']} ({one['impact']}): {node['html'][:160]} — {node['failureSummary'][:200]}"
+        for one in found
+        for node in one["nodes"]
+    ]

@@ -1,0 +1,301 @@
+"""A finished campaign with numbers that look like an array's, for the tests of pages and for looking at them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Sequence
+
+from django.utils import timezone
+
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.hosts.models import Credential, FactSnapshot, Host
+from benchlab.runs.models import (
+    Artifact,
+    Attempt,
+    Layout,
+    LiveChunk,
+    Measurement,
+    Series,
+    StepLog,
+    Transition,
+)
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+
+DEPTHS = (1, 2, 4, 8, 16, 32)
+
+
+def host(team: Team, name: str = "vm-09", disks: int = 4) -> Host:
+    key, _ = Credential.objects.get_or_create(
+        team=team,
+        name=f"key of {name}",
+        defaults={"public_key": "ssh-ed25519 AAAA", "private_key": b"x"},
+    )
+    made = Host.objects.create(team=team, name=name, address="192.0.2.9", credential=key)
+    FactSnapshot.objects.create(host=made, facts=facts(disks, name))
+    return made
+
+
+def facts(disks: int = 4, name: str = "vm-09") -> dict:
+    """A stripe over `disks` disks with a file system, beside the system disk."""
+    names = [f"sd{chr(98 + index)}" for index in range(disks)]
+    found = [
+        {
+            "name": "sda",
+            "path": "/dev/sda",
+            "type": "disk",
+            "model": "VBOX HARDDISK",
+            "parents": [],
+            "holders": ["sda1"],
+        },
+        {
+            "name": "sda1",
+            "path": "/dev/sda1",
+            "type": "part",
+            "model": "",
+            "parents": ["sda"],
+            "holders": [],
+        },
+        {
+            "name": "dm-0",
+            "path": "/dev/mapper/bl1-data",
+            "type": "lvm",
+            "model": "",
+            "parents": names,
+            "holders": [],
+        },
+    ]
+    found += [
+        {
+            "name": n,
+            "path": f"/dev/{n}",
+            "type": "disk",
+            "model": "INTEL SSDSC2BB48",
+            "parents": [],
+            "holders": ["dm-0"],
+        }
+        for n in names
+    ]
+    return {
+        "hostname": name,
+        "kernel": "6.1.0-28-amd64" if name == "vm-09" else "6.12.9-amd64",
+        "cpu_model": "Xeon E5-2680 v4",
+        "cpus": 16,
+        "memory": 64 << 30,
+        "devices": found,
+    }
+
+
+def topology(team: Team, name: str) -> Topology:
+    stack = [{"kind": "lvm", "options": {"stripes": 4}, "devices": []}]
+    made, _ = Topology.objects.get_or_create(team=team, name=name, defaults={"stack": stack})
+    return made
+
+
+def workload(team: Team, name: str = "randread 4 KiB", tool: str = "fio") -> Workload:
+    made, _ = Workload.objects.get_or_create(
+        team=team,
+        name=name,
+        tool=tool,
+        options={"rw": "randread", "bs": "4k"},
+        sweep={"iodepth": list(DEPTHS)},
+    )
+    return made
+
+
+def campaign(team: Team, name: str = "Stripe sizes", repeats: int = 3) -> Campaign:
+    return Campaign.objects.create(team=team, name=name, seed=1, repeats=repeats)
+
+
+def swept(
+    made: Campaign,
+    where: Host,
+    stack: Topology,
+    load: Workload,
+    *,
+    top: float = 40000.0,
+    depths: Sequence[int] = DEPTHS,
+    repeats: int = 3,
+    seed: int = 1,
+) -> list[Attempt]:
+    """One line: every depth and repeat succeeded; IOPS saturate at `top`."""
+    dice = random.Random(seed)
+    layout = done_layout(made, where, stack)
+    return [
+        finished(made, layout, load, depth, repeat, rate(top, depth, dice))
+        for repeat in range(1, repeats + 1)
+        for depth in depths
+    ]
+
+
+def rate(top: float, depth: int, dice: random.Random) -> float:
+    return top * (1 - math.exp(-depth / 5)) * dice.uniform(0.96, 1.03)
+
+
+def done_layout(made: Campaign, where: Host, stack: Topology) -> Layout:
+    snapshot = where.snapshots.latest()
+    layout = Layout.objects.create(
+        campaign=made,
+        host=where,
+        topology=stack,
+        stack=stack.stack,
+        phase=LayoutPhase.DONE,
+        outcome=Outcome.SUCCEEDED,
+        plan={"claims": [{"identity": "serial:S1", "node": "/dev/sdb"}]},
+        facts_ready=snapshot,
+    )
+    StepLog.objects.create(
+        layout=layout,
+        kind="apply",
+        argv=["lvcreate", "-i", "4", "-I", "64k", "-l", "100%FREE", "-n", "data", layout.name],
+        says="Make the striped volume",
+        exit_code=0,
+        stdout='  Logical volume "data" created.',
+        ended_at=timezone.now(),
+    )
+    return layout
+
+
+def run(made: Campaign, layout: Layout, load: Workload, depth: int | None, repeat: int) -> Run:
+    point = {"iodepth": depth} if depth else {}
+    return Run.objects.create(
+        campaign=made,
+        host=layout.host,
+        topology=layout.topology,
+        workload=load,
+        tool=load.tool,
+        options={**load.options, **point},
+        point=point,
+        outstanding=depth,
+        repeat=repeat,
+        position=made.runs.count() + 1,
+        expected_s=60,
+    )
+
+
+def finished(
+    made: Campaign, layout: Layout, load: Workload, depth: int | None, repeat: int, iops: float
+) -> Attempt:
+    now = timezone.now()
+    attempt = Attempt.objects.create(
+        run=run(made, layout, load, depth, repeat),
+        layout=layout,
+        phase=AttemptPhase.DONE,
+        outcome=Outcome.SUCCEEDED,
+        facts=layout.facts_ready,
+        fingerprint=hashlib.sha256(f"{layout.pk} {depth}".encode()).hexdigest(),
+        tool_version="fio-3.33",
+        argv=["fio", "--output-format=json+", "--output=fio.json", "job.fio"],
+        exit_code=0,
+        meta={"state": "exited", "caches": "yes", "clock_step": 0.0, "sample_bytes": 81234},
+        started_at=now,
+        ended_at=now,
+    )
+    _measure(attempt, iops, depth)
+    raw = b'{"fio version": "fio-3.33"}\n'
+    Artifact.objects.create(
+        attempt=attempt,
+        name="fio.json",
+        content=raw,
+        size=len(raw),
+        sha256=hashlib.sha256(raw).hexdigest(),
+    )
+    for old, new in (("queued", "starting"), ("starting", "running"), ("running", "collecting")):
+        Transition.objects.create(layout=layout, attempt=attempt, old=old, new=new)
+    return attempt
+
+
+def _measure(attempt: Attempt, iops: float, depth: int | None) -> None:
+    found = {"iops": (iops, "op/s"), "bandwidth": (iops * 4096, "B/s")}
+    if depth:
+        total = depth / iops
+        found |= {
+            "lat.mean": (total, "s"),
+            "clat.mean": (total * 0.98, "s"),
+            "clat.p50": (total * 0.9, "s"),
+            "clat.p99": (total * 3.1, "s"),
+            "clat.p99.9": (total * 7.9, "s"),
+        }
+    Measurement.objects.bulk_create(
+        Measurement(attempt=attempt, name=name, value=value, unit=unit)
+        for name, (value, unit) in found.items()
+    )
+
+
+def sampled(attempt: Attempt, disks: int = 4, seconds: int = 60, iops: float = 30000.0) -> None:
+    """Series as diskstats and cpu give them: a volume over equal disks, an idle system disk, a busy host."""
+    dice = random.Random(7)
+    times = [float(second) for second in range(1, seconds + 1)]
+    rows = []
+    for device, share in [
+        ("sda", 0.0),
+        ("dm-0", 1.0),
+        *((f"sd{chr(98 + i)}", 1 / disks) for i in range(disks)),
+    ]:
+        rates = [
+            iops * share * (1 + 0.06 * math.sin(at / 7)) * dice.uniform(0.95, 1.05) for at in times
+        ]
+        waits = [dice.uniform(0.00025, 0.00045) if share else math.nan for _ in times]
+        rows += [
+            ("diskstats", device, "read.iops", "op/s", rates),
+            ("diskstats", device, "write.iops", "op/s", [0.0] * seconds),
+            ("diskstats", device, "read.bandwidth", "B/s", [value * 4096 for value in rates]),
+            ("diskstats", device, "write.bandwidth", "B/s", [0.0] * seconds),
+            ("diskstats", device, "await", "s", waits),
+            (
+                "diskstats",
+                device,
+                "queue",
+                "1",
+                [a * (0 if w != w else w) for a, w in zip(rates, waits, strict=True)],
+            ),
+            (
+                "diskstats",
+                device,
+                "util",
+                "1",
+                [min(1.0, share * 3 * dice.uniform(0.8, 1)) for _ in times],
+            ),
+        ]
+    for metric, level in (
+        ("cpu.user", 0.12),
+        ("cpu.system", 0.2),
+        ("cpu.iowait", 0.3),
+        ("cpu.idle", 0.38),
+    ):
+        rows.append(("cpu", "", metric, "1", [level * dice.uniform(0.9, 1.1) for _ in times]))
+    Series.objects.bulk_create(
+        Series(attempt=attempt, sampler=s, device=d, metric=m, unit=u, times=times, values=v)
+        for s, d, m, u, v in rows
+    )
+
+
+def running(
+    made: Campaign, where: Host, stack: Topology, load: Workload, frames: int = 20
+) -> Attempt:
+    """An attempt in the middle of its run, with live samples of one disk."""
+    layout = done_layout(made, where, stack)
+    Layout.objects.filter(pk=layout.pk).update(phase=LayoutPhase.READY, outcome="")
+    attempt = Attempt.objects.create(
+        run=run(made, layout, load, 4, 1),
+        layout=layout,
+        phase=AttemptPhase.RUNNING,
+        facts=layout.facts_ready,
+        started_at=timezone.now(),
+    )
+    offset = 0
+    for first in range(0, frames, 5):
+        data = "".join(frame(at) for at in range(first, min(first + 5, frames))).encode()
+        LiveChunk.objects.create(attempt=attempt, offset=offset, data=data)
+        offset += len(data)
+    return attempt
+
+
+def frame(at: int) -> str:
+    """One tick of hostside/sampler.sh: sdb reads 1000 times a second, 4 KiB each, 0.5 ms each."""
+    ios = 1000 * at
+    counters = f"{ios} 0 {ios * 8} {ios // 2} 0 0 0 0 1 {at * 900} {ios // 2}"
+    return f"@ {(100 + at) * 10**9}\n# /proc/diskstats\n    8      16 sdb {counters}\n.\n"
