@@ -46,7 +46,6 @@ start() {
 
 lead() { # OWN_SESSION: runs the job to its end
   trap '' HUP
-  trap : TERM # without sessions, a stop reaches us too: outlive the tool to tell its end
   look $$
   leader="$$ $born"
   caches
@@ -67,8 +66,10 @@ lead() { # OWN_SESSION: runs the job to its end
   fi
   watch_time 9>&- &
   watcher=$!
+  # Only now, for a child would have this trap for a moment: outlive the tool to tell its end.
+  trap : TERM
   note_running
-  [ -e stopped ] && kill -s TERM -- "$target"
+  [ -e stopped ] && reach TERM
   collect
 }
 
@@ -101,17 +102,13 @@ note_running() {
 }
 
 watch_time() { # ends the tool when its time is over, whatever became of the leader
-  trap 'kill "$pause" 2>/dev/null; exit 0' TERM
+  wakeful
   look $tool && id="$tool $born" || exit 0
-  sleep "$timeout_s" &
-  pause=$!
-  wait $pause
+  nap "$timeout_s"
   alive "$id" || exit 0
   : >expired
   kill -s TERM -- "$target"
-  sleep "$grace_s" &
-  pause=$!
-  wait $pause
+  nap "$grace_s"
   alive "$id" && kill -s KILL -- "$target"
 }
 
@@ -187,9 +184,13 @@ fetch() { # FILE... of the tool (plain names): a tar of all there is, the marker
   exec tar -cf - $found benchlab
 }
 
+reach() { # NAME: the group, or the tool alone as long as it has none
+  kill -s "$1" -- "$target" 2>/dev/null || kill -s "$1" "${tool% *}"
+}
+
 signal() { # NAME: to the tool and all in its group; fails when nobody of ours is there
   if alive "$tool"; then
-    kill -s "$1" -- "$target" 2>/dev/null
+    reach "$1"
     return
   fi
   case $target in -*) ;; *) return 1 ;; esac

@@ -36,9 +36,18 @@ frame() { # FILE...
   printf '%s.\n' "$text" >>samples
 }
 
+wakeful() { # lets a TERM end this process in the middle of a nap, and leave no sleep behind
+  before=$!
+  trap '[ "$!" = "$before" ] || kill "$!" 2>/dev/null; exit 0' TERM
+}
+
+nap() { # SECONDS
+  sleep "$1" &
+  wait $!
+}
+
 sample() { # forever: a frame each interval_ms from the first one on, without drift
-  pause=
-  trap 'kill "$pause" 2>/dev/null; exit 0' TERM
+  wakeful
   due=$ns
   while alive "$leader"; do
     now
@@ -46,9 +55,7 @@ sample() { # forever: a frame each interval_ms from the first one on, without dr
     [ "$due" -gt "$ns" ] || due=$((ns + interval_ms * 1000000)) # late: skip ticks, never hurry
     wait_ms=$(((due - ns) / 1000000))
     part=$((1000 + wait_ms % 1000))
-    sleep "$((wait_ms / 1000)).${part#1}" &
-    pause=$!
-    wait "$pause" || sleep 1 # a sleep that knows no fractions
+    nap "$((wait_ms / 1000)).${part#1}" || nap 1 # a sleep that knows no fractions
     # shellcheck disable=SC2086  # patterns may name several files
     frame $sampled
   done

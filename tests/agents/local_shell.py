@@ -14,9 +14,10 @@ from agents.quote import plain
 
 @dataclass(frozen=True)
 class LocalShell:
-    """Runs argv as the current user (root or not), in a session of its own like sshd does."""
+    """Runs argv in a session of its own, as sshd does; as the current user, or (for root) as `uid`."""
 
     env: Mapping[str, str] = field(default_factory=dict)
+    uid: int | None = None
 
     def run(
         self,
@@ -35,6 +36,8 @@ class LocalShell:
                 timeout=timeout_s,
                 env={**os.environ, "LC_ALL": "C", **self.env},
                 start_new_session=True,
+                user=self.uid,
+                group=self.uid,
             )
         except subprocess.TimeoutExpired:
             raise AgentError(f"not over after {timeout_s:g} s", Reason.TIMED_OUT) from None

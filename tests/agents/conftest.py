@@ -1,0 +1,58 @@
+"""Fixtures for what runs on a host: each POSIX shell that hosts have, and a base for spools."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agents import job, spool
+from agents.contracts import Job
+from tests.agents.local_shell import LocalShell
+
+SHELLS = ("dash", "busybox", "bash")
+
+
+@pytest.fixture
+def base(tmp_path, monkeypatch):
+    """A base of spools that any user may reach, and short graces."""
+    monkeypatch.setattr(spool, "GRACE_S", 1)
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "base"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+def shell_as(name: str, folder: Path, uid: int | None = None) -> LocalShell:
+    """A LocalShell whose every `sh` is that program."""
+    program = shutil.which(name)
+    if program is None:
+        pytest.skip(f"{name} is not installed here")
+    folder.mkdir()
+    (folder / "sh").symlink_to(program)
+    return LocalShell({"PATH": f"{folder}:{os.environ['PATH']}"}, uid)
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request, tmp_path):
+    return shell_as(request.param, tmp_path / "bin")
+
+
+@pytest.fixture
+def here(base, shell):
+    """The spool of one job; whatever a test left running is stopped."""
+    made = job.Spool("attempt-1", root=os.geteuid() == 0, base=str(base))
+    yield made
+    job.stop(shell, made)
+
+
+def work(*argv: str, **more) -> Job:
+    """A job that leaves the machine's page cache alone."""
+    return Job(argv, drop_caches=False, root=os.geteuid() == 0, **more)
+
+
+def sh(script: str, **more) -> Job:
+    return work("sh", "-c", script, **more)
