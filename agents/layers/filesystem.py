@@ -50,8 +50,8 @@ class Options:
             ("mount_options", self.mount_options, REFUSED_MOUNT),
         ):
             for word in words:
-                if not word or not word.isprintable() or "/dev" in word:
-                    raise OptionsError(f"{name}: {word!r} names a device or is no option")
+                if not word or not word.isprintable() or "/" in word:
+                    raise OptionsError(f"{name}: {word!r} names a path or is no option")
                 if _refused(word, refused):
                     raise OptionsError(f"{name}: {word!r} is not for a layout to set")
 

@@ -348,10 +348,11 @@ def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> boo
         on_it |= {d.name for d in facts.devices if on_it & set(d.parents)}
     for name in on_it:
         one = by_name[name]
-        foreign = one.type == "lvm" and not (
-            one.path in ("/dev/mapper/bl17", "/dev/mapper/bl17-data")
+        foreign = one.type == "lvm" and one.path not in (
+            "/dev/mapper/bl17",
+            "/dev/mapper/bl17-data",
         )
-        if foreign or one.swap or one.read_only and name == device.name or one.holders:
+        if foreign or one.swap or (one.read_only and name == device.name) or one.holders:
             return False
         if set(one.mounts) - {"/mnt/benchlab/bl17"} or not one.signatures_known:
             return False

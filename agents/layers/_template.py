@@ -1,0 +1,61 @@
+"""Copy this file to agents/layers/<kind>.py, add tests/cases/layers/<kind>/<case>.json, run the tests.
+
+One sentence on what the layer is, then the manual or article that its commands come from. A layer only describes: it
+never runs anything, reads no clock, file or setting. `agents.stack` gives it a Target, `agents.apply` runs the Steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Need, OptionsError, Plan, Step, Target
+from agents.facts.model import HostFacts
+from agents.layers._steps import is_claimed, one, settle, wipe
+
+LABEL = "Read-ahead"  # as a person calls it
+NEEDS = (Need("blockdev", {"debian": "util-linux"}),)  # programs on the host
+USES = {"data": "the disk"}  # what its disks are for; {} when it stands on a volume alone
+WANTS = "devices"  # below it: "nothing", "devices", "volume" or "mount"
+GIVES = "volume"  # to the layer above
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The form and the JSON schema. What depends on several fields is checked in __post_init__."""
+
+    sectors: int = field(
+        default=256, metadata={"help": "Read ahead, in sectors of 512 bytes", "minimum": 0}
+    )
+
+    def __post_init__(self) -> None:
+        if self.sectors % 8:
+            raise OptionsError("sectors: must be a multiple of 8 (4 KiB)")
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Steps in order. What a Step writes to it claims (`destroys`), or the guard refuses it.
+
+    Choose every name yourself, beginning with `target.name` ("bl17-…"): no Step may need the output of another.
+    A Step's `undo` is run when a later Step fails.
+    """
+    disk = one(target, "data")
+    argv = ("blockdev", "--setra", str(options.sectors), disk.node)
+    steps = (
+        wipe(disk.node, (disk,)),
+        settle(),
+        Step(argv, f"Read ahead {options.sectors} sectors", destroys=(disk,)),
+    )
+    return Plan(steps, replace(target, volume=disk.node, size=disk.size))
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Top down; only what is there by the facts; erases its signatures. Runs twice without harm."""
+    disk = one(target, "data")
+    return [wipe(disk.node, (disk,))] if is_claimed(disk, facts) else []
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Look again: differences between wish and host. [] is right. An exit code alone proves nothing."""
+    disk = one(target, "data")
+    return [] if is_claimed(disk, facts) else [f"{disk.node} is not {disk.identity} any more"]

@@ -1,0 +1,145 @@
+"""The executor: the guard before each wipe, the log before each command, undo after a failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from agents.apply import StepRecord, apply
+from agents.contracts import AgentError, GuardError, Ran, Reason, Secret, Step
+from tests.agents.made_up import claim, disk, host, spare
+
+SDB = disk("sdb")
+WIPE = Step(("wipefs", "--all", "/dev/sdb"), "wipe", destroys=(claim(SDB),))
+
+
+@dataclass
+class FakeShell:
+    """Answers with exit codes by program; keeps what was asked, in one list with the log and the looks."""
+
+    story: list[str]
+    codes: dict[str, int] = field(default_factory=dict)
+    lost_at: str = ""
+    calls: list[tuple] = field(default_factory=list)
+
+    def run(self, argv, *, stdin=b"", root=False, timeout_s=60.0) -> Ran:
+        self.story.append("run " + argv[0])
+        self.calls.append((argv, stdin, root, timeout_s))
+        if argv[0] == self.lost_at:
+            raise AgentError("the line is dead", Reason.CONNECTION_LOST)
+        said = " ".join(w.value if isinstance(w, Secret) else w for w in argv).encode()
+        return Ran(tuple(argv), self.codes.get(argv[0], 0), said, b"one\ntwo\n\xff\0" + said, 0.5)
+
+
+@dataclass
+class Trial:
+    facts: list = field(default_factory=list)  # one reading after the other; the last one stays
+    story: list[str] = field(default_factory=list)
+    records: list[StepRecord] = field(default_factory=list)
+
+    def read(self):
+        self.story.append("look")
+        return self.facts.pop(0) if len(self.facts) > 1 else self.facts[0]
+
+    def log(self, record):
+        ended = record.exit_code is not None or record.error
+        self.story.append(("end " if ended else "log ") + record.argv[0])
+        self.records.append(record)
+
+    def apply(self, steps, shell=None, **given):
+        self.facts = self.facts or [host(SDB)]
+        self.shell = shell or FakeShell(self.story)
+        self.shell.story = self.story
+        apply(
+            steps,
+            self.shell,
+            layout="bl17",
+            spares=spare(SDB),
+            read_facts=self.read,
+            log=self.log,
+            **given,
+        )
+
+
+def step(name: str, *undo: str, **given) -> Step:
+    return Step((name,), name, undo=tuple(Step((u,), u) for u in undo), **given)
+
+
+def test_facts_are_read_before_every_wipe_and_the_log_comes_first():
+    trial = Trial()
+    trial.apply([WIPE, step("sync"), WIPE])
+    once = ["log wipefs", "look", "run wipefs", "end wipefs"]
+    assert trial.story == [*once, "log sync", "run sync", "end sync", *once]
+
+
+def test_a_disk_that_came_into_use_after_the_plan_is_not_wiped():
+    trial = Trial([host(SDB), host(disk("sdb", mounts=["/data"]))])
+    with pytest.raises(GuardError, match="mounted at /data"):
+        trial.apply([step("mkdir", "rmdir"), WIPE])
+    assert trial.story.count("run wipefs") == 0
+    assert trial.story[-2:] == ["run rmdir", "end rmdir"]
+    assert "mounted at /data" in trial.records[3].error
+
+
+def test_a_step_that_names_a_device_without_claiming_it_does_not_run():
+    trial = Trial()
+    with pytest.raises(GuardError, match="does not claim"):
+        trial.apply([Step(("dd", "of=/dev/sdb"), "sneak")])
+    assert not trial.shell.calls
+
+
+def test_a_failure_undoes_what_was_done_newest_first_and_says_why():
+    trial = Trial()
+    steps = [step("a", "undo-a1", "undo-a2"), step("b", "undo-b"), step("c", "undo-c"), step("d")]
+    with pytest.raises(AgentError) as raised:
+        trial.apply(steps, FakeShell([], {"c": 5}))
+    assert raised.value.reason is Reason.COMMAND_FAILED
+    assert "c ended with exit code 5: one / two" in str(raised.value)
+    ran = [line[4:] for line in trial.story if line.startswith("run ")]
+    assert ran == ["a", "b", "c", "undo-b", "undo-a1", "undo-a2"]
+    assert [r.argv[0] for r in trial.records if r.undo and r.exit_code == 0] == ran[3:]
+
+
+def test_an_undo_that_fails_is_noted_and_the_others_run():
+    trial = Trial()
+    with pytest.raises(AgentError) as raised:
+        trial.apply(
+            [step("a", "undo-a"), step("b", "undo-b"), step("c")],
+            FakeShell([], {"c": 1, "undo-b": 2}),
+        )
+    assert any("undo-b ended with exit code 2" in note for note in raised.value.__notes__)
+    assert "run undo-a" in trial.story
+
+
+def test_a_teardown_stops_where_it_fails():
+    trial = Trial()
+    with pytest.raises(AgentError):
+        trial.apply([step("a", "undo-a"), step("b")], FakeShell([], {"b": 1}), undo=False)
+    assert "run undo-a" not in trial.story
+
+
+def test_a_lost_connection_undoes_nothing():
+    trial = Trial()
+    with pytest.raises(AgentError) as raised:
+        trial.apply([step("a", "undo-a"), step("b")], FakeShell([], lost_at="b"))
+    assert raised.value.reason is Reason.CONNECTION_LOST
+    assert "run undo-a" not in trial.story
+    assert trial.records[-1].error == "the line is dead"
+
+
+def test_a_secret_reaches_the_host_and_no_record():
+    trial = Trial()
+    with pytest.raises(AgentError) as raised:
+        trial.apply([Step(("login", Secret("hunter2")), "log in")], FakeShell([], {"login": 1}))
+    assert trial.shell.calls[0][0][1].value == "hunter2"
+    assert "hunter2" not in repr(trial.records) + str(raised.value) + repr(raised.value)
+    assert trial.records[-1].argv == ("login", "***") and "***" in trial.records[-1].stdout
+
+
+def test_outputs_are_text_that_a_database_takes():
+    trial = Trial()
+    trial.apply([step("a", stdin="y\n", root=False, timeout_s=7)])
+    assert "\\xff\\x00" in trial.records[-1].stderr
+    assert trial.shell.calls == [(("a",), b"y\n", False, 7)]
+    assert trial.records[-1].seconds == 0.5

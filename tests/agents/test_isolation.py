@@ -1,0 +1,24 @@
+"""agents/ never imports Django or benchlab. Looked at in another process: here Django is loaded already."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+import agents
+for found in pkgutil.walk_packages(agents.__path__, "agents."):
+    importlib.import_module(found.name)
+foreign = sorted(m for m in sys.modules if m.split(".")[0] in ("django", "benchlab"))
+sys.exit("agents imports " + ", ".join(foreign[:5]) if foreign else 0)
+"""
+
+
+def test_agents_imports_neither_django_nor_benchlab():
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,180 @@
+"""Stacks: which disks are picked, what the fingerprint notices, and the way through JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from agents import stack
+from agents.contracts import OptionsError, PlanError
+from agents.stack import LayerSpec, Wanted
+from tests.agents.made_up import disk, host, mounted, spare
+
+RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
+XFS = LayerSpec("filesystem", {"type": "xfs"})
+SDB, SDC = disk("sdb", 1), disk("sdc", 2)
+
+
+def plan(specs, *devices, role="ssd", pool=None, **facts):
+    devices = devices or (SDB, SDC)
+    pool = spare(*devices, role=role).values() if pool is None else pool
+    return stack.plan(specs, "bl17", host(*devices, **facts), pool)
+
+
+def test_raw_and_xfs_make_one_plan():
+    made = plan([RAW, XFS])
+    assert [s.argv[0] for s in made.steps] == [
+        "wipefs",
+        "udevadm",
+        "mkfs.xfs",
+        "udevadm",
+        "mkdir",
+        "mount",
+    ]
+    assert made.target.mount == "/mnt/benchlab/bl17" and made.target.volume == "/dev/sdb"
+    assert [claim.node for claim in made.claims] == ["/dev/sdb"]
+
+
+def test_the_layer_above_knows_all_disks_below():
+    assert [c.node for c in plan([RAW, XFS]).layers[1].target.devices["below"]] == ["/dev/sdb"]
+
+
+def test_disks_are_picked_by_identity_not_by_name():
+    """So that a reboot that renames them changes nothing."""
+    first, second = disk("sdb", 1, serial="B"), disk("sdc", 2, serial="A")
+    assert plan([RAW], first, second).claims[0].identity == "serial:A"
+    assert plan([RAW], second, first).claims[0].identity == "serial:A"
+
+
+def test_a_short_role_is_named():
+    with pytest.raises(PlanError, match=r"layer 1 \(raw\): data needs 1 hdd.*has 0 spare"):
+        plan([replace(RAW, devices=(Wanted("data", "hdd"),))])
+
+
+@pytest.mark.parametrize("change", [{"size": 5}, {"model": "Y"}])
+def test_a_disk_that_is_not_as_confirmed_is_no_candidate(change):
+    pool = [replace(s, **change) for s in spare(SDB, role="ssd").values()]
+    with pytest.raises(PlanError, match="has 0 spare"):
+        plan([RAW], pool=pool)
+
+
+def test_twins_are_no_candidates():
+    twin = disk("sdc", 2, serial="SN-sdb")
+    with pytest.raises(PlanError, match="has 0 spare"):
+        plan([RAW], SDB, twin)
+
+
+@pytest.mark.parametrize(
+    ("specs", "said"),
+    [
+        ([], "one layer at least"),
+        ([XFS], r"layer 1 \(filesystem\) wants a volume below, and nothing gives nothing"),
+        ([RAW, RAW], "wants devices below"),
+        ([RAW, XFS, XFS], "wants a volume below"),
+        ([replace(RAW, devices=(Wanted("log", "ssd"),))], "disks for 'log'; its uses are data"),
+        ([replace(XFS, devices=(Wanted("data", "ssd"),))], "wants a volume"),
+        ([replace(RAW, devices=())], "data: needs exactly one disk"),
+    ],
+)
+def test_layers_that_do_not_fit_are_refused(specs, said):
+    with pytest.raises(PlanError, match=said):
+        plan(specs)
+
+
+def test_an_unknown_kind_or_option_is_said():
+    with pytest.raises(OptionsError, match="no layer named 'raid99'"):
+        plan([LayerSpec("raid99")])
+    with pytest.raises(OptionsError, match="colour"):
+        plan([replace(RAW, options={"colour": "red"})])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(SDB, signatures=disk("x", signatures=[{"type": "ext4"}]).signatures),
+        replace(SDB, mounts=("/data",)),
+        replace(SDB, holders=("dm-0",)),
+        replace(SDB, swap=True),
+    ],
+)
+def test_the_fingerprint_notices_what_happened_to_a_disk(changed):
+    assert plan([RAW], changed).fingerprint != plan([RAW], SDB).fingerprint
+
+
+def test_the_fingerprint_notices_options_and_partitions():
+    part = disk("sdb1", 9, type="part", serial="", parents=["sdb"])
+    prints = {
+        plan([RAW]).fingerprint,
+        plan([replace(RAW, options={"discard": True})]).fingerprint,
+        plan([RAW], SDB, part, pool=spare(SDB, role="ssd").values()).fingerprint,
+    }
+    assert len(prints) == 3
+
+
+def test_the_fingerprint_does_not_care_for_other_disks_or_schedulers():
+    busy = replace(SDC, mounts=("/x",), serial="Z")
+    calm = replace(SDB, scheduler="kyber")
+    assert plan([RAW], calm, busy).fingerprint == plan([RAW]).fingerprint
+
+
+def test_teardown_goes_top_down():
+    made = plan([RAW, XFS])
+    up = replace(SDB, signatures=disk("x", signatures=[{"type": "xfs"}]).signatures)
+    there = host(
+        up, mounts=[{"source": "/dev/sdb", "target": "/mnt/benchlab/bl17", "fstype": "xfs"}]
+    )
+    assert [s.argv[0] for s in stack.teardown(made, there)] == [
+        "umount",
+        "sh",
+        "wipefs",
+        "udevadm",
+        "wipefs",
+        "udevadm",
+    ]
+    assert [s.argv[0] for s in stack.teardown(made, host(SDB))] == ["sh"]
+
+
+def test_verify_looks_at_the_highest_layer_so_far():
+    made = plan([RAW, XFS])
+    assert stack.verify(made, host(SDB), upto=1) == []
+    assert stack.verify(made, host(SDB)) == [
+        "filesystem: /mnt/benchlab/bl17 is mounted 0 times, not once"
+    ]
+    mount = mounted("/dev/sdb", "/mnt/benchlab/bl17")
+    labelled = disk("sdb", signatures=[{"type": "xfs", "label": "bl17"}])
+    there = host(labelled)
+    assert stack.verify(made, replace(there, mounts=(*there.mounts, mount))) == []
+
+
+def test_a_plan_survives_json():
+    made = plan([RAW, XFS])
+    assert stack.from_json(json.loads(json.dumps(stack.to_json(made)))) == made
+
+
+def test_a_broken_stored_plan_is_said():
+    with pytest.raises(PlanError, match="stored plan cannot be read"):
+        stack.from_json({"name": "bl17", "layers": [{}], "fingerprint": ""})
+
+
+def test_what_is_destroyed_lists_partitions_too():
+    part = disk(
+        "sdb1",
+        9,
+        type="part",
+        serial="",
+        parents=["sdb"],
+        signatures=[{"type": "ext4", "label": "home"}],
+    )
+    old = disk("sdb", signatures=[{"type": "gpt"}])
+    [found] = stack.what_is_destroyed(
+        plan([RAW], old, part, pool=spare(old, role="ssd").values()), host(old, part)
+    )
+    assert found.holds == ("sdb: gpt", "sdb1: ext4 'home'")
+    assert (found.model, found.serial, found.size) == ("Model X", "SN-sdb", 1 << 30)
+
+
+def test_a_directory_needs_no_disk():
+    made = plan([LayerSpec("directory")])
+    assert made.claims == () and made.target.mount == "/var/tmp/benchlab/bl17"
