@@ -57,6 +57,7 @@ use_os_rand verify verify_backlog verify_fatal verify_interval verify_pattern wa
 zero_buffers zonemode zonerange zonesize zoneskip
 """
 ALLOWED = frozenset(_HARMLESS.split())
+TARGET_KEYS = frozenset({"filename", "directory", "opendir", "filename_format", "unlink"})
 _KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
 # No $, quote, backtick, bracket or backslash; and short, because fio cuts long lines into two.
 _VALUE = re.compile(r"[A-Za-z0-9_.,:/%+~ -]{0,500}\Z")
@@ -69,8 +70,12 @@ Sections = dict[str, dict[str, str | None]]  # section -> key -> value; None: a 
 
 def check(key: str, value: str | None, where: str) -> None:
     """Raises OptionsError naming where the setting stands."""
+    if key in TARGET_KEYS:
+        raise OptionsError(
+            f"{where}: {key} is not yours to set, the campaign sets the target: take it out"
+        )
     if not _KEY.match(key) or key not in ALLOWED:
-        raise OptionsError(f"{where}: {key[:60]!r} is not allowed in a job file of ours")
+        raise OptionsError(f"{where}: {key[:60]!r} is not allowed in a job file here")
     if value is not None and not _VALUE.match(value):
         raise OptionsError(f"{where}: {key} may not hold {value[:80]!r}")
     if key == "ioengine" and value not in ENGINES:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agents import registry
+from agents import registry, tools
 from agents.contracts import Job, Metric, Target
-from agents.tools import dd, fio
+from agents.tools import _template, dd, fio
 
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -135,3 +135,13 @@ def test_dd_whose_layout_failed_has_no_figures(mount: Target, tmp_path: Path) ->
     assert code != 0 and outputs["stderr"].startswith(b"layout: ")
     with pytest.raises(dd.ParseError):
         dd.parse(outputs, options)
+
+
+def test_the_template_is_a_tool(mount: Target, tmp_path: Path) -> None:
+    assert all(hasattr(_template, name) for name in registry.CONTRACT[tools])
+    code, outputs = start(_template.job(_template.Options(repeats=2), mount), tmp_path / "spool")
+    assert code == 0, outputs
+    (metric,) = _template.parse(outputs, _template.Options())
+    assert metric.name == "cpu.seconds" and metric.value is not None
+    with pytest.raises(_template.ParseError):
+        _template.parse({"stdout": b""}, _template.Options())
