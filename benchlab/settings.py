@@ -182,7 +182,11 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.text("BENCHLAB_LOG_LEVEL", "INFO")},
     # asyncssh tells of every channel at INFO; the engine says what matters.
-    "loggers": {"asyncssh": {"level": "WARNING"}},
+    # Celery tells of every sweep, twice, every three seconds.
+    "loggers": {
+        name: {"level": "WARNING"}
+        for name in ("asyncssh", "celery.app.trace", "celery.worker.strategy")
+    },
 }
 
 # How the engine waits. Seconds.

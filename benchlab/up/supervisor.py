@@ -51,7 +51,7 @@ class Supervisor:
     state: State
     wish: Wish
     services: dict[str, Service] = field(default_factory=dict)
-    helpers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    helpers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     watched: set[signal.Signals] = field(default_factory=set)
     stopping: bool = False
     hurried: bool = False
@@ -128,7 +128,7 @@ class Supervisor:
         """A program that ends by itself: what it says is shown, what it complains of is logged."""
         with (self.state.logs / f"{name}.log").open("ab") as log:
             process = spawn(argv, env, None, errors=log, cwd="/")
-        self.helpers.append(process)
+        self.helpers[name] = process
         self.remember()
         return process
 
@@ -137,6 +137,7 @@ class Supervisor:
         process = self.help(name, argv, env)
         while process.poll() is None:
             self.pause(POLL_S)
+        del self.helpers[name]
         if process.returncode:
             log = self.state.logs / f"{name}.log"
             ended = describe_end(process.returncode)
@@ -169,7 +170,10 @@ class Supervisor:
 
     def revive(self) -> None:
         """Say who died, and start again whose time has come."""
-        self.helpers = [helper for helper in self.helpers if helper.poll() is None]
+        for name in [name for name, helper in self.helpers.items() if helper.poll() is not None]:
+            if code := self.helpers.pop(name).returncode:
+                log = self.state.logs / f"{name}.log"
+                say(f"{name} failed ({describe_end(code)}):\n{tail(log, 3)}\nLog: {log}")
         for name, service in self.services.items():
             if service.died() and service.due is not None:
                 wait = max(0.0, service.due - time.monotonic())
@@ -191,14 +195,14 @@ class Supervisor:
         write_json(self.state.children, {"children": [i.as_json() for i in self.identities()]})
 
     def identities(self) -> list[Identity]:
-        helpers = [identify("helper", helper.pid) for helper in self.helpers]
+        helpers = [identify(name, helper.pid) for name, helper in self.helpers.items()]
         found = [service.identity for service in self.services.values()]
         return [identity for identity in (*helpers, *found) if identity]
 
     def stop(self) -> None:
         """Everything, in order, what runs for us over SSH too; kills whoever does not listen."""
         self.stopping = True
-        helpers = [identify("helper", helper.pid) for helper in self.helpers]
+        helpers = [identify(name, helper.pid) for name, helper in self.helpers.items()]
         end([h for h in helpers if h], pause=self.pause, patience_s=3.0)
         for names in STOP_ORDER:
             self.stop_services([self.services[name] for name in names if name in self.services])
