@@ -49,7 +49,7 @@ def step(layout_id: int) -> None:
         if not held:
             return
         until = time.monotonic() + BUDGET_S
-        delay: float | None = 0.0
+        delay = _once(layout_id)
         while delay == 0.0 and time.monotonic() < until:
             delay = _once(layout_id)
     if delay is not None:

@@ -50,12 +50,14 @@ def build(layout: Layout) -> float | None:
     shell = hosts.connect(layout.host)
     plan, snapshot = planning.confirmed(layout, shell)
     moves.note(layout, plan=stack.to_json(plan), facts_planned=snapshot, seen_at=timezone.now())
-    steps.run(layout, plan.steps, shell, StepLog.Kind.APPLY)
-    after = hosts.read_facts(layout.host, shell)
-    if differences := stack.verify(plan, hosts.facts_of(after)):
-        raise AgentError(
-            "Every command said yes, yet: " + "; ".join(differences), Reason.VERIFY_FAILED
-        )
+    for number, layer in enumerate(plan.layers, start=1):
+        steps.run(layout, layer.steps, shell, StepLog.Kind.APPLY)
+        after = hosts.read_facts(layout.host, shell)
+        # An exit code alone is never believed.
+        if differences := stack.verify(plan, hosts.facts_of(after), upto=number):
+            said = "; ".join(differences)
+            raise AgentError(f"Every command said yes, yet: {said}", Reason.VERIFY_FAILED)
+    preflight.precheck(layout, shell, hosts.facts_of(after))
     moves.layout(
         layout, LayoutPhase.READY, "built and verified", facts_ready=after, seen_at=timezone.now()
     )

@@ -102,7 +102,7 @@ def test_options_that_the_tool_refuses_fail_before_the_first_run(make_campaign, 
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign)
     attempt = Attempt.objects.get()
-    assert (attempt.outcome, attempt.reason) == ("failed", "bad_options")
+    assert (attempt.outcome, attempt.reason) == ("failed", "bad_options"), attempt.reason_text
     assert "random_distribution" in attempt.reason_text
 
 
@@ -118,7 +118,10 @@ def test_cancel_stops_the_running_tool_and_takes_the_layout_down(make_campaign, 
     assert not list((tmp_path / "scratch").iterdir())
 
 
-def test_pause_lets_the_running_one_end_and_starts_no_other(make_campaign):
+def test_pause_lets_the_running_one_end_and_starts_no_other(make_campaign, monkeypatch):
+    monkeypatch.setattr(
+        engine, "BUDGET_S", 0.0
+    )  # one thing per step, so that the pause comes in between
     campaign = make_campaign(options=SMALL, repeats=2)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
@@ -177,7 +180,7 @@ def test_a_crash_of_our_own_code_is_said_and_the_layout_taken_down(
     campaign = make_campaign(options=SMALL)
     drive.plan_and_start(campaign)
 
-    def broken(*args):
+    def broken(*args, **kwargs):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr("benchlab.runs.collect.read", broken)
