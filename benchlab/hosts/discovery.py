@@ -22,6 +22,7 @@ from benchlab.runs.states import HOLDING
 # no NUL, and a disk's model must not be able to paint a terminal.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 
+IN_USE_MAX = 255  # characters of Device.in_use
 NO_LAYOUT = "bl0"  # nothing on a host carries it, so nothing counts as our own
 
 _converter = cattrs.Converter()
@@ -105,7 +106,7 @@ def _sync(host: Host, facts: HostFacts) -> None:
                 "size": device.size,
                 "rotational": device.rotational,
                 "present": True,
-                "in_use": _in_use(device, facts, layout)[:255],
+                "in_use": _in_use(device, facts, layout),
             },
         )
 
@@ -121,7 +122,17 @@ def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
     spare = guard.Spare(device.identity, device.size, device.model)
     # A command that only looks: the answer is about the device alone.
     step = Step(("lsblk",), "", destroys=(claim,))
-    return "; ".join(guard.refusals(step, facts, {device.identity: spare}, layout))
+    return _within(guard.refusals(step, facts, {device.identity: spare}, layout), IN_USE_MAX)
+
+
+def _within(reasons: list[str], most: int) -> str:
+    """As many whole reasons as fit into `most` characters; the first always comes, cut if it must be."""
+    said = reasons[0][:most] if reasons else ""
+    for reason in reasons[1:]:
+        if len(said) + len(reason) + 2 > most:
+            break
+        said += f"; {reason}"
+    return said
 
 
 def _clean(value: Any) -> Any:

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.contracts import AgentError
-from benchlab.hosts import blocks, services
+from benchlab.hosts import blocks, queries, services
 from benchlab.hosts.forms import SpareForm
 from benchlab.hosts.models import Device, Host
 from benchlab.hosts.views import host_of
@@ -67,6 +67,6 @@ def _on_it(host: Host, device: Device) -> dict[str, object]:
     latest = host.snapshots.first()
     if latest is None:
         return {}
-    trees = blocks.forest(services.facts_of(latest))
+    trees = blocks.forest(services.facts_of(latest), queries.layouts_at(host, latest))
     tree = next((t for t in trees if t.device.identity == device.identity), None)
     return {"snapshot": latest, "tree": tree, "on_it": list(blocks.walk([tree])) if tree else []}

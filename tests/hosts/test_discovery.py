@@ -79,3 +79,10 @@ def test_a_host_that_does_not_answer_is_remembered(read_host, monkeypatch):
         services.read_facts(read_host)
     read_host.refresh_from_db()
     assert (read_host.trouble, read_host.trouble_text) == ("connection_refused", "lab1: refused")
+
+
+def test_long_reasons_are_left_out_whole(read_host):
+    mounts = tuple(f"/{'very-long-name' * 4}-{n}" for n in range(6))
+    discovery.store(read_host, facts(disk("sdb", mounts=mounts)))
+    said = device(read_host, "sdb").in_use
+    assert len(said) <= 255 and said.endswith("unmount it if you mean it")
