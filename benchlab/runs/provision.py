@@ -7,7 +7,7 @@ from django.utils import timezone
 from agents import stack
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves, planning, steps
+from benchlab.runs import moves, planning, preflight, steps
 from benchlab.runs.commands import drop
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
