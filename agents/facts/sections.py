@@ -32,7 +32,7 @@ class Section:
         """Why it failed, in one line."""
         last = self.stderr.strip().splitlines()
         return f"{self.name} ended with exit code {self.exit_code}" + (
-            f": {last[-1][:200]}" if last else ""
+            f": {last[-1].strip()[:200]}" if last else ""
         )
 
 
