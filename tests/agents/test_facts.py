@@ -1,5 +1,5 @@
-"""What hosts print, and what is read from it. tests/cases/facts/ holds real readings (.out) and the facts in them (.json);
-what no host at hand prints is made up below, section by section, from the manuals."""
+"""What hosts print, and what is read from it. tests/cases/facts/ holds real readings (.out) and the facts in them
+(.json); what no host at hand prints is made up below, section by section, from the manuals."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def output(**changed: str | tuple[str, int, str] | None) -> bytes:
     for key, value in changed.items():
         name = key.replace("__", " ")
         added = isinstance(value, str) and value.startswith("+")
-        sections[name] = f"{sections[name]}\n{value[1:]}" if added else value  # type: ignore[index]
+        sections[name] = f"{sections.get(name, '')}\n{value[1:]}" if added else value  # type: ignore[index]
     parts = ["=n0 facts"]
     for name, content in sections.items():
         if content is None:
