@@ -3,6 +3,8 @@
 import fcntl
 import os
 import shutil
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from benchlab.practice.errors import PracticeError, run
 from benchlab.practice.machine import Progress, kernel_version, mirror, require_tools
-from benchlab.practice.paths import images_dir
+from benchlab.practice.paths import hosts_dir, images_dir
 from benchlab.practice.recipe import (
     ENABLED,
     GENERATOR,
@@ -23,8 +25,10 @@ from benchlab.practice.recipe import (
     UNWANTED_PATHS,
     recipe_id,
 )
+from benchlab.practice.record import HostRecord
 
 _ROOM_MB = 3072
+_KEPT_DAYS = 14
 _MODULES = Path("/usr/lib/uml/modules")
 
 
@@ -49,12 +53,12 @@ def ensure_image(progress: Progress = print) -> Image:
     require_tools(progress)
     kernel = kernel_version()
     image = Image(name := recipe_id(kernel), images_dir() / name)
-    if image.root.exists():
-        return image
-    images_dir().mkdir(parents=True, exist_ok=True)
-    with _only_builder(images_dir() / f"{name}.lock", progress):
-        if not image.root.exists():
-            _build(image, kernel, progress)
+    if not image.root.exists():
+        images_dir().mkdir(parents=True, exist_ok=True)
+        with _only_builder(images_dir() / f"{name}.lock", progress):
+            if not image.root.exists():
+                _build(image, kernel, progress)
+    (image.directory / "used").touch()
     return image
 
 
@@ -76,17 +80,41 @@ def _build(image: Image, kernel: str, progress: Progress) -> None:
             f"{images_dir()} has {free_mb} MiB left, the image needs {_ROOM_MB}: "
             "free some space or set BENCHLAB_CACHE to a roomier directory"
         )
-    work = images_dir() / f".building-{image.name}"
-    # What is left of an interrupted build; we hold the lock, so nobody works in it.
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
+    _forget_old(image)
+    # A name of its own: an interrupted builder's children may still write under theirs.
+    work = Path(tempfile.mkdtemp(prefix=f".building-{image.name}-", dir=images_dir()))
     try:
         _fill(work, kernel, progress)
         os.sync()  # a half-written image must not survive a crash under its final name
+        work.chmod(0o755)
         work.rename(image.directory)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        _remove_tree(work)
     progress(f"the image is ready: {image.directory}")
+
+
+def _forget_old(image: Image) -> None:
+    """Remove what interrupted builds left, and images that nobody has used for a while."""
+    for left in images_dir().glob(".building-*"):
+        # We hold this image's lock, so nobody builds it now; no build takes a day.
+        ours = left.name.startswith(f".building-{image.name}-")
+        if ours or _idle_days(left) > 1:
+            _remove_tree(left)
+    in_use = {record.image for home in hosts_dir().glob("*") if (record := HostRecord.load(home))}
+    for other in images_dir().glob("*/used"):
+        if _idle_days(other) > _KEPT_DAYS and other.parent.name not in in_use:
+            _remove_tree(other.parent)
+
+
+def _idle_days(path: Path) -> float:
+    return (time.time() - path.stat().st_mtime) / 86400
+
+
+def _remove_tree(tree: Path) -> None:
+    # mmdebstrap, killed halfway, may have left the machine's own /dev mounted in there.
+    mounts = Path("/proc/self/mountinfo").read_text()
+    if f" {tree}/" not in mounts:
+        shutil.rmtree(tree, ignore_errors=True)
 
 
 def _fill(work: Path, kernel: str, progress: Progress) -> None:

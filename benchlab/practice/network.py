@@ -30,26 +30,28 @@ class Network:
     def up(self) -> None:
         """Make the namespace and its tap device."""
         run(("ip", "netns", "add", self.name))
-        run(("ip", "-n", self.name, "link", "set", "lo", "up"))
-        run(("ip", "-n", self.name, "tuntap", "add", "dev", TAP, "mode", "tap"))
-        run(("ip", "-n", self.name, "link", "set", TAP, "up"))
+        self._ip("link", "set", "lo", "up")
+        self._ip("tuntap", "add", "dev", TAP, "mode", "tap")
+        self._ip("link", "set", TAP, "up")
         self.heal()
 
     def cut(self) -> None:
         """From now on the guest and this side hear nothing of each other; open links stay open."""
         # Taking the tap down would do as well, but the guest's driver then stays deaf for a while.
         if self._connected():
-            run(("ip", "-n", self.name, "addr", "del", _OUR_ADDRESS, "dev", TAP))
+            self._ip("addr", "del", _OUR_ADDRESS, "dev", TAP)
 
     def heal(self) -> None:
         """They hear each other again."""
         if not self._connected():
-            run(("ip", "-n", self.name, "addr", "add", _OUR_ADDRESS, "dev", TAP))
+            self._ip("addr", "add", _OUR_ADDRESS, "dev", TAP)
+
+    def _ip(self, *argv: str) -> str:
+        # Not `ip -n`: it remounts /sys, and cannot where the root is a plain directory (a chroot).
+        return run(("nsenter", f"--net={self.path}", "ip", *argv))
 
     def _connected(self) -> bool:
-        return (
-            _OUR_ADDRESS in run(("ip", "-n", self.name, "-4", "addr", "show", "dev", TAP)).split()
-        )
+        return _OUR_ADDRESS in self._ip("-4", "addr", "show", "dev", TAP).split()
 
     def down(self) -> None:
         """End whatever still runs in the namespace and remove it; safe to call twice."""
