@@ -17,7 +17,7 @@ from benchlab.up import database
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.leftovers import end_leftovers
 from benchlab.up.procs import end, identity_from_json, with_environment
-from benchlab.up.state import MARKER, State, state_from_environment
+from benchlab.up.state import State, marker, state_from_environment
 from benchlab.up.trouble import Trouble
 
 DOWN_PATIENCE_S = 45.0
@@ -138,7 +138,7 @@ def down(rest: list[str]) -> int:
             time.sleep(0.05)
         end([supervisor], signal.SIGTERM, 1.0)
     ended = end_leftovers(state)
-    jobs = with_environment(f"{MARKER}={state.path}")
+    jobs = with_environment(marker(state)) if state.path.exists() else []
     end(jobs)
     if supervisor:
         print("BenchLab is stopped. The data stays in", state.path)

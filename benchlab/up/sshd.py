@@ -21,7 +21,7 @@ from typing import Any
 import asyncssh
 
 from benchlab.up.ports import LOOPBACK
-from benchlab.up.state import MARKER, State
+from benchlab.up.state import MARKER, State, load_secrets
 
 CHUNK = 1 << 16
 # After a command's end: output of it may still be in the pipe, but a background process that holds
@@ -96,7 +96,7 @@ def environment(state: State) -> dict[str, str]:
         "LOGNAME": me.pw_name,
         "SHELL": me.pw_shell or "/bin/sh",
         "PATH": PATH,
-        MARKER: str(state.path),
+        MARKER: load_secrets(state)[MARKER],
     }
 
 

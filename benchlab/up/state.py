@@ -18,8 +18,9 @@ from benchlab.up.bootstrap import ROOT
 from benchlab.up.trouble import Trouble
 
 MIN_FREE = 500 * 2**20  # bytes: a fresh cluster takes 40 MB, its WAL grows to some hundred
-# In the environment of all that runs for us on this machine over SSH, so that `down` finds it.
-MARKER = "BENCHLAB_UP_STATE"
+# In the environment of all that runs for us on this machine over SSH, so that `down` finds it. Its value is
+# random: the same path may be another installation's, in another container.
+MARKER = "BENCHLAB_INSTALLATION"
 # sockaddr_un holds 107 characters and a NUL; PostgreSQL appends "/.s.PGSQL.5432.lock".
 MAX_SOCKET_DIR = 107 - len("/.s.PGSQL.5432.lock")
 
@@ -95,13 +96,14 @@ def require_space(path: Path) -> None:
 
 
 def load_secrets(state: State) -> dict[str, str]:
-    """SECRET_KEY, BENCHLAB_KEY (a Fernet key) and REDIS_PASSWORD: made once, kept with mode 0600."""
+    """SECRET_KEY, BENCHLAB_KEY (a Fernet key), REDIS_PASSWORD, MARKER: made once, kept with mode 0600."""
     path = state.path / "secrets.json"
     kept = read_json(path)
     fresh = {
         "SECRET_KEY": secrets.token_urlsafe(50),
         "BENCHLAB_KEY": base64.urlsafe_b64encode(os.urandom(32)).decode(),
         "REDIS_PASSWORD": secrets.token_hex(24),
+        MARKER: secrets.token_hex(16),
     }
     if not kept and path.exists():
         raise Trouble(
@@ -111,6 +113,11 @@ def load_secrets(state: State) -> dict[str, str]:
     if set(fresh) - set(kept):
         write_json(path, fresh | kept)
     return {**fresh, **kept}
+
+
+def marker(state: State) -> str:
+    """NAME=value, as it stands in an environment."""
+    return f"{MARKER}={load_secrets(state)[MARKER]}"
 
 
 def read_json(path: Path) -> dict[str, Any]:

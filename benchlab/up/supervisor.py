@@ -17,7 +17,7 @@ from benchlab.up import database, postgres, recipes
 from benchlab.up.leftovers import end_leftovers
 from benchlab.up.ports import require_port
 from benchlab.up.procs import Identity, end, identify, spawn, with_environment
-from benchlab.up.state import MARKER, State, write_json
+from benchlab.up.state import State, marker, write_json
 from benchlab.up.supervised import Recipe, Service, describe_end, tail
 from benchlab.up.trouble import Trouble
 
@@ -207,7 +207,7 @@ class Supervisor:
         for names in STOP_ORDER:
             self.stop_services([self.services[name] for name in names if name in self.services])
             if "sshd" in names:
-                end(with_environment(f"{MARKER}={self.state.path}"), pause=self.pause)
+                end(with_environment(marker(self.state)), pause=self.pause)
         for path in (self.state.running, self.state.children):
             path.unlink(missing_ok=True)
 

@@ -16,7 +16,7 @@ import pytest
 from benchlab.up import sshd
 from benchlab.up.ports import free_port
 from benchlab.up.procs import start_time
-from benchlab.up.state import MARKER, State
+from benchlab.up.state import MARKER, State, load_secrets
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 Talk = Callable[[Any], Awaitable[None]]
@@ -151,7 +151,7 @@ def test_commands_get_a_fresh_environment(server, monkeypatch):
         done = await connection.run("env")
         env = dict(line.split("=", 1) for line in done.stdout.splitlines())
         assert "SECRET_KEY" not in env
-        assert (env["USER"], env[MARKER]) == (ME, str(server.state.path))
+        assert (env["USER"], env[MARKER]) == (ME, load_secrets(server.state)[MARKER])
 
     server.run(on(talk))
 
