@@ -1,7 +1,11 @@
 """The one error of this package, and the one way it runs a command on this machine."""
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
+
+_ADMIN_PATH = ":/usr/sbin:/sbin:/usr/bin:/bin"
+"""mkfs.ext4 and chroot live there, and a root shell made by `su` may not look there."""
 
 
 class PracticeError(Exception):
@@ -17,7 +21,7 @@ def run(argv: Sequence[str], *, timeout: float = 60, env: Mapping[str, str] | No
             capture_output=True,
             text=True,
             timeout=timeout,
-            env=env,
+            env={**(env or os.environ), "PATH": os.environ.get("PATH", "") + _ADMIN_PATH},
             check=False,
         )
     except FileNotFoundError as error:
