@@ -34,6 +34,7 @@
     layout.paper_bgcolor = layout.plot_bgcolor = page;
     layout.hoverlabel = { bgcolor: variable("--panel-2"), bordercolor: variable("--line"), font: { color: variable("--text") }, align: "left" };
     if (layout.title?.subtitle?.font) layout.title.subtitle.font.color = variable("--text-2");
+    for (const trace of data) if (trace.type === "bar") trace.insidetextfont = { color: variable("--text") };
     for (const [name, axis] of Object.entries(layout)) {
       if (!/^[xy]axis\d*$/.test(name)) continue;
       axis.gridcolor = variable("--line");

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from benchlab.charts.conditions import Differences
 from benchlab.charts.curve import METRICS
 from benchlab.charts.queries import Group, Person, groups
 from benchlab.charts.tables import Point, curve_points
@@ -17,7 +18,7 @@ from benchlab.charts.tables import Point, curve_points
 class Card:
     """One workload's chart. `metrics` and `operations` hold only what was measured."""
 
-    key: str
+    workload: int
     title: str
     figure_url: str
     csv_url: str
@@ -26,6 +27,11 @@ class Card:
     operations: tuple[str, ...]
     lines: int
     points: tuple[Point, ...]
+    differences: Differences | None = None  # between its lines' conditions, where they are compared
+
+    @property
+    def key(self) -> str:
+        return f"chart-{self.workload}"
 
     @property
     def broken(self) -> list[Point]:
@@ -65,7 +71,7 @@ def _card(lines: list[Group], figure_url: str, csv_url: str, query: str) -> Card
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
     default = f"&metric={metrics[0]}" if metrics and metrics[0] != "iops" else ""
     return Card(
-        key=f"chart-{workload}",
+        workload=workload,
         title=lines[0].workload_name,
         figure_url=f"{figure_url}?{only}{default}",
         csv_url=f"{csv_url}?{only}",

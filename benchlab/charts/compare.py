@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,7 +14,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts import asked
 from benchlab.charts.cards import Card, cards
 from benchlab.charts.conditions import differences
-from benchlab.charts.queries import Group, groups, labels
+from benchlab.charts.queries import Group, Person, groups
 
 
 @require_GET
@@ -28,9 +29,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "topologies": _choices((group.topology, group.topology_name) for group in every),
         "hosts": _choices((group.host, group.host_name) for group in every),
         "workloads": _choices((group.workload, group.workload_name) for group in every),
-        "cards": _cards(wanted, found),
-        "labels": labels(found),
-        "differences": differences(request.user, found),
+        "cards": _cards(request.user, wanted, found),
     }
     return render(request, "charts/compare.html", context)
 
@@ -39,6 +38,8 @@ def _choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     return sorted(set(pairs), key=lambda pair: pair[1])
 
 
-def _cards(wanted: asked.Filter, found: list[Group]) -> list[Card]:
-    """One chart when a single workload is left, else one each: workloads differ too much to overlay unasked."""
-    return cards(found, reverse("compare-figure"), reverse("compare-csv"), wanted.query())
+def _cards(user: Person, wanted: asked.Filter, found: list[Group]) -> list[Card]:
+    """A chart per workload: they differ too much to overlay. Each says under which conditions its lines differ."""
+    unequal = differences(user, found)
+    made = cards(found, reverse("compare-figure"), reverse("compare-csv"), wanted.query())
+    return [replace(card, differences=unequal.get(card.workload)) for card in made]

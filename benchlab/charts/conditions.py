@@ -7,31 +7,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchlab.charts.queries import Group, Person
+from benchlab.charts.queries import Group, Person, labels
 from benchlab.charts.templatetags.si import size
 from benchlab.runs.models import Attempt
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A condition that is not the same for all lines: its value per line, in order."""
+class Differences:
+    """The conditions that are not the same for all lines: their names, and per line its label and values."""
 
-    name: str
-    values: tuple[str, ...]
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def differences(user: Person, groups: Sequence[Group]) -> list[Difference]:
-    """What differs between the lines; equal conditions are left out. One query."""
+def differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
+    """{workload: what differs between its lines}; a workload whose lines are all alike is left out. One query."""
     newest = [max(sample.attempt for sample in group.samples) for group in groups]
     rows = (
         Attempt.objects.for_user(user)
         .select_related("facts", "layout", "run__host")
         .in_bulk(newest)
     )
-    found = [_conditions(rows[pk]) for pk in newest if pk in rows]
-    names = list(found[0]) if found else []
-    all_values = [(name, tuple(one[name] for one in found)) for name in names]
-    return [Difference(name, values) for name, values in all_values if len(set(values)) > 1]
+    lines: dict[int, list[tuple[Group, dict[str, str]]]] = {}
+    for group, pk in zip(groups, newest, strict=True):
+        if pk in rows:
+            lines.setdefault(group.workload, []).append((group, _conditions(rows[pk])))
+    found = {workload: _differences(some) for workload, some in lines.items()}
+    return {workload: one for workload, one in found.items() if one.names}
+
+
+def _differences(lines: Sequence[tuple[Group, Mapping[str, str]]]) -> Differences:
+    every = [conditions for _, conditions in lines]
+    names = tuple(name for name in every[0] if len({one[name] for one in every}) > 1)
+    texts = labels([group for group, _ in lines])
+    cells = (tuple(one[name] for name in names) for one in every)
+    return Differences(names, tuple(zip(texts, cells, strict=True)))
 
 
 def _conditions(attempt: Attempt) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log10
 from typing import Any
 
 from django.urls import reverse
@@ -61,21 +60,26 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     shown = choice.shown(len(lines))
     data = [trace for line in lines for trace in _rate(line, choice)]
     data += [
-        trace for line in lines for name in shown for trace in _latency(line, choice, name, shown)
+        trace
+        for line in lines
+        for name in shown
+        for trace in _latency(line, choice, name, shown, alone=len(lines) == 1)
     ]
+    data += _knees(lines, choice)
     depths = sorted({s.outstanding for line in lines for s in line.group.samples if s.outstanding})
     upper, lower = figure.rows(2, 0.05)
     layout = figure.layout(
         f"{word} and completion latency{what} over outstanding I/Os · {title}",
         _subtitle(lines, shown),
         height=640,
-        annotations=_knees(lines, choice),
         xaxis=figure.depth_axis(depths) | {"anchor": "y2"},
-        yaxis=figure.value_axis(word, "op/s" if unit == "op/s" else unit)
-        | {"domain": upper, "anchor": "x"},
-        yaxis2=figure.value_axis("Latency", "s", log=True) | {"domain": lower, "anchor": "x"},
+        yaxis=figure.value_axis(word, unit) | {"domain": upper, "anchor": "x"},
+        yaxis2=figure.log_axis(
+            "Latency", "s", [y for t in data if t["yaxis"] == "y2" for y in t["y"]]
+        )
+        | {"domain": lower, "anchor": "x"},
     )
-    layout["legend"]["y"] = -0.1
+    layout["legend"]["y"] = -0.13
     return {"data": data, "layout": layout}
 
 
@@ -116,13 +120,25 @@ def _samples(group: Group, name: str) -> list[tuple[int, float, Sample]]:
 def _rate(line: Line, choice: Choice) -> list[dict[str, Any]]:
     unit = METRICS[choice.metric][1]
     found = _samples(line.group, choice.name(choice.metric))
-    return _traces(line, found, unit, METRICS[choice.metric][0], "y", line.style.dash, legend=True)
+    return _traces(line, found, unit, METRICS[choice.metric][0], "y", "solid", legend=True)
 
 
-def _latency(line: Line, choice: Choice, name: str, shown: Sequence[str]) -> list[dict[str, Any]]:
+def _latency(
+    line: Line, choice: Choice, name: str, shown: Sequence[str], *, alone: bool
+) -> list[dict[str, Any]]:
     found = _samples(line.group, choice.name(f"clat.{name}"))
-    dash = LATENCIES[name] if len(shown) > 1 else line.style.dash
-    return _traces(line, found, "s", f"clat {name}", "y2", dash, legend=False)
+    dash = LATENCIES[name] if len(shown) > 1 else "solid"
+    traces = _traces(line, found, "s", f"clat {name}", "y2", dash, legend=False)
+    for median in traces[-1:]:
+        if alone:  # there is room to say at its end which statistic a line shows
+            last = len(median["x"]) - 1
+            median |= {
+                "mode": "lines+markers+text",
+                "text": [""] * last + [f"\u00a0{name}"],
+                "textposition": "middle right",
+                "cliponaxis": False,
+            }
+    return traces
 
 
 def _traces(
@@ -164,7 +180,7 @@ def _band(points: dict[int, Spread], style: Style, common: dict[str, Any]) -> li
             "x": [d for d, _, _ in there] + [d for d, _, _ in back],
             "y": outline,
             "fill": "toself",
-            "fillcolor": style.faded(0.16),
+            "fillcolor": style.faded(0.2),
             "line": {"width": 0},
             "hoverinfo": "skip",
         }
@@ -218,8 +234,8 @@ def _median(
         "line": {"color": line.style.colour, "dash": dash, "width": 2},
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
         "customdata": [[url(nearest[depth])] for depth in points],
-        "text": [_median_text(line, d, p, unit, what, nearest[d]) for d, p in points.items()],
-        "hovertemplate": "%{text}<extra></extra>",
+        "hovertext": [_median_text(line, d, p, unit, what, nearest[d]) for d, p in points.items()],
+        "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
 
@@ -244,27 +260,32 @@ def knee_of(group: Group, operation: str = "") -> tuple[int, float] | None:
 
 
 def _knees(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
-    if choice.metric != "iops":
-        return []
+    """A ring around each knee, one entry in the legend for all."""
     found = [(line, knee_of(line.group, choice.operation)) for line in lines]
-    return [_knee_mark(line, *at) for line, at in found if at]
+    rings = [_ring(line, *at) for line, at in found if at and choice.metric == "iops"]
+    for ring in rings[:1]:
+        ring["showlegend"] = True
+    return rings
 
 
-def _knee_mark(line: Line, depth: int, iops: float) -> dict[str, Any]:
-    """A log axis takes the position as a power of ten."""
+def _ring(line: Line, depth: int, iops: float) -> dict[str, Any]:
     return {
-        "x": log10(depth),
-        "y": iops,
-        "xref": "x",
-        "yref": "y",
-        "text": f"knee {depth}",
-        "showarrow": True,
-        "arrowhead": 0,
-        "arrowwidth": 1,
-        "arrowcolor": line.style.colour,
-        "ax": 0,
-        "ay": -26,
-        "font": {"size": 11, "color": line.style.colour},
+        "type": "scatter",
+        "mode": "markers",
+        "name": "knee: from here on doubling gains less than 5 %",
+        "legendgroup": "knee",
+        "showlegend": False,
+        "x": [depth],
+        "y": [iops],
+        "xaxis": "x",
+        "yaxis": "y",
+        "marker": {
+            "symbol": "circle-open",
+            "size": 19,
+            "color": line.style.colour,
+            "line": {"width": 1.5},
+        },
+        "hoverinfo": "skip",
     }
 
 

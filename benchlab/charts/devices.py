@@ -72,7 +72,7 @@ def build(
     )
     layout |= _axes(panels)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
-    layout["margin"] = {"l": 60, "r": 16, "t": 88, "b": 44}
+    layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 56}
     layout["hovermode"] = "x"
     layout["hoversubplots"] = "axis"
     return {"data": data, "layout": layout}
@@ -176,7 +176,7 @@ def _axes(panels: Sequence[str]) -> dict[str, Any]:
         axes["yaxis" + _axis("", number)] = {
             "domain": domains[row],
             "anchor": _axis("x", number),
-            "tickformat": "" if unit == "%" else figure.SI_TICKS,
+            **figure.ticks(unit),
             "rangemode": "tozero",
             "zeroline": False,
             "nticks": 5,

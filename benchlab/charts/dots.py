@@ -53,7 +53,7 @@ def _bar(line: Line, name: str, unit: str) -> dict[str, Any]:
         "x": [point.median],
         "y": [line.label],
         "marker": {
-            "color": line.style.faded(0.35),
+            "color": line.style.faded(0.25),
             "line": {"color": line.style.colour, "width": 1},
         },
         "text": [si(point.median, unit)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor, log10
 from typing import Any
 
 from benchlab.charts.palette import dark_swaps
@@ -29,7 +30,7 @@ def layout(title: str, subtitle: str = "", height: int = 520, **more: Any) -> di
             "font": {"size": 15},
         },
         "height": height,
-        "margin": {"l": 64, "r": 24, "t": 64, "b": 48},
+        "margin": {"l": 72, "r": 24, "t": 64, "b": 56},
         "hovermode": "closest",
         "legend": {"orientation": "h", "x": 0, "y": -0.12, "yanchor": "top"},
         "meta": {"dark": dark_swaps()},
@@ -59,20 +60,40 @@ def depth_axis(depths: Sequence[int]) -> Axis:
     }
 
 
-def value_axis(title: str, unit: str, *, log: bool = False) -> Axis:
-    """An axis of base units with SI prefixes: 12k, 1.2m; the unit stands in its title."""
-    axis: Axis = {
+def ticks(unit: str) -> Axis:
+    """2ms, 150MB/s, 40k: where there is a unit, its prefix alone would be read as part of a number."""
+    if unit == "%":
+        return {"ticksuffix": " %"}
+    if unit == "1":
+        return {}
+    return {"tickformat": SI_TICKS, "ticksuffix": unit if unit in ("s", "B/s") else ""}
+
+
+def value_axis(title: str, unit: str) -> Axis:
+    """A linear axis from zero in base units; the unit stands in its title too."""
+    return {
         "title": {"text": f"{title} ({unit})"},
-        "tickformat": SI_TICKS,
+        **ticks(unit),
+        "zeroline": False,
+        "showgrid": True,
+        "rangemode": "tozero",
+    }
+
+
+def log_axis(title: str, unit: str, numbers: Sequence[float]) -> Axis:
+    """A logarithmic axis with ticks at 1, 2 and 5 of each decade that `numbers` reach."""
+    known = [number for number in numbers if number > 0] or [1.0]
+    decades = range(floor(log10(min(known))), ceil(log10(max(known))) + 1)
+    at = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
+    return {
+        "type": "log",
+        "title": {"text": f"{title} ({unit})"},
+        "tickmode": "array",
+        "tickvals": at,
+        "ticktext": [si(value, unit) for value in at],
         "zeroline": False,
         "showgrid": True,
     }
-    return axis | ({"type": "log", "dtick": "D2"} if log else {"rangemode": "tozero"})
-
-
-def values(numbers: Sequence[float], unit: str) -> list[str]:
-    """Numbers as hover texts: "12.3 k IOPS"."""
-    return [si(number, unit) for number in numbers]
 
 
 def empty(title: str, says: str) -> Figure:

@@ -15,7 +15,6 @@ DARK = {
     "#cc79a7": "#dc98bd",
     "#000000": "#e4e7ec",
 }
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 # Small gaps: lines that jump every second stay lines, and are still told apart in print.
 FINE_DASHES = ("solid", "9px,2px", "4px,2px", "14px,2px,3px,2px", "2px,2px")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
@@ -57,29 +56,28 @@ def style(index: int) -> Style:
 
 
 def styles(identities: Sequence[Identity]) -> dict[Identity, Style]:
-    """A style per series by what it is, not by its place on this page.
+    """A style per line by what it is, not by its place on this page: the topology and host make the colour.
 
-    Two that would share a colour though others are free are moved apart, in the order of their identity.
+    Two that would share a colour though others are free are moved apart, in the order of their identity; with more
+    lines than colours, no two share colour and marker. Dashes are left to say which statistic a line shows.
     """
-    taken: set[int] = set()
+    colours: set[int] = set()
+    looks: set[tuple[int, int]] = set()
     found: dict[Identity, Style] = {}
     for identity in sorted(set(identities)):
-        slot = _slot(identity)
-        if len(taken) < len(COLOURS):
-            while slot in taken:
-                slot = (slot + 1) % len(COLOURS)
-            taken.add(slot)
-        found[identity] = Style(
-            COLOURS[slot], _dash(identity), MARKERS[sum(identity[:3]) % len(MARKERS)]
-        )
+        topology, host, workload, rest = identity
+        wanted = topology + 2 * host + sum(rest.encode()) - 3  # the first one is blue
+        slot = _free(wanted % len(COLOURS), colours, len(COLOURS))
+        taken = {marker for colour, marker in looks if colour == slot}
+        marker = _free((topology + host + workload) % len(MARKERS), taken, len(MARKERS))
+        colours.add(slot)
+        looks.add((slot, marker))
+        found[identity] = Style(COLOURS[slot], "solid", MARKERS[marker])
     return found
 
 
-def _slot(identity: Identity) -> int:
-    topology, host, workload, rest = identity
-    return (topology + 2 * host + 4 * workload + sum(rest.encode())) % len(COLOURS)
-
-
-def _dash(identity: Identity) -> str:
-    _, host, workload, rest = identity
-    return DASHES[(host + workload + sum(rest.encode())) % len(DASHES)]
+def _free(wanted: int, taken: set[int], size: int) -> int:
+    """The first free one of `size`, going up from the wanted one; the wanted one when all are taken."""
+    return next(
+        (at % size for at in range(wanted, wanted + size) if at % size not in taken), wanted
+    )

@@ -6,6 +6,7 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from django.utils import timezone
 
@@ -39,7 +40,7 @@ def host(team: Team, name: str = "vm-09", disks: int = 4) -> Host:
     return made
 
 
-def facts(disks: int = 4, name: str = "vm-09") -> dict:
+def facts(disks: int = 4, name: str = "vm-09") -> dict[str, Any]:
     """A stripe over `disks` disks with a file system, beside the system disk."""
     names = [f"sd{chr(98 + index)}" for index in range(disks)]
     found = [

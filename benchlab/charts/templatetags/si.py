@@ -41,6 +41,16 @@ def size(value: float | None) -> str:
 
 
 @register.filter
+def exact(value: float | None) -> str:
+    """For those who copy numbers: 147085877.92 -> "147 085 878", 0.000222781 -> "0.000222781"; no exponent above 1."""
+    if value is None or math.isnan(value):
+        return "n/a"
+    if abs(value) >= 1e5 and math.isfinite(value):
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.6g}"
+
+
+@register.filter
 def duration(seconds: float | None) -> str:
     """Seconds as a person says them: 3723 -> "1 h 2 min"."""
     if seconds is None:

@@ -1,0 +1,49 @@
+"""Cards for the campaign page: a chart per workload, with the numbers as a table."""
+
+from __future__ import annotations
+
+import pytest
+from django.template import Context, Template
+from django.test import RequestFactory
+
+from benchlab.charts.cards import campaign_cards
+from benchlab.runs.models import Measurement
+from tests.charts import made
+
+
+def test_a_card_per_workload_in_two_queries(user, lab, django_assert_num_queries):
+    stream = made.workload(lab.team, "stream", "dd")
+    made.finished(lab.campaign, lab.attempts[0].layout, stream, None, 1, 500.0)
+    with django_assert_num_queries(2):
+        found = campaign_cards(user, lab.campaign.pk)
+    assert [(card.title, card.swept, card.metrics[0]) for card in found] == [
+        ("randread 4 KiB", True, "iops"),
+        ("stream", False, "bandwidth"),
+    ]
+    assert "metric=bandwidth" in found[1].figure_url
+    assert found[0].broken == []
+
+
+def test_a_depth_that_was_not_reached_is_told(user, lab):
+    Measurement.objects.filter(name="lat.mean", attempt__run__outstanding=16).update(value=1e-4)
+    card = campaign_cards(user, lab.campaign.pk)[0]
+    assert {point.outstanding for point in card.broken} == {16}
+
+
+@pytest.mark.parametrize("who", ["user", "other_user"])
+def test_the_tag_shows_a_team_its_own(request, who, lab):
+    asked = RequestFactory().get("/")
+    asked.user = request.getfixturevalue(who)
+    text = Template("{% load charts %}{% campaign_charts campaign %}").render(
+        Context({"request": asked, "campaign": lab.campaign})
+    )
+    assert ("data-figure-url" in text) == (who == "user")
+    assert ("No results yet" in text) == (who != "user")
+
+
+def test_every_reason_has_words():
+    from agents.contracts import Reason
+    from benchlab.runs import words
+
+    assert set(words.WORDS) == set(Reason)
+    assert words.of("something_new").happened == "something new"

@@ -1,0 +1,158 @@
+"""Figures are valid Plotly, and say what they show."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import pytest
+
+from benchlab.charts import curve, devices, dots
+from benchlab.charts.curve import Choice
+from benchlab.charts.devices import Track
+from benchlab.charts.queries import Group, Sample
+from tests.charts import made
+
+ARTICLE = dict(zip((1, 2, 4, 8, 16), (1683.0, 3327.0, 5095.0, 5101.0, 5099.0), strict=True))
+
+
+def group(
+    topology: int = 1, repeats: int = 3, depths: dict[int, float] = ARTICLE, rest: str = ""
+) -> Group:
+    samples = tuple(
+        Sample(
+            run=100 * repeat + depth,
+            attempt=1,
+            repeat=repeat,
+            outstanding=depth,
+            values=values(iops, depth),
+        )
+        for depth, iops in depths.items()
+        for repeat in range(1, repeats + 1)
+    )
+    return Group(1, "C", topology, f"T{topology}", 1, "H", 1, "W", "fio", rest, samples)
+
+
+def values(iops: float, depth: int) -> dict[str, float]:
+    latency = {
+        f"clat.{name}": depth / iops * k
+        for name, k in (("mean", 1), ("p50", 0.9), ("p99", 3), ("p99.9", 8))
+    }
+    return {"iops": iops, "bandwidth": iops * 4096, "lat.mean": depth / iops, **latency}
+
+
+def named(figure, name):
+    return [
+        trace for trace in figure["data"] if trace.get("name") == name and "lines" in trace["mode"]
+    ]
+
+
+def test_one_line_shows_all_latencies_and_its_knee():
+    figure = curve.build("C", [group()], Choice())
+    go.Figure(figure)
+    medians = [trace for trace in figure["data"] if "lines+markers" in trace["mode"]]
+    assert [trace["yaxis"] for trace in medians] == ["y", "y2", "y2", "y2", "y2"]
+    rings = [
+        trace
+        for trace in figure["data"]
+        if trace["marker" if "marker" in trace else "line"].get("symbol") == "circle-open"
+    ]
+    assert [ring["x"] for ring in rings] == [[4]]
+    assert figure["layout"]["xaxis"]["tickvals"] == [1, 2, 4, 8, 16]
+    assert "IOPS" in figure["layout"]["title"]["text"]
+    assert figure["layout"]["yaxis2"]["title"]["text"] == "Latency (s)"
+
+
+def test_three_repeats_have_a_band_and_two_have_none():
+    filled = [trace for trace in curve.build("C", [group()], Choice())["data"] if trace.get("fill")]
+    assert len(filled) == 5
+    two = curve.build("C", [group(repeats=2)], Choice())
+    assert not [trace for trace in two["data"] if trace.get("fill")]
+    assert "too few for a band" in two["layout"]["title"]["subtitle"]["text"]
+
+
+def test_every_point_leads_to_its_run():
+    figure = curve.build("C", [group(repeats=1)], Choice())
+    points = next(
+        trace for trace in figure["data"] if trace["mode"] == "markers" and "customdata" in trace
+    )
+    assert points["customdata"][0] == ["/runs/101/"]
+    assert "run 101" in points["text"][0]
+
+
+def test_several_lines_show_mean_and_p99_and_differ_in_colour():
+    figure = curve.build("C", [group(1), group(2)], Choice())
+    go.Figure(figure)
+    assert {trace["legendgroup"] for trace in figure["data"]} == {"T1", "T2", "knee"}
+    legend = [
+        trace for trace in figure["data"] if trace["showlegend"] and trace["legendgroup"] != "knee"
+    ]
+    assert len({trace["line"]["color"] for trace in legend}) == 2
+
+
+@pytest.mark.parametrize(
+    "choice", [Choice("bandwidth"), Choice(latencies=("p99",)), Choice(operation="read")]
+)
+def test_choices_make_valid_figures(choice):
+    go.Figure(curve.build("C", [group()], choice))
+
+
+def test_nothing_measured_says_so():
+    figure = curve.build("C", [], Choice())
+    assert "No IOPS" in figure["layout"]["annotations"][0]["text"]
+    go.Figure(figure)
+
+
+def test_bars_for_workloads_without_a_sweep():
+    figure = dots.build(
+        "C", [group(1, depths={0: 500.0}), group(2, depths={0: 300.0})], Choice("bandwidth")
+    )
+    go.Figure(figure)
+    assert [trace["type"] for trace in figure["data"]] == ["bar", "scatter", "bar", "scatter"]
+
+
+def tracks(seconds: int = 30) -> list[Track]:
+    times = [float(at) for at in range(seconds)]
+    found = [Track("dm-0", "read.iops", "op/s", times, [400.0] * seconds)]
+    found += [Track(name, "read.iops", "op/s", times, [200.0] * seconds) for name in ("sdb", "sdc")]
+    found += [Track("sda", "read.iops", "op/s", times, [0.0] * seconds)]
+    found += [Track("sdb", "util", "1", times, [0.5] * seconds)]
+    return [
+        *found,
+        Track("", "cpu.user", "1", times, [0.25] * seconds),
+        Track("cpu0", "cpu.user", "1", times, [1.0] * seconds),
+    ]
+
+
+def test_devices_stand_below_their_volume_and_idle_ones_are_named():
+    figure = devices.build("run 1", tracks(), made.facts(2))
+    go.Figure(figure)
+    legend = [trace["name"] for trace in figure["data"] if trace["showlegend"]]
+    assert [name.strip() for name in legend] == [
+        "bl1-data (dm-0, lvm)",
+        "└ sdb (INTEL SSDSC2BB48)",
+        "└ sdc (INTEL SSDSC2BB48)",
+    ]
+    assert "Idle and not drawn: sda" in figure["layout"]["title"]["subtitle"]["text"]
+    util = [trace for trace in figure["data"] if trace["yaxis"] == "y2"]
+    assert util[0]["y"][0] == 50.0
+
+
+def test_every_draws_the_idle_too():
+    figure = devices.build("run 1", tracks(), made.facts(2), every=True)
+    assert any("sda" in trace["name"] for trace in figure["data"])
+
+
+def test_long_series_are_thinned_and_the_chart_says_so():
+    figure = devices.build("run 1", tracks(5000), {})
+    assert len(figure["data"][0]["x"]) <= 2 * devices.PIXELS
+    assert "thinned" in figure["layout"]["title"]["subtitle"]["text"]
+
+
+def test_cpu_is_that_of_the_whole_host():
+    figure = devices.cpu("run 1", tracks())
+    go.Figure(figure)
+    assert [trace["y"][0] for trace in figure["data"]] == [25.0]
+
+
+def test_no_samples_say_so():
+    assert devices.build("run 1", [], {})["data"] == []
+    assert devices.cpu("run 1", [])["data"] == []

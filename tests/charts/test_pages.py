@@ -1,0 +1,237 @@
+"""Run and compare pages, figures and downloads: what they hold, and that another team sees none of it."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+
+import plotly.graph_objects as go
+import pytest
+from django.urls import reverse
+
+from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement
+from benchlab.runs.states import Outcome
+from tests.charts import made
+
+
+def urls(lab) -> list[str]:
+    attempt = lab.attempts[0]
+    return [
+        reverse("run-detail", args=[attempt.run_id]),
+        reverse("campaign-figure", args=[lab.campaign.pk]),
+        reverse("campaign-csv", args=[lab.campaign.pk]),
+        reverse("attempt-device-figure", args=[attempt.pk]),
+        reverse("attempt-cpu-figure", args=[attempt.pk]),
+        reverse("attempt-live-figure", args=[attempt.pk]),
+        reverse("attempt-series-csv", args=[attempt.pk]),
+        reverse("artifact-download", args=[attempt.artifacts.get().pk]),
+    ]
+
+
+def test_the_team_sees_every_page(page, lab):
+    assert [page.get(url).status_code for url in urls(lab)] == [200] * 8
+
+
+def test_another_team_gets_404_everywhere(other_page, lab):
+    assert [other_page.get(url).status_code for url in urls(lab)] == [404] * 8
+
+
+def test_another_team_finds_nothing_to_compare(other_page, lab):
+    answer = other_page.get(reverse("compare"), {"campaign": lab.campaign.pk})
+    assert answer.context["cards"] == []
+    assert lab.campaign.name not in answer.content.decode()
+    figure = other_page.get(reverse("compare-figure"), {"campaign": lab.campaign.pk}).json()
+    assert figure["data"] == []
+    text = other_page.get(reverse("compare-csv"), {"campaign": lab.campaign.pk}).content.decode()
+    assert len(text.splitlines()) == 1
+
+
+def test_nobody_logged_out_gets_in(client, lab):
+    assert all(client.get(url).status_code == 302 for url in urls(lab))
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?metric=bandwidth", "?latency=all", "?latency=p99.9", "?topology=0"]
+)
+def test_campaign_figures_are_valid_plotly(page, lab, query):
+    figure = page.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).json()
+    go.Figure(figure)
+
+
+@pytest.mark.parametrize(
+    "query", ["?metric=colour", "?latency=p12", "?topology=x", "?operation=trim"]
+)
+def test_a_wrong_word_is_a_400(page, lab, query):
+    assert page.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).status_code == 400
+
+
+def test_figures_cost_the_same_queries_whatever_the_campaign(page, lab, django_assert_num_queries):
+    url = reverse("campaign-figure", args=[lab.campaign.pk])
+    page.get(url)
+    with django_assert_num_queries(5):  # session, user, campaign, attempts, measurements
+        page.get(url)
+
+
+def test_the_run_page_costs_a_fixed_number_of_queries(page, lab, django_assert_max_num_queries):
+    url = reverse("run-detail", args=[lab.attempts[0].run_id])
+    with django_assert_max_num_queries(9):
+        page.get(url)
+
+
+def test_the_run_page_traces_its_numbers_to_the_artifact(page, lab):
+    attempt = lab.attempts[0]
+    artifact = attempt.artifacts.get()
+    answer = page.get(reverse("run-detail", args=[attempt.run_id]))
+    text = answer.content.decode()
+    assert reverse("artifact-download", args=[artifact.pk]) in text
+    assert artifact.sha256 in text
+    assert answer.context["little"].holds
+    assert [title for title, _ in answer.context["numbers"]][:2] == ["IOPS", "Throughput"]
+    assert "fio --output-format=json+" in text
+
+
+def test_the_run_page_does_not_load_artifact_contents(page, lab, django_assert_num_queries):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Artifact, "refresh_from_db", lambda *_, **__: pytest.fail("content was loaded")
+        )
+        page.get(reverse("run-detail", args=[lab.attempts[0].run_id]))
+
+
+def test_a_failure_is_told_in_words(page, lab):
+    attempt = lab.attempts[0]
+    Attempt.objects.filter(pk=attempt.pk).update(
+        outcome=Outcome.FAILED, reason="tool_failed", reason_text="fio: <no space>"
+    )
+    text = page.get(reverse("run-detail", args=[attempt.run_id])).content.decode()
+    assert "The benchmark tool said no." in text
+    assert "fio: &lt;no space&gt;" in text
+
+
+def test_an_earlier_attempt_can_be_looked_at(page, lab):
+    first = lab.attempts[0]
+    Attempt.objects.filter(pk=first.pk).update(outcome=Outcome.FAILED, reason="host_lost")
+    second = Attempt.objects.create(run=first.run, layout=first.layout, number=2)
+    url = reverse("run-detail", args=[first.run_id])
+    assert page.get(url).context["shown"].attempt == second
+    assert page.get(url, {"attempt": 1}).context["shown"].attempt == first
+    assert page.get(url, {"attempt": 7}).status_code == 404
+    assert page.get(url, {"attempt": "x"}).status_code == 400
+
+
+def test_the_outcome_partial_asks_again_until_the_attempt_is_over(htmx, lab):
+    running = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
+    answer = htmx.get(reverse("run-detail", args=[running.run_id]))
+    assert "<html" not in answer.content.decode()
+    assert 'id="outcome"' in answer.content.decode()
+    assert "HX-Refresh" not in answer
+    over = htmx.get(reverse("run-detail", args=[lab.attempts[0].run_id]))
+    assert over["HX-Refresh"] == "true"
+
+
+def test_a_run_that_was_never_tried_says_what_it_waits_for(page, lab):
+    run = made.run(lab.campaign, lab.attempts[0].layout, made.workload(lab.team, "other"), 64, 1)
+    assert (
+        "waits for its campaign" in page.get(reverse("run-detail", args=[run.pk])).content.decode()
+    )
+
+
+def test_only_the_last_good_attempt_counts(page, lab):
+    first = lab.attempts[0]
+    Attempt.objects.filter(pk=first.pk).update(outcome=Outcome.INTERRUPTED)
+    second = Attempt.objects.create(
+        run=first.run, layout=first.layout, number=2, phase="done", outcome=Outcome.SUCCEEDED
+    )
+    Measurement.objects.create(attempt=second, name="iops", value=77.0, unit="op/s")
+    rows = csv_rows(page.get(reverse("campaign-csv", args=[lab.campaign.pk])))
+    mine = [row for row in rows if row["run"] == str(first.run_id)]
+    assert [row["iops (op/s)"] for row in mine] == ["77.0"]
+
+
+def csv_rows(answer) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(answer.content.decode())))
+
+
+def test_csv_guards_against_formulas(page, lab):
+    lab.stacks[0].name = "=cmd()"
+    lab.stacks[0].save(update_fields=["name"])
+    answer = page.get(reverse("campaign-csv", args=[lab.campaign.pk]))
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert {row["topology"] for row in csv_rows(answer)} == {"'=cmd()", "raw"}
+
+
+def test_an_artifact_comes_back_byte_for_byte(page, lab):
+    raw = b"<script>alert(1)</script>\r\n\xff"
+    digest = hashlib.sha256(raw).hexdigest()
+    row = Artifact.objects.create(
+        attempt=lab.attempts[0], name="std out\n.html", content=raw, size=len(raw), sha256=digest
+    )
+    answer = page.get(reverse("artifact-download", args=[row.pk]))
+    assert answer.content == raw
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert answer["Content-Type"].startswith("text/plain")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["X-Content-SHA256"] == digest
+
+
+def test_device_figures_are_valid_plotly(page, lab):
+    for name in ("attempt-device-figure", "attempt-cpu-figure", "attempt-live-figure"):
+        figure = page.get(reverse(name, args=[lab.attempts[0].pk])).json()
+        go.Figure(figure)
+        assert figure["data"]
+
+
+def test_the_live_figure_shows_what_was_sampled_so_far(page, lab):
+    attempt = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
+    url = reverse("attempt-live-figure", args=[attempt.pk])
+    figure = page.get(url).json()
+    go.Figure(figure)
+    assert figure["data"][0]["x"][0] == 1.0
+    assert figure["data"][0]["y"][0] == 1000.0
+    assert page.get(url, {"since": 15}).json()["data"][0]["x"] == [16.0, 17.0, 18.0, 19.0]
+    assert page.get(url, {"since": "x"}).status_code == 400
+
+
+def test_a_long_live_figure_reads_only_the_tail(page, lab, monkeypatch):
+    monkeypatch.setattr("benchlab.charts.live.TAIL", 400)
+    attempt = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
+    times = page.get(reverse("attempt-live-figure", args=[attempt.pk])).json()["data"][0]["x"]
+    assert times[-1] == 19.0
+    assert times[0] > 1.0
+
+
+def test_a_live_figure_without_samples_waits(page, lab):
+    attempt = made.running(
+        lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"), frames=0
+    )
+    figure = page.get(reverse("attempt-live-figure", args=[attempt.pk])).json()
+    assert "Waiting" in figure["layout"]["annotations"][0]["text"]
+    LiveChunk.objects.create(attempt=attempt, offset=0, data=b"no frame\n.\n")
+    figure = page.get(reverse("attempt-live-figure", args=[attempt.pk])).json()
+    assert "cannot be read" in figure["layout"]["annotations"][0]["text"]
+
+
+def test_compare_lists_what_differs(page, lab):
+    elsewhere = made.host(lab.team, "vm-12")
+    other = made.campaign(lab.team, "Elsewhere")
+    made.swept(other, elsewhere, lab.stacks[0], lab.load, depths=(1, 4, 16))
+    answer = page.get(reverse("compare"), {"campaign": [lab.campaign.pk, other.pk]})
+    card = answer.context["cards"][0]
+    assert card.differences.names == ("Host", "Kernel")
+    assert card.lines == 3
+    figure = page.get(card.figure_url).json()
+    go.Figure(figure)
+    assert page.get(card.csv_url).status_code == 200
+
+
+def test_compare_can_be_narrowed_down(page, lab):
+    answer = page.get(
+        reverse("compare"), {"campaign": lab.campaign.pk, "topology": lab.stacks[0].pk}
+    )
+    assert answer.context["cards"][0].lines == 1
+    assert answer.context["cards"][0].differences is None
+
+
+def test_compare_without_a_choice_says_what_to_do(page, lab):
+    assert "Tick two campaigns" in page.get(reverse("compare")).content.decode()

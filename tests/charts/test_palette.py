@@ -1,0 +1,40 @@
+"""The same line looks the same wherever it is drawn, and no two on a page look alike."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchlab.charts.palette import COLOURS, dark_swaps, styles
+
+identities = st.lists(
+    st.tuples(
+        st.integers(1, 50), st.integers(1, 9), st.integers(1, 9), st.sampled_from(["", "bs 64k"])
+    ),
+    min_size=1,
+    max_size=40,
+    unique=True,
+)
+
+
+@given(identities)
+def test_no_two_lines_look_alike(found):
+    looks = styles(found)
+    assert len({(look.colour, look.marker) for look in looks.values()}) == len(found)
+    if len(found) <= len(COLOURS):
+        assert len({look.colour for look in looks.values()}) == len(found)
+
+
+@given(identities)
+def test_the_order_on_the_page_does_not_matter(found):
+    assert styles(found) == styles(found[::-1])
+
+
+def test_a_topology_keeps_its_colour_under_another_workload():
+    one, other = styles([(1, 1, 1, ""), (2, 1, 1, "")]), styles([(1, 1, 2, ""), (2, 1, 2, "")])
+    assert [look.colour for look in one.values()] == [look.colour for look in other.values()]
+
+
+def test_dark_pages_swap_both_ways_of_writing_a_colour():
+    assert dark_swaps()["#0072b2"] == "#4aa8e0"
+    assert dark_swaps()["rgba(0,114,178,"] == "rgba(74,168,224,"

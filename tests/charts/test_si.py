@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchlab.charts.templatetags.si import duration, exact, si, size
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (12345.6, "op/s", "12.3 k IOPS"),
+        (999.0, "op/s", "999 IOPS"),
+        (0.00123, "s", "1.23 ms"),
+        (147085877.9, "B/s", "147 MB/s"),
+        (0.0, "s", "0 s"),
+        (3.0, "1", "3"),
+        (42.25, "%", "42.2 %"),
+        (2**29, "B", "512 MiB"),
+        (None, "s", "n/a"),
+        (math.nan, "s", "n/a"),
+    ],
+)
+def test_si(value, unit, text):
+    assert si(value, unit) == text
+
+
+def test_exact_keeps_the_digits_that_count():
+    assert exact(147085877.92) == "147\u202f085\u202f878"
+    assert exact(0.000222781) == "0.000222781"
+    assert exact(None) == "n/a"
+
+
+def test_size_and_duration():
+    assert size(1536) == "1.5 KiB"
+    assert duration(3723) == "1 h 2 min"
+    assert duration(61) == "1 min 1 s"
