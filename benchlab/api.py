@@ -8,18 +8,11 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.exceptions import APIException, ValidationError
-from rest_framework.pagination import PageNumberPagination
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler
 
 M = TypeVar("M", bound=Model)
-
-
-class Pages(PageNumberPagination):
-    page_size = 50
-    page_size_query_param = "page_size"
-    max_page_size = 1000
 
 
 class Problem(serializers.Serializer[dict[str, Any]]):

@@ -32,7 +32,7 @@ router.register("measurements", runs.Measurements)
 router.register("series", runs.AllSeries)
 
 urlpatterns = [
-    path("", include(router.urls)),
+    path("", include((router.urls, "api"))),  # pages have the plain names: campaign-list
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
     path("token/", team_views.api_token, name="api-token"),
