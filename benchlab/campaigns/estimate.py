@@ -82,7 +82,7 @@ def _warnings(
             yield f"{host}: its host key is not confirmed yet, so it cannot be reached."
         for topology in topologies:
             yield from _missing_devices(host, topology, spares[host.pk])
-    yield from _missing_tools(hosts, topologies, workloads)
+    yield from _missing_tools(hosts, workloads)
 
 
 def _missing_devices(
@@ -97,12 +97,10 @@ def _missing_devices(
             yield f"{host} has {have} spare {role} of the {number} that {topology} asks for; mark more devices spare."
 
 
-def _missing_tools(
-    hosts: Sequence[Host], topologies: Sequence[Topology], workloads: Sequence[Workload]
-) -> Iterator[str]:
+def _missing_tools(hosts: Sequence[Host], workloads: Sequence[Workload]) -> Iterator[str]:
+    """Of tools only: which programs a layer needs depends on its options, and its plan says so."""
     drivers = [registry.tool(workload.tool) for workload in workloads]
-    layers = [registry.layer(layer["kind"]) for row in topologies for layer in row.stack]
-    needs = {need.program: need for driver in (*drivers, *layers) for need in driver.NEEDS}
+    needs = {need.program: need for driver in drivers for need in driver.NEEDS}
     for host, facts in _latest_facts(hosts):
         there = facts.get("tools", {})
         family = facts.get("os_family", "")

@@ -36,7 +36,7 @@ CALIBRATION = (0.2, 5.0)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`counts`: runs by the outcome of their latest attempt, or "queued" or "running". `eta_s` is None when nothing runs."""
+    """`counts`: runs by the outcome of their latest attempt, else "queued" or "running". No ETA when nothing runs."""
 
     state: State
     runs: int

@@ -1,7 +1,26 @@
-"""URLs of the pages of campaigns."""
+"""URLs of home, campaigns and workloads."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from benchlab.campaigns import live, views, views_actions, views_home, views_workloads
+
+urlpatterns = [
+    path("", views_home.home, name="home"),
+    path("campaigns/", views.campaign_list, name="campaign-list"),
+    path("campaigns/new/", views.campaign_new, name="campaign-new"),
+    path("campaigns/<int:pk>/", views.campaign_detail, name="campaign-detail"),
+    path("campaigns/<int:pk>/events/", live.campaign_events, name="campaign-events"),
+    path("campaigns/<int:pk>/plan/", views_actions.campaign_plan, name="campaign-plan"),
+    path("campaigns/<int:pk>/start/", views_actions.campaign_start, name="campaign-start"),
+    path("campaigns/<int:pk>/pause/", views_actions.campaign_pause, name="campaign-pause"),
+    path("campaigns/<int:pk>/resume/", views_actions.campaign_resume, name="campaign-resume"),
+    path("campaigns/<int:pk>/cancel/", views_actions.campaign_cancel, name="campaign-cancel"),
+    path("campaigns/<int:pk>/retry/", views_actions.campaign_retry, name="campaign-retry"),
+    path("runs/<int:pk>/retry/", views_actions.run_retry, name="run-retry"),
+    path("layouts/<int:pk>/teardown/", views_actions.layout_teardown, name="layout-teardown"),
+    path("workloads/", views_workloads.workload_list, name="workload-list"),
+    path("workloads/new/", views_workloads.workload_new, name="workload-new"),
+    path("workloads/<int:pk>/", views_workloads.workload_detail, name="workload-detail"),
+]

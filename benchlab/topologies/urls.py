@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from benchlab.topologies import views
+
+urlpatterns = [
+    path("", views.topology_list, name="topology-list"),
+    path("new/", views.topology_new, name="topology-new"),
+    path("<int:pk>/", views.topology_detail, name="topology-detail"),
+    path("<int:pk>/edit/", views.topology_edit, name="topology-edit"),
+]

@@ -1,0 +1,65 @@
+"""Forms of workloads and campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.hosts.models import Host
+from benchlab.topologies.models import Topology
+
+MOST_REPEATS = 100
+
+
+class WorkloadForm(forms.Form):
+    name = forms.CharField(max_length=100)
+
+
+class ManyField(forms.ModelMultipleChoiceField):
+    widget = forms.CheckboxSelectMultiple
+
+
+class CampaignForm(forms.Form):
+    """The whole wizard: a question, and what is multiplied."""
+
+    name = forms.CharField(max_length=200)
+    question = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="What do you want to know? It heads the campaign and its report.",
+    )
+    hosts = ManyField(queryset=Host.objects.none())
+    topologies = ManyField(queryset=Topology.objects.none())
+    workloads = ManyField(queryset=Workload.objects.none())
+    repeats = forms.IntegerField(min_value=1, max_value=MOST_REPEATS, initial=3)
+    order = forms.ChoiceField(choices=Campaign.Order.choices, initial=Campaign.Order.RANDOM_BLOCKS)
+    seed = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**63 - 1,
+        help_text="Leave it empty for a random one. The same seed gives the same order.",
+    )
+
+    def __init__(
+        self,
+        user: AbstractBaseUser | AnonymousUser,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(data, **kwargs)  # type: ignore[arg-type]
+        for name, model in (("hosts", Host), ("topologies", Topology), ("workloads", Workload)):
+            field = self.fields[name]
+            assert isinstance(field, ManyField)
+            field.queryset = model.objects.for_user(user)  # type: ignore[attr-defined]
+
+    def factors(self) -> dict[str, Any] | None:
+        """What the estimate needs, or None while something of it is missing or wrong."""
+        names = ("hosts", "topologies", "workloads", "repeats")
+        found = {name: self.cleaned_data.get(name) for name in names}
+        if not all(found.values()):
+            return None
+        return {n: v if n == "repeats" else list(v) for n, v in found.items() if v is not None}

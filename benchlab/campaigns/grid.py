@@ -1,0 +1,127 @@
+"""The matrix of a campaign as a grid: a row per host and topology, a column per point, a cell per repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchlab.campaigns import matrix
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.campaigns.progress import latest_attempts
+from benchlab.charts.templatetags.si import si
+from benchlab.driver_forms import show
+from benchlab.runs.models import Attempt, Measurement
+from benchlab.runs.states import AttemptPhase, Outcome
+
+SHOWN = ("iops", "bandwidth")  # the first that the tool printed
+SIZES = frozenset({"block_size", "size", "obs", "ibs", "bs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    run: int
+    repeat: int
+    state: str  # an outcome, or the phase of an attempt that is not over
+    value: str  # "12.3 k IOPS"; empty unless it succeeded
+
+    @property
+    def short(self) -> str:
+        return self.value.removesuffix("IOPS").strip() or self.state
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    workload: str
+    point: str
+
+
+@dataclass(slots=True)
+class Row:
+    host: str
+    topology: str
+    cells: list[list[Cell]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    columns: list[Column]
+    rows: list[Row]
+
+    @property
+    def workloads(self) -> list[tuple[str, int]]:
+        """(name, how many columns) in a row, for the upper line of the head."""
+        found: dict[str, int] = {}
+        for column in self.columns:
+            found[column.workload] = found.get(column.workload, 0) + 1
+        return list(found.items())
+
+
+def of(campaign: Campaign) -> Grid:
+    """Three queries, however large the matrix."""
+    runs = list(campaign.runs.select_related("host", "topology", "workload").order_by("position"))
+    attempts = {attempt.run_id: attempt for attempt in latest_attempts().filter(run__in=runs)}
+    values = _values(attempts.values())
+    columns = _columns(runs)
+    rows: dict[tuple[int, int], Row] = {}
+    for run in sorted(runs, key=lambda run: run.repeat):
+        row = rows.setdefault((run.host_id, run.topology_id), Row(run.host.name, run.topology.name))
+        row.cells = row.cells or [[] for _ in columns]
+        row.cells[columns[_key(run)][0]].append(_cell(run, attempts.get(run.pk), values))
+    ordered = sorted(rows.values(), key=lambda row: (row.host, row.topology))
+    return Grid([column for _, column in columns.values()], ordered)
+
+
+def point_words(point: Mapping[str, Any]) -> str:
+    """{"iodepth": 4, "block_size": 8192} -> "iodepth 4, block size 8KiB"."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {show(value, 'B' if name in SIZES else '')}"
+        for name, value in point.items()
+    )
+
+
+def _key(run: Run) -> tuple[int, str]:
+    return run.workload_id, matrix.key(run.point)
+
+
+def _columns(runs: Iterable[Run]) -> dict[tuple[int, str], tuple[int, Column]]:
+    """Key -> (index, column), in the order of workloads and their values, however the runs were shuffled."""
+    by_key = {_key(run): run for run in runs}
+    ordered = sorted(
+        by_key.items(),
+        key=lambda item: (
+            item[1].workload.name,
+            item[1].workload_id,
+            *(_rank(item[1], option) for option in sorted(item[1].point, reverse=True)),
+        ),
+    )
+    return {
+        key: (index, Column(run.workload.name, point_words(run.point)))
+        for index, (key, run) in enumerate(ordered)
+    }
+
+
+def _rank(run: Run, option: str) -> tuple[bool, float, str]:
+    value = run.point[option]
+    number = isinstance(value, int | float)
+    return not number, float(value) if number else 0.0, str(value)
+
+
+def _cell(run: Run, attempt: Attempt | None, values: Mapping[int, str]) -> Cell:
+    if attempt is None:
+        return Cell(run.pk, run.repeat, AttemptPhase.QUEUED, "")
+    value = values.get(attempt.pk, "") if attempt.outcome == Outcome.SUCCEEDED else ""
+    return Cell(run.pk, run.repeat, attempt.outcome or attempt.phase, value)
+
+
+def _values(attempts: Iterable[Attempt]) -> dict[int, str]:
+    rows = Measurement.objects.filter(
+        attempt__in=[a.pk for a in attempts if a.outcome == Outcome.SUCCEEDED],
+        name__in=SHOWN,
+        labels={},
+        value__isnull=False,
+    )
+    found: dict[int, dict[str, str]] = {}
+    for row in rows:
+        found.setdefault(row.attempt_id, {})[row.name] = si(row.value, row.unit)
+    return {pk: next(names[name] for name in SHOWN if name in names) for pk, names in found.items()}

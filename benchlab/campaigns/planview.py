@@ -1,0 +1,127 @@
+"""A draft layout's plan as a person reads it before saying yes: commands with marks, what is lost, what will run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agents import options as driver_options
+from agents import registry, stack
+from agents.contracts import AgentError, Step, Target
+from agents.quote import shown
+from benchlab.campaigns.grid import point_words
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.hosts import services as hosts
+from benchlab.runs.models import Layout
+from benchlab.runs.states import LayoutPhase
+
+MOST_POINTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    mark: str  # "+" makes something that can be undone, "~" changes or waits, "-" destroys what is there
+    text: str
+    says: str
+
+    @property
+    def css(self) -> str:
+        return {"+": "add", "~": "change", "-": "remove"}[self.mark]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What one point will run."""
+
+    workload: str
+    point: str
+    argv: str
+    files: tuple[tuple[str, str], ...]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    layout: Layout
+    commands: list[Command] = field(default_factory=list)
+    destroyed: list[stack.Destroyed] = field(default_factory=list)
+    points: list[Planned] = field(default_factory=list)
+    points_left: int = 0
+    error: str = ""
+
+    @property
+    def pending(self) -> bool:
+        return self.layout.planned_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    views: list[View]
+
+    @property
+    def pending(self) -> int:
+        return sum(view.pending for view in self.views)
+
+    @property
+    def ready(self) -> bool:
+        return not self.pending and not any(view.error for view in self.views)
+
+    @property
+    def destroyed(self) -> int:
+        return len({d.identity for view in self.views for d in view.destroyed})
+
+
+def of(campaign: Campaign) -> Plans:
+    """Every layout whose plan nobody has confirmed yet."""
+    drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
+    rows = drafts.select_related("host", "topology", "facts_planned").order_by("position", "pk")
+    return Plans([_view(row) for row in rows])
+
+
+def _view(layout: Layout) -> View:
+    if layout.plan is None:
+        return View(layout, error=layout.plan_error)
+    try:
+        plan = stack.from_json(layout.plan)
+    except AgentError as error:
+        return View(layout, error=str(error))
+    lost = []
+    if layout.facts_planned:
+        lost = stack.what_is_destroyed(plan, hosts.facts_of(layout.facts_planned))
+    runs = _points(layout)
+    return View(
+        layout=layout,
+        commands=[_command(step) for step in plan.steps],
+        destroyed=lost,
+        points=[_planned(run, plan.target) for run in runs[:MOST_POINTS]],
+        points_left=max(0, len(runs) - MOST_POINTS),
+        error=layout.plan_error,
+    )
+
+
+def _command(step: Step) -> Command:
+    mark = "-" if step.destroys else "+" if step.undo else "~"
+    return Command(mark, shown(step.argv), step.says)
+
+
+def _points(layout: Layout) -> list[Run]:
+    """One run for each point: the repeats run the same."""
+    runs = Run.objects.filter(attempts__layout=layout).select_related("workload")
+    first: dict[tuple[int, str], Run] = {}
+    for run in runs.order_by("workload__name", "workload", "outstanding", "position"):
+        first.setdefault((run.workload_id, point_words(run.point)), run)
+    return list(first.values())
+
+
+def _planned(run: Run, target: Target) -> Planned:
+    point = point_words(run.point)
+    try:
+        tool = registry.tool(run.tool)
+        job = tool.job(driver_options.build(tool.Options, run.options), target)
+    except AgentError as error:
+        return Planned(run.workload.name, point, "", (), str(error))
+    return Planned(run.workload.name, point, shown(job.argv), _files(job.inputs.items()))
+
+
+def _files(inputs: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, content.decode("utf-8", "replace")) for name, content in inputs)

@@ -1,0 +1,136 @@
+"""Pages of workloads: list, one of them, make one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from agents import options as driver_options
+from agents import registry
+from agents.contracts import AgentError
+from benchlab.campaigns import cost, grid, matrix
+from benchlab.campaigns.forms import WorkloadForm
+from benchlab.campaigns.models import Workload
+from benchlab.campaigns.presets import PRESETS
+from benchlab.campaigns.services import create_workload
+from benchlab.driver_forms import DriverForm, show
+from benchlab.team.services import team_of
+
+
+@require_GET
+def workload_list(request: HttpRequest) -> HttpResponse:
+    rows = [
+        {"workload": row, "points": len(matrix.points(row.sweep)), "sweep": _words(row, row.sweep)}
+        for row in Workload.objects.for_user(request.user)
+    ]
+    context = {"rows": rows, "presets": _presets(), "tools": registry.all_tools()}
+    return render(request, "workloads/list.html", context)
+
+
+@require_GET
+def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(Workload.objects.for_user(request.user), pk=pk)
+    driver = registry.all_tools().get(row.tool)
+    context = {
+        "workload": row,
+        "label": driver.LABEL if driver else row.tool,
+        "options": _words(row, row.options),
+        "sweep": _words(row, row.sweep),
+        "points": _points(row),
+        "job_file": row.options.get("job_file", ""),
+    }
+    return render(request, "workloads/detail.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def workload_new(request: HttpRequest) -> HttpResponse:
+    """?tool= chooses the form, ?preset= fills it in; POST with `preset` alone makes the preset."""
+    if request.method == "POST" and "preset" in request.POST:
+        return _use_preset(request, request.POST["preset"])
+    preset = PRESETS.get(request.GET.get("preset", ""))
+    tool = preset.tool if preset else request.GET.get("tool", "")
+    if not tool:
+        return redirect("workload-list")
+    if tool not in registry.all_tools():
+        raise Http404(f"There is no tool named {tool}.")
+    options = registry.tool(tool).Options
+    if request.method != "POST":
+        filled = {**preset.options, **preset.sweep} if preset else {}
+        name_form = WorkloadForm(initial={"name": preset.name if preset else ""})
+        form = DriverForm(options, prefix="option", initial=filled, sweep=True)
+        return _page(request, tool, name_form, form)
+    name_form = WorkloadForm(request.POST)
+    form = DriverForm(options, request.POST, prefix="option", sweep=True)
+    if name_form.is_valid() & form.is_valid():
+        chosen, sweep = form.chosen()
+        try:
+            return _made(request, name_form.cleaned_data["name"], tool, chosen, sweep)
+        except ValidationError as error:
+            name_form.add_error(None, ValidationError(error.messages))
+    return _page(request, tool, name_form, form)
+
+
+def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
+    if slug not in PRESETS or PRESETS[slug].tool not in registry.all_tools():
+        raise Http404(f"There is no preset named {slug}.")
+    preset = PRESETS[slug]
+    mine = Workload.objects.for_user(request.user).filter(name=preset.name).first()
+    if mine:
+        messages.info(request, f"{preset.name} is there already.")
+        return redirect("workload-detail", mine.pk)
+    return _made(request, preset.name, preset.tool, preset.options, preset.sweep)
+
+
+def _made(
+    request: HttpRequest, name: str, tool: str, options: dict[str, Any], sweep: dict[str, Any]
+) -> HttpResponse:
+    assert request.user.is_authenticated  # LoginRequiredMiddleware saw to it
+    made = create_workload(
+        team=team_of(request.user),
+        user=request.user,
+        name=name,
+        tool=tool,
+        options=options,
+        sweep=sweep,
+    )
+    messages.success(request, f"{made} is ready to use.")
+    return redirect("workload-detail", made.pk)
+
+
+def _page(
+    request: HttpRequest, tool: str, name_form: WorkloadForm, form: DriverForm
+) -> HttpResponse:
+    driver = registry.tool(tool)
+    context = {"tool": tool, "label": driver.LABEL, "name_form": name_form, "form": form}
+    return render(request, "workloads/new.html", context)
+
+
+def _presets() -> list[Any]:
+    return [preset for preset in PRESETS.values() if preset.tool in registry.all_tools()]
+
+
+def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
+    driver = registry.all_tools().get(row.tool)
+    known = driver_options.schema(driver.Options)["properties"] if driver else {}
+    found = []
+    for name, value in values.items():
+        unit = known.get(name, {}).get("x-unit", "")
+        many = value if isinstance(value, list) else [value]
+        if name != "job_file" and value not in ("", []):
+            found.append((name.replace("_", " "), " ".join(show(v, unit) for v in many)))
+    return found
+
+
+def _points(row: Workload) -> list[tuple[str, int | None]]:
+    """(point, outstanding I/Os); empty when the tool is gone or its options changed since."""
+    try:
+        tool = registry.tool(row.tool)
+        checked = cost.check_sweep(row.name, row.tool, row.options, row.sweep)
+        return [(grid.point_words(point), tool.outstanding(built)) for point, built in checked]
+    except (ValidationError, AgentError):
+        return []

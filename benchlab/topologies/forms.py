@@ -1,0 +1,117 @@
+"""The form of a topology: a name, and one block of fields per layer, made from its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+
+from agents import registry
+from agents.contracts import Layer
+from benchlab.driver_forms import DriverForm
+from benchlab.topologies import services
+from benchlab.topologies.models import Topology
+
+COMMON_ROLES = ("ssd", "hdd", "nvme")
+
+
+class NameForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Topology
+        fields = ["name", "description"]
+        widgets = {"description": forms.Textarea(attrs={"rows": 2})}
+
+
+class DisksForm(forms.Form):
+    """Which disks one use of a layer takes."""
+
+    role = forms.CharField(max_length=32, initial="ssd")
+    count = forms.IntegerField(min_value=1, max_value=services.MOST_DEVICES, initial=1)
+
+    def __init__(self, *args: Any, use: str, what: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.use, self.what = use, what
+        self.fields["role"].widget.attrs["list"] = "roles"
+
+
+class LayerForms:
+    """One layer's forms: its driver's options, and its disks by use."""
+
+    def __init__(
+        self,
+        number: int,
+        kind: str,
+        data: Mapping[str, Any] | None = None,
+        entry: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.number, self.kind = number, kind
+        self.driver: Layer = registry.layer(kind)
+        prefix = f"layer{number}"
+        entry = entry or {}
+        self.options = DriverForm(
+            self.driver.Options, data, prefix=prefix, initial=entry.get("options")
+        )
+        given = {group["use"]: group for group in entry.get("devices", ())}
+        self.disks = [
+            DisksForm(data, prefix=f"{prefix}-{use}", use=use, what=what, initial=given.get(use))
+            for use, what in self.driver.USES.items()
+        ]
+
+    @property
+    def stands_on(self) -> str:
+        return services.WORDS[self.driver.WANTS]
+
+    @property
+    def gives(self) -> str:
+        return services.WORDS[self.driver.GIVES]
+
+    def is_valid(self) -> bool:
+        return all([self.options.is_valid(), *[form.is_valid() for form in self.disks]])
+
+    def entry(self) -> dict[str, Any]:
+        groups = [{"use": form.use, **form.cleaned_data} for form in self.disks]
+        return {"kind": self.kind, "options": self.options.chosen()[0], "devices": groups}
+
+    def typed(self) -> dict[str, Any]:
+        """What was typed so far as an entry, right or wrong: for drawing the form again."""
+        options = {name: self.options[name].value() for name in self.options.fields}
+        groups = [
+            {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
+            for form in self.disks
+        ]
+        return {"kind": self.kind, "options": options, "devices": groups}
+
+
+def from_stack(stack: Sequence[Mapping[str, Any]]) -> list[LayerForms]:
+    return [LayerForms(n, entry["kind"], entry=entry) for n, entry in enumerate(stack)]
+
+
+def from_post(post: QueryDict) -> list[LayerForms]:
+    """The layers of a submitted form. Raises ValidationError for a kind that does not exist."""
+    kinds = post.getlist("kind")
+    if unknown := [kind for kind in kinds if kind not in registry.all_layers()]:
+        raise ValidationError(f"There is no layer named {unknown[0]!r}.")
+    return [LayerForms(number, kind, data=post) for number, kind in enumerate(kinds)]
+
+
+def rearranged(post: QueryDict) -> list[LayerForms] | None:
+    """The layers after one of the buttons add, remove or up; None when the form was submitted to be saved."""
+    entries = [layer.typed() for layer in from_post(post)]
+    if (kind := post.get("add")) in registry.all_layers():
+        entries.append({"kind": kind})
+    elif (number := _number(post.get("remove"), entries)) is not None:
+        del entries[number]
+    elif (number := _number(post.get("up"), entries)) is not None and number + 1 < len(entries):
+        entries[number : number + 2] = entries[number + 1], entries[number]
+    else:
+        return None
+    return from_stack(entries)
+
+
+def _number(text: str | None, entries: Sequence[Any]) -> int | None:
+    if text is None or not text.isdecimal() or int(text) >= len(entries):
+        return None
+    return int(text)

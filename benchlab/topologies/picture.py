@@ -1,0 +1,68 @@
+"""A stack as boxes to draw, the top layer first: disks lie below, volumes above."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents import options as driver_options
+from agents import registry
+from benchlab.driver_forms import show
+from benchlab.topologies.services import WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    role: str
+    count: int
+    use: str
+
+    @property
+    def each(self) -> range:
+        """One small box per disk, as many as fit a line; the number says how many there really are."""
+        return range(min(self.count, 24))
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    label: str
+    options: tuple[tuple[str, str], ...]
+    gives: str
+    disks: tuple[Disks, ...]
+
+
+def boxes(stack: Sequence[Mapping[str, Any]]) -> list[Box]:
+    return [_box(entry) for entry in reversed(stack)]
+
+
+def _box(entry: Mapping[str, Any]) -> Box:
+    disks = tuple(Disks(g["role"], g["count"], g["use"]) for g in entry.get("devices", ()))
+    driver = registry.all_layers().get(entry["kind"])
+    if driver is None:  # a layer that was removed from the code since; the page must still come up
+        return Box(f"{entry['kind']} (unknown layer)", (), "", disks)
+    said = tuple(
+        (name, _words(name, value, driver.Options))
+        for name, value in entry.get("options", {}).items()
+        if value not in ("", [], (), None, False)
+    )
+    return Box(driver.LABEL, said, WORDS[driver.GIVES], disks)
+
+
+def _words(name: str, value: Any, options: type[Any]) -> str:
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    if value is True:
+        return "yes"
+    unit = driver_options.schema(options)["properties"].get(name, {}).get("x-unit", "")
+    return show(value, unit) + (f" {unit}" if unit not in ("", "B") else "")
+
+
+def summary(stack: Sequence[Mapping[str, Any]]) -> str:
+    """One line, bottom up: "ssd x1 > Raw disk > File system"."""
+    words = []
+    for entry in stack:
+        words += [f"{group['role']} × {group['count']}" for group in entry.get("devices", ())]
+        driver = registry.all_layers().get(entry["kind"])
+        words.append(driver.LABEL if driver else entry["kind"])
+    return " › ".join(words)

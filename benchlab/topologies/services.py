@@ -1,0 +1,111 @@
+"""Making and changing topologies. Layouts copy the stack, so a change touches no campaign that exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+
+from agents import options as driver_options
+from agents import registry
+from agents.contracts import AgentError, Layer
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+
+Stack = Sequence[Mapping[str, Any]]
+ROLE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+MOST_DEVICES = 256
+WORDS = {
+    "nothing": "nothing",
+    "devices": "disks",
+    "volume": "a volume",
+    "mount": "a mounted directory",
+}
+
+
+def save_topology(
+    *,
+    team: Team,
+    user: AbstractBaseUser | None,
+    name: str,
+    stack: Stack,
+    description: str = "",
+    topology: Topology | None = None,
+) -> Topology:
+    """Make a topology, or change the one given. Raises ValidationError naming the layer and what is wrong."""
+    row = topology or Topology(team=team, created_by_id=user and user.pk)
+    row.name, row.description, row.stack = name, description, checked(stack)
+    row.full_clean(exclude=["created_by"])
+    row.save()
+    return row
+
+
+def checked(stack: Stack) -> list[dict[str, Any]]:
+    """The stack with complete options. Raises ValidationError when a layer or the chain cannot be."""
+    if not stack:
+        raise ValidationError("A topology needs at least one layer.")
+    drivers = [_driver(number, entry) for number, entry in enumerate(stack, 1)]
+    check_chain(drivers)
+    return [
+        _checked_layer(number, driver, entry)
+        for number, (driver, entry) in enumerate(zip(drivers, stack, strict=True), 1)
+    ]
+
+
+def check_chain(drivers: Sequence[Layer]) -> None:
+    """Every layer stands on what the one below gives. Raises ValidationError."""
+    first = drivers[0]
+    if first.WANTS not in ("nothing", "devices"):
+        raise ValidationError(
+            f"Layer 1 ({first.LABEL}) stands on {WORDS[first.WANTS]}; put a layer that gives one below it."
+        )
+    for number, (below, above) in enumerate(pairwise(drivers), 1):
+        if above.WANTS != below.GIVES:
+            raise ValidationError(
+                f"Layer {number + 1} ({above.LABEL}) stands on {WORDS[above.WANTS]}, "
+                f"but layer {number} ({below.LABEL}) gives {WORDS[below.GIVES]}."
+            )
+    if drivers[-1].GIVES not in ("volume", "mount"):
+        raise ValidationError(
+            f"The top layer ({drivers[-1].LABEL}) gives {WORDS[drivers[-1].GIVES]}; "
+            "a tool needs a volume or a mounted directory."
+        )
+
+
+def _driver(number: int, entry: Mapping[str, Any]) -> Layer:
+    try:
+        return registry.layer(str(entry.get("kind", "")))
+    except AgentError as error:
+        raise ValidationError(f"Layer {number}: {error}") from None
+
+
+def _checked_layer(number: int, driver: Layer, entry: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"Layer {number} ({driver.LABEL})"
+    try:
+        built = driver_options.build(driver.Options, entry.get("options", {}))
+    except AgentError as error:
+        raise ValidationError(f"{where}: {error}") from None
+    groups = [dict(group) for group in entry.get("devices", ())]
+    _check_devices(where, driver, groups)
+    return {"kind": entry["kind"], "options": driver_options.dump(built), "devices": groups}
+
+
+def _check_devices(where: str, driver: Layer, groups: Sequence[Mapping[str, Any]]) -> None:
+    uses = [group.get("use") for group in groups]
+    if sorted(map(str, uses)) != sorted(driver.USES):
+        wanted = ", ".join(f"{use} ({what})" for use, what in driver.USES.items()) or "no disks"
+        raise ValidationError(f"{where} takes {wanted}; it was given {uses or 'none'}.")
+    for group in groups:
+        role, count = group.get("role"), group.get("count")
+        if not isinstance(role, str) or not ROLE.fullmatch(role):
+            raise ValidationError(
+                f"{where}: {role!r} is no role; use a short word such as ssd or hdd."
+            )
+        if type(count) is not int or not 1 <= count <= MOST_DEVICES:
+            raise ValidationError(
+                f"{where}: {group['use']} takes 1 to {MOST_DEVICES} disks, not {count!r}."
+            )

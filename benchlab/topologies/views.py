@@ -1,0 +1,138 @@
+"""Pages of topologies: list, one of them, make, change."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from agents import registry
+from benchlab.team.services import team_of
+from benchlab.topologies import forms, picture, services
+from benchlab.topologies.models import Topology
+from benchlab.topologies.presets import PRESETS
+
+PAGE = "topologies/edit.html"
+
+
+@require_GET
+def topology_list(request: HttpRequest) -> HttpResponse:
+    rows = [
+        {"topology": row, "summary": picture.summary(row.stack)}
+        for row in Topology.objects.for_user(request.user)
+    ]
+    return render(
+        request, "topologies/list.html", {"rows": rows, "presets": list(PRESETS.values())}
+    )
+
+
+@require_GET
+def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(Topology.objects.for_user(request.user), pk=pk)
+    campaigns = {layout.campaign for layout in row.layouts.select_related("campaign")}
+    return render(
+        request,
+        "topologies/detail.html",
+        {
+            "topology": row,
+            "boxes": picture.boxes(row.stack),
+            "campaigns": sorted(campaigns, key=lambda campaign: -campaign.pk),
+        },
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def topology_new(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST" and "preset" in request.POST:
+        return _use_preset(request, request.POST["preset"])
+    return _edit(request, None)
+
+
+@require_http_methods(["GET", "POST"])
+def topology_edit(request: HttpRequest, pk: int) -> HttpResponse:
+    return _edit(request, get_object_or_404(Topology.objects.for_user(request.user), pk=pk))
+
+
+def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
+    """One click: the preset's topology, made unless the team has one of that name."""
+    if slug not in PRESETS:
+        raise Http404(f"There is no preset named {slug}.")
+    preset = PRESETS[slug]
+    mine = Topology.objects.for_user(request.user).filter(name=preset.name).first()
+    if mine:
+        messages.info(request, f"{preset.name} is there already.")
+        return redirect("topology-detail", mine.pk)
+    made = services.save_topology(
+        team=team_of(request.user),
+        user=_person(request),
+        name=preset.name,
+        description=preset.says,
+        stack=preset.stack,
+    )
+    messages.success(request, f"{made} is ready to use.")
+    return redirect("topology-detail", made.pk)
+
+
+def _edit(request: HttpRequest, topology: Topology | None) -> HttpResponse:
+    if request.method != "POST":
+        layers = forms.from_stack(topology.stack if topology else [])
+        return _page(request, topology, forms.NameForm(instance=topology), layers)
+    name_form = forms.NameForm(request.POST, instance=topology)
+    try:
+        if (layers := forms.rearranged(request.POST)) is not None:
+            # A button that adds or moves a layer saves nothing, so it complains about nothing either.
+            typed = {name: request.POST.get(name, "") for name in name_form.fields}
+            return _page(request, topology, forms.NameForm(initial=typed), layers)
+        layers = forms.from_post(request.POST)
+    except ValidationError as error:
+        name_form.add_error(None, error)
+        return _page(request, topology, name_form, [])
+    # Every form, also after one that is wrong: all that is wrong is said at once.
+    if all([name_form.is_valid(), *[layer.is_valid() for layer in layers]]):
+        try:
+            return _save(request, topology, name_form, layers)
+        except ValidationError as error:
+            name_form.add_error(None, ValidationError(error.messages))
+    return _page(request, topology, name_form, layers)
+
+
+def _save(
+    request: HttpRequest,
+    topology: Topology | None,
+    name_form: forms.NameForm,
+    layers: list[forms.LayerForms],
+) -> HttpResponse:
+    saved = services.save_topology(
+        team=topology.team if topology else team_of(request.user),
+        user=_person(request),
+        name=name_form.cleaned_data["name"],
+        description=name_form.cleaned_data["description"],
+        stack=[layer.entry() for layer in layers],
+        topology=topology,
+    )
+    messages.success(request, f"{saved} is saved.")
+    return redirect("topology-detail", saved.pk)
+
+
+def _page(
+    request: HttpRequest,
+    topology: Topology | None,
+    name_form: forms.NameForm,
+    layers: list[forms.LayerForms],
+) -> HttpResponse:
+    template = PAGE + ("#topology-layers" if request.htmx else "")  # type: ignore[attr-defined]
+    context = {
+        "topology": topology,
+        "form": name_form,
+        "layers": layers,
+        "kinds": registry.all_layers(),
+        "roles": forms.COMMON_ROLES,
+    }
+    return render(request, template, context)
+
+
+def _person(request: HttpRequest) -> services.AbstractBaseUser:
+    assert request.user.is_authenticated  # LoginRequiredMiddleware saw to it
+    return request.user

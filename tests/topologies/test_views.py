@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from benchlab.topologies.models import Topology
+from benchlab.topologies.presets import PRESETS
+from benchlab.topologies.services import save_topology
+
+pytestmark = pytest.mark.django_db
+
+XFS = {
+    "name": "xfs on SSD",
+    "description": "",
+    "kind": ["raw", "filesystem"],
+    "layer0-data-role": "ssd",
+    "layer0-data-count": "1",
+    "layer1-type": "xfs",
+    "layer1-mkfs_options": "",
+    "layer1-mount_options": "noatime\nnodiratime",
+    "save": "1",
+}
+
+
+@pytest.fixture
+def topology(team, user) -> Topology:
+    return save_topology(
+        team=team, user=user, name="xfs", stack=PRESETS["xfs"].stack, description="One SSD"
+    )
+
+
+def test_the_list_shows_ours_and_the_presets(page, topology):
+    answer = page.get(reverse("topology-list"))
+    assert [row["topology"] for row in answer.context["rows"]] == [topology]
+    assert "ssd × 1 › Raw disk › File system" in answer.text
+    assert all(preset.name in answer.text for preset in PRESETS.values())
+
+
+def test_an_empty_list_says_what_to_do(page):
+    assert "There is no topology yet" in page.get(reverse("topology-list")).text
+
+
+def test_the_list_costs_the_same_queries_for_many(page, team, user, django_assert_num_queries):
+    for number in range(5):
+        save_topology(team=team, user=user, name=f"t{number}", stack=PRESETS["directory"].stack)
+    with django_assert_num_queries(3):  # session, user, topologies
+        page.get(reverse("topology-list"))
+
+
+def test_another_team_sees_nothing(other_page, topology):
+    assert other_page.get(reverse("topology-detail", args=[topology.pk])).status_code == 404
+    assert other_page.get(reverse("topology-edit", args=[topology.pk])).status_code == 404
+    assert other_page.get(reverse("topology-list")).context["rows"] == []
+
+
+def test_nobody_is_sent_to_the_login(client, topology):
+    answer = client.get(reverse("topology-detail", args=[topology.pk]))
+    assert answer.status_code == 302 and answer["Location"].startswith("/login/")
+
+
+def test_the_page_draws_the_stack(page, topology):
+    answer = page.get(reverse("topology-detail", args=[topology.pk]))
+    assert [box.label for box in answer.context["boxes"]] == ["File system", "Raw disk"]
+    assert "data: 1 × ssd" in answer.text
+
+
+@pytest.mark.parametrize("slug", PRESETS)
+def test_a_preset_is_one_click_and_twice_is_once(page, team, slug):
+    first = page.post(reverse("topology-new"), {"preset": slug})
+    again = page.post(reverse("topology-new"), {"preset": slug})
+    made = Topology.objects.get()
+    assert (made.name, made.team) == (PRESETS[slug].name, team)
+    assert first["Location"] == again["Location"] == reverse("topology-detail", args=[made.pk])
+
+
+def test_an_unknown_preset_is_404(page):
+    assert page.post(reverse("topology-new"), {"preset": "tape"}).status_code == 404
+
+
+def test_a_topology_is_made_from_its_layers(page, team, user):
+    answer = page.post(reverse("topology-new"), XFS)
+    made = Topology.objects.get()
+    assert answer["Location"] == reverse("topology-detail", args=[made.pk])
+    assert made.created_by == user
+    assert [entry["kind"] for entry in made.stack] == ["raw", "filesystem"]
+    assert made.stack[0]["devices"] == [{"use": "data", "role": "ssd", "count": 1}]
+    assert made.stack[1]["options"]["mount_options"] == ["noatime", "nodiratime"]
+
+
+def test_adding_a_layer_without_javascript_keeps_what_was_typed(page):
+    post = {**XFS, "kind": ["raw"], "layer0-data-count": "3", "add": "filesystem"}
+    del post["save"]
+    answer = page.post(reverse("topology-new"), post)
+    layers = answer.context["layers"]
+    assert [layer.kind for layer in layers] == ["raw", "filesystem"]
+    assert layers[0].disks[0]["count"].value() == "3"
+    assert answer.context["form"]["name"].value() == "xfs on SSD"
+    assert "<html" in answer.text and 'class="errorlist"' not in answer.text
+    assert not Topology.objects.exists()
+
+
+def test_adding_a_layer_with_htmx_answers_the_layers_only(htmx):
+    answer = htmx.post(reverse("topology-new"), {"add": "raw"})
+    assert "<html" not in answer.text and 'id="topology-layers"' in answer.text
+
+
+def test_layers_are_removed_and_moved(page):
+    removed = page.post(reverse("topology-new"), {**XFS, "remove": "0"}).context["layers"]
+    assert [layer.kind for layer in removed] == ["filesystem"]
+    assert removed[0].options["mount_options"].value() == "noatime\nnodiratime"
+    moved = page.post(reverse("topology-new"), {**XFS, "up": "0"}).context["layers"]
+    assert [layer.kind for layer in moved] == ["filesystem", "raw"]
+    assert moved[1].disks[0]["role"].value() == "ssd"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": ["filesystem", "raw"]}, "Layer 1 (File system) stands on a volume"),
+        ({"kind": []}, "needs at least one layer"),
+        ({"kind": ["tape"]}, "There is no layer named"),
+        ({"name": ""}, "This field is required"),
+        ({"layer0-data-count": "0"}, "greater than or equal to 1"),
+        ({"layer1-type": "fat"}, "fat is not one of the available choices"),
+        ({"layer1-mount_options": "bind"}, "is not for a layout to set"),
+    ],
+)
+def test_what_cannot_stand_is_said_and_not_stored(page, change, says):
+    moved = {
+        "layer0-type": "xfs",
+        "layer1-data-role": "ssd",
+        "layer1-data-count": "1",
+    }
+    answer = page.post(reverse("topology-new"), {**XFS, **moved, **change})
+    assert answer.status_code == 200 and says in answer.text
+    assert not Topology.objects.exists()
+
+
+def test_a_name_that_is_taken_is_refused(page, topology):
+    answer = page.post(reverse("topology-new"), {**XFS, "name": "xfs"})
+    assert "already exists" in answer.text and Topology.objects.count() == 1
+
+
+def test_a_topology_is_changed(page, topology):
+    url = reverse("topology-edit", args=[topology.pk])
+    assert page.get(url).context["layers"][1].options["type"].value() == "xfs"
+    page.post(url, {**XFS, "layer1-type": "ext4"})
+    topology.refresh_from_db()
+    assert (topology.name, topology.stack[1]["options"]["type"]) == ("xfs on SSD", "ext4")
