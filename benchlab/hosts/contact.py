@@ -9,6 +9,7 @@ from agents.contracts import AgentError, Reason, Secret, Shell
 from benchlab.hosts import credentials
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host
+from benchlab.hosts.trouble import concerns_host
 from benchlab.hosts.vault import VaultError
 
 
@@ -91,7 +92,12 @@ def _decide(host: Host, key: str) -> None:
 
 
 def record_trouble(host: Host, error: AgentError) -> None:
-    """Remember why the host did not answer; of a changed key, also which one it shows."""
+    """Remember why the host did not answer; of a changed key, also which one it shows.
+
+    Errors that do not tell of the host itself (a tool failed) are not kept here.
+    """
+    if not concerns_host(error.reason):
+        return
     host.trouble, host.trouble_text = error.reason.value, str(error)
     if error.reason is Reason.HOST_KEY_CHANGED and not host.offered_key:
         host.offered_key = _shown_now(host)

@@ -58,9 +58,17 @@ ADVICE: Mapping[str, Advice] = {
         "A command on the host printed something unexpected; see the message. Nothing is done to a "
         "host that is not understood.",
     ),
+    Reason.INTERNAL: Advice(
+        "Something went wrong on our side",
+        "The host itself may be well. See the message, then read the host's facts again.",
+    ),
 }
-UNFORESEEN = Advice("Something went wrong", "See the message; read the host's facts again.")
+
+
+def concerns_host(reason: Reason) -> bool:
+    """Whether an error tells of the host. A tool that failed there, or a plan that does not fit, does not."""
+    return reason in ADVICE
 
 
 def advice(reason: str) -> Advice:
-    return ADVICE.get(reason, UNFORESEEN)
+    return ADVICE.get(reason, ADVICE[Reason.INTERNAL])

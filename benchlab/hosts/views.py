@@ -161,5 +161,4 @@ def _facts(host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
         "forest": blocks.forest(facts, queries.layouts_at(host, snapshot)),
         "tools": queries.tool_rows(facts),
         "devices": rows,
-        "pks": {row.identity: row.pk for row, _ in rows},
     }

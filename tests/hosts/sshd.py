@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 START_S = 10.0
 
@@ -78,7 +80,10 @@ class Sshd:
                 time.sleep(0.02)
 
     def stop(self) -> None:
+        """Ends the open connections too, as a reboot does."""
         if self.process:
+            for session in psutil.Process(self.process.pid).children(recursive=True):
+                session.kill()
             self.process.terminate()
             self.process.wait()
             self.process = None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from cryptography.fernet import Fernet
+from django.urls import reverse
 
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services
@@ -115,8 +119,35 @@ def test_an_unknown_name_is_said(near):
 
 
 def test_a_lost_vault_key_is_said(pinned, settings):
-    from cryptography.fernet import Fernet
-
     settings.BENCHLAB_KEYS = [Fernet.generate_key().decode()]
     with pytest.raises(AgentError, match="BENCHLAB_KEY"):
         services.connect(pinned)
+
+
+def test_a_host_is_added_by_its_pages(page, sshd):
+    """Add, compare, connect; then the machine is installed anew."""
+    given = {"name": "near", "address": "127.0.0.1", "port": sshd.port, "user": sshd.user}
+    keys = page.post(reverse("host-add"), given, follow=True)
+    host = Host.objects.get(name="near")
+    assert sshd.fingerprint in keys.text and host.credential.public_key in keys.text
+
+    confirm = {"fingerprint": sshd.fingerprint, "compared": "on"}
+    early = page.post(reverse("host-key", args=[host.pk]), confirm, follow=True)
+    assert "Authentication failed" in early.text  # pinned, but our key is not installed yet
+    sshd.authorize(host.credential.public_key)
+    read = page.post(reverse("host-read", args=[host.pk]), follow=True)
+    assert "answered" in read.text and os.uname().release in read.text
+
+    old = sshd.fingerprint
+    sshd.stop()
+    sshd.new_host_key()
+    sshd.start()
+    changed = page.post(reverse("host-read", args=[host.pk]), follow=True)
+    assert "Everything on this host is stopped" in changed.text
+    assert old in changed.text and sshd.fingerprint in changed.text
+    again = page.post(
+        reverse("host-key", args=[host.pk]),
+        {"fingerprint": sshd.fingerprint, "compared": "on"},
+        follow=True,
+    )
+    assert "is pinned and answered" in again.text

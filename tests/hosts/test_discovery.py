@@ -86,3 +86,8 @@ def test_long_reasons_are_left_out_whole(read_host):
     discovery.store(read_host, facts(disk("sdb", mounts=mounts)))
     said = device(read_host, "sdb").in_use
     assert len(said) <= 255 and said.endswith("unmount it if you mean it")
+
+
+def test_what_does_not_tell_of_the_host_is_no_trouble_of_it(read_host):
+    services.record_trouble(read_host, AgentError("fio: bad option", Reason.TOOL_FAILED))
+    assert not read_host.trouble
