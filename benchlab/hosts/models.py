@@ -10,6 +10,11 @@ from agents.contracts import Reason
 from benchlab.team.models import OwnedQuerySet, Team
 
 
+def reasons() -> list[tuple[str, str]]:
+    """A function, so that a new Reason needs no migration."""
+    return [(reason.value, reason.value) for reason in Reason]
+
+
 class Credential(models.Model):
     """An SSH key pair. The private half is encrypted at rest (benchlab/hosts/vault.py)."""
 
@@ -48,9 +53,7 @@ class Host(models.Model):
     )
     notes = models.TextField(blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)
-    trouble = models.CharField(
-        max_length=40, blank=True, choices=[(r.value, r.value) for r in Reason]
-    )
+    trouble = models.CharField(max_length=40, blank=True, choices=reasons)
     trouble_text = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
