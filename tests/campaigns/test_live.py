@@ -1,0 +1,134 @@
+"""The hub, with the real Valkey: who listens hears, who leaves costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import redis.asyncio
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.test import AsyncClient
+from django.urls import reverse
+
+from benchlab.campaigns import live
+from benchlab.runs import events
+
+
+async def publish(campaign: int) -> int:
+    """How many subscribers heard it."""
+    async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
+        return int(await client.publish(events.channel(campaign), b"changed"))
+
+
+async def drained(queue: asyncio.Queue[None]) -> None:
+    """Past the wake-up that every new subscription gives."""
+    await asyncio.wait_for(queue.get(), 5)
+
+
+def test_only_the_pages_of_a_campaign_wake():
+    async def check() -> None:
+        hub = live.Hub()
+        async with hub.listen(1) as mine, hub.listen(2) as other, hub.listen(1) as also_mine:
+            for queue in (mine, other, also_mine):
+                await drained(queue)
+            await publish(1)
+            await asyncio.wait_for(asyncio.gather(mine.get(), also_mine.get()), 5)
+            assert other.empty()
+
+    asyncio.run(check())
+
+
+def test_one_subscription_serves_all_and_ends_with_the_last():
+    async def check() -> None:
+        hub = live.Hub()
+        before = await publish(999)
+        async with hub.listen(999) as one, hub.listen(999) as two:
+            await drained(one)
+            await drained(two)
+            assert await publish(999) == before + 1
+            assert hub.listeners == 2
+        assert hub.listeners == 0
+        assert await publish(999) == before
+
+    asyncio.run(check())
+
+
+def test_a_burst_is_one_wake_up():
+    async def check() -> None:
+        hub = live.Hub()
+        async with hub.listen(1) as queue:
+            await drained(queue)
+            for _ in range(50):
+                hub.wake(events.channel(1))
+            assert queue.qsize() == 1
+
+    asyncio.run(check())
+
+
+def test_a_redis_that_is_away_is_tried_again(settings, monkeypatch, caplog):
+    monkeypatch.setattr(live, "RECONNECT_S", 0.05)
+    good = settings.REDIS_URL
+
+    async def check() -> None:
+        hub = live.Hub()
+        settings.REDIS_URL = "redis://127.0.0.1:1/0"
+        async with hub.listen(1) as queue:
+            await asyncio.sleep(0.2)
+            assert queue.empty()
+            settings.REDIS_URL = good
+            await drained(queue)
+            await publish(1)
+            await drained(queue)
+
+    asyncio.run(check())
+    assert "fall back on polling" in caplog.text
+
+
+@pytest.fixture
+def stream_quickly(monkeypatch):
+    monkeypatch.setattr(live, "PING_S", 0.2)
+    monkeypatch.setattr(live, "APART_S", 0.0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_says_changed_and_pings(stream_quickly, user, campaign):
+    async def check() -> None:
+        client = AsyncClient()
+        await client.aforce_login(user)
+        answer = await client.get(reverse("campaign-events", args=[campaign.pk]))
+        assert answer["Content-Type"] == "text/event-stream"
+        assert (answer["Cache-Control"], answer["X-Accel-Buffering"]) == ("no-cache", "no")
+        stream = answer.streaming_content
+        heard = [await anext(stream), await asyncio.wait_for(anext(stream), 5)]
+        assert heard[0] == live.PING
+        while heard[-1] != live.CHANGED:  # the subscription's own wake-up
+            heard.append(await asyncio.wait_for(anext(stream), 5))
+        await publish(campaign.pk)
+        heard = [await asyncio.wait_for(anext(stream), 5) for _ in range(3)]
+        assert live.CHANGED in heard and live.PING in heard
+        # The server cancels the request of a browser that went away.
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert live.hub().listeners == 0
+
+    async_to_sync(check)()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_is_not_for_another_team(other_user, campaign):
+    async def check() -> int:
+        client = AsyncClient()
+        await client.aforce_login(other_user)
+        answer = await client.get(reverse("campaign-events", args=[campaign.pk]))
+        return int(answer.status_code)
+
+    assert async_to_sync(check)() == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stranger_is_sent_to_the_login(client, campaign):
+    answer = client.get(reverse("campaign-events", args=[campaign.pk]))
+    assert answer.status_code == 302
