@@ -94,21 +94,22 @@ def start(
 ) -> Started:
     """Starts the job at most once, whatever is delivered again. Raises AgentError."""
     sent = archive(job, sampled, interval_s)
-    answer = _answer(_call(shell, spool, "start", stdin=sent))
-    return Started(already=answer["start"] == "already")
+    answer = _answer(_call(shell, spool, "start", stdin=sent).stdout)
+    return Started(already=answer.get("start") == "already")
 
 
 def poll(shell: Shell, spool: Spool, wait_s: float = 0.0, offset: int = 0) -> Polled:
     """Waits on the host up to `wait_s` for the end, and reads the samples from `offset` on."""
     ran = _call(shell, spool, "poll", f"{wait_s:g}", str(offset), timeout_s=wait_s + 60.0)
     head, _, raw = ran.stdout.partition(b"\n\n")
-    answer = _pairs(head.decode())
-    if State(answer["state"]) is State.ABSENT:
+    answer = _answer(head)
+    if _state(answer) is State.ABSENT:
         return Polled(State.ABSENT, None, b"", offset, False)
-    new = raw[offset - int(answer["from"]) :]
-    code = int(answer["exit"]) if answer["exit"] else None
+    code = _number(answer, "exit")
+    # The host counts in blocks: it sends from the beginning of the one that `offset` is in.
+    new = raw[offset - int(_number(answer, "from") or 0) :]
     more = len(raw) >= POLL_CAP
-    return Polled(State(answer["state"]), code, new, offset + len(new), more)
+    return Polled(_state(answer), None if code is None else int(code), new, offset + len(new), more)
 
 
 def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
@@ -118,20 +119,20 @@ def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
         raise AgentError(f"{spool.name}: there is no such job on the host", Reason.HOST_LOST)
     found = unpack(ran.stdout, {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}})
     own = {name: found.pop(name, b"") for name in OWN_FILES[2:]}
-    notes = "".join(own[name].decode() for name in OWN_FILES[4:])
+    notes = "".join(own[name].decode(errors="replace") for name in OWN_FILES[4:])
     meta = _meta(_pairs(notes), len(own["samples"]))
     return Fetched(found, own["samples"], own["runner.log"], meta)
 
 
 def stop(shell: Shell, spool: Spool) -> Stopped:
     """TERM, then KILL, to this job's processes only. Does nothing to a job that is over or absent."""
-    answer = _answer(_call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S))
-    return Stopped(Did(answer.get("did", "nothing")), State(answer["state"]))
+    answer = _answer(_call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S).stdout)
+    return Stopped(Did(answer.get("did", "nothing")), _state(answer))
 
 
 def remove(shell: Shell, spool: Spool) -> None:
     """Removes the spool directory. Raises AgentError when the job still runs."""
-    state = State(_answer(_call(shell, spool, "remove", timeout_s=300.0))["state"])
+    state = _state(_answer(_call(shell, spool, "remove", timeout_s=300.0).stdout))
     if state is not State.ABSENT:
         raise AgentError(f"{spool.name} is {state}: stop it before removing it")
 
@@ -180,11 +181,18 @@ def _call(
     return ran
 
 
-def _answer(ran: Ran) -> dict[str, str]:
-    answer = _pairs(ran.stdout.decode(errors="replace"))
+def _answer(said: bytes) -> dict[str, str]:
+    answer = _pairs(said.decode(errors="replace"))
     if not answer.keys() & {"start", "state"}:
-        raise AgentError(f"the host's answer makes no sense: {ran.stdout[:200]!r}")
+        raise AgentError(f"the host's answer makes no sense: {said[:200]!r}")
     return answer
+
+
+def _state(answer: Mapping[str, str]) -> State:
+    try:
+        return State(answer.get("state", ""))
+    except ValueError:
+        raise AgentError(f"the host's answer makes no sense: {dict(answer)}") from None
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -193,7 +201,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
     started_at, started = _number(notes, "started_at"), _mono(notes, "started_ns")
-    ended = _mono(notes, "ended_ns")
+    ended, code = _mono(notes, "ended_ns"), _number(notes, "exit")
     fetched_at, fetched = _number(notes, "fetched_at"), _mono(notes, "fetched_ns")
     ended_at = step = None
     if started_at is not None and started is not None:
@@ -201,14 +209,14 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
         if fetched_at is not None and fetched is not None:
             step = (fetched_at - started_at) - (fetched - started)
     return Meta(
-        state=State(notes["state"]),
-        exit_code=int(notes["exit"]) if notes.get("exit") else None,
+        state=_state(notes),
+        exit_code=None if code is None else int(code),
         boot_id=notes.get("boot", ""),
         started_at=started_at,
         ended_at=ended_at,
         started_mono=started,
         ended_mono=ended,
-        clock_step=step if notes["state"] != State.REBOOTED else None,
+        clock_step=step if notes.get("state") != State.REBOOTED else None,
         caches=notes.get("dropped", "no"),
         cached_before=_kib(notes, "cached_before_kib"),
         cached_after=_kib(notes, "cached_after_kib"),

@@ -4,14 +4,14 @@
 #
 # benchlab  marker, last in every archive     settings  timeout_s grace_s interval_ms drop_caches sampled
 # command   exports, exec of the tool         work/     the tool's directory: inputs and outputs
-# starter begun running ended                 what happened so far, each written once, whole or not at all
+# starter begun tool running ended            what happened so far, each written once, whole or not at all
 # stopped expired                             somebody stopped it; its time was over
 # Processes are known as "PID BORN", BORN in clock ticks since boot: a PID alone may be another's by now.
 verb=$1
 shift
 umask 077
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-leader='' tool='' helpers='' target='' boot='' begun='' running='' ended='' how='' exit=''
+leader='' tool='' home='' own_session='' helpers='' boot='' begun='' running='' ended='' how='' exit=''
 . ./settings
 . ./sampler.sh
 
@@ -49,7 +49,6 @@ lead() { # OWN_SESSION: runs the job to its end
   look $$
   leader="$$ $born"
   caches
-  [ -e stopped ] && exit
   # shellcheck disable=SC2086
   frame $sampled
   sample 9>&- &
@@ -57,20 +56,23 @@ lead() { # OWN_SESSION: runs the job to its end
   at=$(date +%s.%N)
   now
   started=$ns
-  if [ -n "$1" ]; then
-    (cd work && exec setsid sh -c '. ../command') </dev/null >stdout 2>stderr 9>&- &
-    tool=$! target=-$!
-  else
-    (cd work && exec sh -c '. ../command') </dev/null >stdout 2>stderr 9>&- &
-    tool=$! target=$!
-  fi
+  launch "$1" </dev/null >stdout 2>stderr 9>&- &
+  tool=$!
   watch_time 9>&- &
   watcher=$!
   # Only now, for a child would have this trap for a moment: outlive the tool to tell its end.
   trap : TERM
   note_running
-  [ -e stopped ] && reach TERM
   collect
+}
+
+launch() { # OWN_SESSION: becomes the tool; who it is is written down before it does anything
+  read -r pid _ </proc/self/stat
+  look "$pid"
+  [ -n "$1" ] && group=$pid
+  printf 'home=%s\nown_session=%s\ntool="%s"\n' "$group" "$1" "$pid $born" >tool
+  [ -e stopped ] && exit 143
+  cd work && exec ${1:+setsid} sh -c '. ../command'
 }
 
 caches() { # there is no read-back but the page cache itself: record it before and after
@@ -95,21 +97,20 @@ note_running() {
   sampler_id="$sampler $born"
   look $watcher
   watcher_id="$watcher $born"
-  look $tool || born=0
-  printf '%s\n' "started_at=$at" "started_ns=$started" "tool=\"$tool $born\"" "target=$target" \
+  printf '%s\n' "started_at=$at" "started_ns=$started" \
     "helpers=\"$sampler_id $watcher_id\"" "dropped=$dropped" "cached_before_kib=$before" \
     "cached_after_kib=$cached_kib" running=whole >running
 }
 
 watch_time() { # ends the tool when its time is over, whatever became of the leader
   wakeful
-  look $tool && id="$tool $born" || exit 0
   nap "$timeout_s"
-  alive "$id" || exit 0
+  judge
+  busy || [ $state = vanished ] || exit 0
   : >expired
-  kill -s TERM -- "$target"
+  signal TERM
   nap "$grace_s"
-  alive "$id" && kill -s KILL -- "$target"
+  signal KILL
 }
 
 collect() {
@@ -119,8 +120,9 @@ collect() {
     look $tool || break # else a signal to us woke the wait
   done
   now
-  kill -s TERM $sampler $watcher 2>/dev/null
-  kill -s KILL -- "$target" 2>/dev/null # what the tool left behind in its group
+  kill -TERM $sampler $watcher 2>/dev/null
+  if [ -f tool ]; then . ./tool; fi
+  [ -n "$own_session" ] && kill -KILL "-$home" 2>/dev/null # what the tool left in its group
   ended_ns=$ns
   wait $sampler $watcher
   # shellcheck disable=SC2086
@@ -134,6 +136,7 @@ collect() {
 judge() { # sets state, from what was written and who lives
   state=starting
   if [ -f begun ]; then . ./begun; fi
+  if [ -f tool ]; then . ./tool; fi
   if [ -f running ]; then . ./running; fi
   this_boot
   if [ "$begun" != whole ]; then
@@ -141,7 +144,7 @@ judge() { # sets state, from what was written and who lives
   elif [ "$boot" != "$this_boot" ]; then
     state=rebooted
   elif alive "$leader"; then
-    [ "$running" = whole ] && state=running
+    [ "$running" = whole ] && [ -n "$tool" ] && state=running
   else
     state=vanished
     [ -e stopped ] && state=killed
@@ -184,22 +187,23 @@ fetch() { # FILE... of the tool (plain names): a tar of all there is, the marker
   exec tar -cf - $found benchlab
 }
 
-reach() { # NAME: the group, or the tool alone as long as it has none
-  kill -s "$1" -- "$target" 2>/dev/null || kill -s "$1" "${tool% *}"
-}
-
-signal() { # NAME: to the tool and all in its group; fails when nobody of ours is there
-  if alive "$tool"; then
-    reach "$1"
+signal() { # NAME: to the tool and all it started; fails when nobody of ours is there
+  if [ -n "$own_session" ] && alive "$tool"; then
+    kill "-$1" "-$home" 2>/dev/null || kill "-$1" "${tool% *}" # it had no group yet
     return
   fi
-  case $target in -*) ;; *) return 1 ;; esac
+  [ -n "$home" ] || return
+  reached=1
   for entry in /proc/[0-9]*; do
-    look "${entry#/proc/}" && [ "-$group" = "$target" ] || continue
+    look "${entry#/proc/}" && [ "$group" = "$home" ] && [ "$entry/cwd" -ef work ] || continue
     # A number is not given out again while a member of that group lives: one of ours, all ours.
-    [ "$entry/cwd" -ef work ] && kill -s "$1" -- "$target" 2>/dev/null && return
+    if [ -n "$own_session" ]; then
+      kill "-$1" "-$home" 2>/dev/null
+      return
+    fi
+    kill "-$1" "${entry#/proc/}" 2>/dev/null && reached=0
   done
-  return 1
+  return $reached
 }
 
 settled() { # waits up to grace_s until nobody of ours is left
@@ -217,12 +221,13 @@ stop() { # ends what still runs of this job, and nothing else; at any moment, an
   did=nothing
   if busy || [ $state = vanished ]; then
     : >stopped
+    judge # a tool that was not launched yet now sees that it should not be
     { busy || signal 0; } && did=terminated
     signal TERM
     settled || {
       did=killed
-      signal KILL
-      alive "$tool" || { alive "$leader" && kill -s KILL "${leader% *}"; }
+      judge
+      signal KILL || { alive "$leader" && kill -KILL "${leader% *}"; }
       settled || did=survived
     }
     # shellcheck disable=SC2086
@@ -234,7 +239,7 @@ stop() { # ends what still runs of this job, and nothing else; at any moment, an
 
 stop_helpers() { # PID BORN...
   while [ $# -gt 1 ]; do
-    alive "$1 $2" && kill -s TERM "$1"
+    alive "$1 $2" && kill -TERM "$1"
     shift 2
   done
 }

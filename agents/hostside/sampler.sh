@@ -38,7 +38,8 @@ frame() { # FILE...
 
 wakeful() { # lets a TERM end this process in the middle of a nap, and leave no sleep behind
   before=$!
-  trap '[ "$!" = "$before" ] || kill "$!" 2>/dev/null; exit 0' TERM
+  # KILL, for a sleep that is not yet one still has this very trap, and would swallow a TERM.
+  trap '[ "$!" = "$before" ] || kill -KILL "$!" 2>/dev/null; exit 0' TERM
 }
 
 nap() { # SECONDS

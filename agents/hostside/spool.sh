@@ -16,6 +16,7 @@ ours() {
 
 make_spool() {
   mkdir -m 700 "$spools" 2>/dev/null
+  [ -e "$spools" ] || refuse "cannot make $spools: $(mkdir -m 700 "$spools" 2>&1)"
   ours || refuse "$spools is not a directory of this user: somebody else made it; remove it"
   case $(ls -ld "$spools") in
     drwx------*) ;;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,13 @@ SHELLS = ("dash", "busybox", "bash")
 
 
 @pytest.fixture
-def base(tmp_path, monkeypatch):
-    """A base of spools that any user may reach, and short graces."""
+def base(monkeypatch):
+    """A base of spools that any user may reach (pytest's own folders are closed); short graces."""
     monkeypatch.setattr(spool, "GRACE_S", 1)
-    tmp_path.chmod(0o755)
-    folder = tmp_path / "base"
-    folder.mkdir()
-    folder.chmod(0o1777)
-    return folder
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+        yield folder
 
 
 def shell_as(name: str, folder: Path, uid: int | None = None) -> LocalShell:
