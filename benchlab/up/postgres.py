@@ -19,12 +19,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from benchlab.up.procs import Owner, spawn
-from benchlab.up.state import State, require_space, user_name
+from benchlab.up.state import MARKER, State, load_secrets, require_space, user_name
 from benchlab.up.trouble import Trouble
 
 DATABASE = ROLE = "benchlab"
 # Root may not run PostgreSQL: the first of these that exists does.
 USERS = ("benchlab", "postgres", "nobody")
+# For a state directory that this user may not enter, such as one below /root.
+ELSEWHERE = Path("/var/lib/benchlab")
 BASE_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}  # throw-away only
 
@@ -55,7 +57,8 @@ def plan(state: State) -> Postgres:
     owner = None
     if os.geteuid() == 0:
         if not reachable(state.path):
-            home = Path("/var/lib/benchlab") / state.tag
+            # By installation, not by path: a state directory made anew gets a database made anew.
+            home = ELSEWHERE / load_secrets(state)[MARKER][:12]
         owner = unprivileged(home)
         own_directory(home, owner)
         if not reachable(binaries):

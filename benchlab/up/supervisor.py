@@ -103,6 +103,10 @@ class Supervisor:
             if told := postgres.make_cluster(cluster):
                 say(told)
             env["DATABASE_URL"] = cluster.url
+            if self.state.path not in cluster.data.parents:
+                say(
+                    f"The database is in {cluster.data}: the user who runs PostgreSQL may not enter {self.state.path}"
+                )
             self.add(recipes.postgres(cluster))
         for name in list(self.services):
             self.until(lambda name=name: self.services[name].ready, name)  # type: ignore[misc]
