@@ -63,11 +63,12 @@ class SshShell:
         command = loop.run(loop.pool.run(self.address, line, stdin, timeout_s, shown(argv)))
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if sudo:
-            _check_sudo(ran, self.address)
+            check_sudo(ran, self.address)
         return ran
 
 
-def _check_sudo(ran: Ran, address: Address) -> None:
+def check_sudo(ran: Ran, address: Address) -> None:
+    """Raises NO_SUDO when it was sudo that said no."""
     missing = ran.exit_code == 127 and b"sudo" in ran.stderr and b"not found" in ran.stderr
     refused = ran.exit_code == 1 and any(says in ran.stderr for says in SUDO_SAYS_NO)
     if missing or refused:

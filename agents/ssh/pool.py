@@ -49,12 +49,13 @@ class Pool:
     async def ready(self, address: Address) -> None:
         (await self._take(address)).give()
 
-    async def _take(self, address: Address) -> Link:
+    async def _take(self, address: Address, fresh: bool = False) -> Link:
         async with self.locks.setdefault(address, asyncio.Lock()):
             links = [
                 link for link in self.links.get(address, []) if not link.connection.is_closed()
             ]
-            free = next((link for link in links if link.usable()), None)
+            usable = [link for link in links if link.usable() and not fresh]
+            free = usable[0] if usable else None
             if free is None:
                 free = Link(await dial(address))
                 links.append(free)
@@ -65,7 +66,7 @@ class Pool:
         self, address: Address, line: str, stdin: bytes, timeout_s: float, says: str
     ) -> Command:
         for last_try in (False, True):
-            link = await self._take(address)
+            link = await self._take(address, fresh=last_try)
             command = Command()
             try:
                 async with asyncio.timeout(timeout_s):
