@@ -65,7 +65,7 @@ def _own_name(path: str) -> str:
 def _reach(start: str, edges: Callable[[str], Iterable[str]]) -> list[str]:
     found, todo = {start: None}, [start]
     while todo:
-        for name in edges(todo.pop()):
+        for name in sorted(edges(todo.pop())):
             if name not in found:
                 found[name] = None
                 todo.append(name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.contracts import Need, Plan, Step, Target
+from agents.contracts import Claim, Need, Plan, Step, Target
+from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers._steps import is_claimed, one, settle, wipe
 
@@ -27,7 +28,7 @@ class Options:
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     """Erase what is on the disk and hand it over."""
     disk = one(target, "data")
-    steps = [wipe(disk.node, (disk,)), settle()]
+    steps = _erase(disk, facts)
     notes = target.notes
     if options.discard:
         steps.append(
@@ -42,13 +43,26 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(tuple(steps), replace(target, volume=disk.node, size=disk.size, notes=notes))
 
 
+def _erase(disk: Claim, facts: HostFacts) -> list[Step]:
+    """Partitions first: a later table with the same borders would bring their file systems back."""
+    graph = Graph(facts)
+    device = graph.find(disk.node)
+    on_it = (
+        [graph.devices[n] for n in graph.stack_on(device.name) if n in graph.devices]
+        if device
+        else []
+    )
+    parts = sorted(d.path for d in on_it if d.type == "part" and d.signatures)
+    return [wipe(node, (disk,)) for node in [*parts, disk.node]] + [settle()]
+
+
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     """A benchmark may have left what looks like a superblock."""
     disk = one(target, "data")
     device = is_claimed(disk, facts)
     if device is None or (device.signatures_known and not device.signatures):
         return []
-    return [wipe(disk.node, (disk,)), settle()]
+    return _erase(disk, facts)
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
@@ -59,4 +73,5 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     if not device.signatures_known:
         return [f"{disk.node}: its signatures could not be read"]
     found = [f"{disk.node} has a {s.type} signature" for s in device.signatures]
-    return found + [f"{disk.node} is held by {name}" for name in device.holders]
+    on_it = [name for name in Graph(facts).stack_on(device.name) if name != device.name]
+    return found + [f"{disk.node} still has {name} on it" for name in on_it]

@@ -1,0 +1,197 @@
+"""Layers, executor and guard against a real kernel; what is left on a disk is looked at by the test's own commands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from agents import apply, stack
+from agents.blank import not_blank
+from agents.contracts import AgentError, GuardError, Reason, Secret, Shell, Step
+from agents.facts import linux
+from agents.facts.model import HostFacts
+from agents.guard import Spare
+from agents.shell import Address, connect, offered_host_key
+from agents.stack import LayerSpec, Wanted
+from benchlab.practice import UmlHost
+from tests.agents.made_up import claim
+from tests.rig.blank import assert_blank
+from tests.rig.in_use import USES
+
+DISKS = ("ubdb", "ubdc", "ubdd", "ubde")
+
+
+def shell_on(host: UmlHost, user: str = "root") -> Shell:
+    shown = offered_host_key("127.0.0.1", host.port).public_key
+    key = Secret(host.key_path.read_text())
+    return connect(Address("127.0.0.1", host.port, user, key, shown))
+
+
+class Bench:
+    """A host, a shell on it, and its disks marked spare as a person found them."""
+
+    def __init__(self, host: UmlHost, user: str = "root") -> None:
+        self.host, self.shell = host, shell_on(host, user)
+        devices = [d for name in DISKS if (d := self.facts().device(name))]
+        self.spares = {d.identity: Spare(d.identity, d.size, d.model, "ssd") for d in devices}
+        self.records: list[apply.StepRecord] = []
+
+    def facts(self) -> HostFacts:
+        return linux.read(self.shell)
+
+    def plan(self, *specs: LayerSpec) -> stack.StackPlan:
+        return stack.plan(specs, "bl17", self.facts(), self.spares.values())
+
+    def apply(self, steps, undo: bool = True) -> None:
+        apply.apply(steps, self.shell, layout="bl17", spares=self.spares, read_facts=self.facts,
+                    log=self.records.append, undo=undo)  # fmt: skip
+
+    def build(self, made: stack.StackPlan) -> None:
+        for number, layer in enumerate(made.layers, start=1):
+            self.apply(layer.steps)
+            assert stack.verify(made, self.facts(), upto=number) == []
+
+    def take_down(self, made: stack.StackPlan) -> None:
+        self.apply(stack.teardown(made, self.facts()), undo=False)
+
+    def run(self, script: str) -> str:
+        return self.host.ssh("bash", "-c", f"set -e; exec </dev/null; {script}", timeout=120).stdout
+
+
+@pytest.fixture(scope="module")
+def bench(rig_host) -> Bench:
+    return Bench(rig_host)
+
+
+@pytest.fixture(autouse=True)
+def clean(request, bench) -> Iterator[None]:
+    """Every test leaves blank disks, by its own teardown or by this."""
+    yield
+    bench.run("sync; for d in ubdb ubdc ubdd ubde; do wipefs -qa /dev/$d; done; udevadm settle")
+
+
+RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
+
+
+def filesystem(kind: str, **options) -> LayerSpec:
+    return LayerSpec("filesystem", {"type": kind, **options})
+
+
+STACKS = {
+    "raw": (RAW,),
+    "raw_discard": (LayerSpec("raw", {"discard": True}, (Wanted("data", "ssd"),)),),
+    "xfs": (RAW, filesystem("xfs", mount_options=["noatime", "logbsize=256k"])),
+    "ext4": (RAW, filesystem("ext4", mkfs_options=["-m", "0"])),
+    "btrfs": (RAW, filesystem("btrfs", mount_options=["noatime", "nodatacow"])),
+    "directory": (LayerSpec("directory"),),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_stack_is_built_used_and_taken_down_to_blank_disks(bench, name):
+    made = bench.plan(*STACKS[name])
+    bench.build(made)
+    if made.target.mount:
+        bench.run(f"dd if=/dev/urandom of={made.target.mount}/f bs=1M count=8 conv=fsync 2>&1")
+    else:  # what a benchmark could leave: something that looks like a superblock
+        bench.run(f"mkfs.ext4 -qF {made.target.volume}; udevadm settle")
+    if made.claims:
+        assert not_blank(made.claims, bench.facts(), "bl17")
+    bench.take_down(made)
+    assert_blank(bench.host, *(claim.node.removeprefix("/dev/") for claim in made.claims))
+    assert not_blank(made.claims, bench.facts(), "bl17") == []
+    assert bench.run("ls -d /mnt/benchlab/bl17 /var/tmp/benchlab/bl17 2>/dev/null || true") == ""
+    bench.take_down(made)  # twice does no harm
+
+
+def test_old_partitions_go_with_their_file_systems(bench):
+    bench.run(
+        "sgdisk -n 1:0:+200M -n 2:0:0 /dev/ubdc; udevadm settle;"
+        "mkfs.ext4 -qF /dev/ubdc1; mkfs.btrfs -qf /dev/ubdc2; udevadm settle"
+    )
+    only = {d.identity: d for d in [bench.facts().device("ubdc")]}
+    pool = [spare for identity, spare in bench.spares.items() if identity in only]
+    made = stack.plan((RAW,), "bl17", bench.facts(), pool)
+    bench.build(made)
+    assert_blank(bench.host, "ubdc")
+    bench.run("sgdisk -n 1:0:+200M -n 2:0:0 /dev/ubdc; udevadm settle")
+    assert bench.run("wipefs -n /dev/ubdc1; wipefs -n /dev/ubdc2") == ""
+    bench.run("sgdisk -Z /dev/ubdc; partprobe /dev/ubdc; udevadm settle")
+
+
+def test_a_mount_that_fails_is_undone_and_the_disk_is_blank_again(bench):
+    made = bench.plan(RAW, filesystem("ext4", mount_options=["no_such_option"]))
+    with pytest.raises(AgentError, match=r"mount .* ended with exit code 32") as raised:
+        bench.build(made)
+    assert raised.value.reason is Reason.COMMAND_FAILED
+    assert_blank(bench.host, made.claims[0].node.removeprefix("/dev/"))
+    assert [r.argv[0] for r in bench.records if r.undo and r.exit_code == 0][-2:] == ["rmdir", "wipefs"]  # fmt: skip
+
+
+def test_a_busy_mount_makes_the_teardown_fail_loudly(bench):
+    made = bench.plan(*STACKS["ext4"])
+    bench.build(made)
+    bench.run("nohup sleep 60 >/mnt/benchlab/bl17/held 2>&1 & echo $! >/tmp/sleeper")
+    with pytest.raises(AgentError, match=r"umount .* busy"):
+        bench.take_down(made)
+    assert not_blank(made.claims, bench.facts(), "bl17")
+    bench.run("kill $(cat /tmp/sleeper); sleep 0.2")
+    bench.take_down(made)
+    assert_blank(bench.host, made.claims[0].node.removeprefix("/dev/"))
+
+
+def wipe(facts: HostFacts, name: str) -> Step:
+    device = facts.device(name)
+    assert device is not None
+    return Step(("wipefs", "--all", "--force", device.path), "wipe", destroys=(claim(device),))
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.name)
+def test_a_spare_disk_that_is_in_use_is_not_wiped(bench, use):
+    before = wipe(bench.facts(), "ubdc")  # planned while the disk was free
+    bench.run(use.make)
+    try:
+        head = bench.run("head -c 1M /dev/ubdc | sha256sum")
+        with pytest.raises(GuardError, match=use.said):
+            bench.apply([before])
+        assert bench.run("head -c 1M /dev/ubdc | sha256sum") == head
+    finally:
+        bench.run(use.unmake)
+
+
+def test_the_disk_of_the_running_system_is_refused_even_if_marked_spare(bench):
+    facts = bench.facts()
+    root = facts.device("ubda")
+    bench.spares[root.identity] = Spare(root.identity, root.size, root.model, "ssd")
+    try:
+        with pytest.raises(GuardError, match="the running system is on it"):
+            bench.apply([wipe(facts, "ubda")])
+    finally:
+        del bench.spares[root.identity]
+
+
+def test_a_disk_nobody_marked_spare_is_refused(bench):
+    step = wipe(bench.facts(), "ubdc")
+    kept, bench.spares = bench.spares, {}
+    try:
+        with pytest.raises(GuardError, match="not marked spare"):
+            bench.apply([step])
+    finally:
+        bench.spares = kept
+
+
+def test_a_user_without_sudo_reads_facts_that_allow_nothing(rig_host, bench: Bench):
+    facts = linux.read(shell_on(rig_host, "nosudo"))
+    assert not facts.root and facts.devices and any("root" in what for what in facts.unknown)
+
+
+def test_facts_take_little_time(bench, record_property: Callable[[str, object], None]):
+    bench.facts()
+    began = time.monotonic()
+    for _ in range(3):
+        bench.facts()
+    seconds = (time.monotonic() - began) / 3
+    record_property("facts_seconds", round(seconds, 2))
+    assert seconds < 5  # 0.6 s on a calm machine; this one may be shared
