@@ -8,7 +8,13 @@
 
 (() => {
   const drawn = new WeakSet();
-  const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "toImage"] };
+  /* Plotly 4 offers by default to send the chart to its maker's cloud: measurements stay here. */
+  const CONFIG = {
+    responsive: true,
+    displaylogo: false,
+    showSendToCloud: false,
+    modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]],
+  };
 
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -101,7 +107,10 @@
     layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -0.12, yanchor: "top" };
     layout.margin = { ...layout.margin, r: 8 };
     if (layout.title?.subtitle) layout.title.subtitle.text = "";
-    if (layout.title) layout.title.font = { size: 12 };
+    if (layout.title) {
+      layout.title.font = { size: 12 };
+      layout.title.text = layout.title.text.replace(" · ", "<br>");
+    }
   }
 
   function open(event) {
@@ -145,7 +154,17 @@
   const startAll = () => all(".chart[data-figure-url]").forEach(start);
 
   document.addEventListener("theme-changed", () => all(".chart").forEach((chart) => chart.figure && draw(chart)));
-  document.addEventListener("htmx:afterSettle", startAll);
+  /* Charts are kept over a swap (hx-preserve): their zoom and choices stay, their numbers are fetched anew. */
+  document.addEventListener("htmx:afterSettle", (event) => {
+    startAll();
+    event.target.querySelectorAll?.(".chart[data-figure-url]").forEach((chart) => chart.figure && load(chart));
+  });
+  /* A table that somebody opened stays open when its part of the page is swapped. */
+  let opened = [];
+  document.addEventListener("htmx:beforeSwap", () => (opened = [...all("details[id][open]")].map((one) => one.id)));
+  document.addEventListener("htmx:afterSwap", () => {
+    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  });
   document.addEventListener("htmx:sseMessage", () =>
     all(".chart[data-refresh], .chart[data-live]").forEach((chart) => load(chart)),
   );

@@ -18,6 +18,7 @@ from benchlab.charts.templatetags.si import si
 # The rate of the upper panel: its word on the axis, its unit.
 METRICS = {"iops": ("IOPS", "op/s"), "bandwidth": ("Throughput", "B/s")}
 OPERATIONS = {"": "", "read": "reads", "write": "writes"}
+LABEL_AT = {"mean": "top right", "p50": "bottom right"}  # these two are often close together
 LATENCIES = {"mean": "solid", "p50": "dash", "p99": "dot", "p99.9": "dashdot"}
 
 
@@ -135,7 +136,7 @@ def _latency(
             median |= {
                 "mode": "lines+markers+text",
                 "text": [""] * last + [f"\u00a0{name}"],
-                "textposition": "middle right",
+                "textposition": LABEL_AT.get(name, "middle right"),
                 "cliponaxis": False,
             }
     return traces

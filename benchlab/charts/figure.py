@@ -77,6 +77,7 @@ def value_axis(title: str, unit: str) -> Axis:
         "zeroline": False,
         "showgrid": True,
         "rangemode": "tozero",
+        "automargin": True,
     }
 
 
@@ -91,6 +92,7 @@ def log_axis(title: str, unit: str, numbers: Sequence[float]) -> Axis:
         "tickmode": "array",
         "tickvals": at,
         "ticktext": [si(value, unit) for value in at],
+        "automargin": True,
         "zeroline": False,
         "showgrid": True,
     }
