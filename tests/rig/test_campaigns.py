@@ -1,0 +1,132 @@
+"""Whole campaigns on a real Linux host: planned, guarded, built, measured, taken down, and the disks blank."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.campaigns.models import Workload
+from benchlab.campaigns.services import create_campaign
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Device, Host
+from benchlab.runs import commands
+from benchlab.runs.models import Attempt
+from benchlab.topologies.models import Topology
+from tests.rig.blank import assert_blank
+from tests.runs import drive
+
+pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
+
+RAW = {"kind": "raw", "options": {}, "devices": [{"use": "data", "role": "ssd", "count": 1}]}
+FIO = {"rw": "randrw", "size": 32 << 20, "runtime_s": 2, "iodepth": 4}
+DD = {"block_size": 65536, "count": 64, "oflag": ["direct"]}
+
+
+@pytest.fixture
+def lab(rig_host, team, user) -> Host:
+    """The rig host, registered as a person does it: key confirmed, facts read, two disks marked spare."""
+    credential = hosts.upload_credential(team, "rig", rig_host.key_path.read_text())
+    host = hosts.add_host(team, "rig", "127.0.0.1", credential, port=rig_host.port, user="root")
+    hosts.offer_key(host)
+    hosts.confirm_key(host, hosts.fingerprints(host)[1])
+    hosts.read_facts(host)
+    for name in ("ubdb", "ubdc"):
+        device = Device.objects.get(host=host, name=name)
+        hosts.mark_spare(device, user, device.confirmation, "ssd")
+    return host
+
+
+@pytest.fixture
+def make_campaign(lab, team, user):
+    def make(stack, workloads, repeats=1):
+        topology = Topology.objects.create(team=team, name="t", stack=stack)
+        rows = [
+            Workload.objects.create(team=team, name=f"{tool} {n}", tool=tool, options=options)
+            for n, (tool, options) in enumerate(workloads)
+        ]
+        return create_campaign(
+            team=team, user=user, name="c", question="", hosts=[lab], topologies=[topology],
+            workloads=rows, repeats=repeats, order="as_written", seed=1,
+        )  # fmt: skip
+
+    return make
+
+
+def mounted(kind):
+    return [RAW, {"kind": "filesystem", "options": {"type": kind}, "devices": []}]
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [[RAW], mounted("xfs"), mounted("ext4"), mounted("btrfs")],
+    ids=["raw", "xfs", "ext4", "btrfs"],
+)
+def test_a_campaign_leaves_figures_and_blank_disks(make_campaign, rig_host, stack):
+    campaign = make_campaign(stack, [("fio", FIO), ("dd", DD)])
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 300)
+    layout = campaign.layouts.get()
+    assert (layout.phase, layout.outcome) == ("done", "succeeded"), (
+        layout.reason_text,
+        layout.trouble,
+    )
+    for attempt in Attempt.objects.select_related("run"):
+        assert attempt.outcome == "succeeded", attempt.reason_text
+        assert attempt.measurements.get(name="bandwidth").value > 0
+    used = Attempt.objects.get(run__tool="fio")
+    busiest = max(
+        used.series.filter(metric="util"), key=lambda one: max(v for v in one.values if v == v)
+    )
+    assert busiest.device in {"ubdb", "ubdc"}
+    assert_blank(rig_host, "ubdb", "ubdc")
+
+
+def test_a_disk_that_was_mounted_after_the_plan_is_not_touched(make_campaign, rig_host):
+    campaign = make_campaign([RAW], [("dd", DD)])
+    drive.plan_and_start(campaign)
+    rig_host.ssh(
+        "sh",
+        "-c",
+        "for d in ubdb ubdc; do mkfs.ext4 -q /dev/$d; mkdir -p /mnt/$d; mount /dev/$d /mnt/$d; echo precious >/mnt/$d/file; done",
+    )
+    try:
+        drive.to_the_end(campaign)
+        attempt = Attempt.objects.get()
+        assert (attempt.outcome, attempt.reason) in {
+            ("failed", "guard_refused"),
+            ("failed", "plan_stale"),
+        }, attempt.reason_text
+        assert (
+            rig_host.ssh("cat", "/mnt/ubdb/file", "/mnt/ubdc/file").stdout.split()
+            == ["precious"] * 2
+        )
+    finally:
+        rig_host.ssh("sh", "-c", "for d in ubdb ubdc; do umount /mnt/$d; wipefs -qa /dev/$d; done")
+
+
+def test_cancel_in_the_middle_leaves_blank_disks_and_no_process(make_campaign, rig_host):
+    campaign = make_campaign(mounted("ext4"), [("fio", {**FIO, "runtime_s": 60})])
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
+    commands.cancel(campaign)
+    drive.to_the_end(campaign)
+    assert campaign.layouts.get().outcome == "cancelled"
+    assert rig_host.ssh("pgrep", "-x", "fio", check=False).stdout.strip() == ""
+    assert_blank(rig_host, "ubdb", "ubdc")
+
+
+def test_the_network_may_fail_during_a_run(make_campaign, rig_host):
+    campaign = make_campaign([RAW], [("fio", {**FIO, "runtime_s": 5})])
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
+    rig_host.cut()
+    try:
+        layout = campaign.layouts.get()
+        from benchlab.runs import engine
+
+        engine.step(layout.pk)
+    finally:
+        rig_host.heal()
+    drive.to_the_end(campaign, 240)
+    attempt = Attempt.objects.get()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+    assert_blank(rig_host, "ubdb", "ubdc")
