@@ -92,7 +92,7 @@ class DriverForm(forms.Form):
         initial: Mapping[str, Any] | None = None,
         sweep: bool = False,
     ) -> None:
-        super().__init__(data, prefix=prefix)  # type: ignore[arg-type]
+        super().__init__(data, prefix=prefix)
         self.options_class = options
         self.sweep = sweep
         kinds = typing.get_type_hints(options)

@@ -104,7 +104,7 @@ def test_several_values_are_a_sweep():
 def test_what_is_wrong_is_said_at_its_option(data, where, says):
     made = form(data)
     assert not made.is_valid()
-    assert made.errors[where][0].startswith(says)
+    assert str(made.errors[where][0]).startswith(says)
 
 
 def test_initial_values_are_shown_so_that_they_read_back():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django.core.exceptions import ValidationError
 from drf_spectacular.utils import extend_schema
@@ -54,7 +54,13 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         ]
 
     def get_state(self, campaign: Campaign) -> str:
-        return progress.of(campaign).state
+        rows = getattr(self.parent, "instance", None) or [campaign]
+        known: dict[int, progress.Progress] = cast(dict[str, Any], self.context).setdefault(
+            "progress", {}
+        )
+        if campaign.pk not in known:  # a list asks once for all of its rows
+            known |= progress.of(rows)
+        return str(known[campaign.pk].state)
 
 
 class NewCampaignSerializer(serializers.Serializer[Campaign]):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agents import registry
 from benchlab.campaigns import cost, matrix, services
 from benchlab.campaigns.models import Workload
-from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.topologies.models import Topology
 
 FEW_REPEATS = 3
@@ -85,9 +86,7 @@ def _warnings(
     yield from _missing_tools(hosts, workloads)
 
 
-def _missing_devices(
-    host: Host, topology: Topology, spares: Sequence[services.Device]
-) -> Iterator[str]:
+def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -> Iterator[str]:
     wanted: dict[str, int] = {}
     for role, number in cost.wishes(topology):
         wanted[role] = wanted.get(role, 0) + number
@@ -111,7 +110,7 @@ def _missing_tools(hosts: Sequence[Host], workloads: Sequence[Workload]) -> Iter
                 yield f"{host}: {program} was not found there when its facts were read; {cure}."
 
 
-def _latest_facts(hosts: Sequence[Host]) -> Iterator[tuple[Host, dict[str, object]]]:
+def _latest_facts(hosts: Sequence[Host]) -> Iterator[tuple[Host, dict[str, Any]]]:
     latest = FactSnapshot.objects.filter(host__in=[host.pk for host in hosts])
     by_host = {
         snapshot.host_id: snapshot.facts

@@ -19,7 +19,7 @@ class WorkloadForm(forms.Form):
     name = forms.CharField(max_length=100)
 
 
-class ManyField(forms.ModelMultipleChoiceField):
+class ManyField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     widget = forms.CheckboxSelectMultiple
 
 
@@ -50,11 +50,11 @@ class CampaignForm(forms.Form):
         data: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(data, **kwargs)  # type: ignore[arg-type]
+        super().__init__(data, **kwargs)
         for name, model in (("hosts", Host), ("topologies", Topology), ("workloads", Workload)):
             field = self.fields[name]
             assert isinstance(field, ManyField)
-            field.queryset = model.objects.for_user(user)  # type: ignore[attr-defined]
+            field.queryset = model.objects.for_user(user)
 
     def factors(self) -> dict[str, Any] | None:
         """What the estimate needs, or None while something of it is missing or wrong."""

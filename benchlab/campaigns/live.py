@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import redis.asyncio
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
@@ -100,7 +100,7 @@ def hub() -> Hub:
 
 
 @require_GET
-async def campaign_events(request: HttpRequest, pk: int) -> HttpResponse:
+async def campaign_events(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """A stream of `changed` events of one campaign. 404 for other teams' campaigns."""
     if not await sync_to_async(_may_see)(request, pk):
         raise Http404("No such campaign.")

@@ -29,6 +29,9 @@ class State(models.TextChoices):
     DONE = "done"
 
 
+# campaign id -> its rows, grouped by host and phase
+Counted = dict[int, list[Mapping[str, Any]]]
+
 OVER = frozenset({State.CANCELLED, State.DONE})
 # A run that was never measured says little about how long the others take; keep its factor within reason.
 CALIBRATION = (0.2, 5.0)
@@ -79,14 +82,8 @@ def latest_attempts() -> models.QuerySet[Attempt]:
 def of(campaigns: Iterable[Campaign]) -> dict[int, Progress]:
     """campaign id -> progress, in a fixed number of queries."""
     rows = {campaign.pk: campaign for campaign in campaigns}
-    phases: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    counted = Layout.objects.filter(campaign__in=rows).order_by()
-    for row in counted.values("campaign", "host", "phase").annotate(number=Count("pk")):
-        phases[row["campaign"]].append(row)
-    attempts: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in _attempts_by_host(rows):
-        attempts[row["campaign"]].append(row)
-    return {pk: _progress(row, phases[pk], attempts[pk]) for pk, row in rows.items()}
+    layouts, attempts = _layouts_by_host(rows), _attempts_by_host(rows)
+    return {pk: _progress(row, layouts[pk], attempts[pk]) for pk, row in rows.items()}
 
 
 def of_one(campaign: Campaign) -> Progress:
@@ -111,12 +108,26 @@ def state(campaign: Campaign, phases: Mapping[str, int]) -> State:
     return State.CANCELLED if campaign.cancelled_at else State.DONE
 
 
-def _attempts_by_host(campaigns: Iterable[int]) -> models.QuerySet[Attempt, dict[str, Any]]:
+def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
+    rows = Layout.objects.filter(campaign__in=list(campaigns)).order_by()
+    return _by_campaign(
+        rows.values("campaign", "host", "phase").annotate(number=Count("pk")).iterator()
+    )
+
+
+def _by_campaign(rows: Iterable[Mapping[str, Any]]) -> Counted:
+    found: Counted = defaultdict(list)
+    for row in rows:
+        found[row["campaign"]].append(row)
+    return found
+
+
+def _attempts_by_host(campaigns: Iterable[int]) -> Counted:
     ended = Q(outcome=Outcome.SUCCEEDED)
     elapsed = ExpressionWrapper(
         Coalesce(F("ended_at"), Now()) - F("started_at"), output_field=models.DurationField()
     )
-    return (
+    return _by_campaign(
         latest_attempts()
         .filter(run__campaign__in=list(campaigns))
         .order_by()
@@ -130,7 +141,7 @@ def _attempts_by_host(campaigns: Iterable[int]) -> models.QuerySet[Attempt, dict
 
 
 def _progress(
-    campaign: Campaign, layouts: Sequence[dict[str, Any]], attempts: Sequence[dict[str, Any]]
+    campaign: Campaign, layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]]
 ) -> Progress:
     phases: Counter[str] = Counter()
     for row in layouts:
@@ -155,7 +166,7 @@ def _bin(row: Mapping[str, Any]) -> str:
     return "queued" if row["phase"] == AttemptPhase.QUEUED else "running"
 
 
-def _eta(layouts: Sequence[dict[str, Any]], attempts: Sequence[dict[str, Any]]) -> float:
+def _eta(layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]]) -> float:
     """Seconds until the slowest host is through: what is expected, times how wrong that was so far."""
     factor = _calibration(attempts)
     left: dict[int, float] = defaultdict(float)
@@ -173,7 +184,7 @@ def _eta(layouts: Sequence[dict[str, Any]], attempts: Sequence[dict[str, Any]]) 
     return max(left.values(), default=0.0)
 
 
-def _calibration(attempts: Sequence[dict[str, Any]]) -> float:
+def _calibration(attempts: Sequence[Mapping[str, Any]]) -> float:
     succeeded = [row for row in attempts if row["outcome"] == Outcome.SUCCEEDED]
     expected = sum(row["expected"] for row in succeeded)
     took = sum((row["took"] or timedelta()).total_seconds() for row in succeeded)

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
@@ -18,6 +18,7 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 
+Person = AbstractBaseUser | AnonymousUser
 # (host, topology, workload) -> matrix.key(point) -> cost
 Costs = dict[tuple[int, int, int], dict[str, cost.Cost]]
 
@@ -25,7 +26,7 @@ Costs = dict[tuple[int, int, int], dict[str, cost.Cost]]
 def create_workload(
     *,
     team: Team,
-    user: AbstractBaseUser | None,
+    user: Person | None,
     name: str,
     tool: str,
     options: Mapping[str, Any],
@@ -43,7 +44,7 @@ def create_workload(
         pass
     made = Workload(
         team=team,
-        created_by_id=user and user.pk,
+        created_by_id=user.pk if user else None,
         name=name,
         tool=tool,
         options=dict(options),
@@ -58,7 +59,7 @@ def create_workload(
 def create_campaign(
     *,
     team: Team,
-    user: AbstractBaseUser | None,
+    user: Person | None,
     name: str,
     question: str,
     hosts: Sequence[Host],
@@ -78,7 +79,7 @@ def create_campaign(
     costs = all_costs(hosts, topologies, workloads)
     campaign = Campaign(
         team=team,
-        created_by_id=user and user.pk,
+        created_by_id=user.pk if user else None,
         name=name,
         question=question,
         repeats=repeats,

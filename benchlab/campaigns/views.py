@@ -53,10 +53,8 @@ def campaign_new(request: HttpRequest) -> HttpResponse:
 
 def _create(request: HttpRequest, form: CampaignForm) -> HttpResponse:
     chosen = form.cleaned_data
-    many = {name: list(chosen[name]) for name in ("hosts", "topologies", "workloads")}
-    one = {name: chosen[name] for name in ("name", "question", "repeats", "order", "seed")}
-    assert request.user.is_authenticated  # LoginRequiredMiddleware saw to it
-    made = create_campaign(team=team_of(request.user), user=request.user, **many, **one)
+    many: dict[str, Any] = {n: list(chosen[n]) for n in ("hosts", "topologies", "workloads")}
+    made = create_campaign(team=team_of(request.user), user=request.user, **{**chosen, **many})
     return redirect("campaign-detail", made.pk)
 
 

@@ -36,11 +36,15 @@ def home(request: HttpRequest) -> HttpResponse:
     still_open = list(mine.filter(is_open=True))
     latest = list(mine.filter(is_open=False)[:LATEST])
     found = progress.of([*still_open, *latest])
-    rows = [{"campaign": row, "progress": found[row.pk]} for row in still_open]
+
+    def now(*states: State) -> list[dict[str, object]]:
+        chosen = [row for row in still_open if found[row.pk].state in states]
+        return [{"campaign": row, "progress": found[row.pk]} for row in chosen]
+
     context = {
-        "person": [r for r in rows if r["progress"].state in (State.STUCK, State.DRAFT)],
-        "runs": [r for r in rows if r["progress"].state in (State.RUNNING, State.CANCELLING)],
-        "waits": [r for r in rows if r["progress"].state in (State.QUEUED, State.PAUSED)],
+        "person": now(State.STUCK, State.DRAFT),
+        "runs": now(State.RUNNING, State.CANCELLING),
+        "waits": now(State.QUEUED, State.PAUSED),
         "latest": [{"campaign": row, "progress": found[row.pk]} for row in latest],
         "hosts": _troubled_hosts(request),
         "steps": [] if found else _steps(request),

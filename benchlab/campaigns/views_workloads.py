@@ -89,7 +89,6 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
 def _made(
     request: HttpRequest, name: str, tool: str, options: dict[str, Any], sweep: dict[str, Any]
 ) -> HttpResponse:
-    assert request.user.is_authenticated  # LoginRequiredMiddleware saw to it
     made = create_workload(
         team=team_of(request.user),
         user=request.user,

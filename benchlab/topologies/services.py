@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
@@ -16,6 +16,7 @@ from agents.contracts import AgentError, Layer
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 
+Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]
 ROLE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_DEVICES = 256
@@ -27,21 +28,22 @@ WORDS = {
 }
 
 
-def save_topology(
-    *,
-    team: Team,
-    user: AbstractBaseUser | None,
-    name: str,
-    stack: Stack,
-    description: str = "",
-    topology: Topology | None = None,
+def create_topology(
+    *, team: Team, user: Person | None, name: str, stack: Stack, description: str = ""
 ) -> Topology:
-    """Make a topology, or change the one given. Raises ValidationError naming the layer and what is wrong."""
-    row = topology or Topology(team=team, created_by_id=user and user.pk)
-    row.name, row.description, row.stack = name, description, checked(stack)
-    row.full_clean(exclude=["created_by"])
-    row.save()
-    return row
+    """Raises ValidationError naming the layer and what is wrong."""
+    made = Topology(team=team, created_by_id=user.pk if user else None)
+    return change_topology(made, name=name, stack=stack, description=description)
+
+
+def change_topology(
+    topology: Topology, *, name: str, stack: Stack, description: str = ""
+) -> Topology:
+    """Raises ValidationError naming the layer and what is wrong; then nothing was stored."""
+    topology.name, topology.description, topology.stack = name, description, checked(stack)
+    topology.full_clean(exclude=["created_by"])
+    topology.save()
+    return topology
 
 
 def checked(stack: Stack) -> list[dict[str, Any]]:
@@ -77,6 +79,8 @@ def check_chain(drivers: Sequence[Layer]) -> None:
 
 
 def _driver(number: int, entry: Mapping[str, Any]) -> Layer:
+    if not isinstance(entry, Mapping):
+        raise ValidationError(f"Layer {number}: {entry!r} is no layer.")
     try:
         return registry.layer(str(entry.get("kind", "")))
     except AgentError as error:
@@ -89,18 +93,23 @@ def _checked_layer(number: int, driver: Layer, entry: Mapping[str, Any]) -> dict
         built = driver_options.build(driver.Options, entry.get("options", {}))
     except AgentError as error:
         raise ValidationError(f"{where}: {error}") from None
-    groups = [dict(group) for group in entry.get("devices", ())]
+    groups = entry.get("devices", [])
     _check_devices(where, driver, groups)
-    return {"kind": entry["kind"], "options": driver_options.dump(built), "devices": groups}
+    return {"kind": entry["kind"], "options": driver_options.dump(built), "devices": list(groups)}
 
 
 def _check_devices(where: str, driver: Layer, groups: Sequence[Mapping[str, Any]]) -> None:
-    uses = [group.get("use") for group in groups]
+    keys = {"use", "role", "count"}
+    if not isinstance(groups, list | tuple) or any(
+        not isinstance(group, Mapping) or set(group) != keys for group in groups
+    ):
+        raise ValidationError(f"{where}: devices is a list of groups with use, role and count.")
+    uses = [group["use"] for group in groups]
     if sorted(map(str, uses)) != sorted(driver.USES):
         wanted = ", ".join(f"{use} ({what})" for use, what in driver.USES.items()) or "no disks"
         raise ValidationError(f"{where} takes {wanted}; it was given {uses or 'none'}.")
     for group in groups:
-        role, count = group.get("role"), group.get("count")
+        role, count = group["role"], group["count"]
         if not isinstance(role, str) or not ROLE.fullmatch(role):
             raise ValidationError(
                 f"{where}: {role!r} is no role; use a short word such as ssd or hdd."

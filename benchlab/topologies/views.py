@@ -64,9 +64,9 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
     if mine:
         messages.info(request, f"{preset.name} is there already.")
         return redirect("topology-detail", mine.pk)
-    made = services.save_topology(
+    made = services.create_topology(
         team=team_of(request.user),
-        user=_person(request),
+        user=request.user,
         name=preset.name,
         description=preset.says,
         stack=preset.stack,
@@ -81,10 +81,10 @@ def _edit(request: HttpRequest, topology: Topology | None) -> HttpResponse:
         return _page(request, topology, forms.NameForm(instance=topology), layers)
     name_form = forms.NameForm(request.POST, instance=topology)
     try:
-        if (layers := forms.rearranged(request.POST)) is not None:
+        if (moved := forms.rearranged(request.POST)) is not None:
             # A button that adds or moves a layer saves nothing, so it complains about nothing either.
             typed = {name: request.POST.get(name, "") for name in name_form.fields}
-            return _page(request, topology, forms.NameForm(initial=typed), layers)
+            return _page(request, topology, forms.NameForm(initial=typed), moved)
         layers = forms.from_post(request.POST)
     except ValidationError as error:
         name_form.add_error(None, error)
@@ -104,14 +104,11 @@ def _save(
     name_form: forms.NameForm,
     layers: list[forms.LayerForms],
 ) -> HttpResponse:
-    saved = services.save_topology(
-        team=topology.team if topology else team_of(request.user),
-        user=_person(request),
-        name=name_form.cleaned_data["name"],
-        description=name_form.cleaned_data["description"],
-        stack=[layer.entry() for layer in layers],
-        topology=topology,
-    )
+    wanted = {**name_form.cleaned_data, "stack": [layer.entry() for layer in layers]}
+    if topology:
+        saved = services.change_topology(topology, **wanted)
+    else:
+        saved = services.create_topology(team=team_of(request.user), user=request.user, **wanted)
     messages.success(request, f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)
 
@@ -131,8 +128,3 @@ def _page(
         "roles": forms.COMMON_ROLES,
     }
     return render(request, template, context)
-
-
-def _person(request: HttpRequest) -> services.AbstractBaseUser:
-    assert request.user.is_authenticated  # LoginRequiredMiddleware saw to it
-    return request.user

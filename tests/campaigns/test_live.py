@@ -99,7 +99,7 @@ def test_the_stream_says_changed_and_pings(stream_quickly, user, campaign):
         answer = await client.get(reverse("campaign-events", args=[campaign.pk]))
         assert answer["Content-Type"] == "text/event-stream"
         assert (answer["Cache-Control"], answer["X-Accel-Buffering"]) == ("no-cache", "no")
-        stream = answer.streaming_content
+        stream = answer.streaming_content  # type: ignore[attr-defined]
         heard = [await anext(stream), await asyncio.wait_for(anext(stream), 5)]
         assert heard[0] == live.PING
         while heard[-1] != live.CHANGED:  # the subscription's own wake-up

@@ -46,7 +46,7 @@ def end(attempt: Attempt, outcome: str = Outcome.SUCCEEDED, took: float = 20.0) 
     )  # fmt: skip
 
 
-def open_layout(campaign, phase=P.READY):
+def open_layout(campaign: Campaign, phase: LayoutPhase = P.READY) -> None:
     campaign.layouts.update(phase=phase)
     Campaign.objects.filter(pk=campaign.pk).update(started_at=timezone.now())
 

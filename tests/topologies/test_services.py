@@ -12,7 +12,7 @@ FILESYSTEM = {"kind": "filesystem", "options": {"type": "ext4"}, "devices": []}
 DIRECTORY = {"kind": "directory"}
 
 
-def with_disks(**fields):
+def with_disks(**fields: object) -> dict[str, object]:
     return {**RAW, "devices": [{"use": "data", "role": "ssd", "count": 1, **fields}]}
 
 

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import PRESETS
-from benchlab.topologies.services import save_topology
+from benchlab.topologies.services import create_topology
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ XFS = {
 
 @pytest.fixture
 def topology(team, user) -> Topology:
-    return save_topology(
+    return create_topology(
         team=team, user=user, name="xfs", stack=PRESETS["xfs"].stack, description="One SSD"
     )
 
@@ -42,7 +42,7 @@ def test_an_empty_list_says_what_to_do(page):
 
 def test_the_list_costs_the_same_queries_for_many(page, team, user, django_assert_num_queries):
     for number in range(5):
-        save_topology(team=team, user=user, name=f"t{number}", stack=PRESETS["directory"].stack)
+        create_topology(team=team, user=user, name=f"t{number}", stack=PRESETS["directory"].stack)
     with django_assert_num_queries(3):  # session, user, topologies
         page.get(reverse("topology-list"))
 
