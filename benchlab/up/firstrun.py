@@ -22,7 +22,7 @@ from benchlab.runs import commands, planning
 from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
-from benchlab.topologies.services import save_topology
+from benchlab.topologies.services import create_topology
 from benchlab.up import sshd
 from benchlab.up.bootstrap import apt_install
 from benchlab.up.ports import LOOPBACK
@@ -109,7 +109,7 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
 
 def scratch_topology(scratch: Path, team: Team, user: User) -> Topology:
     name = "Scratch directory"
-    return Topology.objects.filter(team=team, name=name).first() or save_topology(
+    return Topology.objects.filter(team=team, name=name).first() or create_topology(
         team=team,
         user=user,
         name=name,

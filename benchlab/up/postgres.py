@@ -196,7 +196,7 @@ def initialise(postgres: Postgres) -> None:
     target = postgres.unfinished
     how = ["-U", ROLE, "--auth-local=peer", "--auth-host=reject", "-E", "UTF8", "--locale=C.UTF-8"]
     tool(postgres, [postgres.binaries / "initdb", "-D", target, *how])
-    server = [postgres.binaries / "postgres", "--single", "-D", target]
+    server: list[str | Path] = [postgres.binaries / "postgres", "--single", "-D", target]
     tool(
         postgres,
         [*server, *settings(postgres), "postgres"],

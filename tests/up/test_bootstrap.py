@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +27,7 @@ def finished(root: Path, everything: bool) -> Path:
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").touch()
     stamp = bootstrap.wanted_stamp(root, everything)
-    (venv / bootstrap.STAMP).write_text(bootstrap.json.dumps(stamp))
+    (venv / bootstrap.STAMP).write_text(json.dumps(stamp))
     return venv
 
 
@@ -80,7 +82,7 @@ def test_a_failed_step_shows_what_it_printed(root):
 
 def test_without_ensurepip_and_rights_one_line_says_what_to_type(monkeypatch):
     monkeypatch.setattr(bootstrap, "find_spec", lambda name: None)
-    monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(
         Trouble, match=r"apt-get install -y --no-install-recommends python3\S*-venv"
     ):

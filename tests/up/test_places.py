@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 from types import SimpleNamespace
@@ -65,7 +66,7 @@ def test_damaged_secrets_are_never_replaced(tmp_path):
 
 def test_a_full_disk_is_said(tmp_path, monkeypatch):
     full = SimpleNamespace(free=12 * 2**20)
-    monkeypatch.setattr(state.shutil, "disk_usage", lambda path: full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
     with pytest.raises(Trouble, match=r"nearly full: 12 MiB free.*BENCHLAB_STATE"):
         State(tmp_path / "here").create()
 
