@@ -67,21 +67,26 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         for trace in _latency(line, choice, name, shown, alone=len(lines) == 1)
     ]
     data += _knees(lines, choice)
-    depths = sorted({s.outstanding for line in lines for s in line.group.samples if s.outstanding})
-    upper, lower = figure.rows(2, 0.05)
     layout = figure.layout(
         f"{word} and completion latency{what} over outstanding I/Os · {title}",
         _subtitle(lines, shown),
         height=640,
-        xaxis=figure.depth_axis(depths) | {"anchor": "y2"},
-        yaxis=figure.value_axis(word, unit) | {"domain": upper, "anchor": "x"},
-        yaxis2=figure.log_axis(
-            "Latency", "s", [y for t in data if t["yaxis"] == "y2" for y in t["y"]]
-        )
-        | {"domain": lower, "anchor": "x"},
+        **_axes(lines, data, word, unit),
     )
     layout["legend"]["y"] = -0.13
     return {"data": data, "layout": layout}
+
+
+def _axes(
+    lines: Sequence[Line], data: Sequence[dict[str, Any]], word: str, unit: str
+) -> dict[str, Any]:
+    upper, lower = figure.rows(2, 0.05)
+    latencies = [value for trace in data if trace["yaxis"] == "y2" for value in trace["y"]]
+    return {
+        "xaxis": figure.depth_axis(sorted(set().union(*map(_depths, lines)))) | {"anchor": "y2"},
+        "yaxis": figure.value_axis(word, unit) | {"domain": upper, "anchor": "x"},
+        "yaxis2": figure.log_axis("Latency", "s", latencies) | {"domain": lower, "anchor": "x"},
+    }
 
 
 def _subtitle(lines: Sequence[Line], shown: Sequence[str]) -> str:

@@ -72,7 +72,7 @@ def build(
     )
     layout |= _axes(panels)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
-    layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 56}
+    layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
     layout["hovermode"] = "x"
     layout["hoversubplots"] = "axis"
     return {"data": data, "layout": layout}
