@@ -4,14 +4,14 @@ Fields: the kernel's Documentation/admin-guide/iostats.rst. 11 counters up to Li
 discards, 17 with flushes (5.5). Counts are longs, milliseconds wrap at 32 bits. `await` of a
 direction is NaN in an interval without such requests. util is capped at 1, as rounding may pass it.
 
-Disks are kept also when idle (an idle member is a finding); ram, loop, zram, nbd, floppy and
-optical devices only if they did something during the run.
+Disks are kept also when idle (an idle member is a finding); ram, loop, zram, floppy and optical
+devices only if they did something during the run, nbd only if connected, which makes it read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit
@@ -24,7 +24,8 @@ SECTOR = 512  # bytes, whatever the device's own sector size
 WRAP = 1 << 32
 MILLISECONDS = (3, 7, 9, 10, 14, 16)
 GAUGE = 8  # requests in flight: no counter
-ONLY_IF_USED = re.compile(r"(ram|loop|zram|nbd|fd|sr)\d")
+ONLY_IF_USED = re.compile(r"(ram|loop|zram|fd|sr)\d")
+ONLY_IF_CONNECTED = re.compile(r"nbd\d")
 
 OPS, BPS, S, ONE = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
 UNITS = {
@@ -56,6 +57,8 @@ def series(frames: Sequence[Frame]) -> list[Series]:
         rows = list(_rows(device, between, tables))
         if ONLY_IF_USED.match(device) and not any(v > 0 for row in rows for v in row.values()):
             continue
+        if ONLY_IF_CONNECTED.match(device) and not _ever_counted(device, tables):
+            continue
         metrics = [metric for metric in UNITS if any(metric in row for row in rows)]
         times = tuple(interval.end for interval in between)
         found += [
@@ -63,6 +66,12 @@ def series(frames: Sequence[Frame]) -> list[Series]:
             for m in metrics
         ]
     return found
+
+
+def _ever_counted(device: str, tables: Mapping[int, Table]) -> bool:
+    return any(
+        any(c) for table in tables.values() for (name, _), c in table.items() if name == device
+    )
 
 
 Table = dict[tuple[str, str], Counters]  # (device, major:minor) -> counters
