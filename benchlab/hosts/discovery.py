@@ -50,10 +50,11 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
 
 
 def look(shell: Shell) -> HostFacts:
-    """The host's facts now, as `store` would keep them, without keeping them. Raises AgentError."""
-    return _converter.structure(
-        _clean(_converter.unstructure(linux.read(shell, needs()))), HostFacts
-    )
+    """The host's devices now, as `store` would keep them, without keeping them: no tool is asked for its version.
+
+    Raises AgentError.
+    """
+    return _converter.structure(_clean(_converter.unstructure(linux.read(shell))), HostFacts)
 
 
 def missing_tool(kind: str, facts: HostFacts) -> str:

@@ -3,6 +3,8 @@ than none."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agents import job, options, registry, stack
 from agents.contracts import AgentError, GuardError, Job, OptionsError, Reason, Shell, Target
 from agents.facts.model import HostFacts
@@ -22,7 +24,7 @@ def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFact
         raise AgentError(
             f"{layout.host} was rebooted since the layout was built.", Reason.HOST_REBOOTED
         )
-    if missing := hosts.missing_tool(attempt.run.tool, facts):
+    if missing := hosts.missing_tool(attempt.run.tool, ready):
         raise AgentError(missing, Reason.TOOL_MISSING)
     if differences := stack.verify(plan, facts):
         raise AgentError(
@@ -31,7 +33,7 @@ def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFact
     spares = hosts.spares(layout.host)
     if said := job_refusals(work.argv, work.inputs, plan.target, facts, spares, layout.name):
         raise GuardError("; ".join(said))
-    return facts
+    return replace(facts, tools=ready.tools)
 
 
 def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:

@@ -113,11 +113,12 @@ def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     work = work_of(attempt, layout)
     spool = _spool(attempt, work)
     if not attempt.artifacts.exists():
-        job.stop(shell, spool)  # a vanished leader may have left its tool running
         collect.store(attempt, job.fetch(shell, spool, work.outputs))
     verdict = collect.conclude(attempt, judge(attempt, work))
+    if verdict.reason == Reason.JOB_VANISHED:
+        job.stop(shell, spool)  # its leader is gone, its tool may still be there
     end(attempt, verdict)
-    job.remove(shell, spool)
+    # The spool directory goes at teardown: removing it now would only disturb the next run.
     if verdict.reason == Reason.HOST_REBOOTED:
         raise AgentError(verdict.text, Reason.HOST_REBOOTED)
 

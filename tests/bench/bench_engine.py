@@ -1,0 +1,88 @@
+"""What the engine costs per run: from one tool's end to the next one's start on one layout, by the host's own clock.
+
+On the practice host, ten short runs on a raw disk. Everything a real campaign does lies in between: poll, collect,
+store, parse, facts, guard, caches dropped, next start. Target: at most 1 s (median).
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import sys
+
+import django
+
+from benchlab.practice import DiskSpec, UmlHost
+
+TARGET_S = 1.0
+RUNS = 10
+DD = {"block_size": 1 << 20, "count": 64, "oflag": ["direct"]}
+
+
+def main() -> int:
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    host = UmlHost("bench-engine")
+    host.start([DiskSpec(512, serial="BENCH1")], memory_mb=768)
+    try:
+        gaps = measure(host)
+    finally:
+        host.stop()
+    middle = statistics.median(gaps)
+    print(
+        f"engine overhead per run: median {middle:.2f} s, worst {max(gaps):.2f} s, target {TARGET_S:g} s"
+    )
+    return int(middle > TARGET_S)
+
+
+def measure(rig: UmlHost) -> list[float]:
+    """Seconds between the end of each run's tool and the start of the next one's."""
+    from benchlab.runs.models import Attempt
+    from tests.runs import drive
+
+    campaign = make_campaign(rig)
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 600)
+    rows = list(Attempt.objects.filter(run__campaign=campaign).order_by("run__position"))
+    bad = [row.reason_text for row in rows if row.outcome != "succeeded"]
+    assert not bad, bad
+    return [
+        after.meta["started_mono"] - before.meta["ended_mono"]
+        for before, after in itertools.pairwise(rows)
+    ]
+
+
+def make_campaign(rig: UmlHost):  # type: ignore[no-untyped-def]
+    from django.contrib.auth.models import User
+
+    from benchlab.campaigns.models import Workload
+    from benchlab.campaigns.services import create_campaign
+    from benchlab.hosts import services as hosts
+    from benchlab.hosts.models import Device
+    from benchlab.team.services import join_first_team
+    from benchlab.topologies.models import Topology
+
+    user = User.objects.create_user(f"bench-{rig.port}")
+    team = join_first_team(user)
+    key = hosts.upload_credential(team, f"bench {rig.port}", rig.key_path.read_text())
+    host = hosts.add_host(team, f"bench {rig.port}", "127.0.0.1", key, port=rig.port)
+    hosts.offer_key(host)
+    hosts.confirm_key(host, hosts.fingerprints(host)[1])
+    hosts.read_facts(host)
+    disk = Device.objects.get(host=host, name="ubdb")
+    hosts.mark_spare(disk, user, disk.confirmation, "ssd")
+    stack = [
+        {"kind": "raw", "options": {}, "devices": [{"use": "data", "role": "ssd", "count": 1}]}
+    ]
+    return create_campaign(
+        team=team, user=user, name="bench", question="", hosts=[host],
+        topologies=[Topology.objects.create(team=team, name=f"raw {rig.port}", stack=stack)],
+        workloads=[Workload.objects.create(team=team, name=f"dd {rig.port}", tool="dd", options=DD)],
+        repeats=RUNS, order="as_written", seed=1,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
