@@ -42,17 +42,29 @@ def decimate(
     """At most two points a pixel, the smallest and the largest of each, so that no peak is lost. For drawing only."""
     if len(times) <= 2 * pixels:
         return list(times), list(values)
-    edges = np.linspace(0, len(times), pixels + 1).astype(int)
-    keep: list[int] = []
+    width = -(-len(times) // pixels)
+    array = np.full(width * pixels, np.nan)
+    array[: len(values)] = values
+    grid = array.reshape(pixels, width)
+    unknown = np.isnan(grid)
+    lowest = np.where(unknown, np.inf, grid).argmin(axis=1)
+    highest = np.where(unknown, -np.inf, grid).argmax(axis=1)
+    starts = np.arange(pixels) * width
+    keep = np.unique(np.concatenate([starts + lowest, starts + highest]))  # all unknown: its first
+    keep = keep[keep < len(times)]
+    return np.asarray(times, dtype=float)[keep].tolist(), array[keep].tolist()
+
+
+def rounded(values: Sequence[float], digits: int = 5) -> list[float | None]:
+    """To so many significant digits, unknown as None: what a chart needs, at a third of the bytes."""
     array = np.asarray(values, dtype=float)
-    for start, end in pairwise(edges):
-        part = array[start:end]
-        if np.isnan(part).all():
-            keep.append(int(start))
-            continue
-        ends = {int(start + np.nanargmin(part)), int(start + np.nanargmax(part))}
-        keep.extend(sorted(ends))
-    return [times[index] for index in keep], [values[index] for index in keep]
+    known = np.isfinite(array) & (array != 0)
+    scale = np.zeros(array.shape, dtype=int)
+    scale[known] = digits - 1 - np.floor(np.log10(np.abs(array[known]))).astype(int)
+    factor = 10.0**scale
+    return [
+        None if value != value else value for value in (np.round(array * factor) / factor).tolist()
+    ]
 
 
 def averages(

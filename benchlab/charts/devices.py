@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchlab.analysis.series import averages, decimate
+from benchlab.analysis.series import averages, decimate, rounded
 from benchlab.charts import figure, palette
 from benchlab.charts.figure import Figure
 from benchlab.charts.stack import Placed, order
 
-PIXELS = 700  # more points than twice this in one line cannot be seen
+PIXELS = 500  # more points than twice this in one line cannot be seen
 
 # metric of the samplers -> title, unit on the axis
 PANELS: dict[str, tuple[str, str]] = {
@@ -139,8 +139,8 @@ def _line(
         "mode": "lines",
         "name": device.indented,
         "legendgroup": device.name,
-        "x": [round(at, 3) for at in times],
-        "y": [None if math.isnan(value) else value * scale for value in values],
+        "x": rounded(times, 6),
+        "y": rounded([value * scale for value in values]),
         "xaxis": _axis("x", panel),
         "yaxis": _axis("y", panel),
         "line": {
@@ -227,8 +227,8 @@ def _area(track: Track, name: str, index: int) -> dict[str, Any]:
         "mode": "lines",
         "name": name,
         "stackgroup": "cpu",
-        "x": [round(at, 3) for at in times],
-        "y": [None if math.isnan(value) else 100 * value for value in values],
+        "x": rounded(times, 6),
+        "y": rounded([100 * value for value in values]),
         "line": {"color": look.colour, "width": 1, "dash": look.dash},
         "fillcolor": look.faded(0.35),
         "hovertemplate": "%{y:.1f} %",

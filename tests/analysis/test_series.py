@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchlab.analysis.series import averages, decimate, summary
+from benchlab.analysis.series import averages, decimate, rounded, summary
 
 NAN = float("nan")
 
@@ -44,3 +44,20 @@ def test_averages_share_their_times_and_keep_the_mean():
     assert times == [0.0, 2.0]
     assert means[0] == 2.0
     assert math.isnan(means[1])
+
+
+def test_rounded_keeps_five_digits_and_marks_the_unknown():
+    assert rounded([123456.7, 0.000123456, -1.0, 0.0, NAN]) == [
+        123460.0,
+        0.00012346,
+        -1.0,
+        0.0,
+        None,
+    ]
+    assert rounded([]) == []
+
+
+def test_decimation_of_a_series_that_does_not_divide():
+    times, values = decimate(list(range(1001)), [float(at) for at in range(1001)], 10)
+    assert (values[0], values[-1]) == (0.0, 1000.0)
+    assert times == values
