@@ -137,7 +137,7 @@ class SeriesSerializer(serializers.ModelSerializer[Series]):
         return [value if value == value else None for value in row.values]
 
 
-class MeasurementFilter(django_filters.FilterSet):
+class MeasurementFilter(django_filters.FilterSet):  # type: ignore[misc]  # untyped library
     campaign = django_filters.NumberFilter(field_name="attempt__run__campaign")
     run = django_filters.NumberFilter(field_name="attempt__run")
 
@@ -146,7 +146,7 @@ class MeasurementFilter(django_filters.FilterSet):
         fields: ClassVar = ["attempt", "name", "unit"]
 
 
-class AttemptFilter(django_filters.FilterSet):
+class AttemptFilter(django_filters.FilterSet):  # type: ignore[misc]
     campaign = django_filters.NumberFilter(field_name="run__campaign")
 
     class Meta:

@@ -40,6 +40,11 @@ def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     return plan
 
 
+def stored(layout: Layout) -> stack.StackPlan:
+    """The plan that `layout` was built by. Raises PlanError when there is none."""
+    return stack.from_json(layout.plan or {})
+
+
 def preview(layout_id: int) -> None:
     """Plan a draft and store the plan, or why there is none. Anything but a draft is left alone."""
     layout = Layout.objects.select_related("host__credential").get(pk=layout_id)

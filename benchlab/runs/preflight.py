@@ -10,15 +10,16 @@ from agents.contracts import AgentError, GuardError, Job, OptionsError, Reason, 
 from agents.facts.model import HostFacts
 from agents.guard import job_refusals
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves
+from benchlab.runs import moves, planning
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 
 
 def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFacts:
     """Facts read now, if everything is as it was when the layout was verified. Raises AgentError."""
-    plan = stack.from_json(layout.plan)
+    plan = planning.stored(layout)
     facts = hosts.look(shell)
+    assert layout.facts_ready, "a layout that is ready was looked at"
     ready = hosts.facts_of(layout.facts_ready)
     if facts.boot_id != ready.boot_id:
         raise AgentError(
@@ -38,7 +39,7 @@ def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFact
 
 def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
     """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
-    target = stack.from_json(layout.plan).target
+    target = planning.stored(layout).target
     for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related(
         "run", "layout__campaign"
     ):

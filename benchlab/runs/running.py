@@ -7,10 +7,11 @@ from collections.abc import Callable
 from django.conf import settings
 from django.utils import timezone
 
-from agents import job, options, registry, stack
+from agents import job, options, registry
 from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
+from agents.spool import Spool
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, events, fingerprint, moves, preflight
+from benchlab.runs import collect, events, fingerprint, moves, planning, preflight
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
@@ -54,7 +55,7 @@ def work_of(attempt: Attempt, layout: Layout) -> Job:
     """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be."""
     tool = registry.tool(attempt.run.tool)
     return tool.job(
-        options.build(tool.Options, attempt.run.options), stack.from_json(layout.plan).target
+        options.build(tool.Options, attempt.run.options), planning.stored(layout).target
     )
 
 
@@ -69,7 +70,7 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
             raise
         end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return
-    found = fingerprint.context(layout, stack.from_json(layout.plan), attempt, facts)
+    found = fingerprint.context(layout, planning.stored(layout), attempt, facts)
     moves.attempt(
         attempt,
         AttemptPhase.RUNNING,
@@ -179,5 +180,5 @@ def end_open(layout: Layout, verdict: Verdict) -> None:
         end(attempt, verdict)
 
 
-def _spool(attempt: Attempt, work: Job) -> job.Spool:
-    return job.Spool(attempt.spool, root=work.root)
+def _spool(attempt: Attempt, work: Job) -> Spool:
+    return Spool(attempt.spool, root=work.root)

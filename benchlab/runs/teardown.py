@@ -7,7 +7,7 @@ from django.utils import timezone
 from agents import blank, stack
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves, running, steps
+from benchlab.runs import moves, planning, running, steps
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -24,7 +24,7 @@ def step(layout: Layout) -> float | None:
         running.end_open(layout, verdict)
         moves.layout(layout, LayoutPhase.DONE, "nothing was built")
         return None
-    plan = stack.from_json(layout.plan)
+    plan = planning.stored(layout)
     shell = hosts.connect(layout.host)
     started = list(layout.attempts.exclude(started_at=None).select_related("run", "layout"))
     for attempt in started:

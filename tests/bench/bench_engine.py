@@ -54,7 +54,7 @@ def measure(rig: UmlHost) -> list[float]:
     ]
 
 
-def make_campaign(rig: UmlHost):  # type: ignore[no-untyped-def]
+def make_campaign(rig: UmlHost):
     from django.contrib.auth.models import User
 
     from benchlab.campaigns.models import Workload

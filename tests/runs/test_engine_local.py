@@ -86,7 +86,7 @@ def test_a_fio_sweep_reaches_its_outstanding_ios(make_campaign):
     assert set(found) == {1, 4}
     for attempt in found.values():
         assert attempt.outcome == "succeeded", attempt.reason_text
-        assert attempt.measurements.get(name="write.iops").value > 0
+        assert attempt.measurements.get(name="write.iops").value
         assert (
             attempt.series.filter(metric="cpu.user").exists()
             or attempt.series.filter(sampler="cpu").exists()
