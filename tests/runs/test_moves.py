@@ -114,6 +114,8 @@ def test_a_lease_is_held_once_and_freed_when_its_holder_dies(make_layout):
         dies.wait(5)
         connection.close()  # what the operating system does to a killed worker's connection
         died.set()
+        taken.__exit__(None, None, None)  # gives back nothing: the lock went with its connection
+        connection.close()
 
     thread = threading.Thread(target=holder)
     thread.start()
