@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
 from benchlab.team.models import Membership, Team
+
+
+def pytest_configure() -> None:
+    """People are made in nearly every test; a slow hash would be most of the suite's time."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture
@@ -30,11 +36,17 @@ def other_user(db) -> User:
 
 
 @pytest.fixture
-def page(user) -> Client:
+def web(user) -> Client:
     """A browser logged in as `user`."""
     client = Client()
     client.force_login(user)
     return client
+
+
+@pytest.fixture
+def page(web) -> Client:
+    """The old name of `web`."""
+    return web
 
 
 @pytest.fixture
@@ -45,7 +57,13 @@ def htmx(user) -> Client:
 
 
 @pytest.fixture
-def other_page(other_user) -> Client:
+def other_web(other_user) -> Client:
     client = Client()
     client.force_login(other_user)
     return client
+
+
+@pytest.fixture
+def other_page(other_web) -> Client:
+    """The old name of `other_web`."""
+    return other_web

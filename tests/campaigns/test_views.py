@@ -41,14 +41,14 @@ def attempts(campaign) -> list[Attempt]:
     return list(Attempt.objects.order_by("run__position"))
 
 
-def test_the_list_shows_how_far_each_is(page, campaign):
-    answer = page.get(reverse("campaign-list"))
+def test_the_list_shows_how_far_each_is(web, campaign):
+    answer = web.get(reverse("campaign-list"))
     assert [row["campaign"] for row in answer.context["rows"]] == [campaign]
     assert "0 of 6 runs" in answer.text and "plan not confirmed" in answer.text
 
 
 def test_the_list_costs_the_same_queries_for_many(
-    page, team, user, host, directory, workload, django_assert_num_queries
+    web, team, user, host, directory, workload, django_assert_num_queries
 ):
     for name in "abcde":
         create_campaign(
@@ -56,46 +56,46 @@ def test_the_list_costs_the_same_queries_for_many(
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
     with django_assert_num_queries(6):  # session, user, count, campaigns, layouts, attempts
-        page.get(reverse("campaign-list"))
+        web.get(reverse("campaign-list"))
 
 
-def test_an_empty_list_says_what_to_do(page):
-    assert "There is no campaign yet" in page.get(reverse("campaign-list")).text
+def test_an_empty_list_says_what_to_do(web):
+    assert "There is no campaign yet" in web.get(reverse("campaign-list")).text
 
 
 @pytest.mark.parametrize(
     "name", ["campaign-detail", "campaign-cancel", "campaign-events", "campaign-figure"]
 )
-def test_another_team_gets_404(other_page, campaign, name):
-    assert other_page.get(url(name, campaign)).status_code == 404
+def test_another_team_gets_404(other_web, campaign, name):
+    assert other_web.get(url(name, campaign)).status_code == 404
 
 
 @pytest.mark.parametrize("action", ["start", "pause", "resume", "cancel", "plan", "retry"])
-def test_another_team_can_do_nothing(other_page, campaign, action):
-    assert other_page.post(url(f"campaign-{action}", campaign)).status_code == 404
+def test_another_team_can_do_nothing(other_web, campaign, action):
+    assert other_web.post(url(f"campaign-{action}", campaign)).status_code == 404
     campaign.refresh_from_db()
     assert campaign.paused_at is campaign.cancelled_at is campaign.started_at is None
 
 
-def test_another_team_can_neither_retry_nor_tear_down(other_page, campaign):
+def test_another_team_can_neither_retry_nor_tear_down(other_web, campaign):
     run, layout = campaign.runs.first(), campaign.layouts.get()
-    assert other_page.post(reverse("run-retry", args=[run.pk])).status_code == 404
-    assert other_page.post(reverse("layout-teardown", args=[layout.pk])).status_code == 404
+    assert other_web.post(reverse("run-retry", args=[run.pk])).status_code == 404
+    assert other_web.post(reverse("layout-teardown", args=[layout.pk])).status_code == 404
 
 
 @pytest.mark.parametrize("action", ["start", "pause", "resume", "plan", "retry"])
-def test_a_link_changes_nothing(page, campaign, action):
-    assert page.get(url(f"campaign-{action}", campaign)).status_code == 405
+def test_a_link_changes_nothing(web, campaign, action):
+    assert web.get(url(f"campaign-{action}", campaign)).status_code == 405
 
 
-def test_the_page_has_every_part(page, campaign):
-    text = page.get(url("campaign-detail", campaign)).text
-    for name in ("live", "plan", "running", "results", "log"):
+def test_the_page_has_every_part(web, campaign):
+    text = web.get(url("campaign-detail", campaign)).text
+    for name in ("live", "plan", "grid", "running", "results", "log"):
         assert f'id="campaign-{name}"' in text
     assert f'sse-connect="{url("campaign-events", campaign)}"' in text
 
 
-@pytest.mark.parametrize("name", ["live", "plan", "running", "results", "log"])
+@pytest.mark.parametrize("name", ["live", "plan", "grid", "running", "results", "log"])
 def test_htmx_gets_one_part_only(htmx, campaign, name):
     text = part(htmx, campaign, f"campaign-{name}").text
     assert "<html" not in text
@@ -109,14 +109,14 @@ def test_a_part_with_charts_that_did_not_change_is_left_alone(htmx, campaign, na
 
 
 def test_the_page_costs_the_same_queries_however_many_runs(
-    page, team, user, host, directory, workload, django_assert_max_num_queries
+    web, team, user, host, directory, workload, django_assert_max_num_queries
 ):
     made = create_campaign(
         team=team, user=user, name="big", question="", hosts=[host], topologies=[directory],
         workloads=[workload], repeats=20, order="as_written",
     )  # fmt: skip
     with django_assert_max_num_queries(24):
-        page.get(url("campaign-detail", made))
+        web.get(url("campaign-detail", made))
 
 
 def test_a_draft_that_is_being_planned_asks_again(htmx, campaign):
@@ -132,50 +132,48 @@ def test_a_plan_that_failed_says_so_and_cannot_be_started(htmx, campaign):
     assert url("campaign-start", campaign) not in text and "every 2s" not in text
 
 
-def test_starting_posts_the_fingerprint_that_was_shown(page, campaign):
+def test_starting_posts_the_fingerprint_that_was_shown(web, campaign):
     layout = planned(campaign)
-    answer = page.post(
-        url("campaign-start", campaign), {f"layout-{layout.pk}": "f00d"}, follow=True
-    )
+    answer = web.post(url("campaign-start", campaign), {f"layout-{layout.pk}": "f00d"}, follow=True)
     layout.refresh_from_db()
     assert (layout.phase, layout.confirmed_fingerprint) == (LayoutPhase.WAITING, "f00d")
     assert "Started." in answer.text
 
 
-def test_a_stale_plan_is_refused_in_words(page, campaign):
+def test_a_stale_plan_is_refused_in_words(web, campaign):
     layout = planned(campaign)
-    answer = page.post(url("campaign-start", campaign), {f"layout-{layout.pk}": "old"}, follow=True)
+    answer = web.post(url("campaign-start", campaign), {f"layout-{layout.pk}": "old"}, follow=True)
     layout.refresh_from_db()
     assert layout.phase == LayoutPhase.DRAFT
     assert "changed since you saw it" in answer.text
 
 
-def test_pause_and_resume(page, campaign, attempts):
-    page.post(url("campaign-pause", campaign))
+def test_pause_and_resume(web, campaign, attempts):
+    web.post(url("campaign-pause", campaign))
     campaign.refresh_from_db()
     assert campaign.paused_at
-    assert "Resume" in page.get(url("campaign-detail", campaign)).text
-    page.post(url("campaign-resume", campaign))
+    assert "Resume" in web.get(url("campaign-detail", campaign)).text
+    web.post(url("campaign-resume", campaign))
     campaign.refresh_from_db()
     assert campaign.paused_at is None
 
 
-def test_cancel_asks_first_and_works_twice(page, campaign, attempts):
-    assert "Cancel the campaign" in page.get(url("campaign-cancel", campaign)).text
+def test_cancel_asks_first_and_works_twice(web, campaign, attempts):
+    assert "Cancel the campaign" in web.get(url("campaign-cancel", campaign)).text
     for _ in range(2):
-        assert page.post(url("campaign-cancel", campaign))["Location"] == url(
+        assert web.post(url("campaign-cancel", campaign))["Location"] == url(
             "campaign-detail", campaign
         )
     campaign.refresh_from_db()
     assert campaign.cancelled_at
-    assert "Cancel again" in page.get(url("campaign-detail", campaign)).text
+    assert "Cancel again" in web.get(url("campaign-detail", campaign)).text
 
 
 def test_the_grid_fills_in(htmx, campaign, attempts):
     end(attempts[0], Outcome.SUCCEEDED)
     Measurement.objects.create(attempt=attempts[0], name="iops", value=12345.0, unit="op/s")
     end(attempts[1], Outcome.FAILED, "tool_failed")
-    grid = part(htmx, campaign, "campaign-live").context["grid"]
+    grid = part(htmx, campaign, "campaign-grid").context["grid"]
     assert [column.point for column in grid.columns] == ["depth 1", "depth 2", "depth 4"]
     assert grid.workloads == [("Reads", 3)]
     (row,) = grid.rows
@@ -185,49 +183,49 @@ def test_the_grid_fills_in(htmx, campaign, attempts):
     assert row.cells[0][0].value == "12.3 k IOPS"
 
 
-def test_runs_that_failed_alike_are_told_once_and_retried_together(page, campaign, attempts):
+def test_runs_that_failed_alike_are_told_once_and_retried_together(web, campaign, attempts):
     for attempt in attempts[:2]:
         end(attempt, Outcome.FAILED, "tool_missing", "fio: not found")
     end(attempts[2], Outcome.INTERRUPTED, "host_rebooted")
-    failures = page.get(url("campaign-detail", campaign)).context["failures"]
+    failures = web.get(url("campaign-detail", campaign)).context["failures"]
     assert [(f.outcome, len(f.runs)) for f in failures] == [("failed", 2), ("interrupted", 1)]
     assert failures[0].words.do.startswith("Install it")
-    page.post(url("campaign-retry", campaign), {"run": [run.pk for run in failures[0].runs]})
+    web.post(url("campaign-retry", campaign), {"run": [run.pk for run in failures[0].runs]})
     again = Attempt.objects.filter(number=2)
     assert {a.run for a in again} == set(failures[0].runs)
     assert {a.layout.phase for a in again} == {LayoutPhase.DRAFT}
 
 
-def test_a_run_that_is_not_over_is_not_retried(page, campaign, attempts):
-    answer = page.post(reverse("run-retry", args=[attempts[0].run_id]), follow=True)
+def test_a_run_that_is_not_over_is_not_retried(web, campaign, attempts):
+    answer = web.post(reverse("run-retry", args=[attempts[0].run_id]), follow=True)
     assert "is not over yet" in answer.text
     assert not Attempt.objects.filter(number=2).exists()
 
 
-def test_a_stuck_layout_says_what_to_do_and_is_torn_down_again(page, campaign):
+def test_a_stuck_layout_says_what_to_do_and_is_torn_down_again(web, campaign):
     campaign.layouts.update(
         phase=LayoutPhase.STUCK, outcome=Outcome.FAILED, trouble="sdb still has an xfs signature"
     )
     layout = campaign.layouts.get()
-    text = page.get(url("campaign-detail", campaign)).text
+    text = web.get(url("campaign-detail", campaign)).text
     assert "sdb still has an xfs signature" in text and "Tear down again" in text
-    page.post(reverse("layout-teardown", args=[layout.pk]))
+    web.post(reverse("layout-teardown", args=[layout.pk]))
     layout.refresh_from_db()
     assert layout.phase == LayoutPhase.TEARING_DOWN
-    again = page.post(reverse("layout-teardown", args=[layout.pk]), follow=True)
+    again = web.post(reverse("layout-teardown", args=[layout.pk]), follow=True)
     assert "moved on meanwhile" in again.text
 
 
-def test_the_running_point_has_a_live_chart(page, campaign, attempts):
+def test_the_running_point_has_a_live_chart(web, campaign, attempts):
     Attempt.objects.filter(pk=attempts[0].pk).update(
         phase=AttemptPhase.RUNNING, started_at=timezone.now()
     )
-    text = page.get(url("campaign-detail", campaign)).text
+    text = web.get(url("campaign-detail", campaign)).text
     assert f'data-figure-url="{reverse("attempt-live-figure", args=[attempts[0].pk])}"' in text
     assert f"?shown={attempts[0].pk}" in text
 
 
-def test_the_log_has_every_move_and_command_in_order(page, campaign, attempts):
+def test_the_log_has_every_move_and_command_in_order(web, campaign, attempts):
     layout = campaign.layouts.get()
     Transition.objects.create(layout=layout, old="draft", new="waiting", reason="started")
     StepLog.objects.create(
@@ -235,23 +233,23 @@ def test_the_log_has_every_move_and_command_in_order(page, campaign, attempts):
         stderr="no space", ended_at=timezone.now(),
     )  # fmt: skip
     Transition.objects.create(layout=layout, attempt=attempts[2], old="queued", new="starting")
-    log = page.get(url("campaign-detail", campaign)).context["log"]
-    assert [(line.text, line.command) for line in log.lines] == [
-        ("draft → waiting: started", ""),
-        ("Make it (exit 1: no space)", "mkdir 'a b'"),
-        ("run 3: queued → starting", ""),
+    log = web.get(url("campaign-detail", campaign)).context["log"]
+    assert [(line.text, line.command, line.number) for line in log.lines] == [
+        ("queued → starting", "", 3),
+        ("Make it (exit 1: no space)", "mkdir 'a b'", 0),
+        ("draft → waiting: started", "", 0),
     ]
     assert log.earlier == 0
 
 
-def test_old_lines_of_the_log_are_one_link_away(page, campaign):
+def test_old_lines_of_the_log_are_one_link_away(web, campaign):
     layout = campaign.layouts.get()
     Transition.objects.bulk_create(
         Transition(layout=layout, old="a", new="b", reason=str(n)) for n in range(205)
     )
-    short = page.get(url("campaign-detail", campaign)).context["log"]
+    short = web.get(url("campaign-detail", campaign)).context["log"]
     assert (len(short.lines), short.earlier) == (200, 5)
-    whole = page.get(url("campaign-detail", campaign) + "?log=all").context["log"]
+    whole = web.get(url("campaign-detail", campaign) + "?log=all").context["log"]
     assert (len(whole.lines), whole.earlier) == (205, 0)
 
 
@@ -264,15 +262,15 @@ def wish(host, directory, workload) -> dict[str, object]:
     }  # fmt: skip
 
 
-def test_the_wizard_makes_a_campaign(page, user, wish, host):
-    answer = page.post(reverse("campaign-new"), {**wish, "create": "1"})
+def test_the_wizard_makes_a_campaign(web, user, wish, host):
+    answer = web.post(reverse("campaign-new"), {**wish, "create": "1"})
     made = Campaign.objects.get()
     assert answer["Location"] == url("campaign-detail", made)
     assert (made.created_by, made.repeats, made.runs.count()) == (user, 3, 9)
 
 
-def test_the_estimate_without_javascript_is_the_page_again(page, wish):
-    answer = page.post(reverse("campaign-new"), {**wish, "estimate": "1"})
+def test_the_estimate_without_javascript_is_the_page_again(web, wish):
+    answer = web.post(reverse("campaign-new"), {**wish, "estimate": "1"})
     assert "<html" in answer.text and answer.context["estimate"].runs == 9
     assert not Campaign.objects.exists()
 
@@ -298,46 +296,46 @@ def test_the_estimate_says_what_cannot_be(htmx, wish, workload):
         ({"seed": "-1"}, "greater than or equal to 0"),
     ],
 )
-def test_a_wish_that_is_wrong_is_said(page, wish, change, says):
-    answer = page.post(reverse("campaign-new"), {**wish, **change, "create": "1"})
+def test_a_wish_that_is_wrong_is_said(web, wish, change, says):
+    answer = web.post(reverse("campaign-new"), {**wish, **change, "create": "1"})
     assert says in answer.text and not Campaign.objects.exists()
 
 
-def test_the_wizard_offers_nothing_of_another_team(other_page, wish):
-    answer = other_page.post(reverse("campaign-new"), {**wish, "create": "1"})
+def test_the_wizard_offers_nothing_of_another_team(other_web, wish):
+    answer = other_web.post(reverse("campaign-new"), {**wish, "create": "1"})
     assert "is not one of the available choices" in answer.text
     assert not Campaign.objects.exists()
 
 
-def test_the_wizard_is_filled_in_by_links(page, directory):
-    answer = page.get(reverse("campaign-new") + f"?topologies={directory.pk}")
+def test_the_wizard_is_filled_in_by_links(web, directory):
+    answer = web.get(reverse("campaign-new") + f"?topologies={directory.pk}")
     assert answer.context["form"]["topologies"].value() == [str(directory.pk)]
 
 
-def test_home_tells_a_newcomer_what_to_do(page):
-    answer = page.get(reverse("home"))
+def test_home_tells_a_newcomer_what_to_do(web):
+    answer = web.get(reverse("home"))
     assert [step.done for step in answer.context["steps"]] == [False] * 5
 
 
-def test_home_sorts_campaigns_by_what_they_need(page, campaign, host):
-    assert [row["campaign"] for row in page.get(reverse("home")).context["person"]] == [campaign]
+def test_home_sorts_campaigns_by_what_they_need(web, campaign, host):
+    assert [row["campaign"] for row in web.get(reverse("home")).context["person"]] == [campaign]
     planned(campaign)
     commands.start(campaign, {campaign.layouts.get().pk: "f00d"})
-    assert [row["campaign"] for row in page.get(reverse("home")).context["waits"]] == [campaign]
+    assert [row["campaign"] for row in web.get(reverse("home")).context["waits"]] == [campaign]
     campaign.layouts.update(phase=LayoutPhase.READY)
-    assert [row["campaign"] for row in page.get(reverse("home")).context["runs"]] == [campaign]
+    assert [row["campaign"] for row in web.get(reverse("home")).context["runs"]] == [campaign]
     campaign.layouts.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
-    assert [row["campaign"] for row in page.get(reverse("home")).context["latest"]] == [campaign]
+    assert [row["campaign"] for row in web.get(reverse("home")).context["latest"]] == [campaign]
 
 
-def test_home_names_hosts_in_trouble(page, host):
+def test_home_names_hosts_in_trouble(web, host):
     host.trouble, host.trouble_text = "timed_out", "rig did not answer"
     host.save(update_fields=["trouble", "trouble_text"])
-    assert "rig did not answer" in page.get(reverse("home")).text
+    assert "rig did not answer" in web.get(reverse("home")).text
 
 
-def test_home_shows_nothing_of_another_team(other_page, campaign):
-    assert "How deep?" not in other_page.get(reverse("home")).text
+def test_home_shows_nothing_of_another_team(other_web, campaign):
+    assert "How deep?" not in other_web.get(reverse("home")).text
 
 
 def test_home_refreshes_one_part(htmx, campaign):
@@ -346,7 +344,7 @@ def test_home_refreshes_one_part(htmx, campaign):
 
 
 def test_home_costs_the_same_queries_for_many(
-    page, team, user, host, directory, workload, django_assert_num_queries
+    web, team, user, host, directory, workload, django_assert_num_queries
 ):
     Device.objects.all()
     for name in "abcd":
@@ -355,4 +353,4 @@ def test_home_costs_the_same_queries_for_many(
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
     with django_assert_num_queries(7):  # session, user, open, over, layouts, attempts, hosts
-        page.get(reverse("home"))
+        web.get(reverse("home"))

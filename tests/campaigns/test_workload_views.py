@@ -14,45 +14,45 @@ TOY = {"name": "Deep", "option-rw": "read", "option-depth": "1 2 4", "option-sec
 NEW = "/workloads/new/?tool=toy"
 
 
-def test_the_list_shows_sweep_and_points(page, workload):
-    answer = page.get(reverse("workload-list"))
+def test_the_list_shows_sweep_and_points(web, workload):
+    answer = web.get(reverse("workload-list"))
     (row,) = answer.context["rows"]
     assert (row["workload"], row["points"], row["sweep"]) == (workload, 3, [("depth", "1 2 4")])
 
 
-def test_the_list_costs_the_same_queries_for_many(page, team, user, django_assert_num_queries):
+def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):
     for number in range(4):
         create_workload(team=team, user=user, name=f"w{number}", tool="toy", options={})
     with django_assert_num_queries(3):  # session, user, workloads
-        page.get(reverse("workload-list"))
+        web.get(reverse("workload-list"))
 
 
-def test_the_page_shows_every_point_with_its_outstanding(page, workload):
-    answer = page.get(reverse("workload-detail", args=[workload.pk]))
+def test_the_page_shows_every_point_with_its_outstanding(web, workload):
+    answer = web.get(reverse("workload-detail", args=[workload.pk]))
     assert answer.context["points"] == [("depth 1", 1), ("depth 2", 2), ("depth 4", 4)]
 
 
-def test_a_workload_whose_tool_is_gone_still_has_a_page(page, workload):
+def test_a_workload_whose_tool_is_gone_still_has_a_page(web, workload):
     Workload.objects.update(tool="gone")
-    answer = page.get(reverse("workload-detail", args=[workload.pk]))
+    answer = web.get(reverse("workload-detail", args=[workload.pk]))
     assert "make the workload anew" in answer.text
-    assert page.get(reverse("workload-list")).status_code == 200
+    assert web.get(reverse("workload-list")).status_code == 200
 
 
-def test_another_team_sees_nothing(other_page, workload):
-    assert other_page.get(reverse("workload-detail", args=[workload.pk])).status_code == 404
-    assert other_page.get(reverse("workload-list")).context["rows"] == []
+def test_another_team_sees_nothing(other_web, workload):
+    assert other_web.get(reverse("workload-detail", args=[workload.pk])).status_code == 404
+    assert other_web.get(reverse("workload-list")).context["rows"] == []
 
 
-def test_several_values_make_a_sweep(page, team):
-    page.post(NEW, {**TOY, "option-direct": "on"})
+def test_several_values_make_a_sweep(web, team):
+    web.post(NEW, {**TOY, "option-direct": "on"})
     made = Workload.objects.get()
     assert (made.team, made.tool, made.sweep) == (team, "toy", {"depth": [1, 2, 4]})
     assert made.options == {"rw": "read", "seconds": 10, "direct": True}
 
 
-def test_a_box_that_is_not_ticked_is_off(page):
-    page.post(NEW, TOY)
+def test_a_box_that_is_not_ticked_is_off(web):
+    web.post(NEW, TOY)
     assert Workload.objects.get().options["direct"] is False
 
 
@@ -66,18 +66,18 @@ def test_a_box_that_is_not_ticked_is_off(page):
         ({"name": ""}, "This field is required"),
     ],
 )
-def test_what_the_driver_refuses_is_said_and_not_stored(page, change, says):
-    answer = page.post(NEW, {**TOY, **change})
+def test_what_the_driver_refuses_is_said_and_not_stored(web, change, says):
+    answer = web.post(NEW, {**TOY, **change})
     assert says in answer.text and not Workload.objects.exists()
 
 
-def test_an_unknown_tool_is_404(page):
-    assert page.get("/workloads/new/?tool=tape").status_code == 404
-    assert page.post(reverse("workload-new"), {"preset": "tape"}).status_code == 404
+def test_an_unknown_tool_is_404(web):
+    assert web.get("/workloads/new/?tool=tape").status_code == 404
+    assert web.post(reverse("workload-new"), {"preset": "tape"}).status_code == 404
 
 
-def test_without_a_tool_the_list_offers_them(page):
-    assert page.get(reverse("workload-new"))["Location"] == reverse("workload-list")
+def test_without_a_tool_the_list_offers_them(web):
+    assert web.get(reverse("workload-new"))["Location"] == reverse("workload-list")
 
 
 @pytest.fixture
@@ -88,25 +88,24 @@ def real_tools(monkeypatch, toys):
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=presets.PRESETS)
-def test_a_preset_is_one_click(page, real_tools, preset):
-    answer = page.post(reverse("workload-new"), {"preset": preset.slug})
+def test_a_preset_is_one_click(web, real_tools, preset):
+    answer = web.post(reverse("workload-new"), {"preset": preset.slug})
     made = Workload.objects.get()
     assert answer["Location"] == reverse("workload-detail", args=[made.pk])
     assert (made.name, made.sweep) == (preset.name, preset.sweep)
     assert (
-        page.post(reverse("workload-new"), {"preset": preset.slug})["Location"]
-        == answer["Location"]
+        web.post(reverse("workload-new"), {"preset": preset.slug})["Location"] == answer["Location"]
     )
-    assert page.get(answer["Location"]).context["points"]
+    assert web.get(answer["Location"]).context["points"]
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=presets.PRESETS)
-def test_a_preset_filled_in_and_saved_is_the_preset(page, real_tools, preset):
+def test_a_preset_filled_in_and_saved_is_the_preset(web, real_tools, preset):
     """The form shows every option so that reading it back gives the same."""
-    form = page.get(reverse("workload-new") + f"?preset={preset.slug}").context["form"]
+    form = web.get(reverse("workload-new") + f"?preset={preset.slug}").context["form"]
     shown = {f"option-{name}": form[name].value() for name in form.fields}
     typed = {name: value for name, value in shown.items() if value not in (None, False)}
-    page.post(f"/workloads/new/?tool={preset.tool}", {"name": "again", **typed})
+    web.post(f"/workloads/new/?tool={preset.tool}", {"name": "again", **typed})
     made = Workload.objects.get()
     kind = registry.tool(preset.tool).Options
     assert made.sweep == preset.sweep
@@ -116,11 +115,11 @@ def test_a_preset_filled_in_and_saved_is_the_preset(page, real_tools, preset):
     )
 
 
-def test_a_job_file_is_pasted(page, real_tools):
+def test_a_job_file_is_pasted(web, real_tools):
     job = "[global]\nrw=randread\nbs=4k\niodepth=8\nruntime=10\ntime_based\nsize=1g\n[one]\n"
-    form = page.get("/workloads/new/?tool=fio").context["form"]
+    form = web.get("/workloads/new/?tool=fio").context["form"]
     typed = {f"option-{n}": form[n].value() for n in form.fields if form[n].value()}
-    page.post("/workloads/new/?tool=fio", {"name": "mine", **typed, "option-job_file": job})
+    web.post("/workloads/new/?tool=fio", {"name": "mine", **typed, "option-job_file": job})
     made = Workload.objects.get()
     assert made.options["job_file"].splitlines() == job.splitlines()
-    assert "iodepth=8" in page.get(reverse("workload-detail", args=[made.pk])).text
+    assert "iodepth=8" in web.get(reverse("workload-detail", args=[made.pk])).text

@@ -29,21 +29,21 @@ def urls(lab) -> list[str]:
     ]
 
 
-def test_the_team_sees_every_page(page, lab):
-    assert [page.get(url).status_code for url in urls(lab)] == [200] * 8
+def test_the_team_sees_every_page(web, lab):
+    assert [web.get(url).status_code for url in urls(lab)] == [200] * 8
 
 
-def test_another_team_gets_404_everywhere(other_page, lab):
-    assert [other_page.get(url).status_code for url in urls(lab)] == [404] * 8
+def test_another_team_gets_404_everywhere(other_web, lab):
+    assert [other_web.get(url).status_code for url in urls(lab)] == [404] * 8
 
 
-def test_another_team_finds_nothing_to_compare(other_page, lab):
-    answer = other_page.get(reverse("compare"), {"campaign": lab.campaign.pk})
+def test_another_team_finds_nothing_to_compare(other_web, lab):
+    answer = other_web.get(reverse("compare"), {"campaign": lab.campaign.pk})
     assert answer.context["cards"] == []
     assert lab.campaign.name not in answer.content.decode()
-    figure = other_page.get(reverse("compare-figure"), {"campaign": lab.campaign.pk}).json()
+    figure = other_web.get(reverse("compare-figure"), {"campaign": lab.campaign.pk}).json()
     assert figure["data"] == []
-    text = other_page.get(reverse("compare-csv"), {"campaign": lab.campaign.pk}).content.decode()
+    text = other_web.get(reverse("compare-csv"), {"campaign": lab.campaign.pk}).content.decode()
     assert len(text.splitlines()) == 1
 
 
@@ -54,35 +54,35 @@ def test_nobody_logged_out_gets_in(client, lab):
 @pytest.mark.parametrize(
     "query", ["", "?metric=bandwidth", "?latency=all", "?latency=p99.9", "?topology=0"]
 )
-def test_campaign_figures_are_valid_plotly(page, lab, query):
-    figure = page.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).json()
+def test_campaign_figures_are_valid_plotly(web, lab, query):
+    figure = web.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).json()
     go.Figure(figure)
 
 
 @pytest.mark.parametrize(
     "query", ["?metric=colour", "?latency=p12", "?topology=x", "?operation=trim"]
 )
-def test_a_wrong_word_is_a_400(page, lab, query):
-    assert page.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).status_code == 400
+def test_a_wrong_word_is_a_400(web, lab, query):
+    assert web.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).status_code == 400
 
 
-def test_figures_cost_the_same_queries_whatever_the_campaign(page, lab, django_assert_num_queries):
+def test_figures_cost_the_same_queries_whatever_the_campaign(web, lab, django_assert_num_queries):
     url = reverse("campaign-figure", args=[lab.campaign.pk])
-    page.get(url)
+    web.get(url)
     with django_assert_num_queries(5):  # session, user, campaign, attempts, measurements
-        page.get(url)
+        web.get(url)
 
 
-def test_the_run_page_costs_a_fixed_number_of_queries(page, lab, django_assert_max_num_queries):
+def test_the_run_page_costs_a_fixed_number_of_queries(web, lab, django_assert_max_num_queries):
     url = reverse("run-detail", args=[lab.attempts[0].run_id])
     with django_assert_max_num_queries(9):
-        page.get(url)
+        web.get(url)
 
 
-def test_the_run_page_traces_its_numbers_to_the_artifact(page, lab):
+def test_the_run_page_traces_its_numbers_to_the_artifact(web, lab):
     attempt = lab.attempts[0]
     artifact = attempt.artifacts.get()
-    answer = page.get(reverse("run-detail", args=[attempt.run_id]))
+    answer = web.get(reverse("run-detail", args=[attempt.run_id]))
     text = answer.content.decode()
     assert reverse("artifact-download", args=[artifact.pk]) in text
     assert artifact.sha256 in text
@@ -91,33 +91,33 @@ def test_the_run_page_traces_its_numbers_to_the_artifact(page, lab):
     assert "fio --output-format=json+" in text
 
 
-def test_the_run_page_does_not_load_artifact_contents(page, lab, django_assert_num_queries):
+def test_the_run_page_does_not_load_artifact_contents(web, lab, django_assert_num_queries):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             Artifact, "refresh_from_db", lambda *_, **__: pytest.fail("content was loaded")
         )
-        page.get(reverse("run-detail", args=[lab.attempts[0].run_id]))
+        web.get(reverse("run-detail", args=[lab.attempts[0].run_id]))
 
 
-def test_a_failure_is_told_in_words(page, lab):
+def test_a_failure_is_told_in_words(web, lab):
     attempt = lab.attempts[0]
     Attempt.objects.filter(pk=attempt.pk).update(
         outcome=Outcome.FAILED, reason="tool_failed", reason_text="fio: <no space>"
     )
-    text = page.get(reverse("run-detail", args=[attempt.run_id])).content.decode()
+    text = web.get(reverse("run-detail", args=[attempt.run_id])).content.decode()
     assert "The benchmark tool said no." in text
     assert "fio: &lt;no space&gt;" in text
 
 
-def test_an_earlier_attempt_can_be_looked_at(page, lab):
+def test_an_earlier_attempt_can_be_looked_at(web, lab):
     first = lab.attempts[0]
     Attempt.objects.filter(pk=first.pk).update(outcome=Outcome.FAILED, reason="host_lost")
     second = Attempt.objects.create(run=first.run, layout=first.layout, number=2)
     url = reverse("run-detail", args=[first.run_id])
-    assert page.get(url).context["shown"].attempt == second
-    assert page.get(url, {"attempt": 1}).context["shown"].attempt == first
-    assert page.get(url, {"attempt": 7}).status_code == 404
-    assert page.get(url, {"attempt": "x"}).status_code == 400
+    assert web.get(url).context["shown"].attempt == second
+    assert web.get(url, {"attempt": 1}).context["shown"].attempt == first
+    assert web.get(url, {"attempt": 7}).status_code == 404
+    assert web.get(url, {"attempt": "x"}).status_code == 400
 
 
 def test_the_outcome_partial_asks_again_until_the_attempt_is_over(htmx, lab):
@@ -130,21 +130,21 @@ def test_the_outcome_partial_asks_again_until_the_attempt_is_over(htmx, lab):
     assert over["HX-Refresh"] == "true"
 
 
-def test_a_run_that_was_never_tried_says_what_it_waits_for(page, lab):
+def test_a_run_that_was_never_tried_says_what_it_waits_for(web, lab):
     run = made.run(lab.campaign, lab.attempts[0].layout, made.workload(lab.team, "other"), 64, 1)
     assert (
-        "waits for its campaign" in page.get(reverse("run-detail", args=[run.pk])).content.decode()
+        "waits for its campaign" in web.get(reverse("run-detail", args=[run.pk])).content.decode()
     )
 
 
-def test_only_the_last_good_attempt_counts(page, lab):
+def test_only_the_last_good_attempt_counts(web, lab):
     first = lab.attempts[0]
     Attempt.objects.filter(pk=first.pk).update(outcome=Outcome.INTERRUPTED)
     second = Attempt.objects.create(
         run=first.run, layout=first.layout, number=2, phase="done", outcome=Outcome.SUCCEEDED
     )
     Measurement.objects.create(attempt=second, name="iops", value=77.0, unit="op/s")
-    rows = csv_rows(page.get(reverse("campaign-csv", args=[lab.campaign.pk])))
+    rows = csv_rows(web.get(reverse("campaign-csv", args=[lab.campaign.pk])))
     mine = [row for row in rows if row["run"] == str(first.run_id)]
     assert [row["iops (op/s)"] for row in mine] == ["77.0"]
 
@@ -153,21 +153,21 @@ def csv_rows(answer) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.content.decode())))
 
 
-def test_csv_guards_against_formulas(page, lab):
+def test_csv_guards_against_formulas(web, lab):
     lab.stacks[0].name = "=cmd()"
     lab.stacks[0].save(update_fields=["name"])
-    answer = page.get(reverse("campaign-csv", args=[lab.campaign.pk]))
+    answer = web.get(reverse("campaign-csv", args=[lab.campaign.pk]))
     assert answer["Content-Disposition"].startswith("attachment")
     assert {row["topology"] for row in csv_rows(answer)} == {"'=cmd()", "raw"}
 
 
-def test_an_artifact_comes_back_byte_for_byte(page, lab):
+def test_an_artifact_comes_back_byte_for_byte(web, lab):
     raw = b"<script>alert(1)</script>\r\n\xff"
     digest = hashlib.sha256(raw).hexdigest()
     row = Artifact.objects.create(
         attempt=lab.attempts[0], name="std out\n.html", content=raw, size=len(raw), sha256=digest
     )
-    answer = page.get(reverse("artifact-download", args=[row.pk]))
+    answer = web.get(reverse("artifact-download", args=[row.pk]))
     assert answer.content == raw
     assert answer["Content-Disposition"].startswith("attachment")
     assert answer["Content-Type"].startswith("text/plain")
@@ -175,63 +175,63 @@ def test_an_artifact_comes_back_byte_for_byte(page, lab):
     assert answer["X-Content-SHA256"] == digest
 
 
-def test_device_figures_are_valid_plotly(page, lab):
+def test_device_figures_are_valid_plotly(web, lab):
     for name in ("attempt-device-figure", "attempt-cpu-figure", "attempt-live-figure"):
-        figure = page.get(reverse(name, args=[lab.attempts[0].pk])).json()
+        figure = web.get(reverse(name, args=[lab.attempts[0].pk])).json()
         go.Figure(figure)
         assert figure["data"]
 
 
-def test_the_live_figure_shows_what_was_sampled_so_far(page, lab):
+def test_the_live_figure_shows_what_was_sampled_so_far(web, lab):
     attempt = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
     url = reverse("attempt-live-figure", args=[attempt.pk])
-    figure = page.get(url).json()
+    figure = web.get(url).json()
     go.Figure(figure)
     assert figure["data"][0]["x"][0] == 1.0
     assert figure["data"][0]["y"][0] == 1000.0
-    assert page.get(url, {"since": 15}).json()["data"][0]["x"] == [16.0, 17.0, 18.0, 19.0]
-    assert page.get(url, {"since": "x"}).status_code == 400
+    assert web.get(url, {"since": 15}).json()["data"][0]["x"] == [16.0, 17.0, 18.0, 19.0]
+    assert web.get(url, {"since": "x"}).status_code == 400
 
 
-def test_a_long_live_figure_reads_only_the_tail(page, lab, monkeypatch):
+def test_a_long_live_figure_reads_only_the_tail(web, lab, monkeypatch):
     monkeypatch.setattr("benchlab.charts.live.TAIL", 400)
     attempt = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
-    times = page.get(reverse("attempt-live-figure", args=[attempt.pk])).json()["data"][0]["x"]
+    times = web.get(reverse("attempt-live-figure", args=[attempt.pk])).json()["data"][0]["x"]
     assert times[-1] == 19.0
     assert times[0] > 1.0
 
 
-def test_a_live_figure_without_samples_waits(page, lab):
+def test_a_live_figure_without_samples_waits(web, lab):
     attempt = made.running(
         lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"), frames=0
     )
-    figure = page.get(reverse("attempt-live-figure", args=[attempt.pk])).json()
+    figure = web.get(reverse("attempt-live-figure", args=[attempt.pk])).json()
     assert "Waiting" in figure["layout"]["annotations"][0]["text"]
     LiveChunk.objects.create(attempt=attempt, offset=0, data=b"no frame\n.\n")
-    figure = page.get(reverse("attempt-live-figure", args=[attempt.pk])).json()
+    figure = web.get(reverse("attempt-live-figure", args=[attempt.pk])).json()
     assert "cannot be read" in figure["layout"]["annotations"][0]["text"]
 
 
-def test_compare_lists_what_differs(page, lab):
+def test_compare_lists_what_differs(web, lab):
     elsewhere = made.host(lab.team, "vm-12")
     other = made.campaign(lab.team, "Elsewhere")
     made.swept(other, elsewhere, lab.stacks[0], lab.load, depths=(1, 4, 16))
-    answer = page.get(reverse("compare"), {"campaign": [lab.campaign.pk, other.pk]})
+    answer = web.get(reverse("compare"), {"campaign": [lab.campaign.pk, other.pk]})
     card = answer.context["cards"][0]
     assert card.differences.names == ("Host", "Kernel")
     assert card.lines == 3
-    figure = page.get(card.figure_url).json()
+    figure = web.get(card.figure_url).json()
     go.Figure(figure)
-    assert page.get(card.csv_url).status_code == 200
+    assert web.get(card.csv_url).status_code == 200
 
 
-def test_compare_can_be_narrowed_down(page, lab):
-    answer = page.get(
+def test_compare_can_be_narrowed_down(web, lab):
+    answer = web.get(
         reverse("compare"), {"campaign": lab.campaign.pk, "topology": lab.stacks[0].pk}
     )
     assert answer.context["cards"][0].lines == 1
     assert answer.context["cards"][0].differences is None
 
 
-def test_compare_without_a_choice_says_what_to_do(page, lab):
-    assert "Tick two campaigns" in page.get(reverse("compare")).content.decode()
+def test_compare_without_a_choice_says_what_to_do(web, lab):
+    assert "Tick two campaigns" in web.get(reverse("compare")).content.decode()

@@ -124,28 +124,28 @@ def test_a_lost_vault_key_is_said(pinned, settings):
         services.connect(pinned)
 
 
-def test_a_host_is_added_by_its_pages(page, sshd):
+def test_a_host_is_added_by_its_pages(web, sshd):
     """Add, compare, connect; then the machine is installed anew."""
     given = {"name": "near", "address": "127.0.0.1", "port": sshd.port, "user": sshd.user}
-    keys = page.post(reverse("host-add"), given, follow=True)
+    keys = web.post(reverse("host-add"), given, follow=True)
     host = Host.objects.get(name="near")
     assert sshd.fingerprint in keys.text and host.credential.public_key in keys.text
 
     confirm = {"fingerprint": sshd.fingerprint, "compared": "on"}
-    early = page.post(reverse("host-key", args=[host.pk]), confirm, follow=True)
+    early = web.post(reverse("host-key", args=[host.pk]), confirm, follow=True)
     assert "Authentication failed" in early.text  # pinned, but our key is not installed yet
     sshd.authorize(host.credential.public_key)
-    read = page.post(reverse("host-read", args=[host.pk]), follow=True)
+    read = web.post(reverse("host-read", args=[host.pk]), follow=True)
     assert "answered" in read.text and os.uname().release in read.text
 
     old = sshd.fingerprint
     sshd.stop()
     sshd.new_host_key()
     sshd.start()
-    changed = page.post(reverse("host-read", args=[host.pk]), follow=True)
+    changed = web.post(reverse("host-read", args=[host.pk]), follow=True)
     assert "Everything on this host is stopped" in changed.text
     assert old in changed.text and sshd.fingerprint in changed.text
-    again = page.post(
+    again = web.post(
         reverse("host-key", args=[host.pk]),
         {"fingerprint": sshd.fingerprint, "compared": "on"},
         follow=True,

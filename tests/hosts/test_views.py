@@ -37,24 +37,24 @@ POST_PAGES = ["host-read", "host-delete", "host-key-ask", "host-key-keep"]
 
 
 @pytest.mark.parametrize("name", GET_PAGES)
-def test_pages_open_for_the_team_only(page, other_page, read_host, name):
-    assert page.get(url(name, read_host)).status_code == 200
-    assert other_page.get(url(name, read_host)).status_code == 404
+def test_pages_open_for_the_team_only(web, other_web, read_host, name):
+    assert web.get(url(name, read_host)).status_code == 200
+    assert other_web.get(url(name, read_host)).status_code == 404
 
 
 @pytest.mark.parametrize("name", POST_PAGES)
-def test_another_team_changes_nothing(other_page, read_host, name):
-    assert other_page.post(url(name, read_host)).status_code == 404
+def test_another_team_changes_nothing(other_web, read_host, name):
+    assert other_web.post(url(name, read_host)).status_code == 404
     assert Host.objects.filter(pk=read_host.pk).exists()
 
 
-def test_devices_and_readings_are_the_teams_own(page, other_page, read_host, other_user):
+def test_devices_and_readings_are_the_teams_own(web, other_web, read_host, other_user):
     snapshot = url("host-snapshot", read_host, read_host.snapshots.get().pk)
     for address in (snapshot, device_url(read_host, "sdb")):
-        assert page.get(address).status_code == 200
-        assert other_page.get(address).status_code == 404
+        assert web.get(address).status_code == 200
+        assert other_web.get(address).status_code == 404
     keep = device_url(read_host, "sdb", "device-keep")
-    assert other_page.post(keep).status_code == 404
+    assert other_web.post(keep).status_code == 404
 
 
 def test_strangers_are_sent_to_the_login(client, read_host):
@@ -62,47 +62,47 @@ def test_strangers_are_sent_to_the_login(client, read_host):
     assert answer.status_code == 302 and "/login/" in answer["Location"]
 
 
-def test_the_list_shows_only_our_hosts(page, other_page, read_host):
-    assert "lab1" in page.get(reverse("host-list")).text
-    theirs = other_page.get(reverse("host-list")).text
+def test_the_list_shows_only_our_hosts(web, other_web, read_host):
+    assert "lab1" in web.get(reverse("host-list")).text
+    theirs = other_web.get(reverse("host-list")).text
     assert "lab1" not in theirs and "Add the first one" in theirs
 
 
-def test_the_list_asks_once_however_many_hosts(page, read_host, team, django_assert_num_queries):
+def test_the_list_asks_once_however_many_hosts(web, read_host, team, django_assert_num_queries):
     with django_assert_num_queries(3):  # session, user, hosts
-        page.get(reverse("host-list"))
+        web.get(reverse("host-list"))
     for number in range(5):
         services.add_host(team, f"more{number}", "192.0.2.9", read_host.credential)
     with django_assert_num_queries(3):
-        assert "more4" in page.get(reverse("host-list")).text
+        assert "more4" in web.get(reverse("host-list")).text
 
 
 NEW = {"name": "lab2", "address": "lab2.example", "port": 22, "user": "root"}
 
 
-def test_adding_makes_a_key_and_goes_on_to_it(page):
-    answer = page.post(reverse("host-add"), NEW, follow=True)
+def test_adding_makes_a_key_and_goes_on_to_it(web):
+    answer = web.post(reverse("host-add"), NEW, follow=True)
     host = Host.objects.get(name="lab2")
     assert answer.redirect_chain[-1][0] == url("host-key", host)
     assert host.credential.public_key in answer.text
     assert "Connection refused" in answer.text  # the host did not answer, and that is said
 
 
-def test_adding_with_a_stored_key(page, credential):
-    page.post(reverse("host-add"), NEW | {"credential": credential.pk})
+def test_adding_with_a_stored_key(web, credential):
+    web.post(reverse("host-add"), NEW | {"credential": credential.pk})
     assert Host.objects.get(name="lab2").credential == credential
 
 
-def test_a_key_of_another_team_cannot_be_used(other_page, credential):
-    answer = other_page.post(reverse("host-add"), NEW | {"credential": credential.pk})
+def test_a_key_of_another_team_cannot_be_used(other_web, credential):
+    answer = other_web.post(reverse("host-add"), NEW | {"credential": credential.pk})
     assert answer.status_code == 200 and "Select a valid choice" in answer.text
 
 
-def test_adding_with_an_uploaded_key(page, credential):
+def test_adding_with_an_uploaded_key(web, credential):
     from benchlab.hosts import credentials
 
     private = credentials.private_key(credential).encode()
-    page.post(reverse("host-add"), NEW | {"private_key": SimpleUploadedFile("id", private)})
+    web.post(reverse("host-add"), NEW | {"private_key": SimpleUploadedFile("id", private)})
     key = Host.objects.get(name="lab2").credential
     assert key.uploaded and key.public_key.split()[1] == credential.public_key.split()[1]
 
@@ -122,25 +122,25 @@ def test_adding_with_an_uploaded_key(page, credential):
         ({"private_key": SimpleUploadedFile("id", b"x" * 70000)}, "too big"),
     ],
 )
-def test_bad_input_is_said_and_nothing_is_kept(page, host, given, said):
-    answer = page.post(reverse("host-add"), NEW | given)
+def test_bad_input_is_said_and_nothing_is_kept(web, host, given, said):
+    answer = web.post(reverse("host-add"), NEW | given)
     assert answer.status_code == 200 and said in answer.text
     assert not Host.objects.filter(name="lab2").exists()
     assert Credential.objects.count() == 1
 
 
-def test_a_fingerprint_is_shown_and_pinned(page, host):
+def test_a_fingerprint_is_shown_and_pinned(web, host):
     host.offered_key = credential_key(host)
     host.save()
     seen = services.fingerprints(host)[1]
-    shown = page.get(url("host-key", host)).text
+    shown = web.get(url("host-key", host)).text
     assert seen in shown and "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub" in shown
-    unticked = page.post(url("host-key", host), {"fingerprint": seen})
+    unticked = web.post(url("host-key", host), {"fingerprint": seen})
     assert "Compare the fingerprints first" in unticked.text
-    page.post(url("host-key", host), {"fingerprint": "SHA256:other", "compared": "on"})
+    web.post(url("host-key", host), {"fingerprint": "SHA256:other", "compared": "on"})
     host.refresh_from_db()
     assert not host.host_key
-    page.post(url("host-key", host), {"fingerprint": seen, "compared": "on"})
+    web.post(url("host-key", host), {"fingerprint": seen, "compared": "on"})
     host.refresh_from_db()
     assert host.host_key == credential_key(host) and not host.offered_key
 
@@ -153,16 +153,16 @@ def changed_host(read_host: Host, team: Team) -> Host:
     return read_host
 
 
-def test_a_changed_key_takes_the_page_over(page, changed_host):
-    answer = page.get(url("host-detail", changed_host), follow=True)
+def test_a_changed_key_takes_the_page_over(web, changed_host):
+    answer = web.get(url("host-detail", changed_host), follow=True)
     pinned, offered = services.fingerprints(changed_host)
     assert pinned in answer.text and offered in answer.text
     assert "Everything on this host is stopped" in answer.text
 
 
-def test_a_changed_key_can_be_turned_down(page, changed_host):
+def test_a_changed_key_can_be_turned_down(web, changed_host):
     pinned = changed_host.host_key
-    page.post(url("host-key-keep", changed_host))
+    web.post(url("host-key-keep", changed_host))
     changed_host.refresh_from_db()
     assert changed_host.host_key == pinned and not contact.key_changed(changed_host)
 
@@ -179,88 +179,88 @@ def test_a_changed_key_can_be_turned_down(page, changed_host):
         (Reason.INTERNAL, "See the message"),
     ],
 )
-def test_each_failure_says_what_to_do(page, read_host, monkeypatch, reason, cure):
+def test_each_failure_says_what_to_do(web, read_host, monkeypatch, reason, cure):
     def fail(*args):
         raise AgentError(f"root@192.0.2.1: {reason} <i>", reason)
 
     monkeypatch.setattr("agents.shell.connect", fail)
-    answer = page.post(url("host-read", read_host), follow=True)
+    answer = web.post(url("host-read", read_host), follow=True)
     assert cure in answer.text
     assert f"root@192.0.2.1: {reason} &lt;i&gt;" in answer.text
 
 
-def test_missing_sudo_is_said_with_the_line_to_type(page, read_host):
+def test_missing_sudo_is_said_with_the_line_to_type(web, read_host):
     services.change_host(read_host, user="bench")
     discovery.store(read_host, facts(disk("sdb"), root=False, sudo=False, unknown=("no root",)))
-    shown = page.get(url("host-detail", read_host)).text
+    shown = web.get(url("host-detail", read_host)).text
     assert "may not use sudo without a password" in shown
     assert "bench ALL=(ALL) NOPASSWD: ALL" in shown
 
 
-def test_what_a_host_says_is_text(page, read_host):
+def test_what_a_host_says_is_text(web, read_host):
     evil = '\x1b[2J<script>alert(1)</script>"'
     given = facts(disk("sdb", model=evil), hostname=evil, tools={"fio": evil})
     discovery.store(read_host, given)
     for address in (url("host-detail", read_host), device_url(read_host, "sdb")):
-        shown = page.get(address).text
+        shown = web.get(address).text
         assert "<script>alert" not in shown and "\x1b" not in shown
         assert "&lt;script&gt;" in shown
 
 
-def test_a_disk_is_marked_and_taken_back(page, read_host, user):
+def test_a_disk_is_marked_and_taken_back(web, read_host, user):
     address = device_url(read_host, "sdb")
-    wrong = page.post(address, {"role": "hdd", "typed": "S-sda"})
+    wrong = web.post(address, {"role": "hdd", "typed": "S-sda"})
     assert "Nothing was changed" in wrong.text
-    page.post(address, {"role": "hdd", "typed": "S-sdb"})
+    web.post(address, {"role": "hdd", "typed": "S-sdb"})
     assert set(services.spares(read_host)) == {"serial:S-sdb"}
-    shown = page.get(url("host-detail", read_host)).text
+    shown = web.get(url("host-detail", read_host)).text
     assert "spare, hdd" in shown
-    page.post(device_url(read_host, "sdb", "device-keep"))
+    web.post(device_url(read_host, "sdb", "device-keep"))
     assert not services.spares(read_host)
 
 
-def test_a_disk_in_use_offers_no_form(page, read_host):
-    shown = page.get(device_url(read_host, "sda")).text
+def test_a_disk_in_use_offers_no_form(web, read_host):
+    shown = web.get(device_url(read_host, "sda")).text
     assert "cannot be spare now" in shown and 'name="typed"' not in shown
 
 
-def test_a_weak_identity_is_said(page, read_host):
-    assert "weak identity" in page.get(url("host-detail", read_host)).text
-    assert "neither serial number nor WWN" in page.get(device_url(read_host, "sdc")).text
+def test_a_weak_identity_is_said(web, read_host):
+    assert "weak identity" in web.get(url("host-detail", read_host)).text
+    assert "neither serial number nor WWN" in web.get(device_url(read_host, "sdc")).text
 
 
-def test_a_host_is_changed(page, read_host):
+def test_a_host_is_changed(web, read_host):
     given = NEW | {"credential": read_host.credential.pk, "notes": "rack 4"}
-    page.post(url("host-change", read_host), given)
+    web.post(url("host-change", read_host), given)
     read_host.refresh_from_db()
     assert (read_host.name, read_host.notes) == ("lab2", "rack 4")
     assert read_host.host_key  # stays pinned
 
 
-def test_a_taken_name_is_said(page, read_host, team):
+def test_a_taken_name_is_said(web, read_host, team):
     services.add_host(team, "lab2", "192.0.2.2", read_host.credential)
     given = NEW | {"credential": read_host.credential.pk}
-    answer = page.post(url("host-change", read_host), given)
+    answer = web.post(url("host-change", read_host), given)
     assert answer.status_code == 200 and "already" in answer.text
 
 
-def test_a_host_is_removed(page, read_host):
-    answer = page.post(url("host-delete", read_host), follow=True)
+def test_a_host_is_removed(web, read_host):
+    answer = web.post(url("host-delete", read_host), follow=True)
     assert "is removed" in answer.text and not Host.objects.exists()
 
 
-def test_keys_are_listed_and_unused_ones_deleted(page, other_page, host, team):
+def test_keys_are_listed_and_unused_ones_deleted(web, other_web, host, team):
     spare = services.make_credential(team, "spare key")
-    listed = page.get(reverse("credential-list")).text
+    listed = web.get(reverse("credential-list")).text
     assert "spare key" in listed and "PRIVATE" not in listed
-    assert "spare key" not in other_page.get(reverse("credential-list")).text
+    assert "spare key" not in other_web.get(reverse("credential-list")).text
     address = reverse("credential-delete", args=[spare.pk])
-    assert other_page.post(address).status_code == 404
-    page.post(address)
-    page.post(reverse("credential-delete", args=[host.credential.pk]))
+    assert other_web.post(address).status_code == 404
+    web.post(address)
+    web.post(reverse("credential-delete", args=[host.credential.pk]))
     assert list(Credential.objects.all()) == [host.credential]
 
 
 @pytest.mark.parametrize("name", ["host-read", "host-key-ask", "host-key-keep"])
-def test_what_changes_something_wants_a_post(page, read_host, name):
-    assert page.get(url(name, read_host)).status_code == 405
+def test_what_changes_something_wants_a_post(web, read_host, name):
+    assert web.get(url(name, read_host)).status_code == 405

@@ -29,28 +29,28 @@ def topology(team, user) -> Topology:
     )
 
 
-def test_the_list_shows_ours_and_the_presets(page, topology):
-    answer = page.get(reverse("topology-list"))
+def test_the_list_shows_ours_and_the_presets(web, topology):
+    answer = web.get(reverse("topology-list"))
     assert [row["topology"] for row in answer.context["rows"]] == [topology]
     assert "ssd × 1 › Raw disk › File system" in answer.text
     assert all(preset.name in answer.text for preset in PRESETS.values())
 
 
-def test_an_empty_list_says_what_to_do(page):
-    assert "There is no topology yet" in page.get(reverse("topology-list")).text
+def test_an_empty_list_says_what_to_do(web):
+    assert "There is no topology yet" in web.get(reverse("topology-list")).text
 
 
-def test_the_list_costs_the_same_queries_for_many(page, team, user, django_assert_num_queries):
+def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):
     for number in range(5):
         create_topology(team=team, user=user, name=f"t{number}", stack=PRESETS["directory"].stack)
     with django_assert_num_queries(3):  # session, user, topologies
-        page.get(reverse("topology-list"))
+        web.get(reverse("topology-list"))
 
 
-def test_another_team_sees_nothing(other_page, topology):
-    assert other_page.get(reverse("topology-detail", args=[topology.pk])).status_code == 404
-    assert other_page.get(reverse("topology-edit", args=[topology.pk])).status_code == 404
-    assert other_page.get(reverse("topology-list")).context["rows"] == []
+def test_another_team_sees_nothing(other_web, topology):
+    assert other_web.get(reverse("topology-detail", args=[topology.pk])).status_code == 404
+    assert other_web.get(reverse("topology-edit", args=[topology.pk])).status_code == 404
+    assert other_web.get(reverse("topology-list")).context["rows"] == []
 
 
 def test_nobody_is_sent_to_the_login(client, topology):
@@ -58,27 +58,27 @@ def test_nobody_is_sent_to_the_login(client, topology):
     assert answer.status_code == 302 and answer["Location"].startswith("/login/")
 
 
-def test_the_page_draws_the_stack(page, topology):
-    answer = page.get(reverse("topology-detail", args=[topology.pk]))
+def test_the_page_draws_the_stack(web, topology):
+    answer = web.get(reverse("topology-detail", args=[topology.pk]))
     assert [box.label for box in answer.context["boxes"]] == ["File system", "Raw disk"]
     assert "data: 1 × ssd" in answer.text
 
 
 @pytest.mark.parametrize("slug", PRESETS)
-def test_a_preset_is_one_click_and_twice_is_once(page, team, slug):
-    first = page.post(reverse("topology-new"), {"preset": slug})
-    again = page.post(reverse("topology-new"), {"preset": slug})
+def test_a_preset_is_one_click_and_twice_is_once(web, team, slug):
+    first = web.post(reverse("topology-new"), {"preset": slug})
+    again = web.post(reverse("topology-new"), {"preset": slug})
     made = Topology.objects.get()
     assert (made.name, made.team) == (PRESETS[slug].name, team)
     assert first["Location"] == again["Location"] == reverse("topology-detail", args=[made.pk])
 
 
-def test_an_unknown_preset_is_404(page):
-    assert page.post(reverse("topology-new"), {"preset": "tape"}).status_code == 404
+def test_an_unknown_preset_is_404(web):
+    assert web.post(reverse("topology-new"), {"preset": "tape"}).status_code == 404
 
 
-def test_a_topology_is_made_from_its_layers(page, team, user):
-    answer = page.post(reverse("topology-new"), XFS)
+def test_a_topology_is_made_from_its_layers(web, team, user):
+    answer = web.post(reverse("topology-new"), XFS)
     made = Topology.objects.get()
     assert answer["Location"] == reverse("topology-detail", args=[made.pk])
     assert made.created_by == user
@@ -87,10 +87,10 @@ def test_a_topology_is_made_from_its_layers(page, team, user):
     assert made.stack[1]["options"]["mount_options"] == ["noatime", "nodiratime"]
 
 
-def test_adding_a_layer_without_javascript_keeps_what_was_typed(page):
+def test_adding_a_layer_without_javascript_keeps_what_was_typed(web):
     post = {**XFS, "kind": ["raw"], "layer0-data-count": "3", "add": "filesystem"}
     del post["save"]
-    answer = page.post(reverse("topology-new"), post)
+    answer = web.post(reverse("topology-new"), post)
     layers = answer.context["layers"]
     assert [layer.kind for layer in layers] == ["raw", "filesystem"]
     assert layers[0].disks[0]["count"].value() == "3"
@@ -104,11 +104,11 @@ def test_adding_a_layer_with_htmx_answers_the_layers_only(htmx):
     assert "<html" not in answer.text and 'id="topology-layers"' in answer.text
 
 
-def test_layers_are_removed_and_moved(page):
-    removed = page.post(reverse("topology-new"), {**XFS, "remove": "0"}).context["layers"]
+def test_layers_are_removed_and_moved(web):
+    removed = web.post(reverse("topology-new"), {**XFS, "remove": "0"}).context["layers"]
     assert [layer.kind for layer in removed] == ["filesystem"]
     assert removed[0].options["mount_options"].value() == "noatime\nnodiratime"
-    moved = page.post(reverse("topology-new"), {**XFS, "up": "0"}).context["layers"]
+    moved = web.post(reverse("topology-new"), {**XFS, "up": "0"}).context["layers"]
     assert [layer.kind for layer in moved] == ["filesystem", "raw"]
     assert moved[1].disks[0]["role"].value() == "ssd"
 
@@ -125,25 +125,25 @@ def test_layers_are_removed_and_moved(page):
         ({"layer1-mount_options": "bind"}, "is not for a layout to set"),
     ],
 )
-def test_what_cannot_stand_is_said_and_not_stored(page, change, says):
+def test_what_cannot_stand_is_said_and_not_stored(web, change, says):
     moved = {
         "layer0-type": "xfs",
         "layer1-data-role": "ssd",
         "layer1-data-count": "1",
     }
-    answer = page.post(reverse("topology-new"), {**XFS, **moved, **change})
+    answer = web.post(reverse("topology-new"), {**XFS, **moved, **change})
     assert answer.status_code == 200 and says in answer.text
     assert not Topology.objects.exists()
 
 
-def test_a_name_that_is_taken_is_refused(page, topology):
-    answer = page.post(reverse("topology-new"), {**XFS, "name": "xfs"})
+def test_a_name_that_is_taken_is_refused(web, topology):
+    answer = web.post(reverse("topology-new"), {**XFS, "name": "xfs"})
     assert "already exists" in answer.text and Topology.objects.count() == 1
 
 
-def test_a_topology_is_changed(page, topology):
+def test_a_topology_is_changed(web, topology):
     url = reverse("topology-edit", args=[topology.pk])
-    assert page.get(url).context["layers"][1].options["type"].value() == "xfs"
-    page.post(url, {**XFS, "layer1-type": "ext4"})
+    assert web.get(url).context["layers"][1].options["type"].value() == "xfs"
+    web.post(url, {**XFS, "layer1-type": "ext4"})
     topology.refresh_from_db()
     assert (topology.name, topology.stack[1]["options"]["type"]) == ("xfs on SSD", "ext4")
