@@ -208,6 +208,8 @@ def test_two_disks_of_one_identity_are_refused(twin):
         ("dd", "of=/proc/self/root/dev/sdc"),
         ("dd", "of=/dev/sdz"),
         ("dd", "of=/dev/sdb9"),
+        ("dd", "of=/sys/dev/sdc"),
+        ("tee", "/sys/dev/block/8:32/queue/scheduler"),
         ("zpool", "create", "bl17", "sdc"),
         ("dmsetup", "remove", "cryptdata"),
         ("vgremove", "-y", "vg0"),
