@@ -21,10 +21,11 @@ class Line:
     at: datetime
     layout: str
     where: str
-    text: str
+    text: str  # of a run's move: what follows "run 12: "
     command: str = ""
     bad: bool = False
     run: int | None = None
+    number: int = 0  # of the run within its campaign, from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,14 @@ class Log:
 
 
 def of(campaign: Campaign, limit: int | None = TAIL) -> Log:
-    """The last `limit` lines (None: all), oldest first."""
+    """The last `limit` lines (None: all), newest first."""
     moves = Transition.objects.filter(layout__campaign=campaign).order_by("-pk")
     steps = StepLog.objects.filter(layout__campaign=campaign).order_by("-pk")
     total = moves.count() + steps.count()
     lines = [_move(row) for row in _rows(moves, limit, "attempt__run")]
     lines += [_step(row) for row in _rows(steps.defer("stdout"), limit)]
-    lines.sort(key=lambda line: (line.at, line.key))
-    shown = lines[-limit:] if limit else lines
+    lines.sort(key=lambda line: (line.at, line.key), reverse=True)
+    shown = lines[:limit] if limit else lines
     return Log(shown, total - len(shown))
 
 
@@ -53,8 +54,6 @@ def _rows(query: QuerySet[Any], limit: int | None, *related: str) -> QuerySet[An
 def _move(row: Transition) -> Line:
     what = f"{row.old} → {row.new}" + (f": {row.reason}" if row.reason else "")
     run = row.attempt.run if row.attempt else None
-    if run is not None:
-        what = f"run {run.position + 1}: {what}"
     return Line(
         key=f"m{row.pk}",
         at=row.at,
@@ -62,6 +61,7 @@ def _move(row: Transition) -> Line:
         where=_where(row),
         text=what,
         run=run.pk if run else None,
+        number=run.position + 1 if run else 0,
     )
 
 

@@ -25,7 +25,7 @@ from benchlab.runs import events
 log = logging.getLogger(__name__)
 
 PING_S = 15.0
-APART_S = 0.5  # a page is woken at most this often
+APART_S = 1.0  # a page is woken at most this often
 RECONNECT_S = 2.0
 CHANGED = b"event: changed\ndata: \n\n"
 PING = b": ping\n\n"

@@ -20,7 +20,7 @@ MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    mark: str  # "+" makes something that can be undone, "~" changes or waits, "-" destroys what is there
+    mark: str  # "-" destroys what was on a disk, "+" makes something that is undone later, "~" changes or waits
     text: str
     says: str
 
@@ -91,7 +91,7 @@ def _view(layout: Layout) -> View:
     runs = _points(layout)
     return View(
         layout=layout,
-        commands=[_command(step) for step in plan.steps],
+        commands=_commands(plan.steps),
         destroyed=lost,
         points=[_planned(run, plan.target) for run in runs[:MOST_POINTS]],
         points_left=max(0, len(runs) - MOST_POINTS),
@@ -99,9 +99,16 @@ def _view(layout: Layout) -> View:
     )
 
 
-def _command(step: Step) -> Command:
-    mark = "-" if step.destroys else "+" if step.undo else "~"
-    return Command(mark, shown(step.argv), step.says)
+def _commands(steps: Iterable[Step]) -> list[Command]:
+    """The first step that claims a disk destroys what was on it; the later ones meet only what we made ourselves."""
+    lost: set[str] = set()
+    found = []
+    for step in steps:
+        claimed = {claim.identity for claim in step.destroys}
+        mark = "-" if claimed - lost else "+" if step.undo else "~"
+        found.append(Command(mark, shown(step.argv), step.says))
+        lost |= claimed
+    return found
 
 
 def _points(layout: Layout) -> list[Run]:

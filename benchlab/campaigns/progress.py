@@ -21,12 +21,12 @@ from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
 class State(models.TextChoices):
     DRAFT = "draft", "plan not confirmed"
     QUEUED = "queued", "waiting for its hosts"
-    RUNNING = "running"
-    PAUSED = "paused"
+    RUNNING = "running", "running"
+    PAUSED = "paused", "paused"
     CANCELLING = "cancelling", "cancelling: taking its layouts down"
     STUCK = "stuck", "needs a person"
-    CANCELLED = "cancelled"
-    DONE = "done"
+    CANCELLED = "cancelled", "cancelled"
+    DONE = "done", "done"
 
 
 # campaign id -> its rows, grouped by host and phase
@@ -150,13 +150,13 @@ def _progress(
     for row in attempts:
         counts[_bin(row)] += row["number"]
     where = state(campaign, phases)
-    waits = where in OVER or where == State.DRAFT
+    still = where in OVER or where in (State.DRAFT, State.STUCK)
     return Progress(
         state=where,
         runs=sum(counts.values()),
         counts=counts,
         drafts=phases[LayoutPhase.DRAFT],
-        eta_s=None if waits else _eta(layouts, attempts),
+        eta_s=None if still else _eta(layouts, attempts),
     )
 
 

@@ -98,10 +98,13 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
 def _live(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     return {
         "progress": progress.of_one(campaign),
-        "grid": grid.of(campaign),
         "stuck": troubles.stuck(campaign),
         "failures": troubles.failures(campaign),
     }
+
+
+def _grid(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+    return {"grid": grid.of(campaign)}
 
 
 def _plan(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
@@ -145,6 +148,7 @@ def _log(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 PARTS = {
     "campaign-live": _live,
     "campaign-plan": _plan,
+    "campaign-grid": _grid,
     "campaign-running": _running,
     "campaign-results": _results,
     "campaign-log": _log,

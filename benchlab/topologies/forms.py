@@ -35,6 +35,9 @@ class DisksForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.use, self.what = use, what
         self.fields["role"].widget.attrs["list"] = "roles"
+        self.fields["role"].label = f"{use}: role of the disks"
+        self.fields["count"].label = f"{use}: how many"
+        self.fields["role"].help_text = what
 
 
 class LayerForms:
