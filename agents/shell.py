@@ -60,7 +60,8 @@ class SshShell:
         prefix = ("sudo", "-n", "--") if sudo else ()
         line = command_line((*prefix, "env", "LC_ALL=C", *argv))
         began = time.monotonic()
-        command = loop.run(loop.pool.run(self.address, line, stdin, timeout_s, shown(argv)))
+        says = shown(argv)[:160]  # a whole script would hide the message
+        command = loop.run(loop.pool.run(self.address, line, stdin, timeout_s, says))
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if sudo:
             check_sudo(ran, self.address)

@@ -49,10 +49,13 @@ lead() { # OWN_SESSION: runs the job to its end
   look $$
   leader="$$ $born"
   caches
-  # shellcheck disable=SC2086
-  frame $sampled
-  sample 9>&- &
-  sampler=$!
+  sampler=
+  if [ -n "$sampled" ]; then
+    # shellcheck disable=SC2086
+    frame $sampled
+    sample 9>&- &
+    sampler=$!
+  fi
   at=$(date +%s.%N)
   now
   started=$ns
@@ -93,12 +96,11 @@ cached() {
 }
 
 note_running() {
-  look $sampler
-  sampler_id="$sampler $born"
   look $watcher
-  watcher_id="$watcher $born"
+  helpers="$watcher $born"
+  [ -n "$sampler" ] && look $sampler && helpers="$helpers $sampler $born"
   printf '%s\n' "started_at=$at" "started_ns=$started" \
-    "helpers=\"$sampler_id $watcher_id\"" "dropped=$dropped" "cached_before_kib=$before" \
+    "helpers=\"$helpers\"" "dropped=$dropped" "cached_before_kib=$before" \
     "cached_after_kib=$cached_kib" running=whole >running
 }
 
@@ -126,7 +128,7 @@ collect() {
   ended_ns=$ns
   wait $sampler $watcher
   # shellcheck disable=SC2086
-  frame $sampled
+  [ -n "$sampled" ] && frame $sampled
   how=exited
   [ -e expired ] && how=timeout
   [ -e stopped ] && how=killed
