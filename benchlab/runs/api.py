@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import django_filters
+from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.http import content_disposition_header
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.api import Conflict, Problem, ReadOnly
-from benchlab.runs import commands, moves
+from benchlab.api import Conflict, Figure, Problem, ReadOnly
+from benchlab.runs import commands
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 
 
@@ -106,48 +108,78 @@ class TransitionSerializer(serializers.ModelSerializer[Transition]):
 
 
 class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
-    download = serializers.SerializerMethodField()
+    download = serializers.SerializerMethodField(help_text="Where its bytes are")
 
     class Meta:
         model = Artifact
         fields = ["id", "attempt", "name", "size", "sha256", "created_at", "download"]
 
     def get_download(self, artifact: Artifact) -> str:
-        return reverse("artifact-download", args=[artifact.pk])
+        return reverse("api:artifact-content", args=[artifact.pk])
 
 
 class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
+    """With what a chart needs beside it, so that one request makes a data frame."""
+
+    value = Figure(allow_null=True)
     labels = serializers.DictField(child=serializers.CharField())
-    run = serializers.IntegerField(source="attempt.run_id", read_only=True)
+    run = serializers.IntegerField(source="attempt.run_id")
+    topology = serializers.CharField(source="attempt.run.topology.name")
+    workload = serializers.CharField(source="attempt.run.workload.name")
+    outstanding = serializers.IntegerField(
+        source="attempt.run.outstanding", allow_null=True, help_text="Outstanding I/Os"
+    )
+    repeat = serializers.IntegerField(source="attempt.run.repeat")
+    outcome = serializers.CharField(source="attempt.outcome", help_text="Of the attempt")
 
     class Meta:
         model = Measurement
-        fields = ["id", "attempt", "run", "name", "value", "unit", "labels", "note"]
+        fields = [
+            "id",
+            "attempt",
+            "run",
+            "topology",
+            "workload",
+            "outstanding",
+            "repeat",
+            "outcome",
+            "name",
+            "value",
+            "unit",
+            "labels",
+            "note",
+        ]
 
 
 class SeriesSerializer(serializers.ModelSerializer[Series]):
-    values = serializers.SerializerMethodField()
+    values = serializers.ListField(
+        child=Figure(allow_null=True), help_text="null where it is not known"
+    )
 
     class Meta:
         model = Series
         fields = ["id", "attempt", "sampler", "device", "metric", "unit", "times", "values"]
 
-    def get_values(self, row: Series) -> list[float | None]:
-        """JSON knows no NaN: unknown is null."""
-        return [value if value == value else None for value in row.values]
+
+class ArtifactFilter(Strict):
+    run = Whole(field_name="attempt__run")
+
+    class Meta:
+        model = Artifact
+        fields: ClassVar = ["attempt", "name", "sha256"]
 
 
-class MeasurementFilter(django_filters.FilterSet):  # type: ignore[misc]  # untyped library
-    campaign = django_filters.NumberFilter(field_name="attempt__run__campaign")
-    run = django_filters.NumberFilter(field_name="attempt__run")
+class MeasurementFilter(Strict):
+    campaign = Whole(field_name="attempt__run__campaign")
+    run = Whole(field_name="attempt__run")
 
     class Meta:
         model = Measurement
         fields: ClassVar = ["attempt", "name", "unit"]
 
 
-class AttemptFilter(django_filters.FilterSet):  # type: ignore[misc]
-    campaign = django_filters.NumberFilter(field_name="run__campaign")
+class AttemptFilter(Strict):
+    campaign = Whole(field_name="run__campaign")
 
     class Meta:
         model = Attempt
@@ -160,6 +192,7 @@ class Layouts(ReadOnly[Layout]):
     queryset = Layout.objects.all()
     serializer_class = LayoutSerializer
     filterset_fields = ["campaign", "host", "topology", "phase", "outcome"]
+    ordering_fields = ["id", "campaign", "host", "created_at", "ended_at"]
 
     @extend_schema(request=None, responses={200: LayoutSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
@@ -168,46 +201,74 @@ class Layouts(ReadOnly[Layout]):
         layout = self.get_object()
         try:
             commands.teardown_again(layout)
-        except (ValueError, moves.Moved):
-            raise Conflict("Only a stuck layout can be taken down again.") from None
+        except commands.CommandError as error:
+            raise Conflict(str(error)) from None
         return Response(self.get_serializer(layout).data)
 
 
 class Attempts(ReadOnly[Attempt]):
+    """One try of a run, never overwritten: what was run, on what, and how it ended."""
+
     queryset = Attempt.objects.all()
     serializer_class = AttemptSerializer
     filterset_class = AttemptFilter
+    ordering_fields = ["id", "run", "number", "started_at", "ended_at"]
 
 
 class Steps(ReadOnly[StepLog]):
+    """Every command that was run on a host to build, undo or take down a layout, with what it said."""
+
     queryset = StepLog.objects.all()
     serializer_class = StepLogSerializer
     filterset_fields = ["layout", "kind"]
+    ordering_fields = ["id", "started_at"]
 
 
 class Transitions(ReadOnly[Transition]):
+    """Every move of a layout or an attempt from one phase to the next."""
+
     queryset = Transition.objects.all()
     serializer_class = TransitionSerializer
     filterset_fields = ["layout", "attempt"]
+    ordering_fields = ["id", "at"]
 
 
 class Artifacts(ReadOnly[Artifact]):
-    """Raw output; `download` serves it byte for byte."""
+    """Raw output of tools and samplers; `download` says where its bytes are."""
 
     queryset = Artifact.objects.defer("content")
     serializer_class = ArtifactSerializer
-    filterset_fields = ["attempt", "name", "sha256"]
+    filterset_class = ArtifactFilter
+    ordering_fields = ["id", "name", "size", "created_at"]
+
+    @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    @action(detail=True)
+    def content(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """Byte for byte as the host gave it; `X-Content-SHA256` is its hash."""
+        row = self.get_object()
+        answer = HttpResponse(bytes(row.content), content_type="application/octet-stream")
+        answer["Content-Disposition"] = (
+            content_disposition_header(True, f"attempt-{row.attempt_id}-{row.name}") or "attachment"
+        )
+        answer["X-Content-SHA256"] = row.sha256
+        return answer
 
 
 class Measurements(ReadOnly[Measurement]):
     """Figures in base units (B/s, op/s, s, B, 1)."""
 
-    queryset = Measurement.objects.select_related("attempt")
+    queryset = Measurement.objects.select_related(
+        "attempt__run__topology", "attempt__run__workload"
+    )
     serializer_class = MeasurementSerializer
     filterset_class = MeasurementFilter
+    ordering_fields = ["id", "name", "value", "attempt"]
 
 
 class AllSeries(ReadOnly[Series]):
+    """What a sampler saw of one device over an attempt, at about 1 Hz."""
+
     queryset = Series.objects.all()
     serializer_class = SeriesSerializer
     filterset_fields = ["attempt", "sampler", "device", "metric"]
+    ordering_fields = ["id", "sampler", "device", "metric"]

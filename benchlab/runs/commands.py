@@ -155,14 +155,19 @@ def _layout_for_retry(run: Run, old: Layout) -> Layout:
 
 
 def teardown_again(layout: Layout) -> None:
-    """A person looked at a stuck layout: try to take it down once more."""
-    moves.layout(
-        layout,
-        LayoutPhase.TEARING_DOWN,
-        "a person asked again",
-        teardown_tries=0,
-        next_step_at=None,
-    )
+    """A person looked at a stuck layout: try to take it down once more. Raises CommandError when it is not stuck."""
+    if layout.phase != LayoutPhase.STUCK:
+        raise CommandError(f"{layout.name} is not stuck, it is {layout.phase}.")
+    try:
+        moves.layout(
+            layout,
+            LayoutPhase.TEARING_DOWN,
+            "a person asked again",
+            teardown_tries=0,
+            next_step_at=None,
+        )
+    except moves.Moved:
+        raise CommandError(f"{layout.name} is being taken down already.") from None
     nudge(layout.pk)
 
 

@@ -21,7 +21,7 @@ from benchlab.runs import moves, provision, running, teardown
 from benchlab.runs.commands import drop, nudge
 from benchlab.runs.lease import lease
 from benchlab.runs.models import Layout
-from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -88,10 +88,7 @@ def _refused(layout: Layout, error: AgentError) -> float | None:
     hosts.record_trouble(layout.host, error)
     if error.reason in RETRYABLE:
         silent = timezone.now() - (layout.seen_at or layout.created_at)
-        if (
-            layout.phase == LayoutPhase.WAITING
-            or silent.total_seconds() < settings.BENCHLAB_LOST_AFTER_S
-        ):
+        if layout.phase == LayoutPhase.WAITING or silent.total_seconds() < _patience_s(layout):
             moves.note(layout, trouble=str(error))
             return BACKOFF_S
         error = AgentError(
@@ -104,6 +101,12 @@ def _refused(layout: Layout, error: AgentError) -> float | None:
 
 
 INTERRUPTIONS = {Reason.HOST_LOST, Reason.HOST_REBOOTED, Reason.WORKER_LOST}
+
+
+def _patience_s(layout: Layout) -> float:
+    """How long a silent host is waited for: a job that runs there goes on without us, to its own limit."""
+    running = layout.attempts.filter(phase=AttemptPhase.RUNNING).first()
+    return settings.BENCHLAB_LOST_AFTER_S + (running.timeout_s if running else 0.0)
 
 
 def _broke(layout: Layout, error: Exception) -> float | None:

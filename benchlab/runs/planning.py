@@ -8,6 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from agents import stack
+from agents.blank import not_blank
 from agents.contracts import AgentError, GuardError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.guard import refusals
@@ -70,11 +71,25 @@ def preview(layout_id: int) -> None:
 def confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
     """The plan made anew from facts read now. Raises PLAN_STALE when it is not the one that a person confirmed."""
     snapshot = hosts.read_facts(layout.host, shell)
-    plan = make(layout, hosts.facts_of(snapshot))
-    if plan.fingerprint != layout.confirmed_fingerprint:
+    facts = hosts.facts_of(snapshot)
+    plan = make(layout, facts)
+    if plan.fingerprint != layout.confirmed_fingerprint and not _only_blanked(layout, plan, facts):
         raise AgentError(
             f"The devices of {layout.host} changed after the plan was confirmed, so nothing was touched. "
             "Look at the host's disks, then retry: the new plan will be shown before it runs.",
             Reason.PLAN_STALE,
         )
     return plan, snapshot
+
+
+def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bool:
+    """Did the same disks become blank since, and the commands stay the same? Then nothing unseen can be lost.
+
+    An earlier layout of the same campaign does that to them: it wiped what the person agreed to lose.
+    """
+    seen = stored(layout)
+    return (
+        seen.fingerprint == layout.confirmed_fingerprint
+        and seen.layers == plan.layers
+        and not not_blank(plan.claims, facts, layout.name)
+    )

@@ -8,7 +8,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
-from benchlab.runs import commands
+from benchlab.runs import commands, planning
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -37,14 +37,14 @@ def lab(rig_host, team, user) -> Host:
 
 @pytest.fixture
 def make_campaign(lab, team, user):
-    def make(stack, workloads, repeats=1):
+    def make(stack, workloads, repeats=1, more=()):
         topology = Topology.objects.create(team=team, name="t", stack=stack)
         rows = [
             Workload.objects.create(team=team, name=f"{tool} {n}", tool=tool, options=options)
             for n, (tool, options) in enumerate(workloads)
         ]
         return create_campaign(
-            team=team, user=user, name="c", question="", hosts=[lab], topologies=[topology],
+            team=team, user=user, name="c", question="", hosts=[lab], topologies=[topology, *more],
             workloads=rows, repeats=repeats, order="as_written", seed=1,
         )  # fmt: skip
 
@@ -102,6 +102,26 @@ def test_a_disk_that_was_mounted_after_the_plan_is_not_touched(make_campaign, ri
         )
     finally:
         rig_host.ssh("sh", "-c", "for d in ubdb ubdc; do umount /mnt/$d; wipefs -qa /dev/$d; done")
+
+
+def test_a_second_topology_finds_the_disk_blank_and_goes_on(make_campaign, rig_host, lab, team):
+    """The old file system was agreed to be lost; that the first layout wiped it does not make the second plan stale."""
+    rig_host.ssh("mkfs.ext4", "-q", "/dev/ubdb")
+    rig_host.ssh("mkfs.ext4", "-q", "/dev/ubdc")
+    second = Topology.objects.create(team=team, name="second", stack=mounted("ext4"))
+    campaign = make_campaign([RAW], [("dd", DD)], more=[second])
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    found = campaign.layouts.values_list("outcome", flat=True)
+    assert list(found) == ["succeeded"] * 2, list(campaign.layouts.values_list("reason_text"))
+    used = {
+        claim.node for layout in campaign.layouts.all() for claim in planning.stored(layout).claims
+    }
+    assert len(used) == 1
+    assert_blank(rig_host, *(node.removeprefix("/dev/") for node in used))
+    for node in {"/dev/ubdb", "/dev/ubdc"} - used:
+        assert "ext4" in rig_host.ssh("wipefs", "-n", node).stdout, "the other disk is as it was"
+        rig_host.ssh("wipefs", "-qa", node)
 
 
 def test_cancel_in_the_middle_leaves_blank_disks_and_no_process(make_campaign, rig_host):
