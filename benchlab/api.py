@@ -1,16 +1,20 @@
-"""What every API view shares: paging, the one error shape, and the base of all viewsets."""
+"""What every API view shares: the one error shape, fields for own rows and free JSON, the base of all viewsets."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+import math
+from typing import Any, NoReturn, TypeVar, cast
 
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
 from rest_framework import mixins, serializers, status, viewsets
-from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
-from rest_framework.views import exception_handler
+from rest_framework.views import APIView, exception_handler
+
+from benchlab.schema import KIND
 
 M = TypeVar("M", bound=Model)
 
@@ -21,7 +25,7 @@ class Problem(serializers.Serializer[dict[str, Any]]):
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    errors = serializers.DictField(
+    errors = serializers.DictField(  # type: ignore[assignment]  # the name of one of its attributes
         child=serializers.ListField(child=serializers.CharField()), required=False
     )
 
@@ -37,7 +41,9 @@ class Conflict(APIException):
 def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     """Every refusal as a Problem. What is not a refusal stays an exception (and a 500)."""
     if isinstance(error, DjangoValidationError):
-        error = ValidationError(_messages(error))
+        error = ValidationError(messages(error))
+    if isinstance(error, RecursionError):  # the JSON parser's, thousands of brackets deep
+        error = ParseError("The JSON is nested too deeply.")
     response = exception_handler(error, context)
     if response is None:
         return None
@@ -51,12 +57,15 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     if fields:
         body["errors"] = fields
     response.data = body
-    response.content_type = "application/problem+json"
+    response.content_type = KIND
     return response
 
 
-def _messages(error: DjangoValidationError) -> Any:
-    return error.message_dict if hasattr(error, "error_dict") else error.messages
+def messages(error: DjangoValidationError, field: str = "") -> dict[str, list[str]]:
+    """By field, as a Problem gives them; `field` is the one that an error without any is about."""
+    if hasattr(error, "error_dict"):
+        return {"" if key == "__all__" else key: said for key, said in error.message_dict.items()}
+    return {field: error.messages}
 
 
 def _fields(data: Any, prefix: str = "") -> dict[str, list[str]]:
@@ -76,6 +85,49 @@ def _fields(data: Any, prefix: str = "") -> dict[str, list[str]]:
     return {prefix: [str(item) for item in (data if isinstance(data, list) else [data])]}
 
 
+def storable(value: Any) -> None:
+    """Free JSON as PostgreSQL takes it. Raises ValidationError: no NUL, no half of a character, no infinity."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            storable(key)
+            storable(item)
+    elif isinstance(value, list):
+        for item in value:
+            storable(item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValidationError("Numbers must be finite.")
+    elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
+        raise ValidationError("Text must be without NUL and surrogate characters.")
+
+
+class OwnRow(serializers.PrimaryKeyRelatedField[M]):
+    """An id of the user's own: one of another team is as unknown as one that nobody has."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(pk_field=serializers.IntegerField(min_value=1), **kwargs)
+
+    def get_queryset(self) -> QuerySet[M]:
+        rows = cast(Any, super().get_queryset())
+        return cast("QuerySet[M]", rows.for_user(self.context["request"].user))
+
+
+class Figure(serializers.FloatField):
+    """JSON knows neither NaN nor infinity: unknown is null."""
+
+    def to_representation(self, value: Any) -> Any:
+        return float(value) if math.isfinite(value) else None
+
+
+class Nowhere(APIView):
+    """What is not there is told as every other refusal is, not by a page."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> NoReturn:
+        super().initial(request, *args, **kwargs)
+        raise NotFound("There is no such address; /api/docs/ lists what there is.")
+
+
 class Owned(viewsets.GenericViewSet[M]):
     """Rows of the user's teams and no others: deny by default."""
 
@@ -90,4 +142,4 @@ class ReadOnly(mixins.ListModelMixin, mixins.RetrieveModelMixin, Owned[M]):
     """List and detail."""
 
     ordering_fields: Any = ["id"]
-    ordering: Any = ["-id"]
+    ordering: Any = ["-id"]  # newest first

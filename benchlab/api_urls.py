@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import DefaultRouter
 
+from benchlab.api import Nowhere
 from benchlab.campaigns import api as campaigns
 from benchlab.hosts import api as hosts
 from benchlab.runs import api as runs
@@ -14,6 +15,7 @@ from benchlab.team import views as team_views
 from benchlab.topologies import api as topologies
 
 router = DefaultRouter()
+router.include_format_suffixes = False  # there is JSON and nothing else
 router.register("teams", team.Teams)
 router.register("credentials", hosts.Credentials)
 router.register("hosts", hosts.Hosts)
@@ -36,4 +38,7 @@ urlpatterns = [
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
     path("token/", team_views.api_token, name="api-token"),
+    re_path(
+        r"^.*/$", Nowhere.as_view()
+    ),  # with its slash: one that was left off is still redirected
 ]

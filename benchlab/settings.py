@@ -157,11 +157,9 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
-    "DEFAULT_FILTER_BACKENDS": [
-        "django_filters.rest_framework.DjangoFilterBackend",
-        "rest_framework.filters.OrderingFilter",
-    ],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_FILTER_BACKENDS": ["benchlab.filters.Filters", "benchlab.filters.Ordering"],
+    "DEFAULT_SCHEMA_CLASS": "benchlab.schema.Schema",
     "EXCEPTION_HANDLER": "benchlab.api.problem",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -170,6 +168,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Storage benchmark campaigns: hosts, topologies, campaigns, runs and their results.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
 from django.core.exceptions import ValidationError
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.api import Conflict, Problem, ReadOnly
-from benchlab.campaigns import progress, services
+from benchlab.api import Conflict, OwnRow, Problem, ReadOnly, messages, storable
+from benchlab.campaigns import progress as standing
+from benchlab.campaigns import services
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Host
-from benchlab.runs import commands
+from benchlab.runs import commands, moves
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
 
 
 class WorkloadSerializer(serializers.ModelSerializer[Workload]):
-    options = serializers.DictField(default=dict, help_text="Options of the tool")
+    options = serializers.DictField(
+        default=dict, validators=[storable], help_text="Options of the tool"
+    )
     sweep = serializers.DictField(
         child=serializers.ListField(),
         default=dict,
+        validators=[storable],
         help_text="option -> list of values, one run per combination",
     )
 
@@ -34,8 +39,19 @@ class WorkloadSerializer(serializers.ModelSerializer[Workload]):
         fields = ["id", "name", "tool", "options", "sweep", "created_at"]
 
 
+class ProgressSerializer(serializers.Serializer[standing.Progress]):
+    runs = serializers.IntegerField()
+    counts = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Runs by the outcome of their latest attempt, else queued or running",
+    )
+    drafts = serializers.IntegerField(help_text="Layouts whose plan nobody has confirmed")
+    eta_s = serializers.FloatField(allow_null=True, help_text="Seconds; null when nothing runs")
+
+
 class CampaignSerializer(serializers.ModelSerializer[Campaign]):
     state = serializers.SerializerMethodField()
+    progress = serializers.SerializerMethodField()
 
     class Meta:
         model = Campaign
@@ -47,20 +63,29 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
             "order",
             "seed",
             "state",
+            "progress",
             "created_at",
             "started_at",
             "paused_at",
             "cancelled_at",
         ]
 
+    @extend_schema_field(serializers.ChoiceField(choices=standing.State.choices))
     def get_state(self, campaign: Campaign) -> str:
+        return str(self._progress(campaign).state)
+
+    @extend_schema_field(ProgressSerializer)
+    def get_progress(self, campaign: Campaign) -> Any:
+        return ProgressSerializer(self._progress(campaign)).data
+
+    def _progress(self, campaign: Campaign) -> standing.Progress:
         rows = getattr(self.parent, "instance", None) or [campaign]
-        known: dict[int, progress.Progress] = cast(dict[str, Any], self.context).setdefault(
+        known: dict[int, standing.Progress] = cast(dict[str, Any], self.context).setdefault(
             "progress", {}
         )
         if campaign.pk not in known:  # a list asks once for all of its rows
-            known |= progress.of(rows)
-        return str(known[campaign.pk].state)
+            known |= standing.of(rows)
+        return known[campaign.pk]
 
 
 class NewCampaignSerializer(serializers.Serializer[Campaign]):
@@ -68,27 +93,26 @@ class NewCampaignSerializer(serializers.Serializer[Campaign]):
 
     name = serializers.CharField(max_length=200)
     question = serializers.CharField(default="", allow_blank=True)
-    hosts = serializers.PrimaryKeyRelatedField(many=True, queryset=Host.objects.none())
-    topologies = serializers.PrimaryKeyRelatedField(many=True, queryset=Topology.objects.none())
-    workloads = serializers.PrimaryKeyRelatedField(many=True, queryset=Workload.objects.none())
+    hosts = OwnRow[Host](many=True, allow_empty=False, queryset=Host.objects.all())
+    topologies = OwnRow[Topology](many=True, allow_empty=False, queryset=Topology.objects.all())
+    workloads = OwnRow[Workload](many=True, allow_empty=False, queryset=Workload.objects.all())
     repeats = serializers.IntegerField(min_value=1, max_value=100, default=3)
     order = serializers.ChoiceField(
         choices=Campaign.Order.choices, default=Campaign.Order.RANDOM_BLOCKS
     )
     seed = serializers.IntegerField(required=False, min_value=0, max_value=2**53)
 
-    def get_fields(self) -> dict[str, Any]:
-        fields = super().get_fields()
-        user = self.context["request"].user
-        for name, model in (("hosts", Host), ("topologies", Topology), ("workloads", Workload)):
-            fields[name].child_relation.queryset = model.objects.for_user(user)  # type: ignore[attr-defined]
-        return fields
-
 
 class StartSerializer(serializers.Serializer[dict[str, Any]]):
     confirmed = serializers.DictField(
         child=serializers.CharField(), help_text="layout id -> plan fingerprint that was looked at"
     )
+
+    def validate_confirmed(self, confirmed: dict[str, str]) -> dict[int, str]:
+        for key in confirmed:
+            if not re.fullmatch(r"[0-9]{1,19}", key):
+                raise serializers.ValidationError(f"{key[:40]!r} is no layout's id.")
+        return {int(key): value for key, value in confirmed.items()}
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
@@ -120,6 +144,7 @@ class Workloads(mixins.CreateModelMixin, ReadOnly[Workload]):
     queryset = Workload.objects.all()
     serializer_class = WorkloadSerializer
     filterset_fields = ["name", "tool"]
+    ordering_fields = ["id", "name", "tool", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
         try:
@@ -127,7 +152,7 @@ class Workloads(mixins.CreateModelMixin, ReadOnly[Workload]):
                 team=team_of(self.request.user), user=self.request.user, **serializer.validated_data
             )
         except ValidationError as error:
-            raise serializers.ValidationError({"options": error.messages}) from None
+            raise serializers.ValidationError(messages(error, "options")) from None
 
 
 class Campaigns(ReadOnly[Campaign]):
@@ -136,6 +161,7 @@ class Campaigns(ReadOnly[Campaign]):
     queryset = Campaign.objects.all()
     serializer_class = CampaignSerializer
     filterset_fields = ["name"]
+    ordering_fields = ["id", "name", "created_at", "started_at"]
 
     @extend_schema(request=NewCampaignSerializer, responses={201: CampaignSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
@@ -146,7 +172,7 @@ class Campaigns(ReadOnly[Campaign]):
                 team=team_of(request.user), user=request.user, **sent.validated_data
             )
         except ValidationError as error:
-            raise serializers.ValidationError(error.messages) from None
+            raise serializers.ValidationError(messages(error)) from None
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
@@ -163,22 +189,22 @@ class Campaigns(ReadOnly[Campaign]):
         """Start what was planned; refused as stale unless every fingerprint is the current one."""
         sent = StartSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        seen = {int(k): v for k, v in sent.validated_data["confirmed"].items() if k.isdecimal()}
+        seen = sent.validated_data["confirmed"]
         return self._do(lambda campaign: commands.start(campaign, seen))
 
-    @extend_schema(request=None, responses={200: CampaignSerializer})
+    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str | None = None) -> Response:
         """Start no further run; the running one goes on."""
         return self._do(commands.pause)
 
-    @extend_schema(request=None, responses={200: CampaignSerializer})
+    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str | None = None) -> Response:
         """Go on after a pause."""
         return self._do(commands.resume)
 
-    @extend_schema(request=None, responses={200: CampaignSerializer})
+    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str | None = None) -> Response:
         """Stop what runs and take down what stands. Safe to send twice."""
@@ -190,6 +216,8 @@ class Campaigns(ReadOnly[Campaign]):
             act(campaign)
         except commands.CommandError as error:
             raise Conflict(str(error)) from None
+        except moves.Moved:
+            raise Conflict("Something moved at the same moment; ask again.") from None
         campaign.refresh_from_db()
         return Response(self.get_serializer(campaign).data)
 
@@ -200,6 +228,7 @@ class Runs(ReadOnly[Run]):
     queryset = Run.objects.all()
     serializer_class = RunSerializer
     filterset_fields = ["campaign", "host", "topology", "workload", "tool", "outstanding", "repeat"]
+    ordering_fields = ["id", "campaign", "position", "outstanding", "repeat"]
 
     @extend_schema(request=None, responses={201: RunSerializer, 409: Problem})
     @action(detail=True, methods=["post"])

@@ -11,9 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.contracts import AgentError
-from benchlab.api import Conflict, Problem, ReadOnly
+from benchlab.api import Conflict, OwnRow, Problem, ReadOnly
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
+from benchlab.hosts.forms import a_user, an_address
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host
 from benchlab.team.services import team_of
 
@@ -28,6 +29,13 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
 
 
 class HostSerializer(serializers.ModelSerializer[Host]):
+    address = serializers.CharField(
+        max_length=255, validators=[an_address], help_text="Host name or IP address"
+    )
+    port = serializers.IntegerField(min_value=1, max_value=65535, default=22)
+    user = serializers.CharField(max_length=64, validators=[a_user], default="root")
+    credential = OwnRow[Credential](queryset=Credential.objects.all())
+
     class Meta:
         model = Host
         fields = [
@@ -54,17 +62,6 @@ class HostSerializer(serializers.ModelSerializer[Host]):
             "trouble",
             "trouble_text",
         ]
-
-    def validate_credential(self, credential: Credential) -> Credential:
-        if (
-            not Credential.objects.for_user(self.context["request"].user)
-            .filter(pk=credential.pk)
-            .exists()
-        ):
-            raise serializers.ValidationError(
-                f'Invalid pk "{credential.pk}" - object does not exist.'
-            )
-        return credential
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):
@@ -94,7 +91,7 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
 
 
 class FactSnapshotSerializer(serializers.ModelSerializer[FactSnapshot]):
-    facts = serializers.DictField()
+    facts = serializers.DictField(help_text="As agents.facts reads them")
 
     class Meta:
         model = FactSnapshot
@@ -110,16 +107,25 @@ class SpareSerializer(serializers.Serializer[dict[str, str]]):
     role = serializers.CharField(help_text="hdd, ssd, nvme, …")
 
 
+def added(make: Any, *args: Any, **fields: Any) -> Any:
+    """What `make` gives; its refusal (the name is taken) is the request's fault."""
+    try:
+        return make(*args, **fields)
+    except HostsError as error:
+        raise serializers.ValidationError(str(error)) from None
+
+
 class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
     """SSH key pairs. POST makes a new pair."""
 
     queryset = Credential.objects.all()
     serializer_class = CredentialSerializer
-    filterset_fields = ["name"]
+    filterset_fields = ["name", "uploaded"]
+    ordering_fields = ["id", "name", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
-        serializer.instance = services.make_credential(
-            team_of(self.request.user), serializer.validated_data["name"]
+        serializer.instance = added(
+            services.make_credential, team_of(self.request.user), **serializer.validated_data
         )
 
 
@@ -128,10 +134,13 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
 
     queryset = Host.objects.select_related("credential")
     serializer_class = HostSerializer
-    filterset_fields = ["name", "address", "is_local"]
+    filterset_fields = ["name", "address", "is_local", "credential"]
+    ordering_fields = ["id", "name", "address", "seen_at", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
-        serializer.save(team=team_of(self.request.user))
+        serializer.instance = added(
+            services.add_host, team_of(self.request.user), **serializer.validated_data
+        )
 
     @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
     @action(detail=True, methods=["post"], url_path="offer-key")
@@ -170,7 +179,8 @@ class Devices(ReadOnly[Device]):
 
     queryset = Device.objects.all()
     serializer_class = DeviceSerializer
-    filterset_fields = ["host", "spare", "role", "present", "serial", "wwn"]
+    filterset_fields = ["host", "spare", "role", "present", "name", "serial", "wwn"]
+    ordering_fields = ["id", "host", "name", "size", "spare_at"]
 
     @extend_schema(
         request=SpareSerializer, responses={200: DeviceSerializer, 400: Problem, 409: Problem}
@@ -204,6 +214,9 @@ class Devices(ReadOnly[Device]):
 
 
 class FactSnapshots(ReadOnly[FactSnapshot]):
+    """What a host was like at one moment: kernel, devices, mounts, tools."""
+
     queryset = FactSnapshot.objects.all()
     serializer_class = FactSnapshotSerializer
     filterset_fields = ["host"]
+    ordering_fields = ["id", "taken_at"]

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.api import Conflict, Figure, Problem, ReadOnly
+from benchlab.filters import Strict, Whole
 from benchlab.runs import commands
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 

@@ -15,6 +15,9 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
 
 
 class Teams(ReadOnly[Team]):
+    """The teams that you are in."""
+
     queryset = Team.objects.all()
     serializer_class = TeamSerializer
     filterset_fields = ["name"]
+    ordering_fields = ["id", "name", "created_at"]

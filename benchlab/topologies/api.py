@@ -7,14 +7,19 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from rest_framework import mixins, serializers
 
-from benchlab.api import ReadOnly
+from benchlab.api import ReadOnly, messages, storable
 from benchlab.team.services import team_of
 from benchlab.topologies import services
 from benchlab.topologies.models import Topology
 
 
 class TopologySerializer(serializers.ModelSerializer[Topology]):
-    stack = serializers.ListField(child=serializers.DictField(), help_text="Layers, bottom up")
+    stack = serializers.ListField(
+        child=serializers.DictField(),
+        allow_empty=False,
+        validators=[storable],
+        help_text="Layers, bottom up: {kind, options, devices: [{use, role, count}]}",
+    )
 
     class Meta:
         model = Topology
@@ -27,6 +32,7 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
     queryset = Topology.objects.all()
     serializer_class = TopologySerializer
     filterset_fields = ["name"]
+    ordering_fields = ["id", "name", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
         try:
@@ -34,4 +40,4 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
                 team=team_of(self.request.user), user=self.request.user, **serializer.validated_data
             )
         except ValidationError as error:
-            raise serializers.ValidationError({"stack": error.messages}) from None
+            raise serializers.ValidationError(messages(error, "stack")) from None
