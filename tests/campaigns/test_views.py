@@ -169,11 +169,11 @@ def test_cancel_asks_first_and_works_twice(web, campaign, attempts):
     assert "Cancel again" in web.get(url("campaign-detail", campaign)).text
 
 
-def test_the_grid_fills_in(page, campaign, attempts):
+def test_the_grid_fills_in(web, campaign, attempts):
     end(attempts[0], Outcome.SUCCEEDED)
     Measurement.objects.create(attempt=attempts[0], name="iops", value=12345.0, unit="op/s")
     end(attempts[1], Outcome.FAILED, "tool_failed")
-    grid = page.get(url("campaign-detail", campaign)).context["grid"]
+    grid = web.get(url("campaign-detail", campaign)).context["grid"]
     assert [column.point for column in grid.columns] == ["depth 1", "depth 2", "depth 4"]
     assert grid.workloads == [("Reads", 3)]
     (row,) = grid.rows
