@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -47,7 +48,7 @@ def test_real_reading(path):
 ROOT_MOUNT = "27 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw"
 
 
-def sysfs(name: str, number: str, size: int = 2097152, **more: str) -> list[str]:
+def sysfs(name: str, number: str, size: int = 2097152, **more: Any) -> list[str]:
     values = {"dev": number, "size": str(size), "ro": "0", "removable": "0", **more}
     return [f"/sys/class/block/{name}/{key}:{value}" for key, value in values.items()]
 
@@ -71,7 +72,7 @@ def output(**changed: str | tuple[str, int, str] | None) -> bytes:
     for key, value in changed.items():
         name = key.replace("__", " ")
         added = isinstance(value, str) and value.startswith("+")
-        sections[name] = f"{sections.get(name, '')}\n{value[1:]}" if added else value  # type: ignore[index]
+        sections[name] = f"{sections.get(name, '')}\n{value[1:]}" if added else value
     parts = ["=n0 facts"]
     for name, content in sections.items():
         if content is None:
@@ -87,7 +88,7 @@ def device(name: str, **changed):
     return found
 
 
-def extra(name: str, number: str, lsblk: dict[str, str] | None = None, **more: str) -> dict:
+def extra(name: str, number: str, lsblk: dict[str, str] | None = None, **more: Any) -> dict:
     """Sections of one more disk."""
     return {
         "files": "+" + "\n".join(sysfs(name, number, **more)),
@@ -145,9 +146,9 @@ def test_a_comma_in_a_label_does_not_hide_the_type():
 
 def test_serial_and_wwn_fall_back_on_sysfs():
     """No udev (a container's host, busybox mdev): lsblk has neither."""
-    found = device("sdb", **extra("sdb", "8:16", **{"device/wwid": "naa.5000c500a1b2c3d4"}))
+    found = device("sdb", **extra("sdb", "8:16", None, **{"device/wwid": "naa.5000c500a1b2c3d4"}))
     assert found.wwn == "0x5000c500a1b2c3d4"
-    found = device("sdb", **extra("sdb", "8:16", **{"wwid": "t10.ATA  X", "serial": "S1\t"}))
+    found = device("sdb", **extra("sdb", "8:16", None, **{"wwid": "t10.ATA  X", "serial": "S1\t"}))
     assert found.identity == "serial:S1"
 
 
@@ -342,7 +343,8 @@ class Answers:
     """A shell without sudo: root=True raises or prints sudo's refusal."""
 
     def __init__(self, says: bytes | None) -> None:
-        self.says, self.asked = says, []
+        self.says = says
+        self.asked: list[Any] = []
 
     def run(self, argv, *, stdin=b"", root=False, timeout_s=60.0) -> Ran:
         self.asked.append(root)

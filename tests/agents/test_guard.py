@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -143,7 +144,7 @@ def test_a_volume_of_somebody_else_keeps_its_disk(name):
 
 
 def test_a_volume_of_our_own_does_not():
-    members = {"members": {"sdb": "lvm bl17"}, "lvm_pvs": ["/dev/sdb"],
+    members: dict[str, Any] = {"members": {"sdb": "lvm bl17"}, "lvm_pvs": ["/dev/sdb"],
                "dm_tables": ["bl17-data: 0 2048 linear 8:16 2048"]}  # fmt: skip
     ours = disk("sdb", holders=["dm-0"], signatures=[{"type": "LVM2_member"}])
     assert why(ours, mapped("bl17-data"), **members) == ""
