@@ -26,7 +26,7 @@ def _do(request: HttpRequest, pk: int, act: Callable[[], object], done: str) -> 
         act()
     except commands.CommandError as error:
         say(request, str(error), error=True)
-    except (Moved, ValueError):
+    except Moved:
         say(request, "It has moved on meanwhile; look again.", error=True)
     else:
         say(request, done)
