@@ -83,6 +83,7 @@ def test_stop_ends_the_group_and_nothing_else(shell, here, base):
     stranger = running(shell, other, work("sleep", "60"))
     pids = running(shell, here, sh("sleep 61 & sleep 62 & wait"))
     eventually(lambda: len(in_group(pids["tool"])) == 3)
+    eventually(lambda: len(in_group(pids["tool"])) == 3)
     assert job.stop(shell, here) == job.Stopped(Did.TERMINATED, State.KILLED)
     assert in_group(pids["tool"]) == [] and not lives(pids["leader"])
     assert lives(stranger["tool"])
@@ -111,6 +112,7 @@ def test_stop_right_after_start(shell, here):
 
 def test_a_killed_leader_is_vanished_and_its_tool_is_stopped(shell, here):
     pids = running(shell, here, sh("sleep 61 & sleep 62 & wait"))
+    eventually(lambda: len(in_group(pids["tool"])) == 3)
     os.kill(pids["leader"], signal.SIGKILL)
     eventually(lambda: job.poll(shell, here).state is State.VANISHED)
     assert len(in_group(pids["tool"])) == 3
@@ -121,6 +123,7 @@ def test_a_killed_leader_is_vanished_and_its_tool_is_stopped(shell, here):
 
 def test_orphans_of_a_killed_tool_are_stopped(shell, here):
     pids = running(shell, here, sh("sleep 61 & sleep 62 & wait"))
+    eventually(lambda: len(in_group(pids["tool"])) == 3)
     os.kill(pids["leader"], signal.SIGKILL)
     os.kill(pids["tool"], signal.SIGKILL)
     eventually(lambda: not lives(pids["tool"]))
