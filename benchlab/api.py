@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
@@ -58,6 +59,9 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
         body["errors"] = fields
     response.data = body
     response.content_type = KIND
+    # Whatever was asked for, and by a view that gives YAML too.
+    context["request"].accepted_renderer = JSONRenderer()
+    context["request"].accepted_media_type = JSONRenderer.media_type
     return response
 
 

@@ -44,12 +44,6 @@ def web(user) -> Client:
 
 
 @pytest.fixture
-def page(web) -> Client:
-    """The old name of `web`."""
-    return web
-
-
-@pytest.fixture
 def htmx(user) -> Client:
     client = Client(headers={"HX-Request": "true"})
     client.force_login(user)
@@ -61,9 +55,3 @@ def other_web(other_user) -> Client:
     client = Client()
     client.force_login(other_user)
     return client
-
-
-@pytest.fixture
-def other_page(other_web) -> Client:
-    """The old name of `other_web`."""
-    return other_web

@@ -1,0 +1,114 @@
+"""The practice host among the hosts: the machine is booted by benchlab.practice, here it becomes one of the team's.
+
+Its disks are files of ours that hold nobody's data, so they are marked spare, by the same checks as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib.auth.models import User
+
+from agents.shell import check_private_key
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Credential, Device, Host
+from benchlab.practice import UmlHost, boot_practice_host
+from benchlab.runs.states import HOLDING
+from benchlab.team.models import Team
+from benchlab.up.firstrun import owner
+from benchlab.up.ports import LOOPBACK
+
+Say = Callable[[str], object]
+FAST, SLOW = "PRACTICE-FAST", "PRACTICE-SLOW"  # how the serials of its disks begin
+ROLES = {FAST: "ssd", SLOW: "hdd"}
+NOTES = "A practice host: User Mode Linux on the machine that BenchLab runs on. Its disks are made to be thrown away."
+
+
+def start(name: str, say: Say) -> Host:
+    """Boot it, or find it running; register it; give its disks away. Safe to repeat.
+
+    Raises PracticeError, AgentError, HostsError or NotStarted, each of which says what to do.
+    """
+    team, user = owner()
+    machine = boot_practice_host(name, say)
+    host = register(machine, team)
+    hosts.read_facts(host)
+    say(f"{name} runs: ssh root@{LOOPBACK}, port {machine.port}. It is among the hosts now.")
+    for device in mark_disks(host, user):
+        say(f"  {device.name}: {device.serial}, marked spare as {device.role}; it holds nothing")
+    say(f"Choose {name} in a campaign. End it with: python3 manage.py practice --stop")
+    return host
+
+
+def stop(machine: UmlHost) -> str:
+    """End the machine. Its host stays registered: results tell of it, and it may be started again.
+
+    Raises HostsError while a campaign is at work on it.
+    """
+    held = Host.objects.filter(name=machine.name, notes=NOTES, layouts__phase__in=HOLDING)
+    if host := held.first():
+        raise hosts.HostsError(
+            f"A campaign is at work on {host.name}: cancel it or let it end, then stop the host."
+        )
+    if not machine.exists:
+        return f"There is no practice host {machine.name}."
+    machine.stop()
+    return f"{machine.name} is stopped and its disks are gone; what was measured stays."
+
+
+def status(machine: UmlHost) -> str:
+    """In one line: does it exist, does it run, is it known."""
+    if not machine.exists:
+        return f"There is no practice host {machine.name}: python3 manage.py practice makes one."
+    known = Host.objects.filter(name=machine.name, notes=NOTES, port=machine.port).exists()
+    if not machine.running:
+        return f"{machine.name} is off: python3 manage.py practice boots it again."
+    listed = "registered" if known else "not registered"
+    return f"{machine.name} runs on {LOOPBACK}, port {machine.port}, {listed}."
+
+
+def register(machine: UmlHost, team: Team) -> Host:
+    """The host with the machine's present port, key and pinned host key."""
+    key = credential(machine, team)
+    host = team.hosts.filter(name=machine.name).first()
+    if host is None:
+        host = hosts.add_host(
+            team, machine.name, LOOPBACK, key, port=machine.port, user="root", notes=NOTES
+        )
+    elif host.notes != NOTES:
+        raise hosts.HostsError(
+            f"{machine.name} is another host of yours; name this one with --name."
+        )
+    # The machine is our own child and its key is read over its own network, so nobody need confirm it.
+    now = {"port": machine.port, "credential": key, "host_key": host_key(machine)}
+    if any(getattr(host, field) != value for field, value in now.items()):
+        hosts.change_host(host, **now)
+    return host
+
+
+def credential(machine: UmlHost, team: Team) -> Credential:
+    """The key that the machine's image knows; an image that was built anew has another one."""
+    private = machine.key_path.read_text()
+    public = check_private_key(private).split()[:2]
+    for known in team.credentials.filter(uploaded=True):
+        if known.public_key.split()[:2] == public:
+            return known
+    return hosts.upload_credential(team, hosts.free_key_name(team, "practice"), private)
+
+
+def host_key(machine: UmlHost) -> str:
+    """Type and key, as `change_host` pins them."""
+    said = machine.ssh("cat", "/etc/ssh/ssh_host_ed25519_key.pub").stdout
+    return " ".join(said.split()[:2])
+
+
+def mark_disks(host: Host, user: User) -> list[Device]:
+    """Those of its disks that are not spare yet, now marked. The serial is typed in nobody's stead: they are ours."""
+    marked = []
+    for device in host.devices.filter(present=True, spare=False).order_by("name"):
+        role = next(
+            (role for begins, role in ROLES.items() if device.serial.startswith(begins)), ""
+        )
+        if role:
+            marked.append(hosts.mark_spare(device, user, device.confirmation, role))
+    return marked

@@ -1,0 +1,97 @@
+"""Two teams that both have everything, and clients that authenticate by token, as notebooks do."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from rest_framework.authtoken.models import Token
+from rest_framework.test import APIClient
+
+from benchlab.hosts.models import Credential, Device
+from benchlab.runs import commands
+from benchlab.runs.models import Attempt, Layout, Measurement, Series
+from tests.charts import made
+
+DIRECTORY = [{"kind": "directory", "options": {"path": "/srv/scratch"}}]
+
+
+def client_of(person) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=person).key}")
+    return client
+
+
+@pytest.fixture
+def api(user) -> APIClient:
+    return client_of(user)
+
+
+@pytest.fixture
+def other_api(other_user) -> APIClient:
+    return client_of(other_user)
+
+
+@pytest.fixture(autouse=True)
+def nudges(monkeypatch) -> list[str]:
+    """Messages that would have gone to Celery."""
+    sent: list[str] = []
+    monkeypatch.setattr(commands, "_send", lambda task, pk: sent.append(task.name))
+    return sent
+
+
+def everything(team) -> SimpleNamespace:
+    """One or more rows of every noun."""
+    host = made.host(team, f"host of {team}")
+    device = Device.objects.create(
+        host=host, identity="serial:S1", name="sdb", serial="S1", model="FastDisk", size=2**30
+    )
+    topology, load, campaign = made.topology(team, "raw"), made.workload(team), made.campaign(team)
+    attempts = made.swept(campaign, host, topology, load, depths=(1, 4), repeats=1)
+    made.sampled(attempts[0], disks=1, seconds=5)
+    return SimpleNamespace(
+        team=team, host=host, device=device, topology=topology, workload=load, campaign=campaign,
+        credential=Credential.objects.get(team=team), attempts=attempts,
+        layout=attempts[0].layout, run=attempts[0].run,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def ours(team) -> SimpleNamespace:
+    return everything(team)
+
+
+@pytest.fixture
+def theirs(other_user) -> SimpleNamespace:
+    return everything(other_user.teams.get())
+
+
+@pytest.fixture
+def unknown_values(ours) -> Attempt:
+    """An attempt whose figures hold what JSON cannot say."""
+    attempt = ours.attempts[0]
+    Measurement.objects.create(attempt=attempt, name="odd", value=math.nan, unit="s")
+    Series.objects.create(
+        attempt=attempt, sampler="odd", metric="await", unit="s",
+        times=[1.0, 2.0, 3.0], values=[math.nan, math.inf, 0.5],
+    )  # fmt: skip
+    return attempt
+
+
+def planned(campaign, fingerprint: str = "f" * 64) -> Layout:
+    """A draft of the campaign as the planner leaves it."""
+    layout = campaign.layouts.filter(phase="draft").first()
+    Layout.objects.filter(pk=layout.pk).update(plan={}, plan_fingerprint=fingerprint)
+    layout.refresh_from_db()
+    return layout
+
+
+def is_problem(answer, status: int) -> dict:
+    """The one error shape."""
+    assert answer.status_code == status, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    body = answer.json()
+    assert set(body) <= {"title", "status", "detail", "errors"}
+    assert body["status"] == status and body["title"] and body["detail"]
+    return body

@@ -1,0 +1,197 @@
+"""Every noun lists, pages, filters, orders and retrieves, and shows nothing of another team."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from benchlab.campaigns.models import Workload
+from benchlab.hosts.models import Credential, Host
+from benchlab.runs.models import Artifact
+from tests.api.conftest import is_problem
+from tests.charts import made
+
+NOUNS = [
+    "teams", "credentials", "hosts", "devices", "fact-snapshots", "topologies", "workloads",
+    "campaigns", "runs", "layouts", "attempts", "steps", "transitions", "artifacts",
+    "measurements", "series",
+]  # fmt: skip
+# One or two for the session's user and the count; the rest by what a row needs of others.
+QUERIES = dict.fromkeys(NOUNS, 3) | {"campaigns": 5}
+
+
+@pytest.fixture
+def both(ours, theirs):
+    return ours
+
+
+def results(api, path: str) -> list[dict]:
+    answer = api.get(path)
+    assert answer.status_code == 200, answer.content
+    return answer.json()["results"]
+
+
+def ids(api, path: str) -> list[int]:
+    return [row["id"] for row in results(api, path)]
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_a_noun_is_listed_and_read_by_its_team_only(api, other_api, both, noun):
+    mine, other = ids(api, f"/api/{noun}/"), ids(other_api, f"/api/{noun}/")
+    assert mine and other and not set(mine) & set(other)
+    assert api.get(f"/api/{noun}/{mine[0]}/").json()["id"] == mine[0]
+    is_problem(api.get(f"/api/{noun}/{other[0]}/"), 404)
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_a_list_is_ordered_newest_first_or_as_asked(api, ours, noun):
+    assert ids(api, f"/api/{noun}/") == sorted(ids(api, f"/api/{noun}/"), reverse=True)
+    assert ids(api, f"/api/{noun}/?ordering=id") == sorted(ids(api, f"/api/{noun}/"))
+    said = is_problem(api.get(f"/api/{noun}/?ordering=colour"), 400)
+    assert "colour" in said["errors"]["ordering"][0] and "id" in said["errors"]["ordering"][0]
+
+
+def test_every_field_that_may_order_can(api, ours):
+    from benchlab.api_urls import router
+
+    for prefix, view, _ in router.registry:
+        for field in view.ordering_fields:
+            assert results(api, f"/api/{prefix}/?ordering=-{field},id"), (prefix, field)
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_a_list_costs_the_same_queries_for_any_number(
+    api, ours, team, django_assert_num_queries, noun
+):
+    again = made.campaign(team, "again")
+    made.swept(again, ours.host, ours.topology, ours.workload, depths=(1, 2, 4, 8), repeats=2)
+    for n in range(3):
+        made.host(team, f"more{n}")
+        made.topology(team, f"more{n}")
+        Workload.objects.create(team=team, name=f"more{n}", tool="dd")
+    with django_assert_num_queries(QUERIES[noun]):
+        assert results(api, f"/api/{noun}/")
+
+
+def test_pages(api, team, ours):
+    for number in range(5):
+        made.topology(team, f"t{number}")
+    first = api.get("/api/topologies/?page_size=4&ordering=name").json()
+    assert (first["count"], len(first["results"])) == (6, 4)
+    rest = api.get(first["next"]).json()
+    assert rest["next"] is None
+    assert [t["name"] for t in first["results"] + rest["results"]] == [
+        "raw", "t0", "t1", "t2", "t3", "t4",
+    ]  # fmt: skip
+    is_problem(api.get("/api/topologies/?page=9"), 404)
+
+
+@pytest.mark.parametrize("size", ["0", "1001", "-1", "many", "²", "9" * 5000])
+def test_a_page_size_that_cannot_be_is_refused(api, size):
+    assert "1 to 1000" in is_problem(api.get(f"/api/hosts/?page_size={size}"), 400)["detail"]
+
+
+def test_the_largest_page(api, team):
+    Credential.objects.bulk_create(
+        Credential(team=team, name=str(n), public_key="x", private_key=b"") for n in range(1001)
+    )
+    assert len(results(api, "/api/credentials/?page_size=1000")) == 1000
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        ("hosts/?name=host of Storage", 1),
+        ("hosts/?is_local=true", 0),
+        ("hosts/?is_local=False", 1),
+        ("devices/?spare=false", 1),
+        ("devices/?serial=S2", 0),
+        ("runs/?outstanding=4", 1),
+        ("runs/?repeat=1", 2),
+        ("layouts/?phase=done&outcome=succeeded", 1),
+        ("layouts/?phase=draft", 0),
+        ("attempts/?outcome=succeeded", 2),
+        ("measurements/?name=iops", 2),
+        ("measurements/?name=iops&unit=s", 0),
+        ("series/?metric=util&device=sdb", 1),
+        ("steps/?kind=undo", 0),
+    ],
+)
+def test_filters(api, ours, path, number):
+    assert len(results(api, f"/api/{path}")) == number
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["runs/?campaign=", "layouts/?campaign=", "attempts/?campaign=", "measurements/?campaign="],
+)
+def test_what_belongs_to_a_campaign(api, both, theirs, path):
+    assert results(api, f"/api/{path}{both.campaign.pk}")
+    # An id of another team finds nothing, as one that nobody has: it is not told that it exists.
+    assert results(api, f"/api/{path}{theirs.campaign.pk}") == []
+    assert results(api, f"/api/{path}{2**62}") == []
+
+
+def test_figures_of_a_run(api, ours):
+    found = results(api, f"/api/measurements/?run={ours.run.pk}&name=iops")
+    assert [(row["run"], row["outstanding"], row["topology"]) for row in found] == [
+        (ours.run.pk, 1, "raw")
+    ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["campain=1", "campaign=one", "campaign=1.5", "campaign=-1", f"campaign={2**63}", "name=%00"],
+)
+def test_a_filter_that_cannot_be_understood_is_refused(api, query):
+    name = query.partition("=")[0]
+    assert name in is_problem(api.get(f"/api/measurements/?{query}"), 400)["errors"]
+
+
+def test_a_boolean_filter_takes_true_and_false_only(api):
+    is_problem(api.get("/api/devices/?spare=maybe"), 400)
+
+
+def test_unknown_is_null(api, unknown_values):
+    row = results(api, "/api/measurements/?name=odd")[0]
+    assert row["value"] is None
+    series = results(api, "/api/series/?sampler=odd")[0]
+    assert series["values"] == [None, None, 0.5]
+
+
+def test_artifacts_come_without_content_and_byte_for_byte(api, other_api, ours):
+    row = results(api, "/api/artifacts/")[0]
+    assert "content" not in row
+    raw = api.get(row["download"])
+    assert hashlib.sha256(raw.content).hexdigest() == row["sha256"] == raw["X-Content-SHA256"]
+    is_problem(other_api.get(row["download"]), 404)
+
+
+def test_a_list_of_artifacts_does_not_read_them(api, ours, django_assert_num_queries):
+    with django_assert_num_queries(3) as asked:
+        results(api, "/api/artifacts/")
+    assert not any('"content"' in query["sql"] for query in asked.captured_queries)
+
+
+def test_the_private_key_stays(api, ours):
+    Credential.objects.update(private_key=b"very secret")
+    answer = api.get("/api/credentials/")
+    assert "private_key" not in answer.json()["results"][0] and b"secret" not in answer.content
+
+
+def test_campaigns_say_how_far_they_are(api, ours):
+    row = api.get(f"/api/campaigns/{ours.campaign.pk}/").json()
+    assert row["state"] == "done"
+    assert row["progress"] == {"runs": 2, "counts": {"succeeded": 2}, "drafts": 0, "eta_s": None}
+
+
+def test_somebody_in_two_teams_sees_both_once(api, user, ours, theirs):
+    theirs.team.membership_set.create(user=user)
+    assert len(ids(api, "/api/hosts/")) == Host.objects.count() == 2
+    assert len(ids(api, "/api/artifacts/")) == Artifact.objects.count()
+
+
+def test_somebody_in_no_team_sees_nothing(api, user, ours):
+    user.teams.clear()
+    assert ids(api, "/api/campaigns/") == []

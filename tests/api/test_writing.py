@@ -1,0 +1,241 @@
+"""What the API makes and starts, and that nothing of another team can be made use of."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from benchlab.campaigns.models import Campaign
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Device, Host
+from benchlab.runs.models import Layout
+from benchlab.topologies.models import Topology
+from tests.api.conftest import DIRECTORY, is_problem, planned
+from tests.hosts.conftest import disk, facts
+
+FIO = {"rw": "randread", "size": 2**20, "runtime_s": 5}
+
+
+@pytest.fixture
+def wish(api, ours) -> dict:
+    """What makes a campaign of two runs."""
+    topology = api.post("/api/topologies/", {"name": "dir", "stack": DIRECTORY}).json()
+    load = {"name": "w", "tool": "fio", "options": FIO, "sweep": {"iodepth": [1, 8]}}
+    workload = api.post("/api/workloads/", load).json()
+    return {
+        "name": "Deep?", "hosts": [ours.host.pk], "topologies": [topology["id"]],
+        "workloads": [workload["id"]], "repeats": 1,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def campaign(api, wish) -> Campaign:
+    answer = api.post("/api/campaigns/", wish)
+    assert answer.status_code == 201, answer.content
+    return Campaign.objects.get(pk=answer.json()["id"])
+
+
+def act(api, campaign, word: str, body: dict | None = None):
+    return api.post(f"/api/campaigns/{campaign.pk}/{word}/", body or {})
+
+
+def test_a_key_and_a_host_are_made(api, team):
+    key = api.post("/api/credentials/", {"name": "lab"})
+    assert key.status_code == 201 and key.json()["public_key"].startswith("ssh-ed25519 ")
+    host = api.post(
+        "/api/hosts/", {"name": "a", "address": "192.0.2.1", "credential": key.json()["id"]}
+    )
+    assert host.status_code == 201, host.content
+    said = host.json()
+    assert (said["port"], said["user"], said["host_key"]) == (22, "root", "")
+    assert Host.objects.get(pk=said["id"]).team == team
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"address": "-oProxyCommand=x"}, "address"),
+        ({"user": "a b"}, "user"),
+        ({"port": 0}, "port"),
+        ({"port": 65536}, "port"),
+        ({"credential": True}, "credential"),
+        ({"credential": 1.5}, "credential"),
+        ({"credential": 10**30}, "credential"),
+        ({"name": "host of Storage"}, ""),
+    ],
+)
+def test_a_wrong_host_is_refused(api, ours, wrong, field):
+    given = {"name": "n", "address": "192.0.2.1", "credential": ours.credential.pk} | wrong
+    assert is_problem(api.post("/api/hosts/", given), 400)["errors"].keys() == {field}
+
+
+def test_what_is_read_only_stays(api, ours):
+    given = {"name": "n", "address": "192.0.2.1", "credential": ours.credential.pk}
+    made = api.post("/api/hosts/", given | {"host_key": "ssh-ed25519 AAAA", "is_local": True})
+    assert (made.json()["host_key"], made.json()["is_local"]) == ("", False)
+
+
+def test_a_key_of_another_team_is_unknown(api, ours, theirs):
+    def refused(key: int) -> str:
+        given = {"name": "n", "address": "192.0.2.1", "credential": key}
+        said = is_problem(api.post("/api/hosts/", given), 400)["errors"]["credential"][0]
+        return said.replace(str(key), "ID")
+
+    assert refused(theirs.credential.pk) == refused(999_999)
+
+
+@pytest.mark.parametrize("noun", ["hosts", "topologies", "workloads"])
+def test_a_campaign_takes_nothing_of_another_team(api, wish, theirs, noun):
+    row = {"hosts": theirs.host, "topologies": theirs.topology, "workloads": theirs.workload}[noun]
+    answer = api.post("/api/campaigns/", wish | {noun: [row.pk]})
+    # Where in the list it stood, or the list as a whole.
+    assert all(field.startswith(noun) for field in is_problem(answer, 400)["errors"])
+    assert "does not exist" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"hosts": []}, "hosts"),
+        ({"workloads": 3}, "workloads"),
+        ({"repeats": 0}, "repeats"),
+        ({"order": "best"}, "order"),
+        ({"seed": -1}, "seed"),
+        ({"name": ""}, "name"),
+    ],
+)
+def test_a_wrong_campaign_is_refused(api, wish, wrong, field):
+    assert is_problem(api.post("/api/campaigns/", wish | wrong), 400)["errors"].keys() == {field}
+    assert not Campaign.objects.filter(name=wish["name"]).exists()
+
+
+def test_a_stack_that_cannot_stand_is_refused(api):
+    stack = [{"kind": "filesystem", "options": {}, "devices": []}]
+    said = is_problem(api.post("/api/topologies/", {"name": "t", "stack": stack}), 400)
+    assert "Layer 1" in said["errors"]["stack"][0]
+
+
+@pytest.mark.parametrize("noun", ["topologies", "workloads", "credentials"])
+def test_a_name_that_is_taken_is_refused(api, noun):
+    given = {"name": "n", "stack": DIRECTORY, "tool": "fio", "options": FIO}
+    assert api.post(f"/api/{noun}/", given).status_code == 201
+    is_problem(api.post(f"/api/{noun}/", given), 400)
+
+
+def test_options_that_the_tool_does_not_know_are_refused(api):
+    given = {"name": "n", "tool": "fio", "options": {"colour": "red"}}
+    said = is_problem(api.post("/api/workloads/", given), 400)
+    assert "colour" in said["errors"]["options"][0]
+
+
+def test_a_campaign_is_made_with_its_runs_and_planned(api, campaign, nudges):
+    assert campaign.runs.count() == 2
+    said = api.get(f"/api/campaigns/{campaign.pk}/").json()
+    assert (said["state"], said["progress"]["drafts"]) == ("draft", 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_planning_and_starting_reach_the_workers(api, campaign, nudges):
+    nudges.clear()
+    assert act(api, campaign, "plan").status_code == 200
+    layout = planned(campaign)
+    act(api, campaign, "start", {"confirmed": {str(layout.pk): layout.plan_fingerprint}})
+    assert [name.rpartition(".")[2] for name in nudges] == ["plan_layout", "step_layout"]
+
+
+def test_starting_wants_the_fingerprint_that_was_seen(api, campaign):
+    layout = planned(campaign)
+    for confirmed in ({}, {str(layout.pk): "0" * 64}):
+        said = is_problem(act(api, campaign, "start", {"confirmed": confirmed}), 409)
+        assert "changed since you saw it" in said["detail"]
+    right = {str(layout.pk): layout.plan_fingerprint}
+    assert act(api, campaign, "start", {"confirmed": right}).json()["state"] == "queued"
+    is_problem(act(api, campaign, "start", {"confirmed": right}), 409)
+
+
+@pytest.mark.parametrize("key", ["x", "-1", "²", "9" * 5000, ""])
+def test_starting_wants_ids(api, campaign, key):
+    is_problem(act(api, campaign, "start", {"confirmed": {key: "f"}}), 400)
+
+
+def test_starting_what_is_not_planned_is_refused(api, campaign):
+    said = is_problem(act(api, campaign, "start", {"confirmed": {}}), 409)
+    assert "not planned yet" in said["detail"]
+
+
+def test_pause_resume_and_cancel_twice(api, campaign):
+    layout = planned(campaign)
+    act(api, campaign, "start", {"confirmed": {str(layout.pk): layout.plan_fingerprint}})
+    assert act(api, campaign, "pause").json()["state"] == "paused"
+    assert act(api, campaign, "resume").json()["state"] == "queued"
+    assert act(api, campaign, "cancel").json()["state"] == "cancelling"
+    assert act(api, campaign, "cancel").status_code == 200
+
+
+@pytest.mark.parametrize("word", ["plan", "start", "pause", "resume", "cancel"])
+def test_another_team_commands_nothing(api, ours, theirs, word):
+    is_problem(act(api, theirs.campaign, word, {"confirmed": {}}), 404)
+
+
+def test_a_run_is_retried_when_it_is_over(api, other_api, ours, theirs):
+    answer = api.post(f"/api/runs/{ours.run.pk}/retry/")
+    assert answer.status_code == 201 and ours.run.attempts.count() == 2
+    is_problem(api.post(f"/api/runs/{ours.run.pk}/retry/"), 409)
+    is_problem(api.post(f"/api/runs/{theirs.run.pk}/retry/"), 404)
+
+
+def test_only_a_stuck_layout_is_taken_down_again(api, ours, theirs):
+    path = f"/api/layouts/{ours.layout.pk}/teardown/"
+    for phase, outcome in [("done", "failed"), ("ready", ""), ("waiting", "")]:
+        Layout.objects.filter(pk=ours.layout.pk).update(phase=phase, outcome=outcome)
+        is_problem(api.post(path), 409)
+    Layout.objects.filter(pk=ours.layout.pk).update(phase="stuck", outcome="failed")
+    assert api.post(path).json()["phase"] == "tearing_down"
+    is_problem(api.post(f"/api/layouts/{theirs.layout.pk}/teardown/"), 404)
+
+
+def test_a_disk_is_given_away_by_its_serial_and_taken_back(api, ours):
+    hosts_facts = facts(disk("sdb", serial="S1"))
+    from benchlab.hosts import discovery
+
+    discovery.store(ours.host, hosts_facts)
+    device = ours.host.devices.get(name="sdb")
+    path = f"/api/devices/{device.pk}"
+    is_problem(api.post(f"{path}/mark-spare/", {"typed": "S2", "role": "ssd"}), 409)
+    is_problem(api.post(f"{path}/mark-spare/", {"role": "ssd"}), 400)
+    marked = api.post(f"{path}/mark-spare/", {"typed": "S1", "role": "ssd"}).json()
+    assert (marked["spare"], marked["role"]) == (True, "ssd")
+    assert api.post(f"{path}/unmark-spare/").json()["spare"] is False
+
+
+def test_a_disk_of_another_team_stays(api, ours, theirs):
+    body = {"typed": "S1", "role": "ssd"}
+    is_problem(api.post(f"/api/devices/{theirs.device.pk}/mark-spare/", body), 404)
+    assert not Device.objects.get(pk=theirs.device.pk).spare
+
+
+def test_confirming_wants_the_offered_key(api, ours):
+    path = f"/api/hosts/{ours.host.pk}/confirm-key/"
+    is_problem(api.post(path, {"fingerprint": "SHA256:x"}), 409)
+    ours.host.offered_key = hosts.make_credential(ours.team, "any").public_key
+    ours.host.save()
+    seen = hosts.fingerprints(ours.host)[1]
+    is_problem(api.post(path, {"fingerprint": "SHA256:x"}), 409)
+    assert api.post(path, {"fingerprint": seen}).json()["host_key"]
+
+
+@pytest.mark.parametrize("word", ["offer-key", "read-facts"])
+def test_a_host_that_does_not_answer(api, ours, word):
+    Host.objects.update(address="127.0.0.1", port=1)
+    assert is_problem(api.post(f"/api/hosts/{ours.host.pk}/{word}/"), 409)
+
+
+def test_a_cancelled_campaign_says_so(api, ours):
+    Campaign.objects.filter(pk=ours.campaign.pk).update(cancelled_at=timezone.now())
+    assert api.get(f"/api/campaigns/{ours.campaign.pk}/").json()["state"] == "cancelled"
+
+
+def test_a_topology_is_kept_complete(api, team):
+    answer = api.post("/api/topologies/", {"name": "dir", "stack": DIRECTORY})
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["stack"] == Topology.objects.get(team=team).stack
