@@ -18,6 +18,7 @@ from benchlab.charts.templatetags.si import duration, exact, si, size
         (3.0, "1", "3"),
         (42.25, "%", "42.2 %"),
         (2**29, "B", "512 MiB"),
+        (80778, "1", "80\u202f778"),
         (None, "s", "n/a"),
         (math.nan, "s", "n/a"),
     ],
