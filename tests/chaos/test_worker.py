@@ -5,56 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from django.conf import settings
-from django.db import connection
 
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.topologies.models import Topology
 from tests.runs import drive, local_host
+from tests.stack import redis_url, wait_for, worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # About six seconds: a pipe's worth of bytes, one synced block after the other would be too fast or too slow to plan.
 WORK = {"rw": "write", "size": 1 << 20, "runtime_s": 6, "ioengine": "psync", "direct": False}
-
-
-@contextmanager
-def worker(directory: Path, redis_url: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Worker and beat in one process group, on the test's own database."""
-    wanted = settings.DATABASES["default"]
-    name = connection.settings_dict["NAME"]
-    url = f"postgresql://{wanted['USER']}:{wanted['PASSWORD']}@/{name}?host={wanted['HOST']}"
-    if wanted["PORT"]:
-        url += f"&port={wanted['PORT']}"
-    env = {**os.environ, "DATABASE_URL": url, "REDIS_URL": redis_url}
-    argv = [sys.executable, "-m", "celery", "-A", "benchlab.celery", "worker", "-B", "--pool", "threads",
-            "--concurrency", "4", "-s", str(directory / "beat")]  # fmt: skip
-    with (directory / "worker.log").open("ab") as log:
-        process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def wait_for(true: Callable[[], bool], directory: Path, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        log = (directory / "worker.log").read_text(errors="replace")
-        assert time.monotonic() < until, log[-4000:]
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -75,16 +40,16 @@ def campaign(team, user, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed here")
 def test_the_run_completes_once(campaign, tmp_path):
-    redis_url = settings.REDIS_URL.rsplit("/", 1)[0] + "/15"
-    with worker(tmp_path, redis_url) as first:
+    redis, log = redis_url(15), tmp_path / "worker.log"
+    with worker(tmp_path, redis) as first:
         drive.plan_and_start(campaign)
-        wait_for(lambda: Attempt.objects.filter(phase="running").exists(), tmp_path, 60)
+        wait_for(lambda: Attempt.objects.filter(phase="running").exists(), log, 60)
         time.sleep(1.0)  # in the middle of it
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
     assert Attempt.objects.get().phase == "running"
-    with worker(tmp_path, redis_url):
-        wait_for(lambda: Layout.objects.filter(phase="done").exists(), tmp_path, 120)
+    with worker(tmp_path, redis):
+        wait_for(lambda: Layout.objects.filter(phase="done").exists(), log, 120)
     attempt = Attempt.objects.get()
     assert attempt.outcome == "succeeded", attempt.reason_text
     assert attempt.measurements.get(name="write.iops").value

@@ -1,82 +1,13 @@
-"""Real hosts for tests: skipped where none can run, unless BENCHLAB_RIG=required."""
-
-import itertools
-import os
-from collections.abc import Callable, Iterator, Sequence
+"""Every test here needs a real host."""
 
 import pytest
 
-from benchlab.practice import (
-    DiskSpec,
-    Image,
-    PracticeError,
-    SlowDisk,
-    UmlHost,
-    available,
-    ensure_image,
-    sweep_leftovers,
-)
+from tests.rig.fixtures import make_rig_host, rig_host, uml_image
 
-MakeRigHost = Callable[..., UmlHost]
-
-DISKS = (
-    DiskSpec(512),  # no serial: a weak identity
-    DiskSpec(512, serial="RIG-DISK-1"),
-    DiskSpec(512, serial="RIG-DISK-2"),
-    DiskSpec(512, serial="RIG-DISK-3"),
-)
-
-_numbers = itertools.count(1)
+__all__ = ["make_rig_host", "rig_host", "uml_image"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/tests/rig/" in item.path.as_posix():
             item.add_marker(pytest.mark.rig)
-
-
-def _refuse(reason: str) -> None:
-    if os.environ.get("BENCHLAB_RIG") == "required":
-        pytest.fail(f"BENCHLAB_RIG=required, but: {reason}", pytrace=False)
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
-def uml_image() -> Image:
-    """The root image, built by the first test that needs it."""
-    if reason := available():
-        _refuse(reason)
-    try:
-        sweep_leftovers()
-        return ensure_image()
-    except PracticeError as error:
-        _refuse(str(error))
-        raise
-
-
-@pytest.fixture(scope="module")
-def make_rig_host(uml_image: Image) -> Iterator[MakeRigHost]:
-    """A function that boots a host of its own; each is stopped with the module."""
-    made: list[UmlHost] = []
-
-    def make(
-        disks: Sequence[DiskSpec] = DISKS,
-        slow_disks: Sequence[SlowDisk] = (),
-        *,
-        memory_mb: int = 768,
-    ) -> UmlHost:
-        host = UmlHost(f"rig-{os.getpid()}-{next(_numbers)}")
-        made.append(host)
-        return host.start(disks, slow_disks, memory_mb=memory_mb, owned=True)
-
-    try:
-        yield make
-    finally:
-        for host in made:
-            host.stop()
-
-
-@pytest.fixture(scope="module")
-def rig_host(make_rig_host: MakeRigHost) -> UmlHost:
-    """A host with four fast disks of 512 MiB, /dev/ubdb (no serial) to /dev/ubde."""
-    return make_rig_host()

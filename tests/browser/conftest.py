@@ -1,0 +1,31 @@
+"""A real browser for tests: skipped without Chromium, failed where BENCHLAB_RIG=required."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.rig.fixtures import make_rig_host, refuse, rig_host, uml_image
+
+__all__ = ["make_rig_host", "rig_host", "uml_image"]
+
+CHROMIUM = os.environ.get("BENCHLAB_CHROMIUM") or shutil.which("chromium")
+# Keeps Chromium from looking for the outside world.
+QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    if not CHROMIUM:
+        refuse("no Chromium here; apt install chromium, or set BENCHLAB_CHROMIUM")
+    api = pytest.importorskip("playwright.sync_api")
+    # Playwright's own event loop runs in this thread, and Django would refuse the ORM beside it.
+    with pytest.MonkeyPatch.context() as patch, api.sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()

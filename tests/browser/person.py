@@ -1,0 +1,88 @@
+"""Somebody at a browser: walks, looks at each page in light, dark and on a phone, and notes whatever is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.browser.axe import violations
+
+PICTURES = Path(__file__).parent / "screenshots"
+PATIENCE_MS = 15_000  # a busy machine
+DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
+# A violation of the content security policy is reported to the page, not always to the console.
+TELL = "addEventListener('securitypolicyviolation', e => console.error('CSP: ' + e.violatedDirective + ' ' + e.blockedURI))"
+
+
+class Person:
+    """`complaints`: all that the console, the policy and axe said so far, with the page they said it on."""
+
+    def __init__(self, chromium: Any, url: str, *, javascript: bool = True) -> None:
+        self.javascript = javascript
+        self.url = url
+        self.complaints: list[str] = []
+        context = chromium.new_context(
+            viewport=DESK, java_script_enabled=javascript, accept_downloads=True, base_url=url
+        )
+        context.add_init_script(TELL)
+        context.set_default_timeout(PATIENCE_MS)
+        self.page = context.new_page()
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self._complain(str(error)))
+
+    def close(self) -> None:
+        self.page.context.close()
+
+    def _heard(self, message: Any) -> None:
+        if message.type == "error":
+            self._complain(message.text)
+
+    def _complain(self, text: str) -> None:
+        self.complaints.append(f"{self.page.url}: {text}")
+
+    def log_in(self, name: str, password: str) -> None:
+        self.page.goto("/login/")
+        self.look("login")
+        self.page.fill("#id_username", name)
+        self.page.fill("#id_password", password)
+        self.press("Log in")
+
+    def go(self, name: str) -> None:
+        """By the navigation."""
+        self.page.get_by_label("Main").get_by_role("link", name=name, exact=True).click()
+
+    def press(self, name: str) -> None:
+        """A link or a button: many links look like buttons, and say so to a screen reader."""
+        links, buttons = (
+            self.page.get_by_role(role, name=name, exact=True) for role in ("link", "button")
+        )
+        links.or_(buttons).click()
+
+    def drawn(self) -> None:
+        """Every chart of the page is there."""
+        for chart in self.page.locator(".chart").all():
+            chart.locator(".main-svg").first.wait_for(state="attached")
+
+    def look(self, name: str, *, quick: bool = False) -> None:
+        """`quick` for pages that change while one looks: a picture and axe, light only."""
+        if not self.javascript:
+            self._picture(f"{name}-nojs")
+            return
+        for scheme in ("light",) if quick else ("dark", "light"):
+            self.page.emulate_media(color_scheme=scheme)
+            self._picture(f"{name}-{scheme}")
+            self.complaints += [f"{name}, {scheme}: {one}" for one in violations(self.page)]
+        if not quick:
+            self._on_a_phone(name)
+
+    def _on_a_phone(self, name: str) -> None:
+        self.page.set_viewport_size(PHONE)
+        wide = self.page.evaluate("document.documentElement.scrollWidth")
+        if wide > PHONE["width"]:
+            self.complaints.append(f"{name}: {wide} px wide on a phone of {PHONE['width']} px")
+        self._picture(f"{name}-phone")
+        self.page.set_viewport_size(DESK)
+
+    def _picture(self, name: str) -> None:
+        PICTURES.mkdir(exist_ok=True)
+        self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True, animations="disabled")

@@ -1,0 +1,237 @@
+"""From the login page to a chart of real numbers, as a person goes, on a real host; with JavaScript and without."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import global_settings
+from django.contrib.auth.models import User
+from playwright.sync_api import expect
+
+from benchlab.practice import UmlHost
+from benchlab.team.models import Membership
+from tests import stack
+from tests.browser.person import Person
+from tests.rig.blank import assert_blank
+
+pytestmark = [pytest.mark.browser, pytest.mark.rig, pytest.mark.django_db(transaction=True)]
+
+SPARE = {"ubdc": "RIG-DISK-1", "ubdd": "RIG-DISK-2"}
+CAMPAIGN_S = 150  # three points of three seconds, what is around them, and a busy machine
+REDIS = 14
+
+
+@pytest.fixture
+def alice(team, settings) -> str:
+    """A person who logs in by password; the password. The web server is no test: it wants a production hash."""
+    settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
+    Membership.objects.create(team=team, user=User.objects.create_user("alice", password="alice-8"))
+    return "alice-8"
+
+
+@pytest.fixture
+def served(transactional_db, tmp_path: Path) -> Iterator[str]:
+    """BenchLab's address."""
+    redis = stack.redis_url(REDIS)
+    with stack.worker(tmp_path, redis), stack.web(tmp_path, redis) as url:
+        yield url
+
+
+def add_host(person: Person, rig_host: UmlHost) -> None:
+    page = person.page
+    person.go("Hosts")
+    person.look("hosts-empty")
+    person.press("Add a host")
+    person.look("host-add")
+    page.fill("#id_name", "rig")
+    page.fill("#id_address", "127.0.0.1")
+    page.fill("#id_port", str(rig_host.port))
+    person.press("Next: keys")
+    person.look("host-key")
+    ours = page.locator("#our-key ~ pre.commands").first.inner_text()
+    rig_host.ssh("tee", "-a", "/root/.ssh/authorized_keys", stdin=ours + "\n")
+    shown = page.locator(".fingerprint").inner_text()
+    printed = rig_host.ssh("ssh-keygen", "-lf", "/etc/ssh/ssh_host_ed25519_key.pub").stdout
+    assert printed.split()[1] == shown
+    page.check("#id_compared")
+    person.press("Pin this key and connect")
+    expect(page.get_by_role("heading", name="Disks")).to_be_visible()
+    person.look("host")
+
+
+def mark_spare(person: Person, name: str, serial: str) -> None:
+    page = person.page
+    person.press(f"Mark spare… {name}")
+    page.fill("#id_role", "ssd")
+    page.fill("#id_typed", serial.lower())
+    person.press(f"Mark {name} spare")
+    expect(page.locator(".errorlist")).to_contain_text(serial)
+    person.look(f"spare-refused-{name}")
+    page.fill("#id_typed", serial)
+    person.press(f"Mark {name} spare")
+    expect(page.locator("#messages")).to_contain_text(f"{name} is spare now")
+
+
+def make_topology(person: Person) -> None:
+    person.go("Topologies")
+    person.look("topologies-empty")
+    person.press("Use xfs on one SSD")
+    expect(person.page.get_by_role("heading", level=1)).to_have_text("xfs on one SSD")
+    person.look("topology")
+
+
+def make_workload(person: Person) -> None:
+    page = person.page
+    person.go("Workloads")
+    person.look("workloads-empty")
+    person.press("New fio workload")
+    page.fill("#id_name", "8 KiB random 50/50")
+    for option, value in {
+        "rw": "randrw", "block_size": "8k", "iodepth": "1 2 4", "size": "64MiB", "runtime_s": "3",
+    }.items():  # fmt: skip
+        page.fill(f"#id_option-{option}", value)
+    person.look("workload-new")
+    person.press("Save")
+    expect(page.locator("#points ~ table tbody tr")).to_have_count(3)
+    person.look("workload")
+
+
+def make_campaign(person: Person) -> None:
+    """The wizard, with an estimate before anything is made."""
+    page = person.page
+    person.press("Use it in a campaign")
+    page.fill("#id_name", "How deep is xfs?")
+    page.fill("#id_question", "Do more outstanding I/Os give more IOPS?")
+    page.fill("#id_repeats", "1")
+    page.get_by_label("rig").check()
+    page.get_by_label("xfs on one SSD").check()
+    if not person.javascript:
+        person.press("Estimate")
+    runs = page.locator("#campaign-estimate .numbers dd").first
+    expect(runs).to_have_text("3")
+    person.look("campaign-new")
+    person.press("Make it and show the plan")
+
+
+def read_the_plan(person: Person) -> None:
+    page = person.page
+    start = page.get_by_role("button", name="Start, and destroy what is on 1 disk")
+    while not person.javascript and not start.is_visible():
+        page.wait_for_timeout(500)
+        page.reload()
+    expect(start).to_be_visible(timeout=30_000)
+    plan = page.locator("#campaign-plan")
+    expect(plan.locator("tbody th")).to_have_text(re.compile("/dev/ubd[cd]"))
+    expect(plan.locator("tbody td").nth(1)).to_have_text(re.compile("RIG-DISK-[12]"))
+    expect(plan.locator("pre.commands").first).to_contain_text("mkfs.xfs")
+    person.look("plan")
+    start.click()
+
+
+def state_of(person: Person):
+    return person.page.locator(".campaign-head .badge").first
+
+
+def watch(person: Person) -> None:
+    """The page follows the campaign on its own: grid, live chart, pause and resume, results."""
+    page = person.page
+    page.evaluate("() => { window.heard = 0; document.addEventListener('htmx:sseMessage', () => heard++) }")
+    live = page.locator("#campaign-running .chart .main-svg")
+    expect(live.first).to_be_attached(timeout=60_000)
+    expect(live.locator(".trace").first).to_be_attached(timeout=60_000)
+    person.look("live", quick=True)
+    heard = page.evaluate("heard")
+    assert heard > 0, "no server-sent event arrived"
+    person.press("Pause")
+    expect(state_of(person)).to_have_text("paused")
+    person.look("paused", quick=True)
+    person.press("Resume")
+    page.evaluate("window.stayed = true")
+    expect(state_of(person)).to_have_text("done", timeout=CAMPAIGN_S * 1000)
+    assert page.evaluate("window.stayed"), "the page was loaded anew"
+    expect(page.locator("#campaign-grid a.badge-succeeded")).to_have_count(3)
+    expect(page.locator("#campaign-results .chart .main-svg").first).to_be_attached()
+
+
+def click_the_last_point(person: Person) -> None:
+    page = person.page
+    points = page.locator("#campaign-results .chart .scatterlayer .trace").first.locator(".points path")
+    expect(points).to_have_count(3)
+    points.last.scroll_into_view_if_needed()
+    last = points.last.bounding_box()
+    page.mouse.click(last["x"] + last["width"] / 2, last["y"] + last["height"] / 2)
+    page.wait_for_url("**/runs/*/")
+
+
+def check_an_artifact(person: Person) -> None:
+    """The hash that the page shows is that of what it gives."""
+    row = person.page.locator("#artifacts tbody tr").first
+    with person.page.expect_download() as download:
+        row.get_by_role("link").click()
+    given = hashlib.sha256(download.value.path().read_bytes()).hexdigest()
+    assert row.locator(".hash").inner_text() == given
+
+
+def compare(person: Person) -> None:
+    person.go("Compare")
+    person.look("compare-empty")
+    person.page.get_by_label(re.compile("How deep is xfs")).check()
+    person.press("Compare")
+    person.drawn()
+    person.look("compare")
+
+
+def up_to_the_start(person: Person, rig_host: UmlHost, password: str) -> None:
+    person.log_in("alice", password)
+    person.look("home-empty")
+    add_host(person, rig_host)
+    for name, serial in SPARE.items():
+        mark_spare(person, name, serial)
+    person.look("host-spares")
+    make_topology(person)
+    make_workload(person)
+    make_campaign(person)
+    read_the_plan(person)
+
+
+def test_from_login_to_charts_of_real_numbers(chromium, served, alice, rig_host):
+    person = Person(chromium, served)
+    up_to_the_start(person, rig_host, alice)
+    watch(person)
+    person.look("campaign")
+    person.page.get_by_text("The numbers as a table").click()
+    person.look("campaign-numbers")
+    click_the_last_point(person)
+    person.drawn()
+    person.look("run")
+    check_an_artifact(person)
+    compare(person)
+    for place in ("Home", "Campaigns", "Hosts", "Topologies", "Workloads", "API"):
+        person.go(place)
+        person.look(place.lower())
+    assert person.complaints == []
+    assert_blank(rig_host, *SPARE)
+    person.close()
+
+
+def test_the_whole_way_without_javascript(chromium, served, alice, rig_host):
+    person = Person(chromium, served, javascript=False)
+    page = person.page
+    up_to_the_start(person, rig_host, alice)
+    while state_of(person).inner_text() != "done":
+        page.wait_for_timeout(1000)
+        page.reload()
+    page.get_by_text("The numbers as a table").click()
+    numbers = page.get_by_role("region", name="Numbers of").locator("tbody tr")
+    expect(numbers).to_have_count(3)
+    for depth, row in zip((1, 2, 4), numbers.all(), strict=True):
+        expect(row.locator("td.num").first).to_contain_text(str(depth))
+        expect(row.locator("td.num").nth(1)).to_contain_text("op/s")
+    person.look("campaign")
+    assert person.complaints == []
+    assert_blank(rig_host, *SPARE)
+    person.close()
