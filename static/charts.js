@@ -80,6 +80,10 @@
       if (!answer.ok) throw new Error("the server answered " + answer.status);
       const figure = await answer.json();
       if (!chart.isConnected) return;
+      if (chart.figure && shapeOf(chart.figure) !== shapeOf(figure)) {
+        Plotly.purge(chart); /* it would keep the ranges of axes that are not the same any more */
+        chart.figure = null;
+      }
       const first = !chart.figure;
       if (first) chart.replaceChildren();
       chart.figure = figure;
@@ -93,6 +97,12 @@
     } finally {
       chart.loading = false;
     }
+  }
+
+  /* Which axes a figure has, and what they show. */
+  function shapeOf({ layout }) {
+    const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
+    return JSON.stringify(axes.map(([name, axis]) => [name, axis.type, axis.title, axis.visible]));
   }
 
   function draw(chart) {

@@ -31,7 +31,8 @@ class Card:
 
     @property
     def key(self) -> str:
-        return f"chart-{self.workload}"
+        """Its DOM id. A live page keeps what has the same id, so a sweep's first result, which is bars, has another."""
+        return f"chart-{self.workload}" if self.swept else f"chart-{self.workload}-bars"
 
     @property
     def broken(self) -> list[Point]:
