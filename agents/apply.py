@@ -24,6 +24,7 @@ class StepRecord:
     says: str
     started: datetime
     undo: bool = False
+    destroys: tuple[str, ...] = ()  # identities of the claimed disks
     exit_code: int | None = None
     stdout: str = ""
     stderr: str = ""
@@ -77,7 +78,8 @@ class _Run:
     def step(self, step: Step, undo: bool = False) -> None:
         """One Step, guarded and logged. Raises AgentError."""
         argv = tuple(str(word) for word in step.argv)
-        record = StepRecord(self.index, argv, step.says, datetime.now(UTC), undo)
+        destroys = tuple(claim.identity for claim in step.destroys)
+        record = StepRecord(self.index, argv, step.says, datetime.now(UTC), undo, destroys)
         self.index += 1
         self.log(record)
         started = time.monotonic()

@@ -10,7 +10,7 @@ from agents.contracts import AgentError, GuardError, Job, OptionsError, Reason, 
 from agents.facts.model import HostFacts
 from agents.guard import job_refusals
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves, planning
+from benchlab.runs import jobs, moves, planning
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 
@@ -67,7 +67,7 @@ def _cannot(
         return error.reason, str(error)
     if trial is None:
         return None, ""
-    ran = job.run_short(shell, trial)
+    ran = job.run_short(shell, jobs.fit(trial, facts.sudo))
     if ran.exit_code == 0:
         return None, ""
     said = (ran.stderr or ran.stdout).decode("utf-8", "replace").replace("\0", "").strip()[-1000:]

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from django.conf import settings
 from django.utils import timezone
 
-from agents import job, options, registry
-from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
-from agents.spool import Spool
+from agents import job
+from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, events, fingerprint, moves, planning, preflight
+from benchlab.runs import collect, events, fingerprint, jobs, moves, planning, preflight
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
@@ -51,20 +50,12 @@ def step(layout: Layout) -> float | None:
     return 0.0
 
 
-def work_of(attempt: Attempt, layout: Layout) -> Job:
-    """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be."""
-    tool = registry.tool(attempt.run.tool)
-    return tool.job(
-        options.build(tool.Options, attempt.run.options), planning.stored(layout).target
-    )
-
-
 def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
     try:
-        work = work_of(attempt, layout)
+        work = jobs.of(attempt, layout)
         facts = preflight.check(layout, attempt, work, shell)
-        job.start(shell, _spool(attempt, work), work, collect.sampled(), INTERVAL_S)
+        job.start(shell, jobs.spool(attempt, work), work, collect.sampled(), INTERVAL_S)
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
@@ -87,7 +78,7 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
 
 def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Wait on the host for the end, at most BENCHLAB_POLL_S, and bring back what was sampled meanwhile."""
-    spool = _spool(attempt, work_of(attempt, layout))
+    spool = jobs.spool(attempt, jobs.of(attempt, layout))
     offset = sum(len(data) for data in attempt.live.values_list("data", flat=True))
     polled = job.poll(shell, spool, settings.BENCHLAB_POLL_S, offset)
     now = timezone.now()
@@ -111,8 +102,8 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
 
 def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Artifacts first, in one transaction; then figures; then the verdict."""
-    work = work_of(attempt, layout)
-    spool = _spool(attempt, work)
+    work = jobs.of(attempt, layout)
+    spool = jobs.spool(attempt, work)
     if not attempt.artifacts.exists():
         collect.store(attempt, job.fetch(shell, spool, work.outputs))
     verdict = collect.conclude(attempt, judge(attempt, work))
@@ -144,10 +135,10 @@ def cancel(layout: Layout, current: Attempt | None) -> None:
 def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Stop an attempt's process group and keep what it wrote. Does nothing when there is nothing."""
     try:
-        work = work_of(attempt, layout)
+        work = jobs.of(attempt, layout)
     except AgentError:
         return  # options that make no job started none
-    spool = _spool(attempt, work)
+    spool = jobs.spool(attempt, work)
     stopped = job.stop(shell, spool)
     if stopped.did == job.Did.SURVIVED:
         raise AgentError(
@@ -160,7 +151,7 @@ def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
 
 def forget(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Remove a spool directory whose output is stored."""
-    job.remove(shell, _spool(attempt, work_of(attempt, layout)))
+    job.remove(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
 
 
 def end(attempt: Attempt, verdict: Verdict) -> None:
@@ -178,7 +169,3 @@ def end_open(layout: Layout, verdict: Verdict) -> None:
     """End every attempt that is not over; the artifacts of a running one were kept by `stop`."""
     for attempt in layout.attempts.exclude(phase=AttemptPhase.DONE).select_related("layout"):
         end(attempt, verdict)
-
-
-def _spool(attempt: Attempt, work: Job) -> Spool:
-    return Spool(attempt.spool, root=work.root)

@@ -51,5 +51,9 @@ def _logger(layout: Layout, kind: StepLog.Kind) -> Callable[[apply.StepRecord], 
 
 def _begin(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> int:
     return StepLog.objects.create(
-        layout=layout, kind=kind, argv=list(record.argv), says=record.says
+        layout=layout,
+        kind=kind,
+        argv=list(record.argv),
+        says=record.says,
+        destroys=list(record.destroys),
     ).pk

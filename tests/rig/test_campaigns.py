@@ -21,14 +21,20 @@ FIO = {"rw": "randrw", "size": 32 << 20, "runtime_s": 2, "iodepth": 4}
 DD = {"block_size": 65536, "count": 64, "oflag": ["direct"]}
 
 
-@pytest.fixture
-def lab(rig_host, team, user) -> Host:
-    """The rig host, registered as a person does it: key confirmed, facts read, two disks marked spare."""
-    credential = hosts.upload_credential(team, "rig", rig_host.key_path.read_text())
-    host = hosts.add_host(team, "rig", "127.0.0.1", credential, port=rig_host.port, user="root")
+def register(rig_host, team, login) -> Host:
+    """As a person does it: a key, the fingerprint confirmed, the facts read."""
+    credential = hosts.upload_credential(team, login, rig_host.key_path.read_text())
+    host = hosts.add_host(team, login, "127.0.0.1", credential, port=rig_host.port, user=login)
     hosts.offer_key(host)
     hosts.confirm_key(host, hosts.fingerprints(host)[1])
     hosts.read_facts(host)
+    return host
+
+
+@pytest.fixture
+def lab(rig_host, team, user) -> Host:
+    """The rig host with two disks marked spare."""
+    host = register(rig_host, team, "root")
     for name in ("ubdb", "ubdc"):
         device = Device.objects.get(host=host, name=name)
         hosts.mark_spare(device, user, device.confirmation, "ssd")
@@ -38,9 +44,12 @@ def lab(rig_host, team, user) -> Host:
 @pytest.fixture
 def make_campaign(lab, team, user):
     def make(stack, workloads, repeats=1, more=()):
-        topology = Topology.objects.create(team=team, name="t", stack=stack)
+        number = Topology.objects.count()
+        topology = Topology.objects.create(team=team, name=f"t{number}", stack=stack)
         rows = [
-            Workload.objects.create(team=team, name=f"{tool} {n}", tool=tool, options=options)
+            Workload.objects.create(
+                team=team, name=f"{tool} {number}.{n}", tool=tool, options=options
+            )
             for n, (tool, options) in enumerate(workloads)
         ]
         return create_campaign(
@@ -151,3 +160,31 @@ def test_the_network_may_fail_during_a_run(make_campaign, rig_host):
     attempt = Attempt.objects.get()
     assert attempt.outcome == "succeeded", attempt.reason_text
     assert_blank(rig_host, "ubdb", "ubdc")
+
+
+def test_a_user_with_sudo_builds_runs_and_takes_down(make_campaign, rig_host, lab):
+    Host.objects.filter(pk=lab.pk).update(user="lab")
+    campaign = make_campaign(mounted("xfs"), [("fio", FIO)])
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 240)
+    attempt = Attempt.objects.get()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+    assert attempt.meta["caches"] == "yes"
+    assert_blank(rig_host, "ubdb", "ubdc")
+
+
+def test_a_user_without_sudo_is_told_and_measures_in_a_directory(make_campaign, rig_host, lab):
+    Host.objects.filter(pk=lab.pk).update(user="nosudo")
+    lab.refresh_from_db()
+    facts = hosts.facts_of(hosts.read_facts(lab))
+    assert not facts.sudo
+    raw = make_campaign([RAW], [("dd", DD)])
+    planning.preview(raw.layouts.get().pk)
+    assert "sudo" in raw.layouts.get().plan_error
+    directory = {"kind": "directory", "options": {"path": "/var/tmp/nosudo"}, "devices": []}
+    campaign = make_campaign([directory], [("dd", DD)])
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get(run__campaign=campaign)
+    assert attempt.outcome == "succeeded", attempt.reason_text
+    assert attempt.meta["caches"] == "no"
