@@ -64,7 +64,7 @@ def mdstat(section: Section) -> dict[str, tuple[str, ...]]:
             array = words[0]
             members = [re.fullmatch(r"(.+?)\[\d+\](\([A-Z]\))*", word) for word in words[3:]]
             found[array] = tuple(m[1] for m in members if m)
-        elif words[0] not in ("Personalities", "unused", "read_ahead"):
+        elif not words or words[0] not in ("Personalities", "unused", "read_ahead"):
             raise section.bad(number, line, "not a line of /proc/mdstat")
     return found
 
@@ -74,6 +74,8 @@ def zpool(section: Section) -> list[tuple[str, str]]:
     pool, found = "", []
     for _, line in section.lines():
         words = text(line).split()
+        if not words:  # a control character alone: a line, and no word
+            continue
         if words[0] == "pool:" and len(words) > 1:
             pool = words[1]
         for path in words:

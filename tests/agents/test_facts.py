@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import AgentError, Need, Ran, Reason
@@ -325,6 +325,8 @@ def test_any_bytes_become_text_that_a_database_takes(raw):
     st.sampled_from(["files", "picked", "tree", "lsblk", "signatures", "pvs", "dmsetup", "zpool"]),
     st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=40),
 )
+@example("zpool", "\x1f")
+@example("files", "/proc/mdstat:\x1f")
 def test_rubbish_in_a_section_is_an_agent_error_or_does_no_harm(name, rubbish):
     try:
         facts = linux.parse(

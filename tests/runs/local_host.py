@@ -33,7 +33,11 @@ def served(directory: Path) -> Iterator[tuple[State, int]]:
         yield state, port
     finally:
         process.terminate()
-        process.wait(10)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:  # a test that failed left a command running there
+            process.kill()
+            process.wait()
 
 
 def register(team: Team, state: State, port: int) -> Host:
