@@ -10,6 +10,7 @@ from django import forms
 from django.db import models
 from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend, FilterSet
+from drf_spectacular.utils import extend_schema_field
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import OrderingFilter
 from rest_framework.request import Request
@@ -18,6 +19,7 @@ GREATEST = 2**63 - 1  # PostgreSQL's bigint: a larger number would be an error o
 SHARED = ("page", "page_size", "ordering")
 
 
+@extend_schema_field({"type": "integer", "minimum": 0, "maximum": GREATEST})
 class Whole(django_filters.NumberFilter):  # type: ignore[misc]  # untyped library
     """A whole number; also a foreign key. An id of another team finds nothing, as one that nobody has."""
 

@@ -35,6 +35,9 @@ class HostSerializer(serializers.ModelSerializer[Host]):
     port = serializers.IntegerField(min_value=1, max_value=65535, default=22)
     user = serializers.CharField(max_length=64, validators=[a_user], default="root")
     credential = OwnRow[Credential](queryset=Credential.objects.all())
+    trouble = serializers.CharField(
+        read_only=True, help_text="Why it could not be used last time; empty when it could"
+    )
 
     class Meta:
         model = Host
@@ -59,7 +62,6 @@ class HostSerializer(serializers.ModelSerializer[Host]):
             "offered_key",
             "is_local",
             "seen_at",
-            "trouble",
             "trouble_text",
         ]
 

@@ -13,7 +13,10 @@ FIRST_TEAM = "Lab"
 def team_of(user: AbstractBaseUser | AnonymousUser) -> Team:
     """The team that owns what `user` makes: their first one. Raises PermissionDenied when there is none."""
     membership = (
-        Membership.objects.filter(user_id=user.pk).select_related("team").order_by("pk").first()
+        Membership.objects.filter(user_id=user.pk or 0)
+        .select_related("team")
+        .order_by("pk")
+        .first()
     )
     if membership is None:
         raise PermissionDenied("You belong to no team yet; ask an admin to add you to one.")

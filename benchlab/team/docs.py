@@ -1,0 +1,127 @@
+"""The OpenAPI schema as rows for a page: groups of operations, each with its parameters and fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`kind` in words: "integer, 1 to 1000", "text, one of a, b", "list of objects"."""
+
+    name: str
+    kind: str
+    required: bool
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`answers`: status code and what it is."""
+
+    anchor: str
+    method: str
+    path: str
+    says: str
+    parameters: list[Field]
+    sent: list[Field]
+    given: list[Field]
+    answers: list[tuple[str, str]]
+    paged: bool
+
+
+WORDS = {
+    "200": "done", "201": "made", "400": "refused: see errors", "401": "no valid token",
+    "403": "not allowed", "404": "no such row or page of yours", "406": "only JSON is given",
+    "409": "not in this state: see detail", "415": "only JSON is taken",
+}  # fmt: skip
+
+
+def groups() -> dict[str, list[Operation]]:
+    """Noun -> operations, in the order of the addresses."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    found: dict[str, list[Operation]] = {}
+    for path, methods in schema["paths"].items():
+        for method, raw in methods.items():
+            noun = path.split("/")[2]
+            found.setdefault(noun, []).append(_operation(schema, path, method, raw))
+    return found
+
+
+def _operation(schema: Json, path: str, method: str, raw: Json) -> Operation:
+    sent = _content(raw.get("requestBody", {}))
+    given = _content(next((r for code, r in raw["responses"].items() if code < "3"), {}))
+    given = _resolved(schema, given)
+    paged = "results" in given.get("properties", {})
+    row = given["properties"]["results"]["items"] if paged else given
+    return Operation(
+        anchor=raw["operationId"],
+        method=method.upper(),
+        path=path,
+        says=raw.get("description", ""),
+        parameters=[
+            Field(
+                p["name"],
+                _kind(schema, p["schema"]),
+                p.get("required", False),
+                p.get("description", ""),
+            )
+            for p in raw.get("parameters", [])
+        ],
+        sent=list(_fields(schema, sent, without="readOnly")),
+        given=list(_fields(schema, row, without="writeOnly")),
+        answers=[(code, WORDS.get(code, "")) for code in sorted(raw["responses"])],
+        paged=paged,
+    )
+
+
+def _content(body: Json) -> Json:
+    return next((kind.get("schema", {}) for kind in body.get("content", {}).values()), {})
+
+
+def _resolved(schema: Json, given: Json) -> Json:
+    """Behind its references."""
+    for key in ("allOf", "oneOf"):
+        if key in given:
+            return _resolved(schema, {**given[key][0], **{k: given[k] for k in given if k != key}})
+    if "$ref" not in given:
+        return given
+    named = schema["components"]["schemas"][given["$ref"].rpartition("/")[2]]
+    return {**named, **{key: value for key, value in given.items() if key != "$ref"}}
+
+
+def _fields(schema: Json, given: Json, without: str) -> Iterator[Field]:
+    resolved = _resolved(schema, given)
+    required = resolved.get("required", ())
+    for name, raw in resolved.get("properties", {}).items():
+        field = _resolved(schema, raw)
+        if not field.get(without):
+            yield Field(name, _kind(schema, raw), name in required, _says(field))
+
+
+def _says(field: Json) -> str:
+    """The help text; without the list of choices that the generator appends."""
+    text: str = field.get("description", "")
+    return "" if text.startswith("* `") else text.partition("\n\n* `")[0]
+
+
+def _kind(schema: Json, raw: Json) -> str:
+    field = _resolved(schema, raw)
+    if "enum" in field:
+        return "one of " + ", ".join(str(value) for value in field["enum"] if value != "")
+    kind: str = field.get("type", "anything")
+    if kind == "array":
+        return f"list of {_kind(schema, field.get('items', {}))}"
+    words: dict[str, str] = {"string": field.get("format", "text")}
+    limits = [f"{word} {field[key]}" for key, word in LIMITS.items() if key in field]
+    null = " or null" if field.get("nullable") else ""
+    return ", ".join([words.get(kind, kind), *limits]) + null
+
+
+LIMITS = {"minimum": "from", "maximum": "to", "maxLength": "at most"}

@@ -1,0 +1,51 @@
+"""The page about the API, and the one that gives a token."""
+
+from __future__ import annotations
+
+from django.test import Client
+from django.urls import reverse
+from rest_framework.authtoken.models import Token
+from rest_framework.test import APIClient
+
+from benchlab.api_urls import router
+from benchlab.team import docs
+
+
+def test_the_page_tells_of_every_noun_and_field(web):
+    shown = web.get(reverse("api-docs")).text
+    for noun, _, _ in router.registry:
+        assert f"/api/{noun}/" in shown
+    assert "POST /api/campaigns/{id}/start/" in shown
+    assert "plan fingerprint that was looked at" in shown  # a field that is sent
+    assert "Outstanding I/Os" in shown  # one that is given
+    assert "<script>" not in shown and " style=" not in shown
+
+
+def test_fields_are_told_in_words():
+    listed, made = docs.groups()["hosts"][:2]
+    assert (listed.method, made.method, listed.paged) == ("GET", "POST", True)
+    assert {field.name: field.kind for field in listed.parameters}["page_size"] == (
+        "integer, from 1, to 1000"
+    )
+    sent = {field.name: field for field in made.sent}
+    assert sent["port"].kind == "integer, from 1, to 65535" and not sent["port"].required
+    assert sent["address"].required and "host_key" not in sent
+    assert ("409", docs.WORDS["409"]) in docs.groups()["runs"][-1].answers
+
+
+def test_a_token_is_shown_once_and_replaced(web, user):
+    page = reverse("api-token")
+    assert "no token yet" in web.get(page).text
+    old = web.post(page).context["fresh"]
+    assert old == Token.objects.get(user=user).key and old not in web.get(page).text
+    new = web.post(page)
+    assert new["Cache-Control"] == "no-store" and new.context["fresh"] != old
+    for key, status in ((old, 401), (new.context["fresh"], 200)):
+        client = APIClient()
+        client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
+        assert client.get("/api/hosts/").status_code == status
+
+
+def test_both_pages_want_a_login(db):
+    for name in ("api-docs", "api-token"):
+        assert "/login/" in Client().get(reverse(name))["Location"]
