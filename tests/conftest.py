@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -55,3 +57,10 @@ def other_web(other_user) -> Client:
     client = Client()
     client.force_login(other_user)
     return client
+
+
+@pytest.fixture
+def ssh_keygen() -> None:
+    """For tests that compare with OpenSSH's own tool."""
+    if not shutil.which("ssh-keygen"):
+        pytest.skip("OpenSSH's ssh-keygen is not installed")

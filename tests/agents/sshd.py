@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from agents import shell
 from agents.contracts import Secret
 
@@ -34,10 +36,10 @@ def free_port() -> int:
 
 @contextmanager
 def sshd(folder: Path) -> Iterator[shell.Address]:
-    """The address of a server that runs as we do and lets us in. Raises LookupError without sshd."""
+    """The address of a server that runs as we do and lets us in. Skips the test without sshd."""
     program = shutil.which("sshd") or shutil.which("/usr/sbin/sshd")
     if program is None:
-        raise LookupError("no sshd here")
+        pytest.skip("OpenSSH's sshd is not installed")
     host_private, host_public = shell.generate_key_pair("host")
     private, public = shell.generate_key_pair("user")
     (folder / "host").write_text(host_private)

@@ -20,7 +20,7 @@ def keygen(tmp_path: Path, passphrase: str = "") -> str:
     return path.read_text()
 
 
-def test_a_made_pair_is_encrypted_and_fits_together(team, credential, tmp_path):
+def test_a_made_pair_is_encrypted_and_fits_together(team, credential, tmp_path, ssh_keygen):
     assert b"PRIVATE" not in bytes(credential.private_key)
     private = tmp_path / "key"
     private.write_text(credentials.private_key(credential))
@@ -29,14 +29,14 @@ def test_a_made_pair_is_encrypted_and_fits_together(team, credential, tmp_path):
     assert shown.stdout.split()[:2] == credential.public_key.split()[:2]
 
 
-def test_an_uploaded_key_gives_its_public_half(team, tmp_path):
+def test_an_uploaded_key_gives_its_public_half(team, tmp_path, ssh_keygen):
     stored = services.upload_credential(team, "mine", keygen(tmp_path).replace("\n", "\r\n"))
     assert stored.uploaded
     assert stored.public_key.split()[:2] == (tmp_path / "key.pub").read_text().split()[:2]
 
 
 @pytest.mark.parametrize("passphrase, said", [("sesame!", "passphrase"), (None, "cannot be read")])
-def test_a_useless_key_is_refused_in_words(team, tmp_path, passphrase, said):
+def test_a_useless_key_is_refused_in_words(team, tmp_path, passphrase, said, ssh_keygen):
     text = keygen(tmp_path, passphrase) if passphrase else "not a key"
     with pytest.raises(HostsError, match=said):
         services.upload_credential(team, "mine", text)
