@@ -133,7 +133,7 @@ class DriverForm(forms.Form):
 def _field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
     meta = spec.metadata
     unit = meta.get("unit", "")
-    common: dict[str, Any] = {"label": _label(spec.name, unit), "help_text": meta.get("help", "")}
+    common: dict[str, Any] = {"label": label(spec.name, unit), "help_text": meta.get("help", "")}
     common["required"] = _default(spec) is dataclasses.MISSING
     if kind is bool:
         return forms.BooleanField(**{**common, "required": False})
@@ -170,6 +170,6 @@ def _default(spec: Spec) -> Any:
     return spec.default
 
 
-def _label(name: str, unit: str) -> str:
+def label(name: str, unit: str) -> str:
     words = name.removesuffix("_s").replace("_", " ")
     return f"{words} ({unit})" if unit and unit != "B" else words

@@ -178,6 +178,12 @@
   document.addEventListener("htmx:sseMessage", () =>
     all(".chart[data-refresh], .chart[data-live]").forEach((chart) => load(chart)),
   );
+  /* Plotly follows the width by itself; what is left out of a narrow chart is decided when it is drawn. */
+  let resized = 0;
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(() => all(".chart").forEach((chart) => chart.figure && draw(chart)), 150);
+  });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) all(".chart[data-figure-url]").forEach((chart) => (!chart.figure || chart.dataset.refresh) && load(chart));
   });

@@ -1,4 +1,4 @@
-"""BenchLab as it runs for people, on a test's own database: web server, and worker with beat, as processes of their own."""
+"""BenchLab as it runs for people, on a test's own database: web server, worker and beat as processes."""
 
 from __future__ import annotations
 

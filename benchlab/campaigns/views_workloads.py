@@ -18,7 +18,7 @@ from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.presets import PRESETS
 from benchlab.campaigns.services import create_workload
-from benchlab.driver_forms import DriverForm, show
+from benchlab.driver_forms import DriverForm, label, show
 from benchlab.team.services import team_of
 
 
@@ -117,12 +117,18 @@ def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
     driver = registry.all_tools().get(row.tool)
     known = driver_options.schema(driver.Options)["properties"] if driver else {}
     found = []
-    for name, value in values.items():
+    # PostgreSQL keeps a JSON object's names in an order of its own; the driver's is the one to read.
+    for name in [*(n for n in known if n in values), *(n for n in values if n not in known)]:
         unit = known.get(name, {}).get("x-unit", "")
+        value = values[name]
         many = value if isinstance(value, list) else [value]
         if name != "job_file" and value not in ("", []):
-            found.append((name.replace("_", " "), " ".join(show(v, unit) for v in many)))
+            found.append((label(name, unit), " ".join(_word(v, unit) for v in many)))
     return found
+
+
+def _word(value: Any, unit: str) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else show(value, unit)
 
 
 def _points(row: Workload) -> list[tuple[str, int | None]]:

@@ -1,4 +1,4 @@
-"""Somebody at a browser: walks, looks at each page in light, dark and on a phone, and notes whatever is wrong with it."""
+"""Somebody at a browser: looks at each page in light, in dark and on a phone, and notes whatever is wrong with it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from tests.browser.axe import violations
 
 PICTURES = Path(__file__).parent / "screenshots"
 PATIENCE_MS = 15_000  # a busy machine
+SETTLED_MS = 600  # charts are drawn anew a moment after the last change of width
 DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 # A violation of the content security policy is reported to the page, not always to the console.
-TELL = "addEventListener('securitypolicyviolation', e => console.error('CSP: ' + e.violatedDirective + ' ' + e.blockedURI))"
+TELL = """addEventListener("securitypolicyviolation", (event) =>
+  console.error("CSP: " + event.violatedDirective + " " + event.blockedURI))"""
 
 
 class Person:
@@ -52,9 +54,10 @@ class Person:
         self.page.get_by_label("Main").get_by_role("link", name=name, exact=True).click()
 
     def press(self, name: str) -> None:
-        """A link or a button: many links look like buttons, and say so to a screen reader."""
+        """A link or a button of the page: many links look like buttons, and say so to a screen reader."""
+        main = self.page.get_by_role("main")
         links, buttons = (
-            self.page.get_by_role(role, name=name, exact=True) for role in ("link", "button")
+            main.get_by_role(role, name=name, exact=True) for role in ("link", "button")
         )
         links.or_(buttons).click()
 
@@ -77,6 +80,8 @@ class Person:
 
     def _on_a_phone(self, name: str) -> None:
         self.page.set_viewport_size(PHONE)
+        if self.page.locator(".chart").count():
+            self.page.wait_for_timeout(SETTLED_MS)
         wide = self.page.evaluate("document.documentElement.scrollWidth")
         if wide > PHONE["width"]:
             self.complaints.append(f"{name}: {wide} px wide on a phone of {PHONE['width']} px")

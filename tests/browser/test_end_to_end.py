@@ -139,7 +139,9 @@ def state_of(person: Person):
 def watch(person: Person) -> None:
     """The page follows the campaign on its own: grid, live chart, pause and resume, results."""
     page = person.page
-    page.evaluate("() => { window.heard = 0; document.addEventListener('htmx:sseMessage', () => heard++) }")
+    page.evaluate(
+        "() => { window.heard = 0; document.addEventListener('htmx:sseMessage', () => heard++) }"
+    )
     live = page.locator("#campaign-running .chart .main-svg")
     expect(live.first).to_be_attached(timeout=60_000)
     expect(live.locator(".trace").first).to_be_attached(timeout=60_000)
@@ -159,7 +161,9 @@ def watch(person: Person) -> None:
 
 def click_the_last_point(person: Person) -> None:
     page = person.page
-    points = page.locator("#campaign-results .chart .scatterlayer .trace").first.locator(".points path")
+    points = page.locator("#campaign-results .chart .scatterlayer .trace").first.locator(
+        ".points path"
+    )
     expect(points).to_have_count(3)
     points.last.scroll_into_view_if_needed()
     last = points.last.bounding_box()

@@ -1,4 +1,4 @@
-"""Fixtures of real hosts, for every conftest that imports them: skipped where none can run, unless BENCHLAB_RIG=required."""
+"""Real hosts for every conftest that imports this: skipped where none can run, unless BENCHLAB_RIG=required."""
 
 import itertools
 import os
