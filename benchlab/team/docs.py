@@ -96,13 +96,16 @@ def _resolved(schema: Json, given: Json) -> Json:
     return {**named, **{key: value for key, value in given.items() if key != "$ref"}}
 
 
-def _fields(schema: Json, given: Json, without: str) -> Iterator[Field]:
+def _fields(schema: Json, given: Json, without: str, prefix: str = "") -> Iterator[Field]:
+    """An object within is told field by field: progress.eta_s."""
     resolved = _resolved(schema, given)
     required = resolved.get("required", ())
     for name, raw in resolved.get("properties", {}).items():
         field = _resolved(schema, raw)
-        if not field.get(without):
-            yield Field(name, _kind(schema, raw), name in required, _says(field))
+        if field.get(without):
+            continue
+        yield Field(prefix + name, _kind(schema, raw), name in required, _says(field))
+        yield from _fields(schema, field, without, f"{prefix}{name}.")
 
 
 def _says(field: Json) -> str:
@@ -119,9 +122,14 @@ def _kind(schema: Json, raw: Json) -> str:
     if kind == "array":
         return f"list of {_kind(schema, field.get('items', {}))}"
     words: dict[str, str] = {"string": field.get("format", "text")}
-    limits = [f"{word} {field[key]}" for key, word in LIMITS.items() if key in field]
+    limits = [f"{word} {field[key]}" for key, word in LIMITS.items() if _told(field.get(key))]
     null = " or null" if field.get("nullable") else ""
     return ", ".join([words.get(kind, kind), *limits]) + null
+
+
+def _told(limit: int | None) -> bool:
+    """What only says how wide the column is would be noise."""
+    return (limit is not None and abs(limit) < 2**15 - 1) or limit == 65535
 
 
 LIMITS = {"minimum": "from", "maximum": "to", "maxLength": "at most"}
