@@ -15,13 +15,18 @@ section() { # NAME COMMAND ARG...
     code=$?
     printf '\n=%s end %s\n%s\n=%s done\n' "$nonce" "$code" "$err" "$nonce"
 }
+note() { # NAME TEXT...: a section without a command, and without a fork
+    printf '=%s begin %s\n' "$nonce" "$1"
+    shift
+    printf '%s\n' "$@"
+    printf '\n=%s end 0\n\n=%s done\n' "$nonce" "$nonce"
+}
 there() { command -v "$1" >/dev/null 2>&1; }
-words() { printf '%s\n' "$@"; }
 
 printf '=%s facts\n' "$nonce"
 uid=1
 while read -r key uid _; do [ "$key" != Uid: ] || break; done </proc/self/status
-section uid words "$uid"
+note uid "$uid"
 
 b=/sys/class/block
 section files grep -aHs '' \
@@ -33,7 +38,7 @@ section files grep -aHs '' \
     $b/*/queue/scheduler $b/*/dm/name $b/*/bcache/label
 section picked grep -aHsE '^(S:|E:MD_DEVNAME=|processor|model name|cpu model|Hardware|MemTotal)' \
     /proc/cpuinfo /proc/meminfo /run/udev/data/b*
-section tree words $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
+note tree $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
     /sys/fs/btrfs/*/devices/*
 [ -e /proc/sys/kernel/arch ] || section arch uname -m
 
@@ -75,7 +80,7 @@ root_only() {
     # shellcheck disable=SC2086
     found=$(wipefs -p -O DEVICE,OFFSET,UUID,LABEL,TYPE $nodes 2>/dev/null </dev/null)
     code=$?
-    if [ "$code" = 0 ]; then section signatures words "$found"; else each_node signatures; fi
+    if [ "$code" = 0 ]; then note signatures "$found"; else each_node signatures; fi
     case $code:$found in 0:*LVM2_member* | [!0]*)
         if there pvs; then section pvs pvs --noheadings --separator '|' -o pv_name,vg_name; fi ;;
     esac
