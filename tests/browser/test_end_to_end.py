@@ -234,7 +234,7 @@ def test_the_whole_way_without_javascript(chromium, served, alice, rig_host):
     expect(numbers).to_have_count(3)
     for depth, row in zip((1, 2, 4), numbers.all(), strict=True):
         expect(row.locator("td.num").first).to_contain_text(str(depth))
-        expect(row.locator("td.num").nth(1)).to_contain_text("op/s")
+        expect(row.locator("td.num").nth(1)).to_contain_text("IOPS")
     person.look("campaign")
     assert person.complaints == []
     assert_blank(rig_host, *SPARE)
