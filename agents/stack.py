@@ -16,6 +16,12 @@ from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.guard import Spare, claims_of
 
+WORDS = {
+    "nothing": "nothing",
+    "devices": "disks",
+    "volume": "a volume",
+    "mount": "a mounted directory",
+}
 BELOW = "below"  # the use under which a layer is told all disks of the layers beneath it
 
 
@@ -73,7 +79,7 @@ def plan(
     specs: Sequence[LayerSpec], name: str, facts: HostFacts, pool: Iterable[Spare]
 ) -> StackPlan:
     """The layers, bottom up, on disks of the pool. Raises PlanError or OptionsError saying which layer."""
-    _check_chain(specs)
+    check_chain(specs)
     free = _free(facts, pool)
     placed: list[Placed] = []
     below = Target(name)
@@ -90,30 +96,49 @@ def plan(
     return StackPlan(name, tuple(placed), _fingerprint(steps, claims_of(below), facts))
 
 
-def _check_chain(specs: Sequence[LayerSpec]) -> None:
-    """What each layer wants must be what the one below gives."""
+def specs(data: Iterable[Mapping[str, Any]]) -> list[LayerSpec]:
+    """A topology's stored stack: {"kind", "options", "devices": [{"use", "role", "count"}]} for each layer."""
+    return [
+        LayerSpec(
+            layer["kind"],
+            layer.get("options", {}),
+            tuple(Wanted(**wanted) for wanted in layer.get("devices", [])),
+        )
+        for layer in data
+    ]
+
+
+def check_chain(specs: Sequence[LayerSpec]) -> None:
+    """Every layer stands on what the one below gives, and the top one on which a tool can work.
+
+    Raises PlanError naming the layer.
+    """
     if not specs:
         raise PlanError("a topology needs one layer at least")
-    given, giver = "nothing", "nothing"
+    given, giver = "nothing", ""
     for number, spec in enumerate(specs, start=1):
         driver = registry.layer(spec.kind)
+        where = f"layer {number} ({driver.LABEL})"
         takes_disks = number == 1 and driver.WANTS == "devices" and driver.USES
         if given != driver.WANTS and not takes_disks:
-            raise PlanError(
-                f"layer {number} ({spec.kind}) wants {_a(driver.WANTS)} below, and {giver} gives {_a(given)}"
+            below = (
+                f"but {giver} gives {WORDS[given]}"
+                if giver
+                else "put a layer that gives one below it"
             )
-        asked = [wanted.use for wanted in spec.devices]
-        for use in asked:
-            if use not in driver.USES or asked.count(use) > 1:
-                known = ", ".join(driver.USES) or "none"
-                raise PlanError(
-                    f"layer {number} ({spec.kind}): disks for {use!r}; its uses are {known}"
-                )
-        given, giver = driver.GIVES, f"layer {number} ({spec.kind})"
+            raise PlanError(f"{where} stands on {WORDS[driver.WANTS]}, {below}")
+        _check_uses(where, driver.USES, [wanted.use for wanted in spec.devices])
+        given, giver = driver.GIVES, where
+    if given not in ("volume", "mount"):
+        raise PlanError(
+            f"{giver} gives {WORDS[given]}; a tool needs a volume or a mounted directory"
+        )
 
 
-def _a(thing: str) -> str:
-    return {"volume": "a volume", "mount": "a mounted directory"}.get(thing, thing)
+def _check_uses(where: str, uses: Mapping[str, str], asked: Sequence[str]) -> None:
+    for use in asked:
+        if use not in uses or asked.count(use) > 1:
+            raise PlanError(f"{where}: disks for {use!r}; its uses are {', '.join(uses) or 'none'}")
 
 
 def _free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:

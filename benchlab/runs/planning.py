@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from django.utils import timezone
 
 from agents import stack
@@ -19,22 +16,10 @@ from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 
 
-def specs(data: Sequence[Mapping[str, Any]]) -> list[stack.LayerSpec]:
-    """A topology's stored stack as agents.stack takes it."""
-    return [
-        stack.LayerSpec(
-            layer["kind"],
-            layer.get("options", {}),
-            tuple(stack.Wanted(**wanted) for wanted in layer.get("devices", [])),
-        )
-        for layer in data
-    ]
-
-
 def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     """Plan and guard-check `layout` on a host with these facts. Raises AgentError saying what does not fit."""
     spares = hosts.spares(layout.host)
-    plan = stack.plan(specs(layout.stack), layout.name, facts, spares.values())
+    plan = stack.plan(stack.specs(layout.stack), layout.name, facts, spares.values())
     said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
     if said:
         raise GuardError("; ".join(dict.fromkeys(said)))

@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from agents import registry
 from agents.contracts import Layer
+from agents.stack import WORDS
 from benchlab.driver_forms import DriverForm
 from benchlab.topologies import services
 from benchlab.topologies.models import Topology
@@ -65,11 +66,11 @@ class LayerForms:
 
     @property
     def stands_on(self) -> str:
-        return services.WORDS[self.driver.WANTS]
+        return WORDS[self.driver.WANTS]
 
     @property
     def gives(self) -> str:
-        return services.WORDS[self.driver.GIVES]
+        return WORDS[self.driver.GIVES]
 
     def is_valid(self) -> bool:
         return all([self.options.is_valid(), *[form.is_valid() for form in self.disks]])

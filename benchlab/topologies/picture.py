@@ -8,8 +8,8 @@ from typing import Any
 
 from agents import options as driver_options
 from agents import registry
+from agents.stack import WORDS
 from benchlab.driver_forms import show
-from benchlab.topologies.services import WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -12,6 +11,7 @@ from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
 from agents import registry
+from agents import stack as chain
 from agents.contracts import AgentError, Layer
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -20,12 +20,6 @@ Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]
 ROLE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_DEVICES = 256
-WORDS = {
-    "nothing": "nothing",
-    "devices": "disks",
-    "volume": "a volume",
-    "mount": "a mounted directory",
-}
 
 
 def create_topology(
@@ -51,31 +45,20 @@ def checked(stack: Stack) -> list[dict[str, Any]]:
     if not stack:
         raise ValidationError("A topology needs at least one layer.")
     drivers = [_driver(number, entry) for number, entry in enumerate(stack, 1)]
-    check_chain(drivers)
-    return [
+    layers = [
         _checked_layer(number, driver, entry)
         for number, (driver, entry) in enumerate(zip(drivers, stack, strict=True), 1)
     ]
+    _check_chain(layers)
+    return layers
 
 
-def check_chain(drivers: Sequence[Layer]) -> None:
-    """Every layer stands on what the one below gives. Raises ValidationError."""
-    first = drivers[0]
-    if first.WANTS not in ("nothing", "devices"):
-        raise ValidationError(
-            f"Layer 1 ({first.LABEL}) stands on {WORDS[first.WANTS]}; put a layer that gives one below it."
-        )
-    for number, (below, above) in enumerate(pairwise(drivers), 1):
-        if above.WANTS != below.GIVES:
-            raise ValidationError(
-                f"Layer {number + 1} ({above.LABEL}) stands on {WORDS[above.WANTS]}, "
-                f"but layer {number} ({below.LABEL}) gives {WORDS[below.GIVES]}."
-            )
-    if drivers[-1].GIVES not in ("volume", "mount"):
-        raise ValidationError(
-            f"The top layer ({drivers[-1].LABEL}) gives {WORDS[drivers[-1].GIVES]}; "
-            "a tool needs a volume or a mounted directory."
-        )
+def _check_chain(layers: Stack) -> None:
+    try:
+        chain.check_chain(chain.specs(layers))
+    except AgentError as error:
+        said = str(error)
+        raise ValidationError(f"{said[:1].upper()}{said[1:]}.") from None
 
 
 def _driver(number: int, entry: Mapping[str, Any]) -> Layer:

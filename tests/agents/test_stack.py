@@ -70,11 +70,11 @@ def test_twins_are_no_candidates():
     ("specs", "said"),
     [
         ([], "one layer at least"),
-        ([XFS], r"layer 1 \(filesystem\) wants a volume below, and nothing gives nothing"),
-        ([RAW, RAW], "wants devices below"),
-        ([RAW, XFS, XFS], "wants a volume below"),
+        ([XFS], r"layer 1 .* stands on a volume, put a layer"),
+        ([RAW, RAW], "stands on disks, but layer 1"),
+        ([RAW, XFS, XFS], "stands on a volume, but layer 2"),
         ([replace(RAW, devices=(Wanted("log", "ssd"),))], "disks for 'log'; its uses are data"),
-        ([replace(XFS, devices=(Wanted("data", "ssd"),))], "wants a volume"),
+        ([replace(XFS, devices=(Wanted("data", "ssd"),))], "stands on a volume"),
         ([replace(RAW, devices=())], "data: needs exactly one disk"),
     ],
 )

@@ -28,7 +28,7 @@ def test_options_are_completed():
     [
         ([], "needs at least one layer"),
         ([{"kind": "tape"}], "Layer 1: there is no layer named 'tape'; known: "),
-        ([FILESYSTEM], r"Layer 1 \(File system\) stands on a volume; put a layer"),
+        ([FILESYSTEM], r"Layer 1 \(File system\) stands on a volume, put a layer"),
         (
             [DIRECTORY, FILESYSTEM],
             r"Layer 2 \(File system\) stands on a volume, but layer 1 \(Scratch directory\) "
