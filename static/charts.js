@@ -121,6 +121,24 @@
       layout.title.font = { size: 12 };
       layout.title.text = layout.title.text.replace(" · ", "<br>");
     }
+    stack(layout);
+  }
+
+  /* Panels in two columns go below one another. Panel n has the axes n and, for its heading, annotation n. */
+  function stack(layout) {
+    const panels = Object.keys(layout).filter((name) => /^yaxis\d*$/.test(name)).map((name) => name.slice(5));
+    if (!panels.some((number) => layout["xaxis" + number]?.domain?.[0] > 0)) return;
+    panels.forEach((number, index) => {
+      const top = 1 - index / panels.length;
+      const time = layout["xaxis" + number];
+      time.domain = [0, 1];
+      time.showticklabels = index === panels.length - 1;
+      if (!time.showticklabels) delete time.title;
+      layout["yaxis" + number].domain = [Math.max(0, top - 0.7 / panels.length), top];
+      Object.assign(layout.annotations[index], { x: 0, y: top });
+    });
+    layout.height *= 1.6;
+    layout.legend.y = -0.08;
   }
 
   function open(event) {
