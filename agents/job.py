@@ -55,6 +55,7 @@ class Polled:
     new_samples: bytes
     offset: int  # for the next poll
     more: bool  # the answer was cut at POLL_CAP: poll again at once
+    fetched: Fetched | None = None  # of a job that is over, when its outputs were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +99,31 @@ def start(
     return Started(already=answer.get("start") == "already")
 
 
-def poll(shell: Shell, spool: Spool, wait_s: float = 0.0, offset: int = 0) -> Polled:
-    """Waits on the host up to `wait_s` for the end, and reads the samples from `offset` on."""
-    ran = _call(shell, spool, "poll", f"{wait_s:g}", str(offset), timeout_s=wait_s + 60.0)
+def poll(
+    shell: Shell,
+    spool: Spool,
+    wait_s: float = 0.0,
+    offset: int = 0,
+    outputs: Sequence[str] | None = None,
+) -> Polled:
+    """Waits on the host up to `wait_s` for the end, and reads the samples from `offset` on.
+
+    With `outputs` a job that is over is fetched by the same command: what is between two runs should be short.
+    """
+    verb = ["poll", f"{wait_s:g}", str(offset)]
+    verb += [] if outputs is None else ["fetch", *map(plain, outputs)]
+    ran = _call(shell, spool, *verb, timeout_s=wait_s + (60.0 if outputs is None else 600.0))
     head, _, raw = ran.stdout.partition(b"\n\n")
     answer = _answer(head)
-    if _state(answer) is State.ABSENT:
+    state, code = _state(answer), _number(answer, "exit")
+    if state is State.ABSENT:
         return Polled(State.ABSENT, None, b"", offset, False)
-    code = _number(answer, "exit")
+    exit_code = None if code is None else int(code)
+    if outputs is not None and state.over:
+        return Polled(state, exit_code, b"", offset, False, _fetched(raw, outputs))
     # The host counts in blocks: it sends from the beginning of the one that `offset` is in.
     new = raw[offset - int(_number(answer, "from") or 0) :]
-    more = len(raw) >= POLL_CAP
-    return Polled(_state(answer), None if code is None else int(code), new, offset + len(new), more)
+    return Polled(state, exit_code, new, offset + len(new), len(raw) >= POLL_CAP)
 
 
 def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
@@ -117,7 +131,11 @@ def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
     ran = _call(shell, spool, "fetch", *map(plain, outputs), timeout_s=600.0)
     if ran.stdout == b"state=absent\n":
         raise AgentError(f"{spool.name}: there is no such job on the host", Reason.HOST_LOST)
-    found = unpack(ran.stdout, {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}})
+    return _fetched(ran.stdout, outputs)
+
+
+def _fetched(raw: bytes, outputs: Sequence[str]) -> Fetched:
+    found = unpack(raw, {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}})
     own = {name: found.pop(name, b"") for name in OWN_FILES[2:]}
     notes = "".join(own[name].decode(errors="replace") for name in OWN_FILES[4:])
     meta = _meta(_pairs(notes), len(own["samples"]))

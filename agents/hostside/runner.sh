@@ -1,6 +1,6 @@
 # One detached job in its spool directory, which is the current directory here. POSIX sh; few forks,
 # for a fork may cost 25 ms. Called by spool.sh:
-#   runner.sh start | poll WAIT_S OFFSET | fetch FILE... | stop | remove | short
+#   runner.sh start | poll WAIT_S OFFSET [fetch FILE...] | fetch FILE... | stop | remove | short
 #
 # benchlab  marker, last in every archive     settings  timeout_s grace_s interval_ms drop_caches sampled
 # command   exports, exec of the tool         work/     the tool's directory: inputs and outputs
@@ -160,7 +160,7 @@ busy() {
   case $state in starting | running) ;; *) return 1 ;; esac
 }
 
-poll() { # WAIT_S OFFSET
+poll() { # WAIT_S OFFSET [fetch FILE...]: with `fetch`, a job that is over is fetched in the same breath
   judge
   if busy && [ "$1" != 0 ]; then
     now
@@ -173,11 +173,19 @@ poll() { # WAIT_S OFFSET
     done
   fi
   printf 'state=%s\nexit=%s\nfrom=%s\n\n' "$state" "$exit" $(($2 / 4096 * 4096))
+  if ! busy && [ "$3" = fetch ]; then
+    shift 3
+    pack "$@"
+  fi
   [ ! -f samples ] || dd if=samples bs=4096 skip=$(($2 / 4096)) count=1024 2>/dev/null
 }
 
 fetch() { # FILE... of the tool (plain names): a tar of all there is, the marker last
   judge
+  pack "$@"
+}
+
+pack() { # FILE...
   now
   printf '%s\n' "state=$state" "fetched_ns=$ns" "fetched_at=$(date +%s.%N)" >fetched
   found=

@@ -40,6 +40,9 @@ class Layout(models.Model):
     facts_after = models.ForeignKey(
         FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+"
     )
+    # A hash of mounts, holders and disks (agents.facts.glance) from just before the last whole look at the host.
+    glance = models.CharField(max_length=64, blank=True)
+    looked_at = models.DateTimeField(null=True, blank=True)
     teardown_tries = models.PositiveSmallIntegerField(default=0)
     next_step_at = models.DateTimeField(
         null=True, blank=True, help_text="When the engine looks again"

@@ -4,9 +4,13 @@ than none."""
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+
+from django.utils import timezone
 
 from agents import job, options, registry, stack
 from agents.contracts import AgentError, GuardError, Job, OptionsError, Reason, Shell, Target
+from agents.facts import glance
 from agents.facts.model import HostFacts
 from agents.guard import job_refusals
 from benchlab.hosts import services as hosts
@@ -14,26 +18,44 @@ from benchlab.runs import jobs, moves, planning
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 
+WHOLE_LOOK_EVERY = timedelta(minutes=10)
+
 
 def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFacts:
-    """Facts read now, if everything is as it was when the layout was verified. Raises AgentError."""
-    plan = planning.stored(layout)
-    facts = hosts.look(shell)
+    """The host's facts, if everything is as it was when the layout was verified. Raises AgentError.
+
+    Between runs that follow each other closely a glance is enough: when mounts, swap, holders and disks are as they
+    were right before the last whole look, so is what the guard would find.
+    """
     assert layout.facts_ready, "a layout that is ready was looked at"
     ready = hosts.facts_of(layout.facts_ready)
+    if missing := hosts.missing_tool(attempt.run.tool, ready):
+        raise AgentError(missing, Reason.TOOL_MISSING)
+    facts, seen = ready, glance.read(shell)
+    recent = layout.looked_at and timezone.now() - layout.looked_at < WHOLE_LOOK_EVERY
+    if not (recent and seen == layout.glance):
+        facts = _look(layout, shell, ready)
+    plan, spares = planning.stored(layout), hosts.spares(layout.host)
+    if said := job_refusals(work.argv, work.inputs, plan.target, facts, spares, layout.name):
+        raise GuardError("; ".join(said))
+    if facts is not ready:
+        # The glance was taken before the look: what changed in between will differ from it next time.
+        moves.note(layout, glance=seen, looked_at=timezone.now())
+    return facts
+
+
+def _look(layout: Layout, shell: Shell, ready: HostFacts) -> HostFacts:
+    """A whole look: the same boot, and the layout as it was built. Raises AgentError."""
+    facts = hosts.look(shell)
     if facts.boot_id != ready.boot_id:
         raise AgentError(
             f"{layout.host} was rebooted since the layout was built.", Reason.HOST_REBOOTED
         )
-    if missing := hosts.missing_tool(attempt.run.tool, ready):
-        raise AgentError(missing, Reason.TOOL_MISSING)
+    plan = planning.stored(layout)
     if differences := stack.verify(plan, facts):
         raise AgentError(
             "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
         )
-    spares = hosts.spares(layout.host)
-    if said := job_refusals(work.argv, work.inputs, plan.target, facts, spares, layout.name):
-        raise GuardError("; ".join(said))
     return replace(facts, tools=ready.tools)
 
 

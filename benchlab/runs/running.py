@@ -77,10 +77,12 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
 
 
 def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Wait on the host for the end, at most BENCHLAB_POLL_S, and bring back what was sampled meanwhile."""
-    spool = jobs.spool(attempt, jobs.of(attempt, layout))
+    """Wait on the host for the end, at most BENCHLAB_POLL_S, and bring back what was sampled, or all of it."""
+    work = jobs.of(attempt, layout)
     offset = sum(len(data) for data in attempt.live.values_list("data", flat=True))
-    polled = job.poll(shell, spool, settings.BENCHLAB_POLL_S, offset)
+    polled = job.poll(
+        shell, jobs.spool(attempt, work), settings.BENCHLAB_POLL_S, offset, work.outputs
+    )
     now = timezone.now()
     if polled.new_samples:
         LiveChunk.objects.create(attempt=attempt, offset=offset, data=polled.new_samples)
@@ -88,23 +90,19 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     Attempt.objects.filter(pk=attempt.pk).update(seen_at=now)
     moves.note(layout, seen_at=now)
     if polled.state == job.State.ABSENT:
-        end(
-            attempt,
-            Verdict(
-                Outcome.INTERRUPTED,
-                Reason.JOB_VANISHED,
-                "The job's directory is gone from the host.",
-            ),
-        )
+        gone = "The job's directory is gone from the host."
+        end(attempt, Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, gone))
     elif polled.state.over:
         moves.attempt(attempt, AttemptPhase.COLLECTING, f"the job is over: {polled.state}")
+        if polled.fetched:
+            collect.store(attempt, polled.fetched)
 
 
 def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Artifacts first, in one transaction; then figures; then the verdict."""
     work = jobs.of(attempt, layout)
     spool = jobs.spool(attempt, work)
-    if not attempt.artifacts.exists():
+    if not attempt.artifacts.exists():  # a worker died before it stored what it had fetched
         collect.store(attempt, job.fetch(shell, spool, work.outputs))
     verdict = collect.conclude(attempt, judge(attempt, work))
     if verdict.reason == Reason.JOB_VANISHED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import pytest
@@ -153,3 +154,13 @@ def test_fetching_what_is_not_there_is_said(shell, here):
 def test_only_plain_names(name):
     with pytest.raises(AgentError, match="plain names"):
         job.Spool(name)
+
+
+def test_a_poll_may_bring_what_a_finished_job_left(shell, here):
+    job.start(shell, here, work("sh", "-c", "echo out; echo more >file", outputs=("file",)))
+    polled = job.poll(shell, here, 10, 0, ("file",))
+    assert polled.state is State.EXITED
+    assert polled.fetched == dataclasses.replace(
+        job.fetch(shell, here, ("file",)), meta=polled.fetched.meta
+    )
+    assert polled.fetched.files == {"stdout": b"out\n", "stderr": b"", "file": b"more\n"}

@@ -8,7 +8,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
-from benchlab.runs import commands, planning
+from benchlab.runs import commands, engine, planning
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -111,6 +111,31 @@ def test_a_disk_that_was_mounted_after_the_plan_is_not_touched(make_campaign, ri
         )
     finally:
         rig_host.ssh("sh", "-c", "for d in ubdb ubdc; do umount /mnt/$d; wipefs -qa /dev/$d; done")
+
+
+def test_a_disk_that_was_mounted_between_two_runs_is_not_written_to(
+    make_campaign, rig_host, monkeypatch
+):
+    """The glance between runs sees it; the whole look that follows refuses."""
+    monkeypatch.setattr(
+        engine, "BUDGET_S", 0.0
+    )  # one thing per step, so that the mount comes in between
+    campaign = make_campaign([RAW], [("dd", DD)], repeats=3)
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="done").count() == 2)
+    assert campaign.layouts.get().glance
+    node = planning.stored(campaign.layouts.get()).claims[0].node
+    rig_host.ssh("sh", "-c", f"mkfs.ext4 -q -F {node}; mount {node} /mnt; echo precious >/mnt/file")
+    try:
+        drive.until(campaign, lambda: Attempt.objects.filter(phase="done").count() == 3)
+        last = Attempt.objects.latest("run__position")
+        assert (last.outcome, last.started_at is None or last.argv) == ("failed", []), (
+            last.reason_text
+        )
+        assert rig_host.ssh("cat", "/mnt/file").stdout == "precious\n"
+    finally:
+        rig_host.ssh("sh", "-c", f"umount /mnt; wipefs -qa {node}")
+    drive.to_the_end(campaign)
 
 
 def test_a_second_topology_finds_the_disk_blank_and_goes_on(make_campaign, rig_host, lab, team):
