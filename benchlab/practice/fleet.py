@@ -9,8 +9,8 @@ from benchlab.practice.record import HostRecord
 from benchlab.practice.uml import UmlHost
 
 FAST = DiskSpec(size_mb=2048, serial="PRACTICE-FAST")
-SLOW = tuple(SlowDisk(size_mb=256, serial=f"PRACTICE-SLOW{n}") for n in range(4))
-_MEMORY_MB = 2048
+SLOW = tuple(SlowDisk(size_mb=512, serial=f"PRACTICE-SLOW{n}") for n in range(4))
+_MEMORY_MB = 2560
 """The slow disks are in the guest's memory; what they do not use, this machine does not give."""
 
 
