@@ -107,15 +107,16 @@
 
   function draw(chart) {
     const [data, layout] = themed(chart.figure);
-    if (chart.clientWidth < 640) narrow(layout);
+    if (chart.clientWidth < 640) narrow(data, layout);
     layout.uirevision = chart.dataset.figureUrl; /* keeps zoom and hidden lines over a refresh */
     chart.style.minHeight = layout.height + "px";
     return Plotly.react(chart, data, layout, CONFIG);
   }
 
-  function narrow(layout) {
+  function narrow(data, layout) {
     layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -0.12, yanchor: "top" };
-    layout.margin = { ...layout.margin, r: 8 };
+    const named = data.some((trace) => trace.mode?.includes("text")); /* at the ends of its lines */
+    layout.margin = { ...layout.margin, r: named ? 44 : 8 };
     if (layout.title?.subtitle) layout.title.subtitle.text = "";
     if (layout.title) {
       layout.title.font = { size: 12 };
