@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agents.stack import StackPlan
-
 from agents import registry
 from agents.facts.model import HostFacts
+from agents.stack import StackPlan
 from benchlab.runs.models import Attempt, Layout
 
 
