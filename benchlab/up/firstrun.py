@@ -30,7 +30,8 @@ from benchlab.up.state import State, read_json
 
 OUTSTANDING = [1, 2, 4, 8, 16]
 FILE_SIZE = 128 * 2**20  # bytes; laid out anew for each run, so small
-RUNTIME_S, RAMP_S, REPEATS = 3, 1, 3  # a minute and a half in all: to show how it works, not to measure well
+# A minute and a half in all: to show how it works, not to measure well.
+RUNTIME_S, RAMP_S, REPEATS = 3, 1, 3
 Say = Callable[[str], object]
 
 
