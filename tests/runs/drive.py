@@ -21,7 +21,7 @@ def plan_and_start(campaign: Campaign) -> None:
     commands.start(campaign, dict(drafts.values_list("pk", "plan_fingerprint")))
 
 
-def until(campaign: Campaign, true: Callable[[], bool], seconds: float = 120.0) -> None:
+def until(campaign: Campaign, true: Callable[[], bool], seconds: float = 300.0) -> None:
     """Step every layout until `true`; AssertionError with what the layouts say when it takes too long."""
     deadline = time.monotonic() + seconds
     while not true():
@@ -32,7 +32,7 @@ def until(campaign: Campaign, true: Callable[[], bool], seconds: float = 120.0) 
             engine.step(layout_id)
 
 
-def to_the_end(campaign: Campaign, seconds: float = 120.0) -> None:
+def to_the_end(campaign: Campaign, seconds: float = 300.0) -> None:
     until(
         campaign,
         lambda: not Layout.objects.filter(campaign=campaign).exclude(phase__in=OVER).exists(),
