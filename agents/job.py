@@ -218,7 +218,10 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
-    started_at, started = _number(notes, "started_at"), _mono(notes, "started_ns")
+    started, noted = _mono(notes, "started_ns"), _mono(notes, "noted_ns")
+    started_at = _number(notes, "noted_at")  # read a moment after the start
+    if started_at is not None and started is not None and noted is not None:
+        started_at -= noted - started
     ended, code = _mono(notes, "ended_ns"), _number(notes, "exit")
     fetched_at, fetched = _number(notes, "fetched_at"), _mono(notes, "fetched_ns")
     ended_at = step = None

@@ -1,30 +1,35 @@
-"""A glance: has anything about mounts, swap, holders or disks changed since the last whole look? One command, no fork.
+"""A glance: has anything about mounts, swap or the claimed disks changed since the last whole look? One command.
 
-Equal glances prove that what stands on what is as it was, and that the disks are the same ones. They do not show a
+Equal glances prove that what stands on these disks is as it was, and that they are the same disks. They do not show a
 signature that somebody wrote to an idle disk: a whole look (agents.facts.linux) does, and has to be repeated in time.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
-from agents.contracts import AgentError, Reason, Shell
+from agents.contracts import AgentError, Claim, Reason, Shell
 
-BLOCK = "/sys/class/block"
-SCRIPT = f"""
-b={BLOCK}
-printf '%s\\n' $b/* $b/*/holders/* $b/*/slaves/*
-exec grep -aHs '' /proc/sys/kernel/random/boot_id /proc/self/mountinfo /proc/swaps /proc/mdstat \\
-    $b/*/dev $b/*/size $b/*/ro $b/*/wwid $b/*/serial $b/*/device/wwid $b/*/device/serial $b/*/device/model \\
-    $b/*/dm/name
+SCRIPT = """
+files='/proc/sys/kernel/random/boot_id /proc/self/mountinfo /proc/swaps /proc/mdstat /proc/partitions'
+for name; do
+    b=/sys/class/block/$name
+    printf '%s\\n' "$b"/holders/* "$b"/*/holders/*
+    files="$files $b/diskseq $b/size $b/ro $b/wwid $b/serial $b/device/wwid $b/device/serial $b/device/model"
+done
+exec grep -aHs '' $files
 """
-LEAST = ("/proc/self/mountinfo:", "/proc/sys/kernel/random/boot_id:")
+LEAST = ("/proc/self/mountinfo:", "/proc/partitions:", "/proc/sys/kernel/random/boot_id:")
 
 
-def read(shell: Shell) -> str:
+def read(shell: Shell, claims: Iterable[Claim]) -> str:
     """A hash that is equal as long as nothing changed. Raises AgentError when the host says too little."""
-    ran = shell.run(("sh", "-c", SCRIPT))
-    if any(needed.encode() not in ran.stdout for needed in LEAST):
+    # The kernel writes cciss!c0d0 for /dev/cciss/c0d0; names hold no space.
+    names = [claim.node.removeprefix("/dev/").replace("/", "!") for claim in claims]
+    ran = shell.run(("sh", "-c", SCRIPT, "glance", *names))
+    needed = (*LEAST, *(f"/sys/class/block/{name}/size:" for name in names))
+    if any(one.encode() not in ran.stdout for one in needed):
         said = ran.stderr.decode(errors="replace")[:200]
-        raise AgentError(f"the host's mounts cannot be read: {said}", Reason.BAD_FACTS)
+        raise AgentError(f"mounts and disks cannot be read: {said}", Reason.BAD_FACTS)
     return hashlib.sha256(ran.stdout).hexdigest()

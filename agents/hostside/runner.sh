@@ -37,7 +37,7 @@ start() {
     exec 9>lock # held by the leader for as long as it lives; poll waits for it
     flock -n 9
   fi
-  own_session=$(command -v setsid)
+  command -v setsid >/dev/null && own_session=setsid
   $own_session sh ./runner.sh lead "${own_session:+yes}" </dev/null >/dev/null 2>runner.log &
   look $! || born=0
   printf 'boot=%s\nleader="%s"\nbegun=whole\n' "$this_boot" "$! $born" >begun
@@ -56,7 +56,6 @@ lead() { # OWN_SESSION: runs the job to its end
     sample 9>&- &
     sampler=$!
   fi
-  at=$(date +%s.%N)
   now
   started=$ns
   launch "$1" </dev/null >stdout 2>stderr 9>&- &
@@ -95,11 +94,13 @@ cached() {
   done </proc/meminfo
 }
 
-note_running() {
+note_running() { # the wall clock only now: a fork before the tool would be time between two runs
+  at=$(date +%s.%N)
+  now
   look $watcher
   helpers="$watcher $born"
   [ -n "$sampler" ] && look $sampler && helpers="$helpers $sampler $born"
-  printf '%s\n' "started_at=$at" "started_ns=$started" \
+  printf '%s\n' "noted_at=$at" "noted_ns=$ns" "started_ns=$started" \
     "helpers=\"$helpers\"" "dropped=$dropped" "cached_before_kib=$before" \
     "cached_after_kib=$cached_kib" running=whole >running
 }

@@ -15,11 +15,12 @@ ours() {
 }
 
 make_spool() {
-  mkdir -m 700 "$spools" 2>/dev/null
+  [ -d "$spools" ] || mkdir -m 700 "$spools" 2>/dev/null
   [ -e "$spools" ] || refuse "cannot make $spools: $(mkdir -m 700 "$spools" 2>&1)"
   ours || refuse "$spools is not a directory of this user: somebody else made it; remove it"
-  case $(ls -ld "$spools") in
-    drwx------*) ;;
+  # Looked at once: who but us could open it, or make a file of ours in it, later?
+  [ -O "$spools/.private" ] || case $(ls -ld "$spools") in
+    drwx------*) : >"$spools/.private" ;;
     *) refuse "$spools is open to other users: chmod 700 it after a look at what is inside" ;;
   esac
   # mkdir is the lock: whoever makes the directory starts the job, once.

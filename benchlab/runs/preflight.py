@@ -31,11 +31,12 @@ def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFact
     ready = hosts.facts_of(layout.facts_ready)
     if missing := hosts.missing_tool(attempt.run.tool, ready):
         raise AgentError(missing, Reason.TOOL_MISSING)
-    facts, seen = ready, glance.read(shell)
+    plan = planning.stored(layout)
+    facts, seen = ready, glance.read(shell, plan.claims)
     recent = layout.looked_at and timezone.now() - layout.looked_at < WHOLE_LOOK_EVERY
     if not (recent and seen == layout.glance):
         facts = _look(layout, shell, ready)
-    plan, spares = planning.stored(layout), hosts.spares(layout.host)
+    spares = hosts.spares(layout.host)
     if said := job_refusals(work.argv, work.inputs, plan.target, facts, spares, layout.name):
         raise GuardError("; ".join(said))
     if facts is not ready:

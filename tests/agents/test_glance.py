@@ -1,0 +1,53 @@
+"""Equal glances mean that nothing changed; a host that says too little is no host to write to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from agents.contracts import AgentError, Claim, Ran, Reason
+from agents.facts import glance
+from tests.agents.local_shell import LocalShell
+
+SAID = (
+    b"/sys/class/block/sdb/holders/*\n/proc/sys/kernel/random/boot_id:b\n/proc/partitions: 8 16 1 sdb\n"
+    b"/proc/self/mountinfo:22 1 8:1 / / rw - ext4 /dev/sda1 rw\n/sys/class/block/sdb/size:2048\n"
+)
+SDB = Claim("serial:S", "/dev/sdb", 2048 * 512, "M")
+
+
+@dataclass
+class Says:
+    said: bytes
+
+    def run(self, argv, *, stdin=b"", root=False, timeout_s=60.0) -> Ran:
+        return Ran(tuple(argv), 0, self.said, b"")
+
+
+def test_this_machine_looks_the_same_twice():
+    assert glance.read(LocalShell(), ()) == glance.read(LocalShell(), ())
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        SAID.replace(b"holders/*", b"holders/dm-0"),
+        SAID.replace(b"boot_id:b", b"boot_id:c"),
+        SAID.replace(b"size:2048", b"size:4096"),
+        SAID + b"/proc/self/mountinfo:23 22 8:16 / /mnt rw - xfs /dev/sdb rw\n",
+        SAID + b"/sys/class/block/sdb/wwid:naa.5\n",
+        SAID + b"/proc/swaps:/dev/sdb partition 1 0 -2\n",
+    ],
+)
+def test_what_changes_is_seen(now):
+    assert glance.read(Says(now), [SDB]) != glance.read(Says(SAID), [SDB])
+
+
+@pytest.mark.parametrize(
+    "lacks", [b"/proc/self/mountinfo", b"boot_id", b"/proc/partitions", b"sdb/size"]
+)
+def test_a_host_that_says_too_little_is_refused(lacks):
+    with pytest.raises(AgentError, match="cannot be read") as raised:
+        glance.read(Says(SAID.replace(lacks, b"nothing")), [SDB])
+    assert raised.value.reason is Reason.BAD_FACTS
