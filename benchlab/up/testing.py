@@ -29,7 +29,7 @@ from benchlab.up.trouble import Trouble
 GROUPS = (
     ("without host or browser", ("-m", "not rig and not browser", "-n", "2")),
     ("browser", ("-m", "browser")),
-    ("rig", ("-m", "rig")),
+    ("rig", ("-m", "rig and not browser")),
 )
 NEVER_SKIPPED = {"browser", "rig"}  # where BENCHLAB_RIG=required
 PACKAGES = ("chromium", "fonts-liberation", "busybox", "fio", "sysstat", "openssh-server")
