@@ -47,22 +47,34 @@ def _erase(disk: Claim, facts: HostFacts) -> list[Step]:
     """Partitions first: a later table with the same borders would bring their file systems back."""
     graph = Graph(facts)
     device = graph.find(disk.node)
-    on_it = (
-        [graph.devices[n] for n in graph.stack_on(device.name) if n in graph.devices]
-        if device
-        else []
+    names = graph.stack_on(device.name) if device else []
+    parts = [d for n in names if (d := graph.devices.get(n)) and d.type == "part"]
+    signed = sorted(part.path for part in parts if part.signatures)
+    steps = [wipe(node, (disk,)) for node in [*signed, disk.node]] + [_zero(disk)]
+    return [*steps, *([_reread(disk)] if parts else []), settle()]
+
+
+def _zero(disk: Claim) -> Step:
+    """Kernels see tables in noise: an xfs superblock without its magic passed for one (tests/rig/noise.py)."""
+    return Step(
+        ("dd", "if=/dev/zero", f"of={disk.node}", "bs=1M", "count=1", "conv=fsync"),
+        f"Write zeros where a partition table of {disk.node} would be",
+        destroys=(disk,),
     )
-    parts = sorted(d.path for d in on_it if d.type == "part" and d.signatures)
-    return [wipe(node, (disk,)) for node in [*parts, disk.node]] + [settle()]
+
+
+def _reread(disk: Claim) -> Step:
+    return Step(
+        ("blockdev", "--rereadpt", disk.node),
+        f"Have the kernel forget the partitions of {disk.node}",
+        destroys=(disk,),
+    )
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
-    """A benchmark may have left what looks like a superblock."""
+    """Always: what a benchmark left may look like a superblock or a table, now or after the next boot."""
     disk = one(target, "data")
-    device = is_claimed(disk, facts)
-    if device is None or (device.signatures_known and not device.signatures):
-        return []
-    return _erase(disk, facts)
+    return [] if is_claimed(disk, facts) is None else _erase(disk, facts)
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:

@@ -27,6 +27,7 @@ def test_raw_and_xfs_make_one_plan():
     made = plan([RAW, XFS])
     assert [s.argv[0] for s in made.steps] == [
         "wipefs",
+        "dd",
         "udevadm",
         "mkfs.xfs",
         "udevadm",
@@ -131,9 +132,11 @@ def test_teardown_goes_top_down():
         "wipefs",
         "udevadm",
         "wipefs",
+        "dd",
         "udevadm",
     ]
-    assert [s.argv[0] for s in stack.teardown(made, host(SDB))] == ["sh"]
+    again = [s.argv[0] for s in stack.teardown(made, host(SDB))]
+    assert again == ["sh", "wipefs", "dd", "udevadm"]
 
 
 def test_verify_looks_at_the_highest_layer_so_far():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from benchlab.campaigns.models import Workload
@@ -12,6 +14,7 @@ from benchlab.runs import commands, engine, planning
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
+from tests.rig.noise import XFS_WITHOUT_MAGIC
 from tests.runs import drive
 
 pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
@@ -136,6 +139,32 @@ def test_a_disk_that_was_mounted_between_two_runs_is_not_written_to(
     finally:
         rig_host.ssh("sh", "-c", f"umount /mnt; wipefs -qa {node}")
     drive.to_the_end(campaign)
+
+
+def test_a_table_that_the_kernel_sees_in_noise_is_erased(make_campaign, rig_host):
+    """Seen after wipefs of an xfs disk: no signature anywhere, and yet partitions."""
+    noise = base64.b64encode(XFS_WITHOUT_MAGIC).decode()
+    for name in ("ubdb", "ubdc"):
+        rig_host.ssh(
+            "sh", "-c", f"base64 -d | dd of=/dev/{name} conv=fsync; udevadm settle", stdin=noise
+        )
+        assert "part" in rig_host.ssh("lsblk", "-nro", "TYPE", f"/dev/{name}").stdout, (
+            "it is no noise any more"
+        )
+    campaign = make_campaign([RAW], [("dd", DD)])
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    layout = campaign.layouts.get()
+    assert (layout.phase, layout.outcome) == ("done", "succeeded"), (
+        layout.reason_text,
+        layout.trouble,
+    )
+    used = planning.stored(layout).claims[0].node
+    assert_blank(rig_host, used.removeprefix("/dev/"))
+    for name in ("ubdb", "ubdc"):
+        rig_host.ssh(
+            "sh", "-c", f"dd if=/dev/zero of=/dev/{name} bs=1M count=1 conv=fsync; udevadm settle"
+        )
 
 
 def test_a_second_topology_finds_the_disk_blank_and_goes_on(make_campaign, rig_host, lab, team):
