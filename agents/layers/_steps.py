@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from agents.contracts import Claim, PlanError, Step, Target
 from agents.facts.in_use import MOUNT_ROOT
-from agents.facts.model import BlockDevice, HostFacts, Signature
+from agents.facts.model import BlockDevice, HostFacts
 from agents.guard import claims_of
 
 
@@ -47,7 +45,3 @@ def is_claimed(claim: Claim, facts: HostFacts) -> BlockDevice | None:
     """The device at a claim's node if it still is that very disk: teardown must not touch another."""
     device = facts.device(claim.node)
     return device if device is not None and device.identity == claim.identity else None
-
-
-def first_signatures(device: BlockDevice, types: Mapping[str, str] | set[str]) -> list[Signature]:
-    return [signature for signature in device.signatures if signature.type in types]
