@@ -199,7 +199,8 @@ def test_cancel_in_the_middle_leaves_blank_disks_and_no_process(make_campaign, r
 
 
 def test_the_network_may_fail_during_a_run(make_campaign, rig_host):
-    campaign = make_campaign([RAW], [("fio", {**FIO, "runtime_s": 5})])
+    # Longer than a step's budget of 8 s: a shorter run may be over before anybody looks.
+    campaign = make_campaign([RAW], [("fio", {**FIO, "runtime_s": 20})])
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
     rig_host.cut()
