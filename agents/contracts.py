@@ -1,8 +1,4 @@
-"""What drivers, the executor and the engine agree on: plain frozen data and Protocols.
-
-Drivers are modules (see `agents.registry`); the Protocols below describe such a module, so that
-mypy checks every driver against them. All driver functions are pure: no clock, no file, no host.
-"""
+"""What drivers, the executor and the engine agree on: plain frozen data. What a driver is: agents/protocols.py."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol
-
-from agents.facts.model import HostFacts
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -75,6 +69,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A partition or other piece that a layer below made for a use of a layer above."""
+
+    node: str  # "/dev/disk/by-partlabel/bl17-log-1"
+    size: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """What a layer stands on, and what it gives to the layer above.
 
@@ -84,20 +86,46 @@ class Target:
 
     name: str  # the layout's own prefix, "bl17": every VG, array, pool, label and mount point carries it
     devices: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)  # by use, like devices
     volume: str = ""
+    pool: str = ""  # the zpool made by the layer below
     mount: str = ""
     size: int = 0
     stripe_unit: int = 0
     stripe_count: int = 0
     notes: tuple[str, ...] = ()  # facts worth recording: "sunit from the layer below: 4 KiB"
+    kept: Mapping[str, str] = field(default_factory=dict)  # what this layer's plan kept: see Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A layer's steps, and the target that exists once they ran."""
+    """A layer's steps, and the target that exists once they ran.
+
+    `kept` is what verify and teardown must know and cannot see any more (a scheduler as it was before): it is stored
+    with the plan and comes back as `target.kept`.
+    """
 
     steps: tuple[Step, ...]
     target: Target
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a layer does with the disks of one use."""
+
+    says: str  # "disks of the stripe"
+    least: int = 1  # 0: may be left out
+    most: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Something that the kernel does by itself and a layer waits for: resync, reshape, flush."""
+
+    says: str  # "resync of bl17"
+    done: float  # 0 to 1
+    eta_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,57 +270,3 @@ class Series:
     unit: Unit
     times: tuple[float, ...]
     values: tuple[float, ...]  # NaN where unknown (hot-plugged, counter reset)
-
-
-class Layer(Protocol):
-    """A module in agents/layers/. `Options` is a frozen dataclass: the form and the JSON schema."""
-
-    LABEL: str
-    NEEDS: tuple[Need, ...]
-    USES: Mapping[
-        str, str
-    ]  # use -> what for ("data" -> "disks of the stripe"); empty: needs a volume or nothing
-    GIVES: str  # "devices", "volume" or "mount"
-    WANTS: str  # "nothing", "devices", "volume" or "mount": what the layer below must give
-    Options: type[Any]
-
-    def plan(self, options: Any, target: Target, facts: HostFacts) -> Plan: ...
-
-    def teardown(self, options: Any, target: Target, facts: HostFacts) -> list[Step]:
-        """Steps that remove what exists of this layer (target: the one given to plan). Safe to run twice."""
-        ...
-
-    def verify(self, options: Any, target: Target, facts: HostFacts) -> list[str]:
-        """Differences between wish and host after apply (target: the one given to plan); [] is right."""
-        ...
-
-
-class Tool(Protocol):
-    """A module in agents/tools/."""
-
-    LABEL: str
-    NEEDS: tuple[Need, ...]
-    Options: type[Any]
-
-    def job(self, options: Any, target: Target) -> Job: ...
-
-    def precheck(self, options: Any, target: Target) -> Job | None:
-        """A quick run that touches no data and fails when the options are wrong (fio --parse-only); or None."""
-        ...
-
-    def outstanding(self, options: Any) -> int | None:
-        """Outstanding I/Os: queue depth times jobs."""
-        ...
-
-    def parse(self, outputs: Mapping[str, bytes], options: Any) -> list[Metric]:
-        """Figures from {"stdout": …, "stderr": …, each of Job.outputs}. Raises ParseError, nothing else."""
-        ...
-
-
-class Sampler(Protocol):
-    """A module in agents/samplers/. FILES are read on the host once per tick by hostside/sampler.sh."""
-
-    LABEL: str
-    FILES: tuple[str, ...]
-
-    def series(self, frames: Sequence[Frame]) -> list[Series]: ...

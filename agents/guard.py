@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target
-from agents.facts.graph import Graph
+from agents.facts.graph import Graph, own_path
 from agents.facts.in_use import system_unknown, uses
 from agents.facts.model import BlockDevice, HostFacts
 from agents.mentions import Mentions
@@ -179,6 +179,8 @@ def _net(
     for text in texts:
         named, foreign = mentions.find(text)
         for word in foreign:
+            if own_path(word, layout):
+                continue  # made by an earlier Step of the same plan, or about to be
             yield f"the command names {word}, which is no device that the facts know"
         for name in sorted(named):
             if claimed and graph.disks_under(name) <= claimed:

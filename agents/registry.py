@@ -9,12 +9,24 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from agents import layers, samplers, tools
-from agents.contracts import Layer, OptionsError, Sampler, Tool
+from agents.contracts import OptionsError
+from agents.protocols import Awaiting, Growing, Layer, Sampler, Stretching, Tool
 
 D = TypeVar("D")
 
 CONTRACT = {
-    layers: ("LABEL", "NEEDS", "USES", "GIVES", "WANTS", "Options", "plan", "teardown", "verify"),
+    layers: (
+        "LABEL",
+        "NEEDS",
+        "USES",
+        "GIVES",
+        "WANTS",
+        "Options",
+        "needs",
+        "plan",
+        "teardown",
+        "verify",
+    ),
     tools: ("LABEL", "NEEDS", "Options", "job", "precheck", "outstanding", "parse"),
     samplers: ("LABEL", "FILES", "series"),
 }
@@ -48,6 +60,24 @@ def all_samplers() -> dict[str, Sampler]:
 
 def layer(kind: str) -> Layer:
     return _pick(all_layers(), kind, "layer")
+
+
+def growing(kind: str) -> Growing | None:
+    """The layer, if it can grow."""
+    driver = layer(kind)
+    return cast(Growing, driver) if hasattr(driver, "grow") else None
+
+
+def stretching(kind: str) -> Stretching | None:
+    """The layer, if it can follow one below that grew."""
+    driver = layer(kind)
+    return cast(Stretching, driver) if hasattr(driver, "stretch") else None
+
+
+def awaiting(kind: str) -> Awaiting | None:
+    """The layer, if the kernel may still work on it when its commands have ended."""
+    driver = layer(kind)
+    return cast(Awaiting, driver) if hasattr(driver, "awaits") else None
 
 
 def tool(kind: str) -> Tool:

@@ -4,48 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import cattrs
-
 from agents import options, registry
-from agents.contracts import Argument, Claim, PlanError, Secret, Step, Target
+from agents.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
+from agents.contracts import (
+    NOTHING,
+    Claim,
+    Need,
+    Plan,
+    PlanError,
+    Progress,
+    Step,
+    Target,
+)
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.guard import Spare, claims_of
+from agents.protocols import Layer
 
-WORDS = {
-    "nothing": "nothing",
-    "devices": "disks",
-    "volume": "a volume",
-    "mount": "a mounted directory",
-}
 BELOW = "below"  # the use under which a layer is told all disks of the layers beneath it
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """`count` disks of a role for one use of a layer."""
-
-    use: str
-    role: str
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class LayerSpec:
-    """One layer of a topology, in terms of roles."""
-
-    kind: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    devices: tuple[Wanted, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Placed:
-    """A layer on its host: `target` is what was given to its plan()."""
+    """A layer on its host: `target` is what was given to its plan(), with what that plan kept."""
 
     spec: LayerSpec
     target: Target
@@ -54,91 +40,134 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """One growth: the commands, and the layers as they are when it is over."""
+
+    spec: StageSpec
+    steps: tuple[Step, ...]
+    layers: tuple[Placed, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StackPlan:
-    """The layers bottom up. `fingerprint` changes when the commands, or the disks, do."""
+    """The layers bottom up, then how they grow. `fingerprint` changes when the commands, or the disks, do."""
 
     name: str
     layers: tuple[Placed, ...]
     fingerprint: str
+    stages: tuple[Stage, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        return tuple(step for layer in self.layers for step in layer.steps)
+        """All of them, those of the stages last."""
+        built = tuple(step for layer in self.layers for step in layer.steps)
+        return built + tuple(step for stage in self.stages for step in stage.steps)
 
     @property
     def target(self) -> Target:
-        """What the tools work on."""
+        """What the tools work on before any stage."""
         return self.layers[-1].gives
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        return claims_of(self.target)
+        """Every disk that may be destroyed, those of all stages too."""
+        return claims_of(self.at(len(self.stages))[-1].gives)
+
+    def at(self, stage: int) -> tuple[Placed, ...]:
+        """The layers after the first `stage` stages."""
+        return self.stages[stage - 1].layers if stage else self.layers
 
 
 def plan(
-    specs: Sequence[LayerSpec], name: str, facts: HostFacts, pool: Iterable[Spare]
+    specs: Sequence[LayerSpec],
+    name: str,
+    facts: HostFacts,
+    pool: Iterable[Spare],
+    stages: Sequence[StageSpec] = (),
 ) -> StackPlan:
     """The layers, bottom up, on disks of the pool. Raises PlanError or OptionsError saying which layer."""
     check_chain(specs)
+    check_stages(specs, stages)
     free = _free(facts, pool)
     placed: list[Placed] = []
-    below = Target(name)
     for number, spec in enumerate(specs, start=1):
-        try:
-            target = replace(below, devices={**_pick(spec, free), **_under(placed)})
+        with _named(f"layer {number} ({spec.kind})"):
+            target = _on(placed, name, _pick(spec.devices, free))
             driver = registry.layer(spec.kind)
             made = driver.plan(options.build(driver.Options, spec.options), target, facts)
-        except PlanError as error:
-            raise PlanError(f"layer {number} ({spec.kind}): {error}", error.reason) from None
-        below = replace(made.target, devices=target.devices)
-        placed.append(Placed(spec, target, below, made.steps))
-    steps = [step for layer in placed for step in layer.steps]
-    return StackPlan(name, tuple(placed), _fingerprint(steps, claims_of(below), facts))
+        placed.append(_placed(spec, target, made))
+    grown: list[Stage] = []
+    for number, stage in enumerate(stages, start=1):
+        with _named(f"stage {number}"):
+            grown.append(_grow(stage, grown[-1].layers if grown else tuple(placed), free, facts))
+    made_up = StackPlan(name, tuple(placed), "", tuple(grown))
+    return replace(made_up, fingerprint=_fingerprint(made_up.steps, made_up.claims, facts))
 
 
-def specs(data: Iterable[Mapping[str, Any]]) -> list[LayerSpec]:
-    """A topology's stored stack: {"kind", "options", "devices": [{"use", "role", "count"}]} for each layer."""
-    return [
-        LayerSpec(
-            layer["kind"],
-            layer.get("options", {}),
-            tuple(Wanted(**wanted) for wanted in layer.get("devices", [])),
-        )
-        for layer in data
-    ]
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    try:
+        yield
+    except PlanError as error:
+        raise PlanError(f"{where}: {error}", error.reason) from None
 
 
-def check_chain(specs: Sequence[LayerSpec]) -> None:
-    """Every layer stands on what the one below gives, and the top one on which a tool can work.
+def _on(placed: Sequence[Placed], name: str, devices: Mapping[str, tuple[Claim, ...]]) -> Target:
+    """What a layer is given: what the one below gives, with the layer's own disks."""
+    if not placed:
+        return Target(name, devices=devices)
+    below = placed[-1].gives
+    under = {BELOW: claims_of(below)} if claims_of(below) else {}
+    return replace(below, devices={**devices, **under}, kept={})
 
-    Raises PlanError naming the layer.
-    """
-    if not specs:
-        raise PlanError("a topology needs one layer at least")
-    given, giver = "nothing", ""
-    for number, spec in enumerate(specs, start=1):
+
+def _placed(
+    spec: LayerSpec, target: Target, made: Plan, kept: Mapping[str, str] = NOTHING
+) -> Placed:
+    gives = replace(made.target, devices=target.devices, kept={})
+    return Placed(spec, replace(target, kept={**kept, **made.kept}), gives, made.steps)
+
+
+def _grow(
+    stage: StageSpec, layers: Sequence[Placed], free: dict[str, list[Claim]], facts: HostFacts
+) -> Stage:
+    """The layer takes its new disks; those above it follow."""
+    old = layers[stage.layer - 1]
+    driver = registry.growing(old.spec.kind)
+    assert driver is not None, "check_stages looked"
+    more = _pick(stage.devices, free)
+    devices = {use: old.target.devices.get(use, ()) + more.get(use, ())
+               for use in {**old.target.devices, **more}}  # fmt: skip
+    target = replace(old.target, devices=devices)
+    built = options.build(driver.Options, old.spec.options)
+    made = driver.grow(built, options.build(driver.Grow, stage.options), target, more, facts)
+    after = [*layers[: stage.layer - 1], _placed(old.spec, target, made, old.target.kept)]
+    steps = list(made.steps)
+    for layer in layers[stage.layer :]:
+        after.append(_stretched(layer, after, facts))
+        steps += after[-1].steps
+    return Stage(stage, tuple(steps), tuple(after))
+
+
+def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Placed:
+    own = {use: given for use, given in layer.target.devices.items() if use != BELOW}
+    target = replace(_on(below, layer.target.name, own), kept=layer.target.kept)
+    driver = registry.stretching(layer.spec.kind)
+    if driver is None:  # it gives what is below it
+        return _placed(layer.spec, target, Plan((), target), layer.target.kept)
+    made = driver.stretch(options.build(driver.Options, layer.spec.options), target, facts)
+    return _placed(layer.spec, target, made, layer.target.kept)
+
+
+def missing(specs: Iterable[LayerSpec], facts: HostFacts) -> list[Need]:
+    """Programs that the layers need and the host has not, each once."""
+    needs = {}
+    for spec in specs:
         driver = registry.layer(spec.kind)
-        where = f"layer {number} ({driver.LABEL})"
-        takes_disks = number == 1 and driver.WANTS == "devices" and driver.USES
-        if given != driver.WANTS and not takes_disks:
-            below = (
-                f"but {giver} gives {WORDS[given]}"
-                if giver
-                else "put a layer that gives one below it"
-            )
-            raise PlanError(f"{where} stands on {WORDS[driver.WANTS]}, {below}")
-        _check_uses(where, driver.USES, [wanted.use for wanted in spec.devices])
-        given, giver = driver.GIVES, where
-    if given not in ("volume", "mount"):
-        raise PlanError(
-            f"{giver} gives {WORDS[given]}; a tool needs a volume or a mounted directory"
-        )
-
-
-def _check_uses(where: str, uses: Mapping[str, str], asked: Sequence[str]) -> None:
-    for use in asked:
-        if use not in uses or asked.count(use) > 1:
-            raise PlanError(f"{where}: disks for {use!r}; its uses are {', '.join(uses) or 'none'}")
+        for need in driver.needs(options.build(driver.Options, spec.options)):
+            if need.program not in facts.tools:
+                needs[need.program] = need
+    return list(needs.values())
 
 
 def _free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
@@ -152,12 +181,10 @@ def _free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
     return free
 
 
-def _pick(spec: LayerSpec, free: dict[str, list[Claim]]) -> dict[str, tuple[Claim, ...]]:
+def _pick(devices: Iterable[Wanted], free: dict[str, list[Claim]]) -> dict[str, tuple[Claim, ...]]:
     """Takes from `free`, so that no disk is used twice."""
     picked = {}
-    for wanted in spec.devices:
-        if wanted.count < 1:
-            raise PlanError(f"{wanted.use}: a count of {wanted.count} makes no sense")
+    for wanted in devices:
         there = free.get(wanted.role, [])
         if len(there) < wanted.count:
             raise PlanError(
@@ -167,10 +194,6 @@ def _pick(spec: LayerSpec, free: dict[str, list[Claim]]) -> dict[str, tuple[Clai
         picked[wanted.use] = tuple(there[: wanted.count])
         del there[: wanted.count]
     return picked
-
-
-def _under(placed: Sequence[Placed]) -> dict[str, tuple[Claim, ...]]:
-    return {BELOW: claims_of(placed[-1].gives)} if placed and claims_of(placed[-1].gives) else {}
 
 
 def _fingerprint(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
@@ -201,86 +224,43 @@ def _words(steps: Iterable[Step]) -> list[Any]:
 
 
 def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
-    """Top down; only what is there. The order within a layer is the layer's."""
+    """Top down; only what is there, with the disks of all stages. The order within a layer is the layer's."""
     steps: list[Step] = []
-    for layer in reversed(stack.layers):
+    for layer in reversed(stack.at(len(stack.stages))):
         driver, built = _driver(layer)
         steps += driver.teardown(built, layer.target, facts)
     return steps
 
 
-def verify(stack: StackPlan, facts: HostFacts, upto: int | None = None) -> list[str]:
-    """Differences between wish and host in the lowest `upto` layers (all, unless told).
+def verify(
+    stack: StackPlan, facts: HostFacts, upto: int | None = None, stage: int = 0
+) -> list[str]:
+    """Differences between wish and host in the lowest `upto` layers (all, unless told) after `stage` stages.
 
-    Below the top a layer is hidden by what stands on it, so only the top one of them can be looked at in full.
+    Below the top a layer is hidden by what stands on it, so only the top one of them can be looked at in full; a
+    layer that gives what is below it (tuning) hides nothing.
     """
-    layers = stack.layers[:upto]
-    if not layers:
-        return []
-    driver, built = _driver(layers[-1])
-    kind = layers[-1].spec.kind
-    return [f"{kind}: {wrong}" for wrong in driver.verify(built, layers[-1].target, facts)]
+    differences: list[str] = []
+    for layer in reversed(stack.at(stage)[:upto]):
+        driver, built = _driver(layer)
+        kind = layer.spec.kind
+        differences += [f"{kind}: {wrong}" for wrong in driver.verify(built, layer.target, facts)]
+        if driver.GIVES != "same":
+            break
+    return differences
 
 
-def _driver(layer: Placed) -> tuple[Any, Any]:
+def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress]:
+    """What the kernel still does in the layers after `stage` stages: resync, reshape."""
+    found = []
+    for layer in stack.at(stage):
+        driver = registry.awaiting(layer.spec.kind)
+        if driver is not None:
+            built = options.build(driver.Options, layer.spec.options)
+            found.append(driver.awaits(built, layer.target, facts))
+    return [progress for progress in found if progress]
+
+
+def _driver(layer: Placed) -> tuple[Layer, Any]:
     driver = registry.layer(layer.spec.kind)
     return driver, options.build(driver.Options, layer.spec.options)
-
-
-@dataclass(frozen=True, slots=True)
-class Destroyed:
-    """What is on a disk that a plan claims, for the page that asks whether it may go."""
-
-    node: str
-    identity: str
-    model: str
-    serial: str
-    size: int  # bytes
-    holds: tuple[str, ...]  # "sdb1: ext4 'home'"
-
-
-def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:
-    graph = Graph(facts)
-    found = []
-    for claim in stack.claims:
-        device = graph.find(claim.node)
-        names = graph.stack_on(device.name) if device else []
-        holds = [
-            f"{name}: {signature.type}" + (f" {signature.label!r}" if signature.label else "")
-            for name in names
-            if name in graph.devices
-            for signature in graph.devices[name].signatures
-        ]
-        serial = device.serial if device else ""
-        found.append(
-            Destroyed(claim.node, claim.identity, claim.model, serial, claim.size, tuple(holds))
-        )
-    return found
-
-
-_converter = cattrs.Converter(forbid_extra_keys=True)
-
-
-def _dump_word(word: Argument) -> Any:
-    if isinstance(word, Secret):
-        raise PlanError("a plan with a secret in a command is not stored")
-    return word
-
-
-_converter.register_unstructure_hook(Argument, _dump_word)
-_converter.register_structure_hook(Argument, lambda word, _: str(word))
-
-
-def to_json(stack: StackPlan) -> dict[str, Any]:
-    """As JSON data; `from_json(to_json(stack)) == stack`. Raises PlanError if it holds a secret."""
-    data: dict[str, Any] = json.loads(json.dumps(_converter.unstructure(stack)))
-    return data
-
-
-def from_json(data: Mapping[str, Any]) -> StackPlan:
-    """Raises PlanError for data that is no plan."""
-    try:
-        return _converter.structure(data, StackPlan)
-    except Exception as error:
-        said = "; ".join(cattrs.transform_error(error, path="plan"))
-        raise PlanError(f"the stored plan cannot be read: {said}") from None

@@ -6,13 +6,22 @@ from collections.abc import Callable, Iterable
 
 from agents.facts.model import BlockDevice, HostFacts
 
-OWN = ("/dev/mapper/", "/dev/md/", "/dev/zvol/", "/dev/")  # what may stand before a name we gave
+# What may stand before a name that we gave.
+OWN = ("/dev/mapper/", "/dev/md/", "/dev/zvol/", "/dev/disk/by-partlabel/", "/dev/bcache/by-label/",
+       "/dev/gpt/", "/dev/")  # fmt: skip
 
 
 def carries(name: str, layout: str) -> bool:
     """Whether a name is the layout's own: bl1, bl1-data, bl1/data, never bl17 or foreign_bl1."""
     rest = name.removeprefix(layout)
     return bool(layout) and name.startswith(layout) and not (rest and rest[0].isalnum())
+
+
+def own_path(path: str, layout: str) -> bool:
+    """Whether only this layout makes nodes of that path: /dev/bl1/data, /dev/zvol/bl1/vol, never /dev/bl1/../sda."""
+    if not layout or ".." in path.split("/"):
+        return False
+    return any(path.startswith(p) and carries(path.removeprefix(p), layout) for p in OWN)
 
 
 class Graph:

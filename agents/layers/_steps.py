@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.contracts import Claim, PlanError, Step, Target
+from agents.contracts import Claim, Part, PlanError, Step, Target
 from agents.facts.in_use import MOUNT_ROOT
 from agents.facts.model import BlockDevice, HostFacts
 from agents.guard import claims_of
@@ -14,6 +14,15 @@ def one(target: Target, use: str) -> Claim:
     if len(given) != 1:
         raise PlanError(f"{use}: needs exactly one disk, was given {len(given)}")
     return given[0]
+
+
+def members(target: Target, use: str, main: bool = False) -> tuple[Part, ...]:
+    """The nodes for a use: disks of the layer's own, partitions made for it, or for the main use the volume below."""
+    disks = tuple(Part(claim.node, claim.size) for claim in target.devices.get(use, ()))
+    found = disks + target.parts.get(use, ())
+    if not found and main and target.volume:
+        return (Part(target.volume, target.size),)
+    return found
 
 
 def below(target: Target) -> tuple[Claim, ...]:

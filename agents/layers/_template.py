@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.contracts import Need, OptionsError, Plan, Step, Target
+from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.layers._steps import is_claimed, one, settle, wipe
 
 LABEL = "Read-ahead"  # as a person calls it
 NEEDS = (Need("blockdev", {"debian": "util-linux"}),)  # programs on the host
-USES = {"data": "the disk"}  # what its disks are for; {} when it stands on a volume alone
-WANTS = "devices"  # below it: "nothing", "devices", "volume" or "mount"
+USES = {"data": Use("the disk", most=1)}  # what its disks are for; {} when it has none
+WANTS = "devices"  # below it: see agents/protocols.py
 GIVES = "volume"  # to the layer above
 
 
@@ -31,6 +31,11 @@ class Options:
     def __post_init__(self) -> None:
         if self.sectors % 8:
             raise OptionsError("sectors: must be a multiple of 8 (4 KiB)")
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    """Those of NEEDS that these options ask for."""
+    return NEEDS
 
 
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:

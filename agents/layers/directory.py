@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from agents.contracts import OptionsError, Plan, Step, Target
+from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts, Mount
 
 LABEL = "Scratch directory"
-NEEDS = ()
-USES: dict[str, str] = {}
+NEEDS: tuple[Need, ...] = ()
+USES: dict[str, Use] = {}
 GIVES = "mount"
 WANTS = "nothing"
 MARKER = ".benchlab"
@@ -33,6 +33,10 @@ class Options:
             raise OptionsError(f"path: {self.path} is no place for scratch files")
         if any(ord(char) < 32 for char in self.path):
             raise OptionsError("path: has a control character")
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
 
 
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:

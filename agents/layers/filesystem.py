@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target
+from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers._steps import below, mount_point, settle, wipe
@@ -19,7 +19,7 @@ NEEDS = (
     Need("mkfs.ext4", {"debian": "e2fsprogs", "rhel": "e2fsprogs"}, ("mkfs.ext4", "-V")),
     Need("mkfs.btrfs", {"debian": "btrfs-progs", "rhel": "btrfs-progs"}),
 )
-USES: dict[str, str] = {}
+USES: dict[str, Use] = {}
 GIVES = "mount"
 WANTS = "volume"
 MIB = 1 << 20
@@ -62,6 +62,10 @@ def _refused(word: str, refused: tuple[str, ...]) -> bool:
         for part in word.split(",")
         for bad in refused
     )
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return tuple(need for need in NEEDS if need.program == f"mkfs.{options.type}")
 
 
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.contracts import Claim, Need, Plan, Step, Target
+from agents.contracts import Claim, Need, Plan, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers._steps import is_claimed, one, settle, wipe
 
 LABEL = "Raw disk"
 NEEDS = (Need("wipefs", {"debian": "util-linux", "rhel": "util-linux"}),)
-USES = {"data": "the disk"}
+USES = {"data": Use("the disk", most=1)}
 GIVES = "volume"
 WANTS = "devices"
 
@@ -23,6 +23,10 @@ class Options:
         default=False,
         metadata={"help": "Discard every block before the first run (blkdiscard; flash only)"},
     )
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
 
 
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agents import options as driver_options
-from agents import registry, stack
+from agents import registry, stored
 from agents.contracts import AgentError, Step, Target
+from agents.destroyed import Destroyed, what_is_destroyed
 from agents.quote import shown
 from benchlab.campaigns.grid import point_words
 from benchlab.campaigns.models import Campaign, Run
@@ -44,7 +45,7 @@ class Planned:
 class View:
     layout: Layout
     commands: list[Command] = field(default_factory=list)
-    destroyed: list[stack.Destroyed] = field(default_factory=list)
+    destroyed: list[Destroyed] = field(default_factory=list)
     points: list[Planned] = field(default_factory=list)
     points_left: int = 0
     error: str = ""
@@ -82,12 +83,12 @@ def _view(layout: Layout) -> View:
     if layout.plan is None:
         return View(layout, error=layout.plan_error)
     try:
-        plan = stack.from_json(layout.plan)
+        plan = stored.from_json(layout.plan)
     except AgentError as error:
         return View(layout, error=str(error))
     lost = []
     if layout.facts_planned:
-        lost = stack.what_is_destroyed(plan, hosts.facts_of(layout.facts_planned))
+        lost = what_is_destroyed(plan, hosts.facts_of(layout.facts_planned))
     runs = _points(layout)
     return View(
         layout=layout,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from django.utils import timezone
 
 from agents import stack
+from agents import stored as plans
 from agents.blank import not_blank
+from agents.chain import specs
 from agents.contracts import AgentError, GuardError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.guard import refusals
@@ -19,7 +21,7 @@ from benchlab.runs.states import LayoutPhase
 def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     """Plan and guard-check `layout` on a host with these facts. Raises AgentError saying what does not fit."""
     spares = hosts.spares(layout.host)
-    plan = stack.plan(stack.specs(layout.stack), layout.name, facts, spares.values())
+    plan = stack.plan(specs(layout.stack), layout.name, facts, spares.values())
     said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
     if said:
         raise GuardError("; ".join(dict.fromkeys(said)))
@@ -28,7 +30,7 @@ def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
 
 def stored(layout: Layout) -> stack.StackPlan:
     """The plan that `layout` was built by. Raises PlanError when there is none."""
-    return stack.from_json(layout.plan or {})
+    return plans.from_json(layout.plan or {})
 
 
 def preview(layout_id: int) -> None:
@@ -41,7 +43,7 @@ def preview(layout_id: int) -> None:
         snapshot = hosts.read_facts(layout.host)
         plan = make(layout, hosts.facts_of(snapshot))
         found |= {
-            "plan": stack.to_json(plan),
+            "plan": plans.to_json(plan),
             "plan_fingerprint": plan.fingerprint,
             "facts_planned": snapshot,
         }

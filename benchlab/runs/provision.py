@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agents import stack
+from agents import stack, stored
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves, planning, preflight, steps
@@ -49,7 +49,7 @@ def build(layout: Layout) -> float | None:
         )
     shell = hosts.connect(layout.host)
     plan, snapshot = planning.confirmed(layout, shell)
-    moves.note(layout, plan=stack.to_json(plan), facts_planned=snapshot, seen_at=timezone.now())
+    moves.note(layout, plan=stored.to_json(plan), facts_planned=snapshot, seen_at=timezone.now())
     for number, layer in enumerate(plan.layers, start=1):
         steps.run(layout, layer.steps, shell, StepLog.Kind.APPLY)
         after = hosts.read_facts(layout.host, shell)

@@ -10,8 +10,9 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from agents import registry
-from agents.contracts import Layer
-from agents.stack import WORDS
+from agents.chain import WORDS
+from agents.contracts import Use
+from agents.protocols import Layer
 from benchlab.driver_forms import DriverForm
 from benchlab.topologies import services
 from benchlab.topologies.models import Topology
@@ -27,18 +28,19 @@ class NameForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class DisksForm(forms.Form):
-    """Which disks one use of a layer takes."""
+    """Which disks one use of a layer takes; 0 when it has none of its own."""
 
     role = forms.CharField(max_length=32, initial="ssd")
-    count = forms.IntegerField(min_value=1, max_value=services.MOST_DEVICES, initial=1)
+    count = forms.IntegerField(min_value=0, max_value=services.MOST_DEVICES)
 
-    def __init__(self, *args: Any, use: str, what: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.use, self.what = use, what
+        self.fields["count"].initial = what.least
         self.fields["role"].widget.attrs["list"] = "roles"
         self.fields["role"].label = f"{use}: role of the disks"
         self.fields["count"].label = f"{use}: how many"
-        self.fields["role"].help_text = what
+        self.fields["role"].help_text = what.says
 
 
 class LayerForms:
@@ -59,8 +61,11 @@ class LayerForms:
             self.driver.Options, data, prefix=prefix, initial=entry.get("options")
         )
         given = {group["use"]: group for group in entry.get("devices", ())}
+        none = {"count": 0} if given else None
         self.disks = [
-            DisksForm(data, prefix=f"{prefix}-{use}", use=use, what=what, initial=given.get(use))
+            DisksForm(
+                data, prefix=f"{prefix}-{use}", use=use, what=what, initial=given.get(use, none)
+            )
             for use, what in self.driver.USES.items()
         ]
 
@@ -76,7 +81,11 @@ class LayerForms:
         return all([self.options.is_valid(), *[form.is_valid() for form in self.disks]])
 
     def entry(self) -> dict[str, Any]:
-        groups = [{"use": form.use, **form.cleaned_data} for form in self.disks]
+        groups = [
+            {"use": form.use, **form.cleaned_data}
+            for form in self.disks
+            if form.cleaned_data["count"]
+        ]
         return {"kind": self.kind, "options": self.options.chosen()[0], "devices": groups}
 
     def typed(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents import options as driver_options
 from agents import registry
-from agents.stack import WORDS
+from agents.chain import WORDS
 from benchlab.driver_forms import show
 
 

@@ -11,8 +11,9 @@ from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
 from agents import registry
-from agents import stack as chain
-from agents.contracts import AgentError, Layer
+from agents.chain import check_chain, specs
+from agents.contracts import AgentError
+from agents.protocols import Layer
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 
@@ -55,7 +56,7 @@ def checked(stack: Stack) -> list[dict[str, Any]]:
 
 def _check_chain(layers: Stack) -> None:
     try:
-        chain.check_chain(chain.specs(layers))
+        check_chain(specs(layers))
     except AgentError as error:
         said = str(error)
         raise ValidationError(f"{said[:1].upper()}{said[1:]}.") from None
@@ -88,9 +89,9 @@ def _check_devices(where: str, driver: Layer, groups: Sequence[Mapping[str, Any]
     ):
         raise ValidationError(f"{where}: devices is a list of groups with use, role and count.")
     uses = [group["use"] for group in groups]
-    if sorted(map(str, uses)) != sorted(driver.USES):
-        wanted = ", ".join(f"{use} ({what})" for use, what in driver.USES.items()) or "no disks"
-        raise ValidationError(f"{where} takes {wanted}; it was given {uses or 'none'}.")
+    if not set(map(str, uses)) <= set(driver.USES):
+        wanted = ", ".join(f"{u} ({what.says})" for u, what in driver.USES.items()) or "no disks"
+        raise ValidationError(f"{where} takes {wanted}; it was given {uses}.")
     for group in groups:
         role, count = group["role"], group["count"]
         if not isinstance(role, str) or not ROLE.fullmatch(role):

@@ -1,4 +1,7 @@
-"""Every layer, by its case files: {options, target, facts, and plan, gives, teardown, verify, or error}.
+"""Every layer, by its case files: {options, target, facts, and plan, gives, kept, teardown, verify, or error}.
+
+A layer that grows: {grow: {options, more: {use: [disk]}, plan, gives, kept}}, with the new disks in `target` already;
+one that follows: {stretch: {plan, gives}}; one that awaits: {awaits: null or {says, done, eta_s}}.
 
 `target.devices` names disks of the facts by use; a word list in `plan` or `teardown` is one Step's argv. A case
 says only what it is about: a missing key is not checked.
@@ -7,13 +10,14 @@ says only what it is about: a missing key is not checked.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents import options, registry
-from agents.contracts import AgentError, Plan, Step, Target
+from agents.contracts import AgentError, Claim, Part, Plan, Step, Target
 from agents.facts.model import HostFacts
 from tests.agents import made_up
 
@@ -45,22 +49,45 @@ def _check(kind: str, case: dict[str, Any]) -> None:
     if "plan" in case:
         made = driver.plan(chosen, target, facts)
         assert isinstance(made, Plan)
-        assert _words(made.steps) == case["plan"]
-        for key, value in case.get("gives", {}).items():
-            given = getattr(made.target, key)
-            assert (list(given) if key == "notes" else given) == value, key
+        _check_plan(made, case)
+    if "grow" in case:
+        asked = case["grow"]
+        more = _devices(asked.get("more", {}), facts)
+        grow = options.build(driver.Grow, asked.get("options", {}))  # type: ignore[attr-defined]
+        _check_plan(driver.grow(chosen, grow, target, more, facts), asked)  # type: ignore[attr-defined]
+    if "stretch" in case:
+        _check_plan(driver.stretch(chosen, target, facts), case["stretch"])  # type: ignore[attr-defined]
+    if "awaits" in case:
+        found = driver.awaits(chosen, target, facts)  # type: ignore[attr-defined]
+        assert (asdict(found) if found else None) == case["awaits"]
     if "teardown" in case:
         assert _words(driver.teardown(chosen, target, facts)) == case["teardown"]
     if "verify" in case:
         assert driver.verify(chosen, target, facts) == case["verify"]
 
 
-def _target(said: dict[str, Any], facts: HostFacts) -> Target:
-    devices = {
+def _check_plan(made: Plan, said: dict[str, Any]) -> None:
+    assert _words(made.steps) == said["plan"]
+    given = asdict(made.target)
+    for key, value in said.get("gives", {}).items():
+        assert json.loads(json.dumps(given[key])) == value, key
+    if "kept" in said:
+        assert made.kept == said["kept"]
+
+
+def _devices(said: dict[str, list[str]], facts: HostFacts) -> dict[str, tuple[Claim, ...]]:
+    return {
         use: tuple(made_up.claim(device) for n in names if (device := facts.device(n)))
-        for use, names in said.get("devices", {}).items()
+        for use, names in said.items()
     }
-    return Target(**{"name": "bl17", **said, "devices": devices})
+
+
+def _target(said: dict[str, Any], facts: HostFacts) -> Target:
+    parts = {
+        use: tuple(Part(**part) for part in given) for use, given in said.get("parts", {}).items()
+    }
+    devices = _devices(said.get("devices", {}), facts)
+    return Target(**{"name": "bl17", **said, "devices": devices, "parts": parts})
 
 
 def _words(steps: Any) -> list[list[str]]:

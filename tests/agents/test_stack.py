@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents import stack
+from agents import stack, stored
+from agents.chain import LayerSpec, Wanted
 from agents.contracts import OptionsError, PlanError
-from agents.stack import LayerSpec, Wanted
+from agents.destroyed import what_is_destroyed
 from tests.agents.made_up import disk, host, mounted, spare
 
 RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
@@ -72,11 +73,11 @@ def test_twins_are_no_candidates():
     [
         ([], "one layer at least"),
         ([XFS], r"layer 1 .* stands on a volume, put a layer"),
-        ([RAW, RAW], "stands on disks, but layer 1"),
+        ([RAW, RAW], "has data disks of its own, but a volume is below"),
         ([RAW, XFS, XFS], "stands on a volume, but layer 2"),
         ([replace(RAW, devices=(Wanted("log", "ssd"),))], "disks for 'log'; its uses are data"),
         ([replace(XFS, devices=(Wanted("data", "ssd"),))], "stands on a volume"),
-        ([replace(RAW, devices=())], "data: needs exactly one disk"),
+        ([replace(RAW, devices=())], r"takes data \(the disk\): 1 to 1 disks, not 0"),
     ],
 )
 def test_layers_that_do_not_fit_are_refused(specs, said):
@@ -153,12 +154,12 @@ def test_verify_looks_at_the_highest_layer_so_far():
 
 def test_a_plan_survives_json():
     made = plan([RAW, XFS])
-    assert stack.from_json(json.loads(json.dumps(stack.to_json(made)))) == made
+    assert stored.from_json(json.loads(json.dumps(stored.to_json(made)))) == made
 
 
 def test_a_broken_stored_plan_is_said():
     with pytest.raises(PlanError, match="stored plan cannot be read"):
-        stack.from_json({"name": "bl17", "layers": [{}], "fingerprint": ""})
+        stored.from_json({"name": "bl17", "layers": [{}], "fingerprint": ""})
 
 
 def test_what_is_destroyed_lists_partitions_too():
@@ -171,7 +172,7 @@ def test_what_is_destroyed_lists_partitions_too():
         signatures=[{"type": "ext4", "label": "home"}],
     )
     old = disk("sdb", signatures=[{"type": "gpt"}])
-    [found] = stack.what_is_destroyed(
+    [found] = what_is_destroyed(
         plan([RAW], old, part, pool=spare(old, role="ssd").values()), host(old, part)
     )
     assert found.holds == ("sdb: gpt", "sdb1: ext4 'home'")

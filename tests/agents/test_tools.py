@@ -16,7 +16,8 @@ import pytest
 
 from agents import options as driver_options
 from agents import registry
-from agents.contracts import Claim, Metric, OptionsError, ParseError, Target, Tool, Unit
+from agents.contracts import Claim, Metric, OptionsError, ParseError, Target, Unit
+from agents.protocols import Tool
 
 CASES = Path(__file__).parents[1] / "cases" / "tools"
 SUFFIX = ".expected.json"

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from agents import registry
-from agents.contracts import Job, Need, OptionsError
+from agents.contracts import Job, Need, OptionsError, Use
 from benchlab.campaigns.services import create_campaign, create_workload
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.runs import commands
@@ -54,15 +54,21 @@ TOY_TOOL = SimpleNamespace(
 )
 
 
-def toy_layer(label: str, wants: str, gives: str, options: type, uses: dict[str, str]):
+def toy_layer(label: str, wants: str, gives: str, options: type, uses: dict[str, Use]):
     return SimpleNamespace(
-        LABEL=label, WANTS=wants, GIVES=gives, Options=options, USES=uses, NEEDS=()
+        LABEL=label,
+        WANTS=wants,
+        GIVES=gives,
+        Options=options,
+        USES=uses,
+        NEEDS=(),
+        needs=lambda options: (),
     )
 
 
 LAYERS = {
     "directory": toy_layer("Directory", "nothing", "mount", NoOptions, {}),
-    "raw": toy_layer("Raw device", "nothing", "volume", NoOptions, {"data": "the disk"}),
+    "raw": toy_layer("Raw device", "nothing", "volume", NoOptions, {"data": Use("the disk")}),
     "filesystem": toy_layer("File system", "volume", "mount", FsOptions, {}),
 }
 

@@ -13,7 +13,7 @@ from agents.facts import linux
 from agents.facts.model import HostFacts
 from agents.guard import Spare
 from agents.shell import Address, connect, offered_host_key
-from agents.stack import LayerSpec, Wanted
+from agents.chain import LayerSpec, Wanted
 from benchlab.practice import UmlHost
 from tests.agents.made_up import claim
 from tests.rig.blank import assert_blank

@@ -1,0 +1,151 @@
+"""A topology in terms of roles, and whether its layers can stand on each other. Pure, no host needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents import options, registry
+from agents.contracts import PlanError
+from agents.protocols import Layer
+
+WORDS = {
+    "nothing": "nothing",
+    "devices": "disks",
+    "own": "disks of its own",
+    "parts": "partitions",
+    "volume": "a volume",
+    "lv": "a logical volume",
+    "pool": "a zpool",
+    "mount": "a mounted directory",
+    "any": "anything",
+    "same": "what is below it",
+}
+IS_VOLUME = {"volume", "lv"}
+TOOLS_TAKE = {*IS_VOLUME, "mount"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`count` disks of a role for one use of a layer."""
+
+    use: str
+    role: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """One layer of a topology, in terms of roles."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    devices: tuple[Wanted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """A layer that grows once the stack stands: by more disks, with the options of its driver's `Grow`."""
+
+    layer: int  # 1-based, bottom up
+    options: Mapping[str, Any] = field(default_factory=dict)
+    devices: tuple[Wanted, ...] = ()
+
+
+def specs(data: Iterable[Mapping[str, Any]]) -> list[LayerSpec]:
+    """A topology's stored stack: {"kind", "options", "devices": [{"use", "role", "count"}]} for each layer."""
+    return [
+        LayerSpec(layer["kind"], layer.get("options", {}), _wanted(layer.get("devices", [])))
+        for layer in data
+    ]
+
+
+def stage_specs(data: Iterable[Mapping[str, Any]]) -> list[StageSpec]:
+    """A topology's stored stages: {"layer", "options", "devices"} for each; other keys are not for a plan."""
+    return [
+        StageSpec(stage["layer"], stage.get("options", {}), _wanted(stage.get("devices", [])))
+        for stage in data
+    ]
+
+
+def _wanted(groups: Iterable[Mapping[str, Any]]) -> tuple[Wanted, ...]:
+    return tuple(Wanted(**group) for group in groups)
+
+
+def check_chain(specs: Sequence[LayerSpec]) -> None:
+    """Every layer stands on what the one below gives, and the top one on which a tool can work.
+
+    Raises PlanError naming the layer.
+    """
+    if not specs:
+        raise PlanError("a topology needs one layer at least")
+    given, giver = "nothing", ""
+    for number, spec in enumerate(specs, start=1):
+        driver = registry.layer(spec.kind)
+        where = f"layer {number} ({driver.LABEL})"
+        if not _fits(driver, given):
+            below = (
+                f"but {giver} gives {WORDS[given]}"
+                if giver
+                else "put a layer that gives one below it"
+            )
+            raise PlanError(f"{where} stands on {WORDS[driver.WANTS]}, {below}")
+        _check_uses(where, driver, spec.devices, given)
+        if driver.GIVES != "same":
+            given, giver = driver.GIVES, where
+    if given not in TOOLS_TAKE:
+        who = giver or "the topology"
+        raise PlanError(f"{who} gives {WORDS[given]}; a tool needs a volume or a mounted directory")
+
+
+def _fits(driver: Layer, given: str) -> bool:
+    accepts = {
+        "devices": {"nothing", "parts", *IS_VOLUME},
+        "own": {"nothing", "parts"},
+        "volume": {"parts", *IS_VOLUME},
+        "any": set(WORDS),
+    }
+    return given in accepts.get(driver.WANTS, {driver.WANTS})
+
+
+def _check_uses(where: str, driver: Layer, given: Sequence[Wanted], below: str) -> None:
+    counts: dict[str, int] = {}
+    for wanted in given:
+        if wanted.use not in driver.USES or wanted.use in counts:
+            known = ", ".join(driver.USES) or "none"
+            raise PlanError(f"{where}: disks for {wanted.use!r}; its uses are {known}")
+        counts[wanted.use] = wanted.count
+    main = next(iter(driver.USES), "")
+    if below in IS_VOLUME and driver.WANTS == "devices":
+        if main in counts:
+            raise PlanError(f"{where} has {main} disks of its own, but {WORDS[below]} is below it")
+        counts[main] = 1
+    for use, means in driver.USES.items():
+        have = counts.get(use, 0)
+        least = 0 if below == "parts" else means.least  # what was cut for it, its plan counts
+        if not (least <= have <= means.most) or (use in counts and have < 1):
+            raise PlanError(
+                f"{where} takes {use} ({means.says}): {max(least, 1)} to {means.most} disks,"
+                f" not {have}"
+            )
+
+
+def check_stages(specs: Sequence[LayerSpec], stages: Sequence[StageSpec]) -> None:
+    """Every stage names a layer that can grow, by disks it has a use for. Raises PlanError or OptionsError."""
+    for number, stage in enumerate(stages, start=1):
+        where = f"stage {number}"
+        if not 1 <= stage.layer <= len(specs):
+            raise PlanError(f"{where}: there is no layer {stage.layer}")
+        spec = specs[stage.layer - 1]
+        driver = registry.growing(spec.kind)
+        if driver is None:
+            raise PlanError(f"{where}: {registry.layer(spec.kind).LABEL} cannot grow")
+        options.build(driver.Grow, stage.options)
+        for wanted in stage.devices:
+            if wanted.use not in driver.USES or wanted.count < 1:
+                raise PlanError(f"{where}: {wanted.count} disks for {wanted.use!r}")
+        for above in specs[stage.layer :]:
+            upper = registry.layer(above.kind)
+            if upper.GIVES != "same" and registry.stretching(above.kind) is None:
+                raise PlanError(f"{where}: {upper.LABEL} above it cannot follow when it grows")

@@ -1,0 +1,116 @@
+"""What a module in agents/layers, tools or samplers must offer, so that mypy checks every driver against it.
+
+All driver functions are pure: no clock, no file, no host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from agents.contracts import (
+    Claim,
+    Frame,
+    Job,
+    Metric,
+    Need,
+    Plan,
+    Progress,
+    Series,
+    Step,
+    Target,
+    Use,
+)
+from agents.facts.model import HostFacts
+
+
+class Layer(Protocol):
+    """A module in agents/layers/. `Options` is a frozen dataclass: the form and the JSON schema.
+
+    A layer that wants "devices" takes disks of its own, by use; those of its first use may instead be the volume
+    below it, and any use may be filled by `target.parts`. It may also have the functions of Growing, Stretching
+    and Awaiting.
+    """
+
+    LABEL: str
+    NEEDS: tuple[Need, ...]  # every program that it may use, whatever its options
+    USES: Mapping[str, Use]  # the first one is the main use; empty: needs a volume or nothing
+    WANTS: str  # below it: "nothing", "devices", "own" (disks of its own only), "volume", "lv", "pool", "any"
+    GIVES: str  # "parts", "volume", "lv", "pool", "mount", or "same": what was below
+    Options: type[Any]
+
+    def needs(self, options: Any) -> tuple[Need, ...]:
+        """Those of NEEDS that these options ask for."""
+        ...
+
+    def plan(self, options: Any, target: Target, facts: HostFacts) -> Plan: ...
+
+    def teardown(self, options: Any, target: Target, facts: HostFacts) -> list[Step]:
+        """Steps that remove what exists of this layer (target: the one given to plan). Safe to run twice."""
+        ...
+
+    def verify(self, options: Any, target: Target, facts: HostFacts) -> list[str]:
+        """Differences between wish and host after apply (target: the one given to plan); [] is right."""
+        ...
+
+
+class Growing(Layer, Protocol):
+    """A layer that can take more disks while it stands."""
+
+    Grow: type[Any]  # options of one growth, a frozen dataclass
+
+    def grow(
+        self,
+        options: Any,
+        grow: Any,
+        target: Target,
+        more: Mapping[str, tuple[Claim, ...]],
+        facts: HostFacts,
+    ) -> Plan:
+        """Steps that add `more` (by use). `target` is the one given to plan with `more` in its devices already."""
+        ...
+
+
+class Stretching(Layer, Protocol):
+    """A layer that follows when what it stands on has become larger."""
+
+    def stretch(self, options: Any, target: Target, facts: HostFacts) -> Plan: ...
+
+
+class Awaiting(Layer, Protocol):
+    """A layer in which the kernel works on after the commands have ended."""
+
+    def awaits(self, options: Any, target: Target, facts: HostFacts) -> Progress | None:
+        """What is still going on, by the facts; None when nothing is."""
+        ...
+
+
+class Tool(Protocol):
+    """A module in agents/tools/."""
+
+    LABEL: str
+    NEEDS: tuple[Need, ...]
+    Options: type[Any]
+
+    def job(self, options: Any, target: Target) -> Job: ...
+
+    def precheck(self, options: Any, target: Target) -> Job | None:
+        """A quick run that touches no data and fails when the options are wrong (fio --parse-only); or None."""
+        ...
+
+    def outstanding(self, options: Any) -> int | None:
+        """Outstanding I/Os: queue depth times jobs."""
+        ...
+
+    def parse(self, outputs: Mapping[str, bytes], options: Any) -> list[Metric]:
+        """Figures from {"stdout": …, "stderr": …, each of Job.outputs}. Raises ParseError, nothing else."""
+        ...
+
+
+class Sampler(Protocol):
+    """A module in agents/samplers/. FILES are read on the host once per tick by hostside/sampler.sh."""
+
+    LABEL: str
+    FILES: tuple[str, ...]
+
+    def series(self, frames: Sequence[Frame]) -> list[Series]: ...
