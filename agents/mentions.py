@@ -23,7 +23,8 @@ class Mentions:
         ] = {}  # a word that is a device's name, or its group's or pool's
         for device in graph.facts.devices:
             for word in (device.name, device.majmin, device.path.removeprefix("/dev/mapper/")):
-                self.bare.setdefault(word, set()).add(device.name)
+                if word:  # FreeBSD gives no numbers
+                    self.bare.setdefault(word, set()).add(device.name)
         for name, owner in graph.facts.members.items() if groups else ():
             if group := owner.partition(" ")[2]:
                 self.bare.setdefault(group, set()).add(name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agents.facts.graph import Graph, carries
-from agents.facts.model import BlockDevice, Signature
+from agents.facts.model import BlockDevice, Mount, Signature
 
 MOUNT_ROOT = "/mnt/benchlab"  # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
 SYSTEM = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
 NO_DISK = {"overlay", "tmpfs", "ramfs", "rootfs", "nfs", "nfs4", "9p", "virtiofs", "hostfs",
-           "squashfs", "zfs", "fuse"}  # fmt: skip
+           "squashfs", "fuse"}  # fmt: skip
 WIPEABLE = {"ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "exfat", "ntfs", "f2fs", "jfs",
             "reiserfs", "reiser4", "nilfs2", "hfs", "hfsplus", "ufs", "minix", "udf", "iso9660",
             "gpt", "dos", "PMBR", "mac", "bsd", "sun", "sgi", "atari", "jbd"}  # fmt: skip
@@ -87,16 +87,25 @@ def _labelled(signature: Signature) -> str:
 
 def system_devices(graph: Graph) -> set[str]:
     """Kernel names of all that the running system stands on."""
-    by_number = {d.majmin: d.name for d in graph.facts.devices}
+    by_number = {d.majmin: d.name for d in graph.facts.devices if d.majmin}
     found: set[str] = set()
     for mount in graph.facts.mounts:
         if _is_system(mount.target):
-            for name in {by_number.get(mount.majmin), graph.paths.get(mount.source)} - {None}:
+            under = {by_number.get(mount.majmin), graph.paths.get(mount.source)} - {None}
+            for name in under | _pool_members(mount, graph):
                 found |= set(graph.stack_under(str(name)))
     for device in graph.facts.devices:
         if any(map(_is_system, device.mounts)):
             found |= set(graph.stack_under(device.name))
     return found
+
+
+def _pool_members(mount: Mount, graph: Graph) -> set[str | None]:
+    """Devices of the pool that a ZFS is in; its mount names only the dataset."""
+    if mount.fstype != "zfs":
+        return set()
+    owner = "zpool " + mount.source.partition("/")[0]
+    return {name for name, said in graph.facts.members.items() if said == owner}
 
 
 def _is_system(target: str) -> bool:
@@ -107,11 +116,18 @@ def _is_system(target: str) -> bool:
 
 def system_unknown(graph: Graph) -> list[str]:
     """Set when nobody can say what / is on; then nothing may be destroyed."""
-    root = [mount for mount in graph.facts.mounts if mount.target == "/"]
+    mounts = graph.facts.mounts
+    root = [mount for mount in mounts if mount.target == "/"]
     if not root:
         return ["the facts do not say what / is mounted from: read them again"]
-    by_number = {device.majmin for device in graph.facts.devices}
+    numbers = {device.majmin for device in graph.facts.devices} - {""}
     last = root[-1]
-    if last.majmin in by_number or last.source in graph.paths or last.fstype in NO_DISK:
-        return []
-    return [f"/ is on {last.source} ({last.fstype}), which is no device of the facts"]
+    found = [
+        f"{mount.target} is on {mount.source} (zfs), which is no pool of the facts"
+        for mount in mounts
+        if mount.fstype == "zfs" and _is_system(mount.target) and not _pool_members(mount, graph)
+    ]
+    known = last.majmin in numbers or last.source in graph.paths
+    if not known and last.fstype not in {*NO_DISK, "zfs"}:
+        found.append(f"/ is on {last.source} ({last.fstype}), which is no device of the facts")
+    return found
