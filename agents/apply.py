@@ -13,6 +13,15 @@ from agents.facts.model import HostFacts
 
 KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
 UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
+FRESH_S = 5.0  # an older look is not taken for the first Step's guard
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Facts that were read right before `apply`, by somebody who ran nothing on the host since."""
+
+    facts: HostFacts
+    began: float  # time.monotonic() before they were read
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +50,16 @@ def apply(
     read_facts: Callable[[], HostFacts],
     log: Callable[[StepRecord], None],
     undo: bool = True,
+    look: Look | None = None,
 ) -> None:
-    """Run the Steps in order. Facts are read anew before every one that destroys.
+    """Run the Steps in order. Facts are read anew before every one that destroys; a `look` that is FRESH_S old at
+    most, and nothing ran since, is the reading for the first.
 
     Raises GuardError or AgentError (COMMAND_FAILED, or the connection's Reason) after undoing, newest first, what had
     run; with `undo=False` (a teardown) it stops where it is. A lost connection undoes nothing: nobody can know what
     ran, the teardown finds out.
     """
-    run = _Run(shell, layout, spares, read_facts, log)
+    run = _Run(shell, layout, spares, read_facts, log, look)
     done: list[Step] = []
     for step in steps:
         try:
@@ -69,10 +80,12 @@ class _Run:
         spares: Mapping[str, guard.Spare],
         read_facts: Callable[[], HostFacts],
         log: Callable[[StepRecord], None],
+        look: Look | None,
     ) -> None:
         self.shell, self.layout, self.spares = shell, layout, spares
         self.read_facts, self.log = read_facts, log
         self.facts: HostFacts | None = None
+        self.look = look
         self.index = 0
 
     def step(self, step: Step, undo: bool = False) -> None:
@@ -98,7 +111,10 @@ class _Run:
             raise AgentError(_failure(record), Reason.COMMAND_FAILED)
 
     def _guard(self, step: Step) -> None:
-        if step.destroys or self.facts is None:
+        look, self.look = self.look, None  # for one Step only: the next one finds a changed host
+        if look and time.monotonic() - look.began < FRESH_S:
+            self.facts = look.facts
+        elif step.destroys or self.facts is None:
             self.facts = self.read_facts()
         guard.check(step, self.facts, self.spares, self.layout)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from django.utils import timezone
 
-from agents import stack, stored
+from agents import apply, stack, stored
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves, planning, preflight, steps
@@ -48,16 +50,20 @@ def build(layout: Layout) -> float | None:
             Reason.WORKER_LOST,
         )
     shell = hosts.connect(layout.host)
+    began = time.monotonic()
     plan, snapshot = planning.confirmed(layout, shell)
+    facts = hosts.facts_of(snapshot)
     moves.note(layout, plan=stored.to_json(plan), facts_planned=snapshot, seen_at=timezone.now())
     for number, layer in enumerate(plan.layers, start=1):
-        steps.run(layout, layer.steps, shell, StepLog.Kind.APPLY)
+        steps.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
+        began = time.monotonic()
         after = hosts.read_facts(layout.host, shell)
+        facts = hosts.facts_of(after)
         # An exit code alone is never believed.
-        if differences := stack.verify(plan, hosts.facts_of(after), upto=number):
+        if differences := stack.verify(plan, facts, upto=number):
             said = "; ".join(differences)
             raise AgentError(f"Every command said yes, yet: {said}", Reason.VERIFY_FAILED)
-    preflight.precheck(layout, shell, hosts.facts_of(after))
+    preflight.precheck(layout, shell, facts)
     moves.layout(
         layout, LayoutPhase.READY, "built and verified", facts_ready=after, seen_at=timezone.now()
     )

@@ -14,11 +14,17 @@ from benchlab.runs import events
 from benchlab.runs.models import Layout, StepLog
 
 
-def run(layout: Layout, steps: Iterable[Step], shell: Shell, kind: StepLog.Kind) -> None:
+def run(
+    layout: Layout,
+    steps: Iterable[Step],
+    shell: Shell,
+    kind: StepLog.Kind,
+    look: apply.Look | None = None,
+) -> None:
     """Execute `steps` by agents.apply, guarded, each one logged. Raises AgentError when one fails."""
 
     def read_facts() -> HostFacts:
-        return hosts.facts_of(hosts.read_facts(layout.host, shell))
+        return hosts.look(shell)
 
     apply.apply(
         tuple(steps),
@@ -28,6 +34,7 @@ def run(layout: Layout, steps: Iterable[Step], shell: Shell, kind: StepLog.Kind)
         read_facts=read_facts,
         log=_logger(layout, kind),
         undo=kind == StepLog.Kind.APPLY,
+        look=look,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from django.utils import timezone
 
-from agents import blank, stack
+from agents import apply, blank, stack
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves, planning, running, steps
@@ -30,9 +32,11 @@ def step(layout: Layout) -> float | None:
     for attempt in started:
         running.stop(layout, attempt, shell)
     running.end_open(layout, verdict)
+    began = time.monotonic()
     facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
     moves.note(layout, seen_at=timezone.now())
-    steps.run(layout, stack.teardown(plan, facts), shell, StepLog.Kind.TEARDOWN)
+    down = stack.teardown(plan, facts)
+    steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, apply.Look(facts, began))
     after = hosts.read_facts(layout.host, shell)
     if left := blank.not_blank(plan.claims, hosts.facts_of(after), layout.name):
         raise AgentError("Not blank: " + "; ".join(left), Reason.NOT_BLANK)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import pytest
 
-from agents.apply import StepRecord, apply
+from agents.apply import FRESH_S, Look, StepRecord, apply
 from agents.contracts import AgentError, GuardError, Ran, Reason, Secret, Step
 from tests.agents.made_up import claim, disk, host, spare
 
@@ -71,6 +72,25 @@ def test_facts_are_read_before_every_wipe_and_the_log_comes_first():
     trial.apply([WIPE, step("sync"), WIPE])
     once = ["log wipefs", "look", "run wipefs", "end wipefs"]
     assert trial.story == [*once, "log sync", "run sync", "end sync", *once]
+
+
+def test_a_fresh_look_serves_the_first_step_alone():
+    trial = Trial()
+    trial.apply([WIPE, WIPE], look=Look(host(SDB), time.monotonic()))
+    once = ["log wipefs", "run wipefs", "end wipefs"]
+    assert trial.story == [*once, once[0], "look", *once[1:]]
+
+
+def test_a_fresh_look_is_guarded_like_any_other():
+    mounted = host(disk("sdb", mounts=["/data"]))
+    with pytest.raises(GuardError, match="mounted at /data"):
+        Trial().apply([WIPE], look=Look(mounted, time.monotonic()))
+
+
+def test_an_old_look_is_not_taken():
+    trial = Trial([host(disk("sdb", mounts=["/data"]))])
+    with pytest.raises(GuardError, match="mounted at /data"):
+        trial.apply([WIPE], look=Look(host(SDB), time.monotonic() - FRESH_S))
 
 
 def test_a_disk_that_came_into_use_after_the_plan_is_not_wiped():
