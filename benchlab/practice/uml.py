@@ -21,7 +21,7 @@ from benchlab.practice.network import TAP, Network
 from benchlab.practice.paths import hosts_dir, images_dir
 from benchlab.practice.process import ProcessId, spawn
 from benchlab.practice.record import HostRecord
-from benchlab.practice.ssh import ssh_argv
+from benchlab.practice.ssh import hang_up, shared
 
 _BOOT_S = 60.0
 
@@ -148,7 +148,7 @@ class UmlHost:
         For tests and for making disks: the product reaches hosts by agents/shell.py.
         """
         done = subprocess.run(
-            ssh_argv(self.port, self.key_path, user, argv),
+            shared(self.directory, self.port, self.key_path, user, argv),
             input=stdin,
             capture_output=True,
             text=True,
@@ -270,6 +270,7 @@ class UmlHost:
         if record.kernel:
             record.kernel.kill()
             record.with_kernel(None).save(self.directory)
+        hang_up(self.directory)
         # The kernel's pid file would be taken for a running machine's by the next boot.
         shutil.rmtree(self.directory / "uml", ignore_errors=True)
 
