@@ -10,7 +10,7 @@ from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
 
 # Everything that we make carries the prefix bl<layout> (agents.contracts.Target.name).
-OURS = re.compile(r"bl(\d+)(?![0-9A-Za-z])")
+OURS = re.compile(r"bl(?:[a-z]{3})?(\d+)(?![0-9A-Za-z])")
 WHOLE = frozenset({"disk", "mpath"})
 EMPTY = re.compile(r"(ram|zram|loop|sr|fd)\d+$")
 

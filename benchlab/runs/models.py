@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+import string
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
@@ -13,6 +16,24 @@ from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies.models import Topology
 
 
+def installation_tag() -> str:
+    """The three letters that keep this installation's names apart from those of another on the same host."""
+    return Installation.objects.get_or_create(pk=1, defaults={"tag": _new_tag()})[0].tag
+
+
+def _new_tag() -> str:
+    return "".join(secrets.choice(string.ascii_lowercase) for _ in range(3))
+
+
+class Installation(models.Model):
+    """This database, of which there is one row."""
+
+    tag = models.CharField(max_length=3)
+
+    def __str__(self) -> str:
+        return self.tag
+
+
 class Layout(models.Model):
     """A topology made real on one host, from plan to proven-blank disks. Many runs share it; it holds the host."""
 
@@ -20,6 +41,7 @@ class Layout(models.Model):
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="layouts")
     topology = models.ForeignKey(Topology, on_delete=models.PROTECT, related_name="layouts")
     stack = models.JSONField(help_text="The topology's stack, copied")
+    tag = models.CharField(max_length=3, default=installation_tag, editable=False)
     position = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=20, choices=LayoutPhase, default=LayoutPhase.DRAFT)
     outcome = models.CharField(max_length=20, choices=Outcome, blank=True)
@@ -85,7 +107,7 @@ class Layout(models.Model):
     @property
     def name(self) -> str:
         """The prefix of every name we make on the host."""
-        return f"bl{self.pk}"
+        return f"bl{self.tag}{self.pk}"
 
 
 class Attempt(models.Model):
