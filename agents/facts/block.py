@@ -10,6 +10,8 @@ from agents.facts import sysfs
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, bad_facts, text, unhex
 
+TUNABLE = {f"queue/{name}" for name in
+           ("scheduler", "read_ahead_kb", "nr_requests", "nomerges", "rq_affinity")}  # fmt: skip
 NOTHING_READ = Section("", 0, b"", "")
 
 
@@ -78,6 +80,7 @@ def _device(
         logical_sector=_number(name, "queue/logical_block_size", sys, 512),
         physical_sector=_number(name, "queue/physical_block_size", sys, 512),
         scheduler=scheduler[1] if scheduler else row.get("SCHED", ""),
+        queue={key[6:]: value for key, value in sys.items() if key in TUNABLE},
         parents=tuple(sorted(tree.parents.get(name, ()))),
         holders=tuple(sorted(tree.holders.get(name, ()))),
         links=tuple(sorted((links | {plain}) - {path})),

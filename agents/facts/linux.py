@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from agents.contracts import AgentError, Need, Reason, Shell
-from agents.facts import block, stacks, sysfs
+from agents.facts import block, stacks, sysfs, tunables
 from agents.facts.model import BlockDevice, HostFacts, Mount
 from agents.facts.sections import Section, bad_facts, split, text
 
@@ -76,6 +76,7 @@ def parse(output: bytes) -> HostFacts:
         members=members,
         tools=_tools(sections),
         unknown=tuple(unknown + lost),
+        **tunables.read(sections),
     )
 
 

@@ -36,6 +36,9 @@ class BlockDevice:
     logical_sector: int = 512
     physical_sector: int = 512
     scheduler: str = ""
+    queue: Mapping[str, str] = field(
+        default_factory=dict, hash=False
+    )  # /sys/block/X/queue: "scheduler", "read_ahead_kb", …, as the kernel prints them
     parents: tuple[str, ...] = ()  # kernel names this one stands on
     holders: tuple[
         str, ...
@@ -97,6 +100,12 @@ class HostFacts:
     tools: Mapping[str, str] = field(
         default_factory=dict
     )  # program -> version line; absent: not there
+    sysctls: Mapping[str, str] = field(default_factory=dict)  # "vm.dirty_ratio" -> "20"
+    governors: Mapping[str, str] = field(
+        default_factory=dict
+    )  # cpufreq policy -> governor; empty: this kernel cannot change the frequency
+    governor_choices: tuple[str, ...] = ()
+    scheduler_modules: tuple[str, ...] = ()  # I/O schedulers that would be loaded when asked for
     unknown: tuple[
         str, ...
     ] = ()  # what could not be read, in words; the guard refuses because of it

@@ -35,9 +35,18 @@ section files grep -aHs '' \
     $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
     $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
-    $b/*/queue/scheduler $b/*/dm/name $b/*/bcache/label
+    $b/*/queue/scheduler $b/*/dm/name $b/*/bcache/label \
+    $b/*/queue/read_ahead_kb $b/*/queue/nr_requests $b/*/queue/nomerges $b/*/queue/rq_affinity \
+    /proc/sys/vm/dirty* /proc/sys/vm/swappiness /proc/sys/vm/vfs_cache_pressure \
+    /proc/sys/vm/min_free_kbytes /proc/sys/vm/page-cluster /proc/sys/vm/zone_reclaim_mode \
+    /proc/sys/vm/laptop_mode /proc/sys/vm/watermark_* /proc/sys/vm/nr_hugepages \
+    /proc/sys/dev/raid/speed_limit_* /proc/sys/fs/aio-max-nr /proc/sys/fs/file-max \
+    /proc/sys/fs/xfs/*_centisecs /sys/devices/system/cpu/cpufreq/policy*/scaling_governor \
+    /sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors
 section picked grep -aHsE '^(S:|E:MD_DEVNAME=|processor|model name|cpu model|Hardware|MemTotal)' \
     /proc/cpuinfo /proc/meminfo /run/udev/data/b*
+read -r release </proc/sys/kernel/osrelease
+note schedulers "/lib/modules/$release/kernel/block"/*.ko*
 note tree $b/*/holders/* $b/*/slaves/* /sys/block/*/*/partition $b/*/bcache \
     /sys/fs/btrfs/*/devices/*
 [ -e /proc/sys/kernel/arch ] || section arch uname -m

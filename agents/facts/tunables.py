@@ -1,0 +1,43 @@
+"""What a tuning layer may set on a Linux host, as it is now: sysctls, CPU governors, I/O schedulers to load. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agents.facts import sysfs
+from agents.facts.sections import Section, text
+
+SYSCTL = re.compile(r"/proc/sys/((?:vm|fs|dev/raid)/.+)")
+POLICY = re.compile(r"/sys/devices/system/cpu/cpufreq/(policy\d+)/scaling_(\w+)")
+SCHEDULERS = {"noop", "deadline", "cfq", "mq-deadline", "kyber", "bfq"}
+
+
+def read(sections: Mapping[str, Section]) -> dict[str, Any]:
+    """Fields of HostFacts."""
+    kept = sysfs.attributes(sections["files"]).get("", {})
+    governors, choices = {}, set()
+    for path, value in kept.items():
+        match = POLICY.fullmatch(path)
+        if match and match[2] == "governor":
+            governors[match[1]] = value
+        elif match:
+            choices |= set(value.split())
+    return {
+        "sysctls": {
+            m[1].replace("/", "."): value
+            for path, value in kept.items()
+            if (m := SYSCTL.fullmatch(path))
+        },
+        "governors": governors,
+        "governor_choices": tuple(sorted(choices)),
+        "scheduler_modules": _modules(sections.get("schedulers")),
+    }
+
+
+def _modules(section: Section | None) -> tuple[str, ...]:
+    """bfq.ko.xz is bfq, kyber-iosched.ko is kyber; other files of that directory are no schedulers."""
+    paths = text(section.stdout).split() if section else []
+    names = {path.rpartition("/")[2].partition(".ko")[0].removesuffix("-iosched") for path in paths}
+    return tuple(sorted(names & SCHEDULERS))
