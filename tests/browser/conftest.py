@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.rig.fixtures import make_rig_host, refuse, rig_host, uml_image
+from tests.rig.fixtures import kept_hosts, make_rig_host, refuse, rig_host, uml_image
 
-__all__ = ["make_rig_host", "rig_host", "uml_image"]
+__all__ = ["kept_hosts", "make_rig_host", "rig_host", "uml_image"]
 
 CHROMIUM = os.environ.get("BENCHLAB_CHROMIUM") or shutil.which("chromium")
 # Keeps Chromium from looking for the outside world.

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 from benchlab.practice import UmlHost
 
+# One command for all: each one more would be a process more on a slow host, and a moment later than the last.
+LOOK = """
+set -e
+[ $# = 0 ] || wipefs -n "$@"
+echo =
+[ $# = 0 ] || lsblk -nro NAME,FSTYPE,MOUNTPOINT "$@"
+echo =
+ls /dev/mapper
+"""
+STATE = """
+set -e
+udevadm settle
+lsblk -nro NAME,TYPE,SIZE,RO,FSTYPE,MOUNTPOINT
+wipefs -n /dev/ubd[b-z]
+ls /dev/mapper
+cat /proc/swaps
+"""
+
 
 def assert_blank(host: UmlHost, *names: str) -> None:
-    for name in names:
-        assert host.ssh("wipefs", "-n", f"/dev/{name}").stdout.strip() == "", name
-        tree = host.ssh(
-            "lsblk", "-n", "-r", "-o", "NAME,FSTYPE,MOUNTPOINT", f"/dev/{name}"
-        ).stdout.split("\n")
-        assert [line.strip() for line in tree if line.strip()] == [name]
-    assert "bl" not in host.ssh("ls", "/dev/mapper").stdout.replace("control", "")
+    said = host.ssh("sh", "-c", LOOK, "look", *(f"/dev/{name}" for name in names)).stdout
+    signatures, tree, mapped = said.split("=\n")
+    assert signatures.strip() == ""
+    assert sorted(line.strip() for line in tree.split("\n") if line.strip()) == sorted(names)
+    assert "bl" not in mapped.replace("control", "")
+
+
+def storage_state(host: UmlHost) -> str:
+    """Every block device, what is on it, where it is mounted: equal as long as nothing was left behind."""
+    return host.ssh("sh", "-c", STATE).stdout

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.rig.fixtures import make_rig_host, rig_host, uml_image
+from tests.rig.fixtures import kept_hosts, make_rig_host, rig_host, uml_image
 
-__all__ = ["make_rig_host", "rig_host", "uml_image"]
+__all__ = ["kept_hosts", "make_rig_host", "rig_host", "uml_image"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,8 +1,11 @@
 """Real hosts for every conftest that imports this: skipped where none can run, unless BENCHLAB_RIG=required."""
 
+from __future__ import annotations
+
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -16,6 +19,7 @@ from benchlab.practice import (
     ensure_image,
     sweep_leftovers,
 )
+from tests.rig.blank import storage_state
 
 MakeRigHost = Callable[..., UmlHost]
 
@@ -27,6 +31,29 @@ DISKS = (
 )
 
 _numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class KeptHost:
+    """A host and what was on it when it was new."""
+
+    host: UmlHost
+    state: str
+
+    @classmethod
+    def boot(cls) -> KeptHost:
+        host = UmlHost(new_name())
+        host.start(DISKS, owned=True)
+        try:
+            return cls(host, storage_state(host))
+        except BaseException:
+            host.stop()
+            raise
+
+
+def new_name() -> str:
+    """No other host of this machine has it, whatever runs beside us."""
+    return f"rig-{os.getpid()}-{next(_numbers)}"
 
 
 def refuse(reason: str) -> None:
@@ -60,7 +87,7 @@ def make_rig_host(uml_image: Image) -> Iterator[MakeRigHost]:
         *,
         memory_mb: int = 768,
     ) -> UmlHost:
-        host = UmlHost(f"rig-{os.getpid()}-{next(_numbers)}")
+        host = UmlHost(new_name())
         made.append(host)
         return host.start(disks, slow_disks, memory_mb=memory_mb, owned=True)
 
@@ -71,7 +98,29 @@ def make_rig_host(uml_image: Image) -> Iterator[MakeRigHost]:
             host.stop()
 
 
+@pytest.fixture(scope="session")
+def kept_hosts(uml_image: Image) -> Iterator[list[KeptHost]]:
+    """The host that `rig_host` hands from module to module, one per process; empty while it is lent."""
+    kept: list[KeptHost] = []
+    try:
+        yield kept
+    finally:
+        for one in kept:
+            one.host.stop()
+
+
 @pytest.fixture(scope="module")
-def rig_host(make_rig_host: MakeRigHost) -> UmlHost:
-    """A host with four fast disks of 512 MiB, /dev/ubdb (no serial) to /dev/ubde."""
-    return make_rig_host()
+def rig_host(kept_hosts: list[KeptHost]) -> Iterator[UmlHost]:
+    """A host with four fast disks of 512 MiB, /dev/ubdb (no serial) to /dev/ubde.
+
+    The next module gets the same, once its disks are proven to be as they were when it was booted: else this module's
+    last test fails, and the next module boots another.
+    """
+    lent = kept_hosts.pop() if kept_hosts else KeptHost.boot()
+    try:
+        yield lent.host
+        assert storage_state(lent.host) == lent.state, "the module left something on the host"
+    except BaseException:
+        lent.host.stop()
+        raise
+    kept_hosts.append(lent)

@@ -22,6 +22,12 @@ from benchlab.practice import (
 from benchlab.practice.process import ProcessId, inside
 
 
+@pytest.fixture(scope="module")
+def rig_host(make_rig_host):
+    """One of its own: it is killed and gets more disks here."""
+    return make_rig_host()
+
+
 def _disks(host: UmlHost) -> dict[str, dict[str, object]]:
     listed = host.ssh("lsblk", "--nodeps", "-J", "-b", "-o", "NAME,SIZE,SERIAL,WWN").stdout
     return {disk["name"]: disk for disk in json.loads(listed)["blockdevices"]}
@@ -113,6 +119,7 @@ def _boot_id(host: UmlHost) -> str:
     return host.ssh("cat", "/proc/sys/kernel/random/boot_id").stdout
 
 
+@pytest.mark.alone
 def test_a_slow_disk_serves_one_request_at_a_time(make_rig_host):
     host = make_rig_host([], [SlowDisk(64, serial="SLOW-0"), SlowDisk(64, store="file")])
     assert _disks(host)["nbd0"]["serial"] == "SLOW-0"
