@@ -28,8 +28,8 @@ class Layer(Protocol):
     """A module in agents/layers/. `Options` is a frozen dataclass: the form and the JSON schema.
 
     A layer that wants "devices" takes disks of its own, by use; those of its first use may instead be the volume
-    below it, and any use may be filled by `target.parts`. It may also have the functions of Growing, Stretching
-    and Awaiting.
+    below it, and any use may be filled by `target.parts`. It may also have the functions of Growing, Stretching,
+    Awaiting and Restoring.
     """
 
     LABEL: str
@@ -82,6 +82,14 @@ class Awaiting(Layer, Protocol):
 
     def awaits(self, options: Any, target: Target, facts: HostFacts) -> Progress | None:
         """What is still going on, by the facts; None when nothing is."""
+        ...
+
+
+class Restoring(Layer, Protocol):
+    """A layer that sets what blank disks do not prove to be undone: a scheduler, a sysctl."""
+
+    def restored(self, options: Any, target: Target, facts: HostFacts) -> list[str]:
+        """After teardown: what is not as `target.kept` has it from before the plan; [] is right."""
         ...
 
 

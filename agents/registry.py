@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from agents import layers, samplers, tools
 from agents.contracts import OptionsError
-from agents.protocols import Awaiting, Growing, Layer, Sampler, Stretching, Tool
+from agents.protocols import Awaiting, Growing, Layer, Restoring, Sampler, Stretching, Tool
 
 D = TypeVar("D")
 
@@ -78,6 +78,12 @@ def awaiting(kind: str) -> Awaiting | None:
     """The layer, if the kernel may still work on it when its commands have ended."""
     driver = layer(kind)
     return cast(Awaiting, driver) if hasattr(driver, "awaits") else None
+
+
+def restoring(kind: str) -> Restoring | None:
+    """The layer, if it sets something that is no disk's content and brings it back."""
+    driver = layer(kind)
+    return cast(Restoring, driver) if hasattr(driver, "restored") else None
 
 
 def tool(kind: str) -> Tool:

@@ -238,16 +238,27 @@ def verify(
     """Differences between wish and host in the lowest `upto` layers (all, unless told) after `stage` stages.
 
     Below the top a layer is hidden by what stands on it, so only the top one of them can be looked at in full; a
-    layer that gives what is below it (tuning) hides nothing.
+    layer that gives what is below it (tuning) hides nothing, and nothing hides it.
     """
     differences: list[str] = []
+    hidden = False
     for layer in reversed(stack.at(stage)[:upto]):
         driver, built = _driver(layer)
+        if hidden and driver.GIVES != "same":
+            continue
         kind = layer.spec.kind
         differences += [f"{kind}: {wrong}" for wrong in driver.verify(built, layer.target, facts)]
-        if driver.GIVES != "same":
-            break
+        hidden = hidden or driver.GIVES != "same"
     return differences
+
+
+def not_restored(stack: StackPlan, facts: HostFacts) -> list[str]:
+    """After teardown: settings of the host that are not as they were before the plan."""
+    left: list[str] = []
+    for layer in stack.at(len(stack.stages)):
+        if driver := registry.restoring(layer.spec.kind):
+            left += driver.restored(_driver(layer)[1], layer.target, facts)
+    return left
 
 
 def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress]:

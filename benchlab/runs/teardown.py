@@ -38,8 +38,11 @@ def step(layout: Layout) -> float | None:
     down = stack.teardown(plan, facts)
     steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, apply.Look(facts, began))
     after = hosts.read_facts(layout.host, shell)
-    if left := blank.not_blank(plan.claims, hosts.facts_of(after), layout.name):
+    found = hosts.facts_of(after)
+    if left := blank.not_blank(plan.claims, found, layout.name):
         raise AgentError("Not blank: " + "; ".join(left), Reason.NOT_BLANK)
+    if left := stack.not_restored(plan, found):
+        raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
     for attempt in started:
         running.forget(layout, attempt, shell)
     said = "taken down, every device proven blank" if plan.claims else "taken down"
