@@ -88,7 +88,11 @@ def _device(
 
 
 def _serial(row: Mapping[str, str], sys: Mapping[str, str]) -> str:
-    said = row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", "")
+    return identifying(row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", ""))
+
+
+def identifying(said: str) -> str:
+    """A serial number, or "" for what is none."""
     # What firmware and drivers print for "none"; equal on every disk, so no identity.
     return "" if re.fullmatch(r"0*|\(?_?null_?\)?|none|n/a|unknown", said, re.I) else said
 

@@ -1,7 +1,7 @@
 """A glance: has anything about mounts, swap or the claimed disks changed since the last whole look? One command.
 
 Equal glances prove that what stands on these disks is as it was, and that they are the same disks. They do not show a
-signature that somebody wrote to an idle disk: a whole look (agents.facts.linux) does, and has to be repeated in time.
+signature that somebody wrote to an idle disk: a whole look (agents.facts.reading) does, and has to be repeated in time.
 """
 
 from __future__ import annotations

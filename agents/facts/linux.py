@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
-from pathlib import PurePosixPath
 from typing import Any
 
 from agents.contracts import AgentError, Need, Reason, Shell
@@ -15,7 +14,8 @@ from agents.facts import block, stacks, sysfs, tunables
 from agents.facts.model import BlockDevice, HostFacts, Mount
 from agents.facts.sections import Section, bad_facts, split, text
 
-SCRIPT = files("agents.hostside").joinpath("facts.sh").read_text()
+HOSTSIDE = files("agents.hostside")
+SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "facts.sh"))
 FAMILIES = {"debian": "debian", "ubuntu": "debian", "rhel": "rhel", "fedora": "rhel",
             "centos": "rhel", "suse": "suse", "opensuse": "suse", "sles": "suse",
             "arch": "arch", "alpine": "alpine"}  # fmt: skip
@@ -23,22 +23,12 @@ FAMILIES = {"debian": "debian", "ubuntu": "debian", "rhel": "rhel", "fedora": "r
 
 def command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
     """The one command that looks. It changes nothing on the host."""
-    asked = [" ".join(n.version_argv or (n.program, "--version")) for n in programs]
-    return ("sh", "-c", SCRIPT, "facts", nonce, *dict.fromkeys(asked))
+    return ("sh", "-c", SCRIPT, "facts", nonce, *asked(programs))
 
 
 def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -> HostFacts:
-    """Look at the host, as root where that works. Raises AgentError (BAD_FACTS, or the connection's)."""
-    argv = command(programs, secrets.token_hex(8))
-    try:
-        ran = shell.run(argv, root=True, timeout_s=timeout_s)
-        if b" facts\n" not in ran.stdout:  # sudo itself refused
-            ran = shell.run(argv, timeout_s=timeout_s)
-    except AgentError as error:
-        if error.reason is not Reason.NO_SUDO:
-            raise
-        ran = shell.run(argv, timeout_s=timeout_s)
-    return parse(ran.stdout)
+    """Look at a Linux host, as root where that works; `reading.read` knows other systems too. Raises AgentError."""
+    return parse(ask(shell, command(programs, secrets.token_hex(8)), timeout_s))
 
 
 def parse(output: bytes) -> HostFacts:
@@ -74,7 +64,7 @@ def parse(output: bytes) -> HostFacts:
         md_members=tuple(sorted(n for n, what in members.items() if what.startswith("md "))),
         zpool_members=tuple(sorted(n for n, what in members.items() if what.startswith("zpool "))),
         members=members,
-        tools=_tools(sections),
+        tools=tools(sections),
         unknown=tuple(unknown + lost),
         **tunables.read(sections),
     )
@@ -204,14 +194,3 @@ def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
 
 def _line(section: Section | None) -> str:
     return text(section.stdout).strip() if section else ""
-
-
-def _tools(sections: Mapping[str, Section]) -> dict[str, str]:
-    """Program -> the first line it printed, on either stream, whatever its exit code."""
-    found = {}
-    for name, section in sections.items():
-        if name.startswith("version "):
-            said = (text(section.stdout) + "\n" + section.stderr).split("\n")
-            program = PurePosixPath(name.removeprefix("version ")).name
-            found[program] = next((line.strip() for line in said if line.strip()), "")
-    return found

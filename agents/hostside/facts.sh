@@ -1,34 +1,16 @@
-# Prints what is known of this host, in sections that agents/facts/sections.py takes apart.
-# Usage: sh -c "$(cat facts.sh)" facts NONCE ["PROGRAM ARG..."]...
+# Prints what is known of this Linux host. Usage, with sections.sh in front:
+#   sh -c SECTIONS+THIS facts NONCE ["PROGRAM ARG..."]...
 # POSIX sh. It only looks. A fork costs 25 ms on a slow host: builtins and globs wherever they do.
-# A section is: "=NONCE begin NAME", output, "=NONCE end EXIT", standard error, "=NONCE done".
-nonce=$1
-shift
-LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-export LC_ALL PATH
-exec 3>&1
-
-section() { # NAME COMMAND ARG...
-    printf '=%s begin %s\n' "$nonce" "$1"
-    shift
-    err=$("$@" 2>&1 >&3 </dev/null)
-    code=$?
-    printf '\n=%s end %s\n%s\n=%s done\n' "$nonce" "$code" "$err" "$nonce"
-}
-note() { # NAME TEXT...: a section without a command, and without a fork
-    printf '=%s begin %s\n' "$nonce" "$1"
-    shift
-    printf '%s\n' "$@"
-    printf '\n=%s end 0\n\n=%s done\n' "$nonce" "$nonce"
-}
-there() { command -v "$1" >/dev/null 2>&1; }
-
-printf '=%s facts\n' "$nonce"
+b=/sys/class/block
+if [ ! -d $b ]; then # not Linux: say what it is, and leave the rest to that system's own script
+    section system uname -s
+    printf '=%s complete\n' "$nonce"
+    exit
+fi
 uid=1
 while read -r key uid _; do [ "$key" != Uid: ] || break; done </proc/self/status
 note uid "$uid"
 
-b=/sys/class/block
 section files grep -aHs '' \
     /etc/os-release /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/kernel/arch \
     /proc/sys/kernel/random/boot_id /proc/self/mountinfo /proc/swaps /proc/mdstat \
@@ -98,10 +80,5 @@ root_only() {
 }
 [ "$uid" != 0 ] || root_only
 
-set -f
-for program; do
-    # shellcheck disable=SC2086  # the words of one version command
-    set -- $program
-    if there "$1"; then section "version $1" "$@"; fi
-done
+versions "$@"
 printf '=%s complete\n' "$nonce"

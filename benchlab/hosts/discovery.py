@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents import guard, registry
 from agents.contracts import AgentError, Claim, Need, Shell, Step
-from agents.facts import linux
+from agents.facts import reading
 from agents.facts.model import BlockDevice, HostFacts
 from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
@@ -41,9 +41,9 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
     Raises AgentError. Called without a shell it connects, and records the trouble with the host when that fails.
     """
     if shell is not None:
-        return store(host, linux.read(shell, needs()))
+        return store(host, reading.read(shell, needs()))
     try:
-        return store(host, linux.read(contact.connect(host), needs()))
+        return store(host, reading.read(contact.connect(host), needs()))
     except AgentError as error:
         contact.record_trouble(host, error)
         raise
@@ -54,7 +54,7 @@ def look(shell: Shell) -> HostFacts:
 
     Raises AgentError.
     """
-    return _converter.structure(_clean(_converter.unstructure(linux.read(shell))), HostFacts)
+    return _converter.structure(_clean(_converter.unstructure(reading.read(shell))), HostFacts)
 
 
 def missing_tool(kind: str, facts: HostFacts) -> str:

@@ -13,7 +13,7 @@ from agents import job, spool
 from agents.contracts import Job
 from tests.agents.local_shell import LocalShell
 
-SHELLS = ("dash", "busybox", "bash")
+SHELLS = ("dash", "busybox", "bash", "ksh93", "posh", "yash", "zsh")  # mksh counts in 32 bits
 
 
 @pytest.fixture

@@ -1,0 +1,160 @@
+"""A FreeBSD host's facts: one look (hostside/facts_freebsd.sh), one pure parser of what it printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+from agents.contracts import Need
+from agents.facts import freebsd_disks, geom
+from agents.facts.asking import asked, tools
+from agents.facts.model import HostFacts, Mount
+from agents.facts.sections import Section, bad_facts, split, text, unoctal
+
+HOSTSIDE = files("agents.hostside")
+SCRIPT = "".join(
+    HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "facts_freebsd.sh")
+)
+NEEDED = ("uid", "sysctl", "boot_id", "booted", "mounts", "swaps", "geom")
+NO_ROOT = "signatures, and who uses which disk: they need root (passwordless sudo)"
+
+
+def command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
+    """The one command that looks. It changes nothing on the host."""
+    return ("sh", "-c", SCRIPT, "facts", nonce, *asked(programs))
+
+
+def parse(output: bytes) -> HostFacts:
+    """Facts from what the script printed. Raises AgentError BAD_FACTS naming section and line."""
+    sections = split(output)
+    for name in NEEDED:
+        if name not in sections:
+            raise bad_facts(f"the reading has no section {name!r}")
+    mesh = geom.read(sections["geom"])
+    root = text(sections["uid"].stdout).strip() == "0"
+    mounted, swapped = mounts(sections["mounts"]), swaps(sections["swaps"])
+    pools = zpool(sections["zpool"]) if _ok(sections, "zpool") else []
+    users = freebsd_disks.users(mesh, mounted, swapped, pools)
+    devices = freebsd_disks.devices(mesh, users.members)
+    looked = freebsd_disks.signatures(mesh, sections)
+    unknown = [*users.unknown, *_failures(sections), *([] if root else [NO_ROOT])]
+    return HostFacts(
+        **_machine(sections),
+        root=root,
+        sudo=root,
+        devices=tuple(
+            replace(
+                device,
+                mounts=tuple(users.mounts.get(device.name, ())),
+                swap=device.name in users.swap,
+                signatures=looked.get(device.name, ()),
+                signatures_known=device.name in looked,
+            )
+            for device in devices
+        ),
+        mounts=tuple(mounted),
+        swaps=tuple(swapped),
+        zpool_members=tuple(sorted(n for n, o in users.members.items() if o.startswith("zpool "))),
+        members=users.members,
+        tools=tools(sections),
+        unknown=tuple(unknown),
+    )
+
+
+def _ok(sections: Mapping[str, Section], name: str) -> bool:
+    return name in sections and sections[name].exit_code == 0
+
+
+def _failures(sections: Mapping[str, Section]) -> list[str]:
+    """What could not be read and matters to the guard."""
+    asked = ("mounts", "swaps", "zpool")
+    return [sections[name].failure for name in asked
+            if name in sections and sections[name].exit_code]  # fmt: skip
+
+
+def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
+    said = dict(re.findall(r"^([a-z_.]+): (.*)$", text(sections["sysctl"].stdout), re.M))
+    if "kern.osrelease" not in said:
+        raise bad_facts(f"sysctl: no kern.osrelease: {sections['sysctl'].failure}")
+    numbers = {key: int(said[key]) if said.get(key, "").isdigit() else 0
+               for key in ("hw.ncpu", "hw.physmem")}  # fmt: skip
+    return {
+        "hostname": said.get("kern.hostname", ""),
+        "os_family": "freebsd",
+        "os_name": f"FreeBSD {said['kern.osrelease']}",
+        "kernel": said["kern.osrelease"],
+        "arch": said.get("hw.machine", ""),
+        "boot_id": _boot_id(sections, said),
+        "cpu_model": said.get("hw.model", "").strip(),
+        "cpus": numbers["hw.ncpu"],
+        "memory": numbers["hw.physmem"],
+    }
+
+
+def _boot_id(sections: Mapping[str, Section], said: Mapping[str, str]) -> str:
+    """What changes at a boot and only then; hostside/freebsd.sh says the same.
+
+    kern.boot_id is random, from FreeBSD 13 on. Before that the time at which rc wrote dmesg.boot. kern.boottime is the
+    last resort, for it moves when somebody sets the clock: then a boot is seen that was none, never the reverse.
+    """
+    if (found := re.search(r"0x([0-9a-f]{32})", text(sections["boot_id"].stdout))) is not None:
+        return found[1]
+    booted = text(sections["booted"].stdout).strip()
+    if booted.isdigit():
+        return f"dmesg-{booted}"
+    since = re.search(r"sec = (\d+)", said.get("kern.boottime", ""))
+    if since is None:
+        raise bad_facts("neither kern.boot_id, dmesg.boot nor kern.boottime can be read")
+    return f"boottime-{since[1]}"
+
+
+def mounts(section: Section) -> list[Mount]:
+    r"""`mount -p`: source, target, type, options, two numbers. White space in names comes as \040, or (older) raw."""
+    found = []
+    for number, line in section.lines():
+        match = re.fullmatch(rb"(\S+)\s+(/.*?)\s+([\w.-]+)\s+(\S+)\s+\d+\s+\d+", line.strip())
+        if match is None:
+            raise section.bad(number, line, "not a line of mount -p")
+        source, target, kind, options = match.groups()
+        found.append(Mount(unoctal(source), unoctal(target), text(kind), text(options)))
+    return found
+
+
+def swaps(section: Section) -> list[str]:
+    """`swapinfo -k`: a heading, then path, three numbers, percent."""
+    found = []
+    for number, line in section.lines():
+        if line.startswith((b"Device ", b"Total ")):
+            continue
+        match = re.fullmatch(rb"(/dev/.+?)\s+\d+\s+\d+\s+\d+\s+\d+%", line.strip())
+        if match is None:
+            raise section.bad(number, line, "not a line of swapinfo")
+        found.append(text(match[1]))
+    return found
+
+
+GROUPS = re.compile(
+    r"(mirror|raidz\d?|draid[\w:]*|spare|replacing|indirect|hole|root)(-\d+)?|"
+    r"NAME|logs|cache|spares|special|dedup"
+)
+
+
+def zpool(section: Section) -> list[tuple[str, str]]:
+    """Device (without /dev/) and pool of each vdev of `zpool status`; one that is missing says what it was."""
+    pool, inside, found = "", False, []
+    for _, line in section.lines():
+        words = text(line).split()
+        if not words:
+            continue
+        if words[0] == "pool:":
+            pool, inside = " ".join(words[1:]), False
+        elif words[0] in ("config:", "errors:"):
+            inside = words[0] == "config:"
+        elif inside and words[0] != pool and not GROUPS.fullmatch(words[0]):
+            said = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
+            if said.startswith("/dev/") or not said.startswith("/"):  # else a file
+                found.append((said.removeprefix("/dev/"), pool))
+    return found

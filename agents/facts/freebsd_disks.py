@@ -1,0 +1,173 @@
+"""FreeBSD's block devices from GEOM: what they are, who uses them, what is written on them. Pure."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.facts import magic
+from agents.facts.block import identifying
+from agents.facts.geom import Consumer, Mesh, Provider
+from agents.facts.model import BlockDevice, Mount, Signature
+from agents.facts.sections import Section, text
+
+TYPES = {"DISK": "disk", "PART": "part", "MD": "loop", "MULTIPATH": "mpath", "ZFS::ZVOL": "zvol"}
+SCHEMES = {"GPT": "gpt", "MBR": "dos", "EBR": "dos", "BSD": "bsd", "BSD64": "bsd", "APM": "mac",
+           "VTOC8": "sun", "LDM": "ldm"}  # fmt: skip
+FSTYP = {"cd9660": "iso9660", "ext2fs": "ext4", "msdosfs": "vfat", "zfs": "zfs_member"}
+LARGEST_SECTOR = 16384  # a stripe that is larger belongs to an array
+
+
+@dataclass(slots=True)
+class Users:
+    """Who uses a device, by its name."""
+
+    members: dict[str, str] = field(default_factory=dict)  # as in HostFacts
+    mounts: dict[str, list[str]] = field(default_factory=dict)
+    swap: set[str] = field(default_factory=set)
+    unknown: list[str] = field(default_factory=list)
+
+
+def users(
+    mesh: Mesh, mounts: Sequence[Mount], swaps: Sequence[str], pools: Sequence[tuple[str, str]]
+) -> Users:
+    """From what the tools say and, beside it, from the kernel's own list of consumers."""
+    found = Users()
+    for mount in mounts:
+        if (name := mesh.names.get(mount.source.removeprefix("/dev/"))) is not None:
+            found.mounts.setdefault(name, []).append(mount.target)
+    for path in swaps:
+        name = mesh.names.get(path.removeprefix("/dev/"))
+        if name is None:
+            found.unknown.append(f"swap on {path}, which is no device here")
+        else:
+            found.swap.add(name)
+    for path, pool in pools:
+        if (name := mesh.names.get(path)) is None:
+            found.unknown.append(f"zpool {pool} has {path}, which is no device here")
+        else:
+            found.members[name] = f"zpool {pool}"
+    for consumer in mesh.consumers:
+        _uses(consumer, found)
+    return found
+
+
+def _uses(consumer: Consumer, found: Users) -> None:
+    name = consumer.provider
+    match consumer.kind:
+        case "PART":
+            pass  # its partitions stand on it
+        case "DEV":  # a program has the node open; reading does no harm
+            if consumer.writes:
+                found.members.setdefault(name, "a program that has it open for writing")
+        case "SWAP":
+            found.swap.add(name)
+        case "VFS":  # "ffs.ada0p2"
+            found.mounts.setdefault(name, [f"by the kernel as {consumer.geom}"])
+        case "ZFS::VDEV":
+            if not found.members.get(name, "").startswith("zpool "):
+                found.unknown.append(
+                    f"ZFS uses {name}, which is in no pool that zpool status shows"
+                )
+        case kind:
+            found.members[name] = f"{kind.lower()} {consumer.geom}"
+
+
+def devices(mesh: Mesh, members: Mapping[str, str]) -> list[BlockDevice]:
+    """Every provider with a size, without mounts, swap and signatures."""
+    providers = {name: p for name, p in mesh.providers.items() if p.size > 0}
+    below = {name: _below(p, members) for name, p in providers.items()}
+    links: dict[str, set[str]] = {}
+    for name, real in mesh.names.items():
+        if name != real:
+            links.setdefault(real, set()).add("/dev/" + name)
+    found = []
+    for name, provider in sorted(providers.items()):
+        holders = tuple(sorted(other for other, under in below.items() if name in under))
+        found.append(_device(provider, below[name], holders, links.get(name, set())))
+    return found
+
+
+def _below(provider: Provider, members: Mapping[str, str]) -> tuple[str, ...]:
+    if provider.kind != "ZFS::ZVOL":
+        return tuple(sorted(provider.below))
+    pool = provider.name.removeprefix("zvol/").partition("/")[0]
+    return tuple(sorted(name for name, owner in members.items() if owner == f"zpool {pool}"))
+
+
+def _device(
+    provider: Provider, below: tuple[str, ...], holders: tuple[str, ...], links: set[str]
+) -> BlockDevice:
+    config, whole = provider.config, provider.kind == "DISK"
+    turns = config.get("rotationrate", "")
+    wwn = config.get("lunid", "")
+    optical = whole and re.fullmatch(r"a?cd\d+", provider.name) is not None
+    return BlockDevice(
+        name=provider.name,
+        path="/dev/" + provider.name,
+        type="rom" if optical else TYPES.get(provider.kind, provider.kind.lower()),
+        size=provider.size,
+        majmin="",
+        model=config.get("descr", "") if whole else "",
+        serial=identifying(config.get("ident", "")) if whole else "",
+        wwn=f"0x{wwn.lower()}" if whole and re.fullmatch("(?!0+$)[0-9a-fA-F]{16,32}", wwn) else "",
+        rotational=int(turns) > 0 if turns.isdigit() else None,
+        read_only=config.get("access") == "read-only",
+        logical_sector=provider.sector,
+        physical_sector=max(
+            provider.sector, provider.stripe if provider.stripe <= LARGEST_SECTOR else 0
+        ),
+        parents=below,
+        holders=holders,
+        links=tuple(sorted(links)),
+        label=config.get("label", "") if provider.kind == "PART" else "",
+        start=_number(config.get("offset", "")) if provider.kind == "PART" else 0,
+    )
+
+
+def _number(said: str) -> int:
+    return int(said) if said.isdigit() else 0
+
+
+def signatures(mesh: Mesh, sections: Mapping[str, Section]) -> dict[str, tuple[Signature, ...]]:
+    """Name -> what is on it; a device that cannot be called known is absent."""
+    found = {}
+    for name, provider in mesh.providers.items():
+        head, tail = (_bytes(sections.get(f"{end} {name}")) for end in ("head", "tail"))
+        kept = min(provider.size, magic.KEPT)
+        if head is None or tail is None or not len(head) == len(tail) == kept:
+            continue
+        listed = {s.type: s for s in magic.signatures(head, tail, provider.size)}
+        if scheme := mesh.schemes.get(name):
+            kind = SCHEMES.get(scheme, scheme.lower())
+            if not (kind == "dos" and "PMBR" in listed):
+                listed.setdefault(kind, Signature(kind))
+        # Bytes that this table does not know may be something all the same: then fstyp has to look too.
+        if (head.strip(b"\0") or tail.strip(b"\0")) and not _second(sections, name, listed):
+            continue
+        found[name] = tuple(listed.values())
+    return found
+
+
+def _second(sections: Mapping[str, Section], name: str, listed: dict[str, Signature]) -> bool:
+    """Adds what fstyp finds: exit code 0 and a type, 1 and nothing. False: it could not look."""
+    section = sections.get(f"fstyp {name}")
+    if section is None or section.exit_code not in (0, 1):
+        return False
+    said = text(section.stdout).strip()
+    if section.exit_code == 1:
+        return not said and "not recognized" in section.stderr
+    kind = FSTYP.get(said, said)
+    listed.setdefault(kind, Signature(kind))
+    return bool(said)
+
+
+def _bytes(section: Section | None) -> bytes | None:
+    if section is None or section.exit_code:
+        return None
+    try:
+        return zlib.decompress(section.stdout, wbits=31)
+    except zlib.error:
+        return None

@@ -1,0 +1,172 @@
+"""FreeBSD's GEOM, as `sysctl -n kern.geom.confxml` shows it: who provides what, who consumes it. Pure.
+
+A geom of a class (DISK, PART, MIRROR, …) consumes providers and gives new ones. A LABEL's provider is another name of
+what it lies on. Every node in /dev is itself a consumer (class DEV), opened when a program opens the node.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agents.facts.sections import Section, bad_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Something that can be read and written: /dev/NAME."""
+
+    name: str
+    kind: str  # its geom's class: "DISK", "PART", "MIRROR"
+    geom: str  # its geom's name
+    size: int  # bytes
+    sector: int  # bytes
+    stripe: int  # bytes; of a disk its physical sector
+    config: Mapping[str, str]
+    aliases: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()  # names of providers that its geom consumes
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A user of a provider."""
+
+    provider: str  # name
+    kind: str
+    geom: str
+    mode: str  # "r1w1e0": opened how often for reading, writing, exclusively
+
+    @property
+    def writes(self) -> bool:
+        return re.search(r"w0(?!\d)", self.mode) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """Everything, with labels resolved: no provider here is a LABEL's, `names` leads there from each."""
+
+    providers: Mapping[str, Provider]
+    consumers: tuple[Consumer, ...]
+    names: Mapping[str, str]  # any name, label or alias -> name of the provider
+    schemes: Mapping[str, str] = field(default_factory=dict)  # provider -> partition scheme on it
+
+
+def read(section: Section) -> Mesh:
+    """Raises AgentError BAD_FACTS."""
+    geoms = list(_geoms(section))
+    found = {i: p for geom in geoms for i, p in geom.gives.items()}
+    below = {i: geom for geom in geoms for i in geom.gives}
+
+    def real(ident: str, depth: int = 0) -> str:
+        """The provider under any labels."""
+        geom = below.get(ident)
+        if geom is None or depth > len(geoms):
+            raise bad_facts(f"geom: {ident} is used and nowhere given")
+        if geom.kind != "LABEL":
+            return ident
+        if len(geom.uses) != 1:
+            raise bad_facts(f"geom: the label {found[ident].name} lies on {len(geom.uses)} things")
+        return real(geom.uses[0][0], depth + 1)
+
+    places = {ident: real(ident) for ident in found}
+    names = {
+        n: found[to].name for i, to in places.items() for n in (found[i].name, *found[i].aliases)
+    }
+    consumers = [
+        Consumer(found[places[ident]].name, geom.kind, geom.name, mode)
+        for geom in geoms
+        for ident, mode in geom.uses
+        if geom.kind != "LABEL" and _known(ident, places)
+    ]
+    providers = {
+        p.name: _on(p, [found[places[i]].name for i, _ in below[ident].uses if _known(i, places)])
+        for ident, p in found.items()
+        if below[ident].kind != "LABEL"
+    }
+    schemes = {
+        found[places[ident]].name: geom.config["scheme"]
+        for geom in geoms
+        if geom.kind == "PART" and "scheme" in geom.config
+        for ident, _ in geom.uses
+    }
+    return Mesh(providers, tuple(consumers), names, schemes)
+
+
+def _known(ident: str, places: Mapping[str, str]) -> bool:
+    if ident not in places:
+        raise bad_facts(f"geom: {ident} is used and nowhere given")
+    return True
+
+
+def _on(provider: Provider, below: list[str]) -> Provider:
+    return Provider(
+        provider.name, provider.kind, provider.geom, provider.size, provider.sector,
+        provider.stripe, provider.config, provider.aliases, tuple(dict.fromkeys(below)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Geom:
+    kind: str
+    name: str
+    config: Mapping[str, str]
+    uses: tuple[tuple[str, str], ...]  # id of a provider, mode
+    gives: Mapping[str, Provider]  # by id
+
+
+def _geoms(section: Section) -> Iterator[_Geom]:
+    raw = section.stdout.strip()
+    if b"<!" in raw:  # the kernel writes no such thing, and entities could fill the memory
+        raise bad_facts("geom: a declaration in kern.geom.confxml")
+    try:
+        mesh = ET.fromstring(raw)
+    except ET.ParseError as error:
+        raise bad_facts(f"geom: kern.geom.confxml is no XML: {error}") from None
+    for kind in mesh.findall("class"):
+        for geom in kind.findall("geom"):
+            yield _geom(_text(kind, "name"), geom)
+
+
+def _geom(kind: str, geom: ET.Element) -> _Geom:
+    name = _text(geom, "name")
+    uses = [
+        (below.get("ref", ""), _text(consumer, "mode"))
+        for consumer in geom.findall("consumer")
+        if (below := consumer.find("provider")) is not None
+    ]
+    gives = {p.get("id", ""): _provider(kind, name, p) for p in geom.findall("provider")}
+    return _Geom(kind, name, _config(geom), tuple(uses), gives)
+
+
+def _provider(kind: str, geom: str, element: ET.Element) -> Provider:
+    return Provider(
+        name=_text(element, "name"),
+        kind=kind,
+        geom=geom,
+        size=_number(element, "mediasize"),
+        sector=_number(element, "sectorsize"),
+        stripe=_number(element, "stripesize"),
+        config=_config(element),
+        aliases=tuple((alias.text or "").strip() for alias in element.findall("alias")),
+    )
+
+
+def _config(element: ET.Element) -> dict[str, str]:
+    config = element.find("config")
+    return {} if config is None else {e.tag: (e.text or "").strip() for e in config}
+
+
+def _text(element: ET.Element, tag: str) -> str:
+    said = element.findtext(tag)
+    if not said:
+        raise bad_facts(f"geom: a {element.tag} without {tag}")
+    return said.strip()
+
+
+def _number(element: ET.Element, tag: str) -> int:
+    said = (element.findtext(tag) or "0").strip()
+    if not said.isdigit():
+        raise bad_facts(f"geom: {tag} of {_text(element, 'name')} is {said[:80]!r}, not a number")
+    return int(said)

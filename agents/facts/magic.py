@@ -1,0 +1,130 @@
+"""Signatures in the first and last 512 KiB of a device, for hosts without wipefs. Pure.
+
+The places and bytes are those of the formats themselves, named as libblkid names them. It knows no more than this
+table: `agents.facts.freebsd` asks `fstyp` for a second opinion before it calls a device known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agents.facts.model import Signature
+from agents.facts.sections import text
+
+KEPT = 524288  # bytes from either end
+LABEL = 262144  # bytes of one of ZFS's four labels, two at either end
+PAGES = (4096, 8192, 16384, 32768, 65536)
+
+# offset, bytes, type
+HEAD: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"XFSB", "xfs"),
+    (0x438, b"\x53\xef", "ext4"),
+    (0x10040, b"_BHRfS_M", "btrfs"),
+    *[(at + 0x55C, magic, "ufs") for at in (0, 8192, 65536, 262144)
+      for magic in (b"\x54\x19\x01\0", b"\0\x01\x19\x54", b"\x19\x01\x54\x19")],
+    *[(sector * 512, b"LABELONE", "LVM2_member") for sector in range(4)],
+    *[(at, magic, "linux_raid_member") for at in (0, 4096)
+      for magic in (b"\xfc\x4e\x2b\xa9", b"\xa9\x2b\x4e\xfc")],
+    (4120, bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81"), "bcache"),
+    (4120, bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef"), "bcachefs"),
+    (0, b"LUKS\xba\xbe", "crypto_LUKS"),
+    *[(1 << power, b"SKUL\xba\xbe", "crypto_LUKS") for power in range(14, 19)],
+    *[(page - 10, magic, "swap") for page in PAGES
+      for magic in (b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND", b"S2SUSPEND", b"ULSUSPEND")],
+    *[(at, magic, kind) for at in (32769, 34817)
+      for magic, kind in ((b"CD001", "iso9660"), (b"BEA01", "udf"), (b"NSR0", "udf"))],
+    (3, b"NTFS    ", "ntfs"),
+    (3, b"EXFAT   ", "exfat"),
+    (54, b"FAT1", "vfat"),
+    (82, b"FAT32", "vfat"),
+    (1024, b"BD", "hfs"),
+    (1024, b"H+\0", "hfsplus"),
+    (1024, b"HX\0", "hfsplus"),
+    (1024, b"\x10\x20\xf5\xf2", "f2fs"),
+    (1024, b"\xe2\xe1\xf5\xe0", "erofs"),
+    (1030, b"\x34\x34", "nilfs2"),
+    (32768, b"JFS1", "jfs"),
+    *[(at + 0x34, b"ReIsEr", "reiserfs") for at in (8192, 65536)],
+    (65536, b"ReIsEr4", "reiser4"),
+    (65536, b"\x01\x16\x19\x70", "gfs2"),
+    *[(at, b"OCFSV2", "ocfs2") for at in (1024, 2048, 4096, 8192)],
+    (0, b"bluestore block device", "ceph_bluestore"),
+    (516, b"!Stra0tis\x86\xff\x02^Arh", "stratis"),
+    (0, b"dmvdo001", "vdo"),
+    (32, b"NXSB", "apfs"),
+    (32, b"ORCLDISK", "oracleasm"),
+    (0, b"hsqs", "squashfs"),
+    *[(at, b"EFI PART", "gpt") for at in (512, 4096)],
+    *[(at, b"\x57\x45\x56\x82", "bsd") for at in (64, 512)],
+    (508, b"\xda\xbe", "sun"),
+    (0, b"\x0b\xe5\xa9\x41", "sgi"),
+    (0, b"ER\x02\0", "mac"),
+    (512, b"PM\0\0", "mac"),
+    *[(4608, magic, "hpt_raid_member") for magic in (b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
+)  # fmt: skip
+# bytes before the end, bytes, type
+TAIL: tuple[tuple[int, bytes, str], ...] = (
+    *[(sector, b"EFI PART", "gpt") for sector in (512, 4096)],
+    *[(sector, b"GEOM::", "geom") for sector in (512, 1024, 2048, 4096, 8192)],
+    (1024, b"Intel Raid ISM Cfg Sig. ", "isw_raid_member"),
+    *[(at, magic, "ddf_raid_member") for at in (512, 131584)
+      for magic in (b"\xde\x11\xde\x11", b"\x11\xde\x11\xde")],
+    (1024, b"NVIDIA", "nvidia_raid_member"),
+    (512, b"DPTM", "adaptec_raid_member"),
+    (416, b"\0\0\0\x2f", "silicon_medley_raid_member"),
+    *[(sector * 512, b"Promise Technology, Inc.", "promise_fasttrack_raid_member")
+      for sector in (63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991)],
+    *[(4036, magic, "drbd") for magic in (b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6d")],
+)  # fmt: skip
+
+
+def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
+    """What is there, each type once, at its first place. `head` and `tail`: min(KEPT, size) bytes each."""
+    found: dict[str, Signature] = {}
+    for signature in (*_at_ends(head, tail, size), *_partitions(head), *_md(tail, size),
+                      *_zfs(head, 0), *_zfs(tail, size - len(tail))):  # fmt: skip
+        found.setdefault(signature.type, signature)
+    return tuple(found.values())
+
+
+def _at_ends(head: bytes, tail: bytes, size: int) -> Iterator[Signature]:
+    for at, magic, kind in HEAD:
+        if head.startswith(magic, at):
+            yield Signature(kind, at)
+    for back, magic, kind in TAIL:
+        if back <= len(tail) and tail.startswith(magic, len(tail) - back):
+            label = tail[len(tail) - back :][:16].rstrip(b"\0") if kind == "geom" else b""
+            yield Signature(kind, size - back, text(label))
+
+
+def _partitions(head: bytes) -> Iterator[Signature]:
+    """A table in the first sector. The same two bytes end a boot sector, which has no entry with a type."""
+    types = {head[at] for at in (450, 466, 482, 498) if len(head) > at} - {0}
+    if head[510:512] == b"\x55\xaa" and types:
+        yield Signature("PMBR" if types == {0xEE} else "dos", 510)
+
+
+def _md(tail: bytes, size: int) -> Iterator[Signature]:
+    """Linux md 0.90 and 1.0 count from the end, in steps of 64 and 4 KiB."""
+    start = size - len(tail)
+    for at in (size // 65536 * 65536 - 65536, (size // 512 - 16) // 8 * 8 * 512):
+        if at >= start and tail[at - start :][:4] in (b"\xfc\x4e\x2b\xa9", b"\xa9\x2b\x4e\xfc"):
+            yield Signature("linux_raid_member", at)
+
+
+def _zfs(part: bytes, start: int) -> Iterator[Signature]:
+    """Any label: its name list, or one uberblock. ZFS counts from the end in whole labels."""
+    first = -start % LABEL if start else 0
+    for at in range(first, len(part) - LABEL + 1, LABEL):
+        names = part[at + 16384 : at + 131072]
+        ring = part[at + 131072 : at + LABEL]
+        uber = any(
+            ring.startswith(magic, block)
+            for block in range(0, len(ring), 1024)
+            for magic in (b"\x0c\xb1\xba\0\0\0\0\0", b"\0\0\0\0\0\xba\xb1\x0c")
+        )
+        if uber or b"pool_guid" in names:
+            called = re.search(rb"\0\0\0\x04name\0\0\0\x09\0\0\0\x01\0\0\0([\x01-\xff])", names)
+            label = names[called.end() :][: called[1][0]] if called else b""
+            yield Signature("zfs_member", start + at, text(label))

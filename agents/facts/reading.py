@@ -1,0 +1,26 @@
+"""Looks at a host, whatever its system: Linux's script first, which says so when the host is none."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+
+from agents.contracts import Need, Shell
+from agents.facts import freebsd, linux
+from agents.facts.asking import ask
+from agents.facts.model import HostFacts
+from agents.facts.sections import bad_facts, split, text
+
+
+def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -> HostFacts:
+    """The host's facts, as root where that works. Raises AgentError (BAD_FACTS, or the connection's)."""
+    programs, nonce = tuple(programs), secrets.token_hex(8)
+    output = ask(shell, linux.command(programs, nonce), timeout_s)
+    system = split(output).get("system")
+    if system is None:
+        return linux.parse(output)
+    name = text(system.stdout).strip()
+    if name != "FreeBSD":
+        what = "Linux without /sys/class/block" if name == "Linux" else name or "of no name"
+        raise bad_facts(f"its system is {what}; Linux with /sys and FreeBSD can be read")
+    return freebsd.parse(ask(shell, freebsd.command(programs, nonce), timeout_s))

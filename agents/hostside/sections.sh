@@ -1,0 +1,32 @@
+# How the scripts that describe a host print: in sections that agents/facts/sections.py takes apart.
+# Sent in front of facts.sh and facts_freebsd.sh. POSIX sh.
+# A section is: "=NONCE begin NAME", output, "=NONCE end EXIT", standard error, "=NONCE done".
+nonce=$1
+shift
+LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export LC_ALL PATH
+exec 3>&1
+
+section() { # NAME COMMAND ARG...
+    printf '=%s begin %s\n' "$nonce" "$1"
+    shift
+    err=$("$@" 2>&1 >&3 </dev/null)
+    code=$?
+    printf '\n=%s end %s\n%s\n=%s done\n' "$nonce" "$code" "$err" "$nonce"
+}
+note() { # NAME TEXT...: a section without a command, and without a fork
+    printf '=%s begin %s\n' "$nonce" "$1"
+    shift
+    printf '%s\n' "$@"
+    printf '\n=%s end 0\n\n=%s done\n' "$nonce" "$nonce"
+}
+there() { command -v "$1" >/dev/null 2>&1; }
+versions() { # "PROGRAM ARG..."...
+    set -f
+    for program; do
+        # shellcheck disable=SC2086  # the words of one version command
+        set -- $program
+        if there "$1"; then section "version $1" "$@"; fi
+    done
+}
+printf '=%s facts\n' "$nonce"
