@@ -185,6 +185,7 @@ class Reason(StrEnum):
     BAD_FACTS = "bad_facts"
     NO_DEVICES = "no_devices"
     NO_SPACE = "no_space"
+    TOO_LATE = "too_late"
     CANCELLED = "cancelled"
     INTERNAL = "internal"
 

@@ -41,11 +41,18 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One growth: the commands, and the layers as they are when it is over."""
+    """One growth: the layer's commands, what those above it need when the kernel is through, and the layers then."""
 
     spec: StageSpec
-    steps: tuple[Step, ...]
+    grow: tuple[Step, ...]
+    follow: tuple[
+        Step, ...
+    ]  # a reshape gives its space when it is over: earlier there is nothing to follow
     layers: tuple[Placed, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.grow + self.follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,11 @@ class StackPlan:
     def at(self, stage: int) -> tuple[Placed, ...]:
         """The layers after the first `stage` stages."""
         return self.stages[stage - 1].layers if stage else self.layers
+
+    def target_at(self, stage: int, growing: bool = False) -> Target:
+        """What the tools work on after `stage` stages; `growing`: while the last of them still goes on."""
+        after = self.at(stage)[-1].gives
+        return replace(after, size=self.at(stage - 1)[-1].gives.size) if growing else after
 
 
 def plan(
@@ -142,11 +154,11 @@ def _grow(
     built = options.build(driver.Options, old.spec.options)
     made = driver.grow(built, options.build(driver.Grow, stage.options), target, more, facts)
     after = [*layers[: stage.layer - 1], _placed(old.spec, target, made, old.target.kept)]
-    steps = list(made.steps)
+    follow: list[Step] = []
     for layer in layers[stage.layer :]:
         after.append(_stretched(layer, after, facts))
-        steps += after[-1].steps
-    return Stage(stage, tuple(steps), tuple(after))
+        follow += after[-1].steps
+    return Stage(stage, made.steps, tuple(follow), tuple(after))
 
 
 def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Placed:
@@ -259,6 +271,22 @@ def not_restored(stack: StackPlan, facts: HostFacts) -> list[str]:
         if driver := registry.restoring(layer.spec.kind):
             left += driver.restored(_driver(layer)[1], layer.target, facts)
     return left
+
+
+def not_grown(stack: StackPlan, stage: int, before: HostFacts, after: HostFacts) -> list[str]:
+    """Volumes that the last of `stage` stages should have made larger, and that are as large as they were."""
+    old, new = Graph(before), Graph(after)
+    found = []
+    for was, now in zip(stack.at(stage - 1), stack.at(stage), strict=True):
+        node = now.gives.volume
+        if not node or now.gives.size <= was.gives.size:
+            continue
+        device, earlier = new.find(node), old.find(node)
+        if device is None:
+            found.append(f"{node} is not there any more")
+        elif earlier and device.size <= earlier.size:
+            found.append(f"{node} has {device.size} B, no more than before it grew")
+    return list(dict.fromkeys(found))
 
 
 def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress]:

@@ -127,6 +127,18 @@ def _geometry(kind: str, target: Target) -> tuple[tuple[str, ...], tuple[str, ..
     return words, (f"{kind} aligned to the layer below: {count} stripes of {unit} B ({words[1]})",)
 
 
+def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Fill the volume that has become larger, while mounted. Its alignment stays as mkfs made it."""
+    claims, mount = below(target), mount_point(target)
+    argv = {
+        "xfs": ("xfs_growfs", mount),
+        "ext4": ("resize2fs", target.volume),
+        "btrfs": ("btrfs", "filesystem", "resize", "max", mount),
+    }[options.type]
+    step = Step(argv, f"Let {options.type} fill {target.volume}", destroys=claims, timeout_s=3600)
+    return Plan((step,), replace(target, mount=mount))
+
+
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     """Unmount (never lazily: that would hide who still writes), remove the mount point, erase the label."""
     claims, mount = below(target), mount_point(target)

@@ -1,0 +1,86 @@
+"""A toy layer that grows, awaits and is followed, for tests: a mirror whose kernel work is a word in the facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from agents import registry
+from agents.contracts import Claim, Need, Plan, Progress, Step, Target, Use
+from agents.facts.model import HostFacts
+
+KIND = "toy"
+WORK = "toy works"  # a fact's `members` value begins so while the kernel works on: "toy works 0.25"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    level: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    backup: bool = field(default=False, metadata={"help": "Keep a copy"})
+
+
+def _volume(target: Target, devices: int) -> Target:
+    size = sum(claim.size for claim in target.devices["data"][:devices])
+    return replace(target, volume=f"/dev/md/{target.name}", size=size)
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return ()
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    nodes = tuple(claim.node for claim in target.devices["data"])
+    step = Step(("toy", "create", *nodes), "Create", destroys=target.devices["data"])
+    return Plan((step,), _volume(target, len(nodes)), kept={"made": "yes"})
+
+
+def grow(
+    options: Any,
+    grow: Any,
+    target: Target,
+    more: dict[str, tuple[Claim, ...]],
+    facts: HostFacts,
+) -> Plan:
+    nodes = tuple(claim.node for claim in more["data"])
+    argv = ("toy", "grow", *(["--backup"] if grow.backup else []), *nodes)
+    step = Step(argv, "Grow", destroys=target.devices["data"])
+    return Plan((step,), _volume(target, len(target.devices["data"])), kept={"grown": "yes"})
+
+
+def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
+    for owner in facts.members.values():
+        if owner.startswith(WORK):
+            return Progress(f"reshape of {target.name}", float(owner.removeprefix(WORK)), 120.0)
+    return None
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    nodes = tuple(claim.node for claim in target.devices["data"])
+    return [Step(("toy", "destroy", *nodes), "Destroy", destroys=target.devices["data"])]
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    return [f"looked for {len(target.devices['data'])} disks, kept {sorted(target.kept)}"]
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The layer `toy`, known to the registry for one test."""
+    driver = ModuleType(KIND)
+    vars(driver).update(
+        {name: value for name, value in globals().items() if not name.startswith("_")},
+        LABEL="Toy array",
+        NEEDS=(),
+        USES={"data": Use("members", least=2)},
+        GIVES="volume",
+        WANTS="own",
+    )
+    monkeypatch.setitem(registry.all_layers(), KIND, driver)
+    return driver
