@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.contracts import Claim, Need, Plan, Step, Target, Use
+from agents.contracts import Need, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
-from agents.facts.model import HostFacts
-from agents.layers._steps import is_claimed, one, settle, wipe
+from agents.facts.model import BlockDevice, HostFacts
+from agents.guard import claims_of
+from agents.layers._steps import erase, erase_piece, is_claimed, members, piece_there, taken
 
 LABEL = "Raw disk"
 NEEDS = (Need("wipefs", {"debian": "util-linux", "rhel": "util-linux"}),)
@@ -30,64 +31,57 @@ def needs(options: Any) -> tuple[Need, ...]:
 
 
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
-    """Erase what is on the disk and hand it over."""
-    disk = one(target, "data")
-    steps = _erase(disk, facts)
+    """Erase what is on the disk, or on the partition or volume that a layer below made, and hand it over."""
+    piece, claims = _piece(target), claims_of(target)
+    steps = _erase(target, facts)
     notes = target.notes
     if options.discard:
         steps.append(
             Step(
-                ("blkdiscard", disk.node),
-                f"Discard every block of {disk.node}",
-                destroys=(disk,),
+                ("blkdiscard", piece.node),
+                f"Discard every block of {piece.node}",
+                destroys=claims,
                 timeout_s=3600,
             )
         )
-        notes += (f"{disk.node} was discarded (blkdiscard)",)
-    return Plan(tuple(steps), replace(target, volume=disk.node, size=disk.size, notes=notes))
+        notes += (f"{piece.node} was discarded (blkdiscard)",)
+    below = target if piece.node == target.volume else taken(target, "data")
+    return Plan(tuple(steps), replace(below, volume=piece.node, size=piece.size, notes=notes))
 
 
-def _erase(disk: Claim, facts: HostFacts) -> list[Step]:
-    """Partitions first: a later table with the same borders would bring their file systems back."""
-    graph = Graph(facts)
-    device = graph.find(disk.node)
-    names = graph.stack_on(device.name) if device else []
-    parts = [d for n in names if (d := graph.devices.get(n)) and d.type == "part"]
-    signed = sorted(part.path for part in parts if part.signatures)
-    steps = [wipe(node, (disk,)) for node in [*signed, disk.node]] + [_zero(disk)]
-    return [*steps, *([_reread(disk)] if parts else []), settle()]
+def _piece(target: Target) -> Part:
+    """Raises PlanError when it is not exactly one."""
+    found = members(target, "data", main=True)
+    if len(found) != 1:
+        raise PlanError(f"data: needs exactly one disk or partition, was given {len(found)}")
+    return found[0]
 
 
-def _zero(disk: Claim) -> Step:
-    """Kernels see tables in noise: an xfs superblock without its magic passed for one (tests/rig/noise.py)."""
-    return Step(
-        ("dd", "if=/dev/zero", f"of={disk.node}", "bs=1M", "count=1", "conv=fsync"),
-        f"Write zeros where a partition table of {disk.node} would be",
-        destroys=(disk,),
-    )
-
-
-def _reread(disk: Claim) -> Step:
-    return Step(
-        ("blockdev", "--rereadpt", disk.node),
-        f"Have the kernel forget the partitions of {disk.node}",
-        destroys=(disk,),
-    )
+def _erase(target: Target, facts: HostFacts) -> list[Step]:
+    for disk in target.devices.get("data", ()):
+        return erase(disk, facts)
+    return erase_piece(_piece(target), claims_of(target))
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     """Always: what a benchmark left may look like a superblock or a table, now or after the next boot."""
-    disk = one(target, "data")
-    return [] if is_claimed(disk, facts) is None else _erase(disk, facts)
+    return [] if _device(target, facts) is None else _erase(target, facts)
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
-    disk = one(target, "data")
-    device = is_claimed(disk, facts)
+    node = _piece(target).node
+    device = _device(target, facts)
     if device is None:
-        return [f"{disk.node} is not {disk.identity} any more"]
+        return [f"{node} is not there any more, or not on the disks it was planned on"]
     if not device.signatures_known:
-        return [f"{disk.node}: its signatures could not be read"]
-    found = [f"{disk.node} has a {s.type} signature" for s in device.signatures]
+        return [f"{node}: its signatures could not be read"]
+    found = [f"{node} has a {s.type} signature" for s in device.signatures]
     on_it = [name for name in Graph(facts).stack_on(device.name) if name != device.name]
-    return found + [f"{disk.node} still has {name} on it" for name in on_it]
+    return found + [f"{node} still has {name} on it" for name in on_it]
+
+
+def _device(target: Target, facts: HostFacts) -> BlockDevice | None:
+    """The disk or piece if it is there and still lies on the claimed disks: no other may be touched."""
+    for disk in target.devices.get("data", ()):
+        return is_claimed(disk, facts)
+    return piece_there(_piece(target).node, claims_of(target), facts)

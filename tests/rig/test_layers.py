@@ -6,57 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents import apply, stack
+from agents import stack
 from agents.blank import not_blank
-from agents.contracts import AgentError, GuardError, Reason, Secret, Shell, Step
+from agents.chain import LayerSpec, Wanted
+from agents.contracts import AgentError, GuardError, Reason, Step
 from agents.facts import linux
 from agents.facts.model import HostFacts
 from agents.guard import Spare
-from agents.shell import Address, connect, offered_host_key
-from agents.chain import LayerSpec, Wanted
-from benchlab.practice import UmlHost
 from tests.agents.made_up import claim
+from tests.rig.bench import RAW, Bench, filesystem, shell_on
 from tests.rig.blank import assert_blank
 from tests.rig.in_use import USES
-
-DISKS = ("ubdb", "ubdc", "ubdd", "ubde")
-
-
-def shell_on(host: UmlHost, user: str = "root") -> Shell:
-    shown = offered_host_key("127.0.0.1", host.port).public_key
-    key = Secret(host.key_path.read_text())
-    return connect(Address("127.0.0.1", host.port, user, key, shown))
-
-
-class Bench:
-    """A host, a shell on it, and its disks marked spare as a person found them."""
-
-    def __init__(self, host: UmlHost, user: str = "root") -> None:
-        self.host, self.shell = host, shell_on(host, user)
-        devices = [d for name in DISKS if (d := self.facts().device(name))]
-        self.spares = {d.identity: Spare(d.identity, d.size, d.model, "ssd") for d in devices}
-        self.records: list[apply.StepRecord] = []
-
-    def facts(self) -> HostFacts:
-        return linux.read(self.shell)
-
-    def plan(self, *specs: LayerSpec) -> stack.StackPlan:
-        return stack.plan(specs, "bl17", self.facts(), self.spares.values())
-
-    def apply(self, steps, undo: bool = True) -> None:
-        apply.apply(steps, self.shell, layout="bl17", spares=self.spares, read_facts=self.facts,
-                    log=self.records.append, undo=undo)  # fmt: skip
-
-    def build(self, made: stack.StackPlan) -> None:
-        for number, layer in enumerate(made.layers, start=1):
-            self.apply(layer.steps)
-            assert stack.verify(made, self.facts(), upto=number) == []
-
-    def take_down(self, made: stack.StackPlan) -> None:
-        self.apply(stack.teardown(made, self.facts()), undo=False)
-
-    def run(self, script: str) -> str:
-        return self.host.ssh("bash", "-c", f"set -e; exec </dev/null; {script}", timeout=120).stdout
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +29,6 @@ def clean(request, bench) -> Iterator[None]:
     """Every test leaves blank disks, by its own teardown or by this."""
     yield
     bench.run("sync; for d in ubdb ubdc ubdd ubde; do wipefs -qa /dev/$d; done; udevadm settle")
-
-
-RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
-
-
-def filesystem(kind: str, **options) -> LayerSpec:
-    return LayerSpec("filesystem", {"type": kind, **options})
 
 
 STACKS = {

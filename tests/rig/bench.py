@@ -1,0 +1,91 @@
+"""A real host for layer tests: plan, build, grow, take down, lose power; and the test's own look at what is left."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+
+from agents import apply, stack
+from agents.blank import not_blank
+from agents.chain import LayerSpec, StageSpec, Wanted
+from agents.contracts import Secret, Shell, Step
+from agents.facts import linux
+from agents.facts.model import HostFacts
+from agents.guard import Spare
+from agents.shell import Address, connect, offered_host_key
+from benchlab.practice import UmlHost
+from tests.rig.blank import assert_blank
+
+LAYOUT = "bl17"
+RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
+
+
+def filesystem(kind: str, **options: object) -> LayerSpec:
+    return LayerSpec("filesystem", {"type": kind, **options})
+
+
+def shell_on(host: UmlHost, user: str = "root") -> Shell:
+    shown = offered_host_key("127.0.0.1", host.port).public_key
+    key = Secret(host.key_path.read_text())
+    return connect(Address("127.0.0.1", host.port, user, key, shown))
+
+
+class Bench:
+    """A host, a shell on it, and its disks (all but the root's) marked spare as a person found them."""
+
+    def __init__(self, host: UmlHost, user: str = "root", role: str = "ssd") -> None:
+        self.host, self.user, self.shell = host, user, shell_on(host, user)
+        devices = [d for d in self.facts().devices if re.fullmatch(r"ubd[b-z]", d.name)]
+        self.disks = tuple(d.name for d in devices)
+        self.spares = {d.identity: Spare(d.identity, d.size, d.model, role) for d in devices}
+        self.records: list[apply.StepRecord] = []
+
+    def facts(self) -> HostFacts:
+        return linux.read(self.shell)
+
+    def plan(self, *specs: LayerSpec, stages: Sequence[StageSpec] = ()) -> stack.StackPlan:
+        return stack.plan(specs, LAYOUT, self.facts(), self.spares.values(), stages)
+
+    def apply(self, steps: Sequence[Step], undo: bool = True) -> None:
+        apply.apply(steps, self.shell, layout=LAYOUT, spares=self.spares, read_facts=self.facts,
+                    log=self.records.append, undo=undo)  # fmt: skip
+
+    def build(self, made: stack.StackPlan) -> None:
+        for number, layer in enumerate(made.layers, start=1):
+            self.apply(layer.steps)
+            assert stack.verify(made, self.facts(), upto=number) == []
+
+    def grow(self, made: stack.StackPlan, stage: int = 1) -> None:
+        self.apply(made.stages[stage - 1].steps)
+        assert stack.verify(made, self.facts(), stage=stage) == []
+
+    def wait(self, made: stack.StackPlan, stage: int = 0, seconds: float = 60) -> int:
+        """Until nothing is awaited any more; says how often something was."""
+        for seen in range(int(seconds * 2)):
+            if not stack.awaited(made, self.facts(), stage):
+                return seen
+            time.sleep(0.5)
+        raise AssertionError(stack.awaited(made, self.facts(), stage))
+
+    def take_down(self, made: stack.StackPlan) -> None:
+        self.apply(stack.teardown(made, self.facts()), undo=False)
+
+    def assert_taken_down(self, made: stack.StackPlan) -> None:
+        """Take it down, see blank disks by two pairs of eyes, and take it down again: no harm."""
+        self.take_down(made)
+        self.assert_blank(made)
+        self.take_down(made)
+        self.assert_blank(made)
+
+    def assert_blank(self, made: stack.StackPlan) -> None:
+        assert not_blank(made.claims, self.facts(), LAYOUT) == []
+        assert_blank(self.host, *(claim.node.removeprefix("/dev/") for claim in made.claims))
+
+    def power_loss(self) -> None:
+        self.host.kill()
+        self.host.restart()
+        self.shell = shell_on(self.host, self.user)
+
+    def run(self, script: str) -> str:
+        return self.host.ssh("bash", "-c", f"set -e; exec </dev/null; {script}", timeout=120).stdout
