@@ -1,7 +1,7 @@
-"""`manage.py test` and `bench`: throw-away PostgreSQL and Valkey, then pytest, in three calls.
+"""`manage.py test` and `bench`: throw-away PostgreSQL and Valkey, then pytest, in four calls.
 
-First what needs no host and no browser, on two processes; then the browser, then the rig, one by one: both
-measure and wait, and would disturb each other.
+First what needs no host and no browser, then the rig, each on two processes, each with a host of its own; then what
+measures or waits for a page, one by one: it would be disturbed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from benchlab.up.trouble import Trouble
 
 # (title, pytest arguments)
 GROUPS = (
-    ("without host or browser", ("-m", "not rig and not browser", "-n", "2")),
+    ("without host or browser", ("-m", "not rig and not browser and not alone", "-n", "2")),
+    ("rig", ("-m", "rig and not browser and not alone", "-n", "2", "--dist", "worksteal")),
+    ("alone", ("-m", "alone and not browser")),
     ("browser", ("-m", "browser")),
-    ("rig", ("-m", "rig and not browser")),
 )
-NEVER_SKIPPED = {"browser", "rig"}  # where BENCHLAB_RIG=required
+NEVER_SKIPPED = {"browser", "rig", "alone"}  # where BENCHLAB_RIG=required
 PACKAGES = ("chromium", "fonts-liberation", "busybox", "fio", "sysstat", "openssh-server")
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
