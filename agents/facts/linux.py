@@ -9,8 +9,9 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-from agents.contracts import AgentError, Need, Reason, Shell
+from agents.contracts import Need, Shell
 from agents.facts import block, stacks, sysfs, tunables
+from agents.facts.asking import ask, asked, tools
 from agents.facts.model import BlockDevice, HostFacts, Mount
 from agents.facts.sections import Section, bad_facts, split, text
 

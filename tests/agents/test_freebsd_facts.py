@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -84,7 +85,7 @@ def test_the_boot_is_known_by_its_random_number_where_there_is_one():
         read(booted="", sysctl=fb.SYSCTL.partition("kern.boottime")[0])
 
 
-def disk(**config: str) -> MadeMesh:
+def disk(**config: Any) -> MadeMesh:
     return fb.article_001(0).disk("ada1", **config)
 
 

@@ -1,0 +1,162 @@
+"""Queue settings of disks (/sys/block/X/queue) for the tuning layer: which, on which disk, and as they were. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.contracts import Claim, PlanError, Step, Target
+from agents.facts.graph import Graph
+from agents.facts.model import BlockDevice, HostFacts
+from agents.guard import claims_of
+from agents.layers._steps import is_claimed
+
+# In the order in which they are set: a new scheduler brings its own nr_requests.
+ATTRIBUTES = ("scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity")
+# A path may have gone: a disk pulled out, a module unloaded, another kernel after a reboot.
+WRITE = 'v=$1; shift; for f; do [ ! -e "$f" ] || printf "%s\\n" "$v" >"$f" || exit; done'
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A claimed disk whose queue is set."""
+
+    claim: Claim
+    device: BlockDevice
+
+    def path(self, attribute: str) -> str:
+        return f"/sys/block/{self.device.name}/queue/{attribute}"
+
+    def key(self, attribute: str) -> str:
+        """Under which the old value is kept: by identity, for names change at a reboot."""
+        return f"{self.claim.identity} {attribute}"
+
+    def value(self, attribute: str) -> str:
+        return shown(attribute, self.device.queue.get(attribute, ""))
+
+
+def shown(attribute: str, said: str) -> str:
+    """What the kernel's line means: "[none] mq-deadline" is none."""
+    if attribute != "scheduler" or "[" not in said:
+        return said.strip()
+    return said.partition("[")[2].partition("]")[0]
+
+
+def disks(target: Target, facts: HostFacts) -> list[Disk]:
+    """Every disk of the layers below that is still that very disk."""
+    found = ((claim, is_claimed(claim, facts)) for claim in claims_of(target))
+    return [Disk(claim, device) for claim, device in found if device is not None]
+
+
+def plan(
+    wishes: Mapping[str, str], target: Target, facts: HostFacts
+) -> tuple[list[Step], dict[str, str]]:
+    """Steps that set each wish on every disk, and the old values. Raises PlanError naming disk and attribute."""
+    if not wishes:
+        return [], {}
+    found = disks(target, facts)
+    if not found:
+        raise PlanError("there are no disks below whose queue could be set: put tuning above them")
+    for disk in found:
+        for attribute, wish in wishes.items():
+            _check(disk, attribute, wish, facts)
+    steps = []
+    for attribute, wish in wishes.items():
+        before = _values(found, touched([attribute]))
+        says = f"Set {attribute} to {wish} on {_names(found)}"
+        undo = restore(found, before, always=True)
+        steps.append(_write(wish, attribute, found, says, undo))
+    return steps, _values(found, touched(wishes))
+
+
+def _values(found: Sequence[Disk], attributes: Sequence[str]) -> dict[str, str]:
+    return {d.key(a): d.value(a) for d in found for a in attributes if d.value(a)}
+
+
+def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
+    """What changes when these are set."""
+    changed = {*wishes, *(["nr_requests"] if "scheduler" in wishes else [])}
+    return tuple(attribute for attribute in ATTRIBUTES if attribute in changed)
+
+
+def _check(disk: Disk, attribute: str, wish: str, facts: HostFacts) -> None:
+    said = disk.device.queue.get(attribute, "")
+    if not said:
+        raise PlanError(f"{disk.device.path} has no {attribute} in its queue: leave it out")
+    if attribute != "scheduler":
+        return
+    listed = said.replace("[", "").replace("]", "").split()
+    loadable = facts.scheduler_modules if "[" in said else ()  # a plain "none" takes no other
+    known = [*listed, *(name for name in loadable if name not in listed)]
+    if wish not in known:
+        raise PlanError(
+            f"{disk.device.path} has no scheduler {wish!r} on kernel {facts.kernel};"
+            f" it has {', '.join(known)}"
+        )
+
+
+def restore(
+    found: Sequence[Disk], kept: Mapping[str, str], always: bool = False
+) -> tuple[Step, ...]:
+    """Steps that bring back what was kept, where it differs now; in the order of ATTRIBUTES."""
+    steps = []
+    renewed: set[str] = set()  # disks whose scheduler changes, and nr_requests with it
+    for attribute in ATTRIBUTES:
+        groups: dict[str, list[Disk]] = {}
+        for disk in found:
+            value = kept.get(disk.key(attribute), "")
+            stale = attribute == "nr_requests" and disk.device.name in renewed
+            if value and (always or stale or disk.value(attribute) != value):
+                groups.setdefault(value, []).append(disk)
+        for value, those in groups.items():
+            says = f"Set {attribute} of {_names(those)} back to {value}"
+            steps.append(_write(value, attribute, those, says))
+        if attribute == "scheduler":
+            renewed = {disk.device.name for those in groups.values() for disk in those}
+    return tuple(steps)
+
+
+def differences(wishes: Mapping[str, str], found: Sequence[Disk]) -> list[str]:
+    return [
+        f"{disk.device.path}: {attribute} is {disk.value(attribute) or 'not there'}, not {wish}"
+        for disk in found
+        for attribute, wish in wishes.items()
+        if disk.value(attribute) != wish
+    ]
+
+
+def not_restored(found: Sequence[Disk], kept: Mapping[str, str]) -> list[str]:
+    return [
+        f"{disk.device.path}: {attribute} is {disk.value(attribute)}, it was {before}"
+        for disk in found
+        for attribute in ATTRIBUTES
+        if (before := kept.get(disk.key(attribute))) and disk.value(attribute) not in (before, "")
+    ]
+
+
+def follow(volume: str, wish: str, target: Target) -> Step:
+    """Set the read-ahead of a stacked device; it goes with the device, so nothing is kept."""
+    sectors = str(int(wish) * 2)
+    return Step(
+        ("blockdev", "--setra", sectors, volume),
+        f"Set read_ahead_kb to {wish} on {volume}",
+        destroys=claims_of(target),
+    )
+
+
+def volume_differences(volume: str, wish: str, facts: HostFacts) -> list[str]:
+    device = Graph(facts).find(volume)
+    now = device.queue.get("read_ahead_kb", "") if device else ""
+    return [] if now == wish else [f"{volume}: read_ahead_kb is {now or 'not there'}, not {wish}"]
+
+
+def _write(
+    value: str, attribute: str, found: Sequence[Disk], says: str, undo: tuple[Step, ...] = ()
+) -> Step:
+    paths = tuple(disk.path(attribute) for disk in found)
+    claims = tuple(disk.claim for disk in found)
+    return Step(("sh", "-c", WRITE, "set", value, *paths), says, destroys=claims, undo=undo)
+
+
+def _names(found: Sequence[Disk]) -> str:
+    return ", ".join(disk.device.name for disk in found)

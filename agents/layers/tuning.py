@@ -1,0 +1,151 @@
+"""Kernel settings for as long as the layout stands: of its disks' queues, and of the whole host.
+
+Sources: Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/sysctl/{vm,fs}.rst, md(4),
+Documentation/admin-guide/pm/cpufreq.rst. What was there before is kept with the plan and brought back at teardown.
+After a reboot the kernel has its own defaults again; then only what differs from before is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Need, OptionsError, Plan, PlanError, Step, Target, Use
+from agents.facts.model import HostFacts
+from agents.layers import _host_settings as host
+from agents.layers import _queues as queues
+
+LABEL = "Tuning"
+NEEDS = (Need("blockdev", {"debian": "util-linux", "rhel": "util-linux", "suse": "util-linux",
+                           "arch": "util-linux", "alpine": "blockdev"}),)  # fmt: skip
+USES: dict[str, Use] = {}
+WANTS = "any"
+GIVES = "same"
+LEAVE = -1
+MOST = {"nomerges": 2, "rq_affinity": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A number that is LEAVE, and an empty word, leave the setting as it is."""
+
+    scheduler: str = field(
+        default="",
+        metadata={
+            "help": "I/O scheduler of every disk below: mq-deadline, kyber, bfq, none; before 5.0 also cfq, noop"
+        },
+    )
+    nr_requests: int = field(
+        default=LEAVE,
+        metadata={"help": "Requests queued per disk; -1 leaves it", "minimum": LEAVE},
+    )
+    read_ahead_kb: int = field(
+        default=LEAVE,
+        metadata={
+            "help": "Read-ahead of every disk below, in KiB; -1 leaves it",
+            "minimum": LEAVE,
+        },
+    )
+    volume_read_ahead_kb: int = field(
+        default=LEAVE,
+        metadata={
+            "help": "Read-ahead of the volume below (LV, array), in KiB; -1 leaves it",
+            "minimum": LEAVE,
+        },
+    )
+    nomerges: int = field(
+        default=LEAVE,
+        metadata={
+            "help": "0 merges requests, 1 only simple ones, 2 none; -1 leaves it",
+            "minimum": LEAVE,
+        },
+    )
+    rq_affinity: int = field(
+        default=LEAVE,
+        metadata={
+            "help": "Completion on the CPU group (1) or the very CPU (2) that asked; -1 leaves it",
+            "minimum": LEAVE,
+        },
+    )
+    sysctls: tuple[str, ...] = field(
+        default=(), metadata={"help": "For the whole host: vm.dirty_ratio=5"}
+    )
+    governor: str = field(
+        default="", metadata={"help": "CPU governor for the whole host: performance, powersave, …"}
+    )
+
+    def __post_init__(self) -> None:
+        host.parse(self.sysctls)
+        for name, most in MOST.items():
+            if getattr(self, name) > most:
+                raise OptionsError(f"{name}: {getattr(self, name)} is above {most}")
+        for name in ("scheduler", "governor"):
+            if not re.fullmatch(r"[a-z_-]*", getattr(self, name)):
+                raise OptionsError(f"{name}: {getattr(self, name)!r} is no name of one")
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS if options.volume_read_ahead_kb != LEAVE else ()
+
+
+def _wishes(options: Any) -> dict[str, str]:
+    """Attribute -> value, for every disk below."""
+    asked = {name: getattr(options, name) for name in queues.ATTRIBUTES}
+    return {name: str(value) for name, value in asked.items() if value not in (LEAVE, "")}
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Set and keep what was. Raises PlanError for what this host has not."""
+    wishes, sysctls = _wishes(options), host.parse(options.sysctls)
+    volume = options.volume_read_ahead_kb != LEAVE
+    if not (wishes or sysctls or options.governor or volume):
+        raise PlanError("nothing is asked to be set: say what, or leave the layer out")
+    steps, kept = queues.plan(wishes, target, facts)
+    if volume:
+        if not target.volume:
+            raise PlanError("volume_read_ahead_kb: there is no volume below")
+        steps.append(queues.follow(target.volume, str(options.volume_read_ahead_kb), target))
+    more, more_kept = host.plan(sysctls, options.governor, facts)
+    return Plan(
+        (*steps, *more),
+        replace(target, notes=(*target.notes, *_notes(options, wishes, sysctls))),
+        # What was kept before a growth is what was there first.
+        {**kept, **more_kept, **target.kept},
+    )
+
+
+stretch = plan  # when what is below has grown: also on the new disks
+
+
+def _notes(options: Any, wishes: Mapping[str, str], sysctls: Mapping[str, str]) -> tuple[str, ...]:
+    notes = [f"{name} {value} on every disk" for name, value in wishes.items()]
+    if options.volume_read_ahead_kb != LEAVE:
+        notes.append(f"read_ahead_kb {options.volume_read_ahead_kb} on the volume")
+    notes += [f"{name} = {value} on the whole host" for name, value in sysctls.items()]
+    if options.governor:
+        notes.append(f"CPU governor {options.governor}")
+    return tuple(notes)
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Bring back what was, where it differs now."""
+    back = queues.restore(queues.disks(target, facts), target.kept)
+    return [*back, *host.restore(target.kept, facts)]
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Read back: the kernel rounds and clamps, and says no to nobody."""
+    found = queues.disks(target, facts)
+    wrong = queues.differences(_wishes(options), found)
+    if options.volume_read_ahead_kb != LEAVE:
+        wish = str(options.volume_read_ahead_kb)
+        wrong += queues.volume_differences(target.volume, wish, facts)
+    return wrong + host.differences(host.parse(options.sysctls), options.governor, facts)
+
+
+def restored(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """What is not as it was before the plan, after teardown. [] is right."""
+    found = queues.disks(target, facts)
+    return queues.not_restored(found, target.kept) + host.not_restored(target.kept, facts)
