@@ -62,4 +62,6 @@ def _device_paths(text: str) -> Iterator[tuple[str, str]]:
 def _harmless(path: str, before: str) -> bool:
     if before.endswith("/sys") and path.startswith("/dev/block/"):
         return True  # /sys/dev/block/8:16 has its own rule
+    if before.endswith("/proc/sys") and re.match(rf"/dev/raid/speed_limit_m(?:in|ax){_ENDS}", path):
+        return True  # a sysctl of all arrays
     return re.match(rf"/dev/(?:{'|'.join(HARMLESS)}){_ENDS}", path) is not None
