@@ -64,7 +64,9 @@ def plan(
     for attribute, wish in wishes.items():
         before = _values(found, touched([attribute]))
         says = f"Set {attribute} to {wish} on {_names(found)}"
-        undo = restore(found, before, always=True)
+        # The old nr_requests may be more than the new scheduler takes: it comes back with the old one.
+        with_old = attribute == "nr_requests" and "scheduler" in wishes
+        undo = () if with_old else restore(found, before, always=True)
         steps.append(_write(wish, attribute, found, says, undo))
     return steps, _values(found, touched(wishes))
 

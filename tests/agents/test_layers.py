@@ -106,5 +106,6 @@ def test_every_command_that_names_a_disk_claims_it(kind):
         target = _target(case.get("target", {}), facts)
         chosen = options.build(ALL[kind].Options, case.get("options", {}))
         for step in ALL[kind].plan(chosen, target, facts).steps:
-            if any("/dev/" in str(word) for word in step.argv):
+            words = [str(word).replace("/proc/sys/dev/", "") for word in step.argv]
+            if any("/dev/" in word for word in words):
                 assert step.destroys, step.argv
