@@ -16,6 +16,9 @@ from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Device
 from benchlab.topologies.models import Topology
 
+# (host, topology, workload, stages begun) -> matrix.key(point) -> cost
+Costs = dict[tuple[int, int, int, int], "dict[str, Cost]"]
+
 # Building and taking down a layout, beside its runs: facts, mkfs, mount, proving the disks blank.
 LAYOUT_OVERHEAD_S = 20.0
 
@@ -63,23 +66,28 @@ def _of_point(tool: str, built: Any, target: Target) -> Cost:
     return Cost(dumped, driver.outstanding(built), job.expected_s, job.writes)
 
 
-def likely_target(topology: Topology, spares: list[Device]) -> Target:
+def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> Target:
     """What the layout will probably give its runs: the plan knows better, but it needs the host to answer.
 
-    The size is that of the spare devices the bottom-most layers ask for; 0 when it cannot be told.
+    The size is that of the spare devices its layers have after `stage` stages; 0 when it cannot be told.
     """
     gives = registry.layer(topology.stack[-1]["kind"]).GIVES
-    size = sum(device.size for device in picked(topology, spares) or [])
+    taken = picked(topology, spares)
+    size = sum(device.size for device in taken[: _devices(topology, stage)]) if taken else 0
     if gives == "mount":
         return Target(name="bl0", size=size, mount="/mnt/bl0")
     return Target(name="bl0", size=size, volume="/dev/mapper/bl0")
 
 
-def wishes(topology: Topology) -> Iterator[tuple[str, int]]:
-    """(role, count) of every device group that the stack asks for."""
-    for layer in topology.stack:
-        for group in layer.get("devices", ()):
+def wishes(topology: Topology, stages: int | None = None) -> Iterator[tuple[str, int]]:
+    """(role, count) of every device group that the stack asks for, then its stages (all unless told)."""
+    for asking in [*topology.stack, *topology.stages[:stages]]:
+        for group in asking.get("devices", ()):
             yield group["role"], group["count"]
+
+
+def _devices(topology: Topology, stages: int) -> int:
+    return sum(count for _, count in wishes(topology, stages))
 
 
 def picked(topology: Topology, spares: list[Device]) -> list[Device] | None:

@@ -46,7 +46,7 @@ def estimate(
     """Nothing is stored and no host is asked. Raises ValidationError as `create_campaign`."""
     wanted = services.factors(hosts, topologies, workloads, repeats)
     costs = services.all_costs(hosts, topologies, workloads)
-    each = tuple(_of_host(host, costs, len(topologies), repeats) for host in hosts)
+    each = tuple(_of_host(host, topologies, wanted, costs) for host in hosts)
     return Estimate(
         runs=matrix.count(wanted),
         layouts=len(hosts) * len(topologies),
@@ -56,16 +56,23 @@ def estimate(
     )
 
 
-def _of_host(host: Host, costs: services.Costs, layouts: int, repeats: int) -> HostEstimate:
+def _of_host(
+    host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
+) -> HostEstimate:
     mine = [
-        found for (pk, _, _), points in costs.items() if pk == host.pk for found in points.values()
+        found
+        for topology in topologies
+        for moment, _ in wanted.blocks(topology.pk)
+        for workload, _ in wanted.workloads
+        for found in costs[host.pk, topology.pk, workload, moment.grown].values()
     ]
+    overhead = len(topologies) * cost.LAYOUT_OVERHEAD_S
     return HostEstimate(
         host=host,
-        runs=len(mine) * repeats,
-        seconds=sum(found.seconds for found in mine) * repeats + layouts * cost.LAYOUT_OVERHEAD_S,
-        writes=sum(found.writes or 0 for found in mine) * repeats,
-        unknown=sum(found.writes is None for found in mine) * repeats,
+        runs=len(mine),
+        seconds=sum(found.seconds for found in mine) + overhead,
+        writes=sum(found.writes or 0 for found in mine),
+        unknown=sum(found.writes is None for found in mine),
     )
 
 
@@ -84,6 +91,16 @@ def _warnings(
         for topology in topologies:
             yield from _missing_devices(host, topology, spares[host.pk])
     yield from _missing_tools(hosts, workloads)
+    waits = [str(topology) for topology in topologies if _awaits(topology)]
+    if waits:
+        yield (
+            f"{', '.join(waits)}: how long a resync or reshape takes is known only when it runs;"
+            " the time waited for it is not in this estimate."
+        )
+
+
+def _awaits(topology: Topology) -> bool:
+    return any(registry.awaiting(layer["kind"]) for layer in topology.stack)
 
 
 def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -> Iterator[str]:

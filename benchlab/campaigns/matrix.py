@@ -1,7 +1,9 @@
 """A campaign's factors become runs in order. Pure: the same factors and seed give the same list for ever.
 
 Order (METHOD.md): one layout (host x topology) is built once and carries all of its runs. Within it every repeat
-is a block in which all points appear once, in a new random order, so that drift does not pose as an effect.
+is a block in which all points appear once, in a new random order, so that drift does not pose as an effect. A topology
+with stages has such blocks for each of its moments, in the order of time; what the kernel does meanwhile (a resync, a
+reshape) lasts only so long, so a moment of that kind has one block.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
+
+from benchlab.topologies.moments import Moment
 
 T = TypeVar("T")
 Sweep = Mapping[str, Sequence[Any]]
@@ -21,6 +25,7 @@ RANDOM_BLOCKS = "random_blocks"
 AS_WRITTEN = "as_written"
 ORDERS = (RANDOM_BLOCKS, AS_WRITTEN)
 MAX_RUNS = 20_000
+AS_BUILT = (Moment(),)
 
 
 class MatrixError(ValueError):
@@ -29,12 +34,16 @@ class MatrixError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What is multiplied. Hosts, topologies and workloads by their ids; a workload with its sweep."""
+    """What is multiplied. Hosts, topologies and workloads by their ids; a workload with its sweep.
+
+    `moments`: topology -> when in its life it is measured, in the order of time; one that is not there: as built.
+    """
 
     hosts: tuple[int, ...]
     topologies: tuple[int, ...]
     workloads: tuple[tuple[int, Sweep], ...]
     repeats: int = 3
+    moments: Mapping[int, Sequence[Moment]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         named = {
@@ -53,6 +62,14 @@ class Factors:
         if (runs := count(self)) > MAX_RUNS:
             raise MatrixError(f"{runs} runs are more than {MAX_RUNS}; split the campaign")
 
+    def blocks(self, topology: int) -> list[tuple[Moment, int]]:
+        """(moment, repeat) of every block of a layout, in order."""
+        return [
+            (moment, repeat)
+            for moment in self.moments.get(topology, AS_BUILT)
+            for repeat in range(1, (1 if moment.growing else self.repeats) + 1)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -63,6 +80,7 @@ class Cell:
     workload: int
     point: Mapping[str, Any]
     repeat: int
+    moment: Moment
 
 
 def points(sweep: Sweep) -> list[dict[str, Any]]:
@@ -77,8 +95,9 @@ def key(value: Any) -> str:
 
 def count(factors: Factors) -> int:
     """How many runs there will be, without making them."""
-    per_layout = sum(math.prod(map(len, sweep.values())) for _, sweep in factors.workloads)
-    return len(factors.hosts) * len(factors.topologies) * per_layout * factors.repeats
+    per_block = sum(math.prod(map(len, sweep.values())) for _, sweep in factors.workloads)
+    blocks = sum(len(factors.blocks(topology)) for topology in factors.topologies)
+    return len(factors.hosts) * blocks * per_block
 
 
 def layouts(factors: Factors, order: str, seed: int) -> list[tuple[int, int]]:
@@ -92,11 +111,11 @@ def cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
     """Every cell once, in the order in which they run."""
     per_layout = [(pk, point) for pk, sweep in factors.workloads for point in points(sweep)]
     for host, topology in layouts(factors, order, seed):
-        for repeat in range(1, factors.repeats + 1):
+        for moment, repeat in factors.blocks(topology):
             # A generator per block: adding a host or a repeat leaves the order of the others as it was.
-            rng = _rng(seed, f"{host}/{topology}/{repeat}")
+            rng = _rng(seed, "/".join(filter(None, [f"{host}/{topology}/{repeat}", moment.code])))
             for workload, point in _in_order(per_layout, order, rng):
-                yield Cell(host, topology, workload, point, repeat)
+                yield Cell(host, topology, workload, point, repeat, moment)
 
 
 def _in_order(items: Iterable[T], order: str, rng: Random) -> list[T]:

@@ -7,6 +7,7 @@ from django.db import models
 
 from benchlab.hosts.models import Host
 from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
 
 
@@ -69,6 +70,11 @@ class Run(models.Model):
     tool = models.CharField(max_length=40)
     options = models.JSONField(help_text="Complete options of this cell, the sweep's values put in")
     point = models.JSONField(help_text="Only what the sweep varies: {'iodepth': 4}")
+    stage = models.CharField(
+        max_length=20,
+        blank=True,
+        help_text="When in its layout's life: empty as built, resync, during-1, after-1, …",
+    )
     outstanding = models.PositiveIntegerField(
         null=True, help_text="Outstanding I/Os: queue depth times jobs"
     )
@@ -85,11 +91,12 @@ class Run(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["campaign", "position"], name="run_position_once"),
             models.UniqueConstraint(
-                fields=["campaign", "host", "topology", "workload", "point", "repeat"],
+                fields=["campaign", "host", "topology", "stage", "workload", "point", "repeat"],
                 name="run_cell_once",
             ),
         ]
 
     def __str__(self) -> str:
         point = ", ".join(f"{key} {value}" for key, value in self.point.items())
-        return f"{self.topology} · {self.workload}{' · ' + point if point else ''} · repeat {self.repeat}"
+        what = filter(None, [moments.parse(self.stage).words, str(self.workload), point])
+        return f"{self.topology} · {' · '.join(what)} · repeat {self.repeat}"

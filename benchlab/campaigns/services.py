@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,11 +17,10 @@ from benchlab.hosts.models import Device, Host
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout
 from benchlab.team.models import Team
+from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
 
 Person = AbstractBaseUser | AnonymousUser
-# (host, topology, workload) -> matrix.key(point) -> cost
-Costs = dict[tuple[int, int, int], dict[str, cost.Cost]]
 
 
 def create_workload(
@@ -107,7 +107,7 @@ def check_owned(team: Team, *groups: Sequence[Any]) -> None:
 
 def factors(
     hosts: Sequence[models.Model],
-    topologies: Sequence[models.Model],
+    topologies: Sequence[Topology],
     workloads: Sequence[Workload],
     repeats: int,
 ) -> matrix.Factors:
@@ -118,6 +118,7 @@ def factors(
             tuple(topology.pk for topology in topologies),
             tuple((workload.pk, workload.sweep) for workload in workloads),
             repeats,
+            {row.pk: moments.moments(row.stages, row.measure_resync) for row in topologies},
         )
     except matrix.MatrixError as error:
         raise ValidationError(_named(str(error), workloads)) from None
@@ -125,15 +126,16 @@ def factors(
 
 def all_costs(
     hosts: Sequence[Host], topologies: Sequence[Topology], workloads: Sequence[Workload]
-) -> Costs:
-    """The cost of every point by (host, topology, workload). Raises ValidationError."""
+) -> cost.Costs:
+    """The cost of every point by (host, topology, workload, stages begun). Raises ValidationError."""
     spares = spare_devices(hosts)
-    costs: Costs = {}
-    for host in hosts:
-        for topology in topologies:
-            target = cost.likely_target(topology, spares[host.pk])
+    costs: cost.Costs = {}
+    for host, topology in itertools.product(hosts, topologies):
+        for stage in range(len(topology.stages) + 1):
+            target = cost.likely_target(topology, spares[host.pk], stage)
             for workload in workloads:
-                costs[host.pk, topology.pk, workload.pk] = cost.of_workload(workload, target)
+                key = host.pk, topology.pk, workload.pk, stage
+                costs[key] = cost.of_workload(workload, target)
     return costs
 
 
@@ -149,14 +151,16 @@ def spare_devices(hosts: Sequence[Host]) -> dict[int, list[Device]]:
 def _create_layouts(
     campaign: Campaign, wanted: matrix.Factors, topologies: Sequence[Topology]
 ) -> dict[tuple[int, int], Layout]:
-    stacks = {topology.pk: topology.stack for topology in topologies}
+    rows = {topology.pk: topology for topology in topologies}
     order = matrix.layouts(wanted, campaign.order, campaign.seed)
     made = Layout.objects.bulk_create(
         Layout(
             campaign=campaign,
             host_id=host,
             topology_id=topology,
-            stack=stacks[topology],
+            stack=rows[topology].stack,
+            stages=rows[topology].stages,
+            measure_resync=rows[topology].measure_resync,
             position=position,
         )
         for position, (host, topology) in enumerate(order)
@@ -165,7 +169,7 @@ def _create_layouts(
 
 
 def _runs(
-    campaign: Campaign, wanted: matrix.Factors, workloads: Sequence[Workload], costs: Costs
+    campaign: Campaign, wanted: matrix.Factors, workloads: Sequence[Workload], costs: cost.Costs
 ) -> list[Run]:
     tools = {workload.pk: workload.tool for workload in workloads}
     cells = matrix.cells(wanted, campaign.order, campaign.seed)
@@ -175,8 +179,8 @@ def _runs(
     ]
 
 
-def _cost_of(cell: matrix.Cell, costs: Costs) -> cost.Cost:
-    return costs[cell.host, cell.topology, cell.workload][matrix.key(cell.point)]
+def _cost_of(cell: matrix.Cell, costs: cost.Costs) -> cost.Cost:
+    return costs[cell.host, cell.topology, cell.workload, cell.moment.grown][matrix.key(cell.point)]
 
 
 def _run(campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, position: int) -> Run:
@@ -189,6 +193,7 @@ def _run(campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, pos
         options=found.options,
         point=dict(cell.point),
         outstanding=found.outstanding,
+        stage=cell.moment.code,
         repeat=cell.repeat,
         position=position,
         expected_s=found.seconds,

@@ -41,6 +41,8 @@ class Layout(models.Model):
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="layouts")
     topology = models.ForeignKey(Topology, on_delete=models.PROTECT, related_name="layouts")
     stack = models.JSONField(help_text="The topology's stack, copied")
+    stages = models.JSONField(default=list, blank=True, help_text="Its stages, copied")
+    measure_resync = models.BooleanField(default=False)
     tag = models.CharField(max_length=3, default=installation_tag, editable=False)
     position = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=20, choices=LayoutPhase, default=LayoutPhase.DRAFT)
@@ -65,6 +67,18 @@ class Layout(models.Model):
     # A hash of mounts, holders and disks (agents.facts.glance) from just before the last whole look at the host.
     glance = models.CharField(max_length=64, blank=True)
     looked_at = models.DateTimeField(null=True, blank=True)
+    stage = models.PositiveSmallIntegerField(default=0, help_text="Stages that have begun")
+    followed = models.PositiveSmallIntegerField(
+        default=0, help_text="Stages that the layers above followed"
+    )
+    settled = models.BooleanField(
+        default=False, help_text="Nothing is awaited, and all layers followed the last stage"
+    )
+    # What the kernel still does: [{"says", "done": 0 to 1, "eta_s"}] (agents.contracts.Progress).
+    progress = models.JSONField(default=list, blank=True)
+    awaited_until = models.DateTimeField(
+        null=True, blank=True, help_text="When it should be through, as far as the host can tell"
+    )
     teardown_tries = models.PositiveSmallIntegerField(default=0)
     next_step_at = models.DateTimeField(
         null=True, blank=True, help_text="When the engine looks again"
@@ -201,6 +215,9 @@ class StepLog(models.Model):
 
     layout = models.ForeignKey(Layout, on_delete=models.CASCADE, related_name="steps")
     kind = models.CharField(max_length=10, choices=Kind)
+    part = models.CharField(
+        max_length=20, blank=True, help_text="Of a stage: grow 1, follow 1; empty: all else"
+    )
     argv = models.JSONField(help_text="Secrets as ***")
     says = models.TextField()
     destroys = models.JSONField(default=list, blank=True, help_text="Identities of the devices")

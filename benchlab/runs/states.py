@@ -1,6 +1,7 @@
 """Where a layout or an attempt is (phase), how it ended (outcome), and which moves are legal. Pure data.
 
 *failed*: the host or the tool said no. *errored*: our code broke. *interrupted*: the host rebooted or was lost.
+*skipped*: what it was to measure was over before it could start.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ class Outcome(models.TextChoices):
     ERRORED = "errored"
     INTERRUPTED = "interrupted"
     CANCELLED = "cancelled"
+    SKIPPED = "skipped"
 
 
 class LayoutPhase(models.TextChoices):

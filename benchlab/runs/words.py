@@ -112,7 +112,7 @@ WORDS: dict[str, Words] = {
     ),
     Reason.TOO_LATE: Words(
         "What this run was to measure (a resync or reshape) was over too soon.",
-        "Slow it down on the host (/proc/sys/dev/raid/speed_limit_max), take larger disks, or make the run shorter; then retry.",
+        "Slow it down (md: /proc/sys/dev/raid/speed_limit_max), take larger disks or make the run shorter; then retry.",
     ),
     Reason.CANCELLED: Words("It was cancelled.", "Retry if you want its result after all."),
     Reason.INTERNAL: Words(

@@ -21,9 +21,19 @@ class TopologySerializer(serializers.ModelSerializer[Topology]):
         help_text="Layers, bottom up: {kind, options, devices: [{use, role, count}]}",
     )
 
+    stages = serializers.ListField(
+        child=serializers.DictField(),
+        default=list,
+        validators=[storable],
+        help_text="How it grows while it stands: {layer (1 is the lowest), options, devices, during: measure then too}",
+    )
+    measure_resync = serializers.BooleanField(
+        default=False, help_text="Measure during the first resync too, not only after it"
+    )
+
     class Meta:
         model = Topology
-        fields = ["id", "name", "description", "stack", "created_at"]
+        fields = ["id", "name", "description", "stack", "stages", "measure_resync", "created_at"]
 
 
 class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
@@ -40,4 +50,5 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
                 team=team_of(self.request.user), user=self.request.user, **serializer.validated_data
             )
         except ValidationError as error:
-            raise serializers.ValidationError(messages(error, "stack")) from None
+            wrong = "stages" if error.messages[0].startswith("Stage ") else "stack"
+            raise serializers.ValidationError(messages(error, wrong)) from None

@@ -1,4 +1,4 @@
-"""A topology: a named stack of layers, bottom up, in terms of roles."""
+"""A topology: a named stack of layers, bottom up, in terms of roles, and how it grows while it stands."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ class Topology(models.Model):
     name = models.CharField(max_length=100)
     description = models.TextField(blank=True)
     stack = models.JSONField()
+    # A list of {"layer", "options", "devices", "during": measure also while it grows} (agents.chain.StageSpec).
+    stages = models.JSONField(default=list, blank=True)
+    measure_resync = models.BooleanField(
+        "measure during the first resync too",
+        default=False,
+        help_text="Without it the runs wait until the layers are in sync.",
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 

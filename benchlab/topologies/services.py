@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -11,7 +12,7 @@ from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
 from agents import registry
-from agents.chain import check_chain, specs
+from agents.chain import check_chain, check_stages, specs, stage_specs
 from agents.contracts import AgentError
 from agents.protocols import Layer
 from benchlab.team.models import Team
@@ -21,21 +22,46 @@ Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]
 ROLE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_DEVICES = 256
+STAGE_KEYS = {"layer", "options", "devices", "during"}
 
 
 def create_topology(
-    *, team: Team, user: Person | None, name: str, stack: Stack, description: str = ""
+    *,
+    team: Team,
+    user: Person | None,
+    name: str,
+    stack: Stack,
+    description: str = "",
+    stages: Stack = (),
+    measure_resync: bool = False,
 ) -> Topology:
-    """Raises ValidationError naming the layer and what is wrong."""
+    """Raises ValidationError naming the layer or stage and what is wrong."""
     made = Topology(team=team, created_by_id=user.pk if user else None)
-    return change_topology(made, name=name, stack=stack, description=description)
+    return change_topology(
+        made,
+        name=name,
+        stack=stack,
+        description=description,
+        stages=stages,
+        measure_resync=measure_resync,
+    )
 
 
 def change_topology(
-    topology: Topology, *, name: str, stack: Stack, description: str = ""
+    topology: Topology,
+    *,
+    name: str,
+    stack: Stack,
+    description: str = "",
+    stages: Stack = (),
+    measure_resync: bool = False,
 ) -> Topology:
-    """Raises ValidationError naming the layer and what is wrong; then nothing was stored."""
+    """Raises ValidationError naming the layer or stage and what is wrong; then nothing was stored."""
     topology.name, topology.description, topology.stack = name, description, checked(stack)
+    topology.stages = checked_stages(topology.stack, stages)
+    if measure_resync and not any(registry.awaiting(layer["kind"]) for layer in topology.stack):
+        raise ValidationError("No layer of this topology has a first resync to measure.")
+    topology.measure_resync = measure_resync
     topology.full_clean(exclude=["created_by"])
     topology.save()
     return topology
@@ -54,9 +80,50 @@ def checked(stack: Stack) -> list[dict[str, Any]]:
     return layers
 
 
-def _check_chain(layers: Stack) -> None:
+def checked_stages(layers: Stack, stages: Stack) -> list[dict[str, Any]]:
+    """The stages of checked layers with complete options. Raises ValidationError when one cannot be."""
+    made = [_checked_stage(number, layers, entry) for number, entry in enumerate(stages, 1)]
+    with _said():
+        check_stages(specs(layers), stage_specs(made))
+    return made
+
+
+def _checked_stage(number: int, layers: Stack, entry: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"Stage {number}"
+    if not isinstance(entry, Mapping) or not set(entry) <= STAGE_KEYS:
+        raise ValidationError(f"{where}: a stage is {', '.join(sorted(STAGE_KEYS))}.")
+    layer, during = entry.get("layer"), entry.get("during", False)
+    if type(layer) is not int or not 1 <= layer <= len(layers):
+        raise ValidationError(f"{where}: there is no layer {layer!r}.")
+    kind = layers[layer - 1]["kind"]
+    driver = registry.growing(kind)
+    if driver is None:
+        raise ValidationError(f"{where}: {registry.layer(kind).LABEL} cannot grow.")
+    if type(during) is not bool:
+        raise ValidationError(f"{where}: during is true or false, not {during!r}.")
+    if during and registry.awaiting(kind) is None:
+        raise ValidationError(
+            f"{where}: {driver.LABEL} has grown when its command ends: there is no time to measure during it."
+        )
+    groups = entry.get("devices", [])
+    _check_devices(where, driver, groups)
     try:
+        built = driver_options.build(driver.Grow, entry.get("options", {}))
+    except AgentError as error:
+        raise ValidationError(f"{where}: {error}") from None
+    options = driver_options.dump(built)
+    return {"layer": layer, "options": options, "devices": list(groups), "during": during}
+
+
+def _check_chain(layers: Stack) -> None:
+    with _said():
         check_chain(specs(layers))
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    try:
+        yield
     except AgentError as error:
         said = str(error)
         raise ValidationError(f"{said[:1].upper()}{said[1:]}.") from None

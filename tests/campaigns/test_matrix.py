@@ -20,6 +20,7 @@ from benchlab.campaigns.matrix import (
     layouts,
     points,
 )
+from benchlab.topologies.moments import Moment
 
 ids = st.lists(st.integers(1, 50), min_size=1, max_size=3, unique=True).map(tuple)
 sweeps = st.dictionaries(
@@ -132,3 +133,29 @@ def test_true_and_one_are_two_values():
 def test_an_unknown_order_is_refused():
     with pytest.raises(MatrixError, match="'sideways' is not one of"):
         list(cells(Factors((1,), (1,), ((1, {}),)), "sideways", 0))
+
+
+GROWS = {7: [Moment(0, True), Moment(), Moment(1, True), Moment(1)]}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_moments_follow_each_other_and_what_is_short_has_no_repeats(order):
+    given = Factors((1,), (7,), ((3, {"iodepth": [1, 2, 4]}),), 3, GROWS)
+    made = list(cells(given, order, 5))
+    blocks = [(code, repeat) for (code, repeat), _ in groupby(made, _block)]
+    base = [("", 1), ("", 2), ("", 3)]
+    after = [("after-1", 1), ("after-1", 2), ("after-1", 3)]
+    assert blocks == [("resync", 1), *base, ("during-1", 1), *after]
+    assert all(Counter(map(_block, made))[block] == 3 for block in blocks)
+    assert count(given) == len(made) == 24
+
+
+def _block(cell: Cell) -> tuple[str, int]:
+    return cell.moment.code, cell.repeat
+
+
+def test_a_stage_leaves_the_order_of_what_comes_before_it_as_it_was():
+    plain = Factors((1,), (7,), ((3, {"iodepth": [1, 2, 4, 8, 16]}),), 2)
+    grows = Factors((1,), (7,), plain.workloads, 2, GROWS)
+    as_built = [cell for cell in cells(grows, RANDOM_BLOCKS, 5) if cell.moment == Moment()]
+    assert as_built == list(cells(plain, RANDOM_BLOCKS, 5))

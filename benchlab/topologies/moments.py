@@ -1,0 +1,73 @@
+"""When in a layout's life a run measures: as built, during the first resync, during a growth, after it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CODE = re.compile(r"(during|after)-([1-9][0-9]{0,3})")
+AS_BUILT, RESYNC = "", "resync"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """After `stage` stages have begun; `growing`: while the kernel works on the last one (0: the first resync)."""
+
+    stage: int = 0
+    growing: bool = False
+
+    @property
+    def code(self) -> str:
+        """As a run stores it."""
+        if not self.stage:
+            return RESYNC if self.growing else AS_BUILT
+        return f"{'during' if self.growing else 'after'}-{self.stage}"
+
+    @property
+    def words(self) -> str:
+        """ "after growth 1"; empty as built."""
+        if not self.stage:
+            return "during the first resync" if self.growing else ""
+        return f"{'during' if self.growing else 'after'} growth {self.stage}"
+
+    @property
+    def grown(self) -> int:
+        """Stages whose space is there: what grows has its old size until the kernel is through."""
+        return max(0, self.stage - self.growing)
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """Sorts by time."""
+        return self.stage, not self.growing
+
+
+def parse(code: str) -> Moment:
+    """Raises ValueError for what no run has."""
+    if code in (AS_BUILT, RESYNC):
+        return Moment(0, code == RESYNC)
+    if not (found := CODE.fullmatch(code)):
+        raise ValueError(f"{code!r} is no stage: resync, during-1, after-1, …")
+    return Moment(int(found[2]), found[1] == "during")
+
+
+def words(code: str, beside: Collection[str]) -> str:
+    """What to call a moment where those of `beside` are shown too: "before growth" only where there is one."""
+    if code != AS_BUILT:
+        return parse(code).words
+    others = {parse(other) for other in beside}
+    if any(other.stage for other in others):
+        return "before growth"
+    return "after the first resync" if Moment(0, True) in others else ""
+
+
+def moments(stages: Sequence[Mapping[str, Any]], measure_resync: bool) -> list[Moment]:
+    """All moments at which a topology's runs measure, in the order of time."""
+    found = [Moment(0, True)] if measure_resync else []
+    found.append(Moment())
+    for number, stage in enumerate(stages, start=1):
+        if stage.get("during"):
+            found.append(Moment(number, True))
+        found.append(Moment(number))
+    return found

@@ -1,0 +1,36 @@
+"""When a run measures: its code, its words, its place in time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchlab.topologies.moments import Moment, moments, parse, words
+
+
+@given(st.builds(Moment, st.integers(0, 9999), st.booleans()))
+def test_every_moment_comes_back_from_its_code(moment):
+    assert parse(moment.code) == moment
+
+
+@pytest.mark.parametrize("code", ["during", "after-0", "after-01", "1-after", "before", "after-1 "])
+def test_what_no_run_has_is_refused(code):
+    with pytest.raises(ValueError, match="is no stage"):
+        parse(code)
+
+
+def test_moments_come_in_the_order_of_time():
+    found = moments([{"during": True}, {"during": False}], measure_resync=True)
+    assert [m.code for m in found] == ["resync", "", "during-1", "after-1", "after-2"]
+    assert sorted(reversed(found), key=lambda m: m.rank) == found
+    assert [m.grown for m in found] == [0, 0, 0, 1, 2]
+    assert moments([], measure_resync=False) == [Moment()]
+
+
+def test_as_built_is_named_by_what_stands_beside_it():
+    assert words("", ["", "during-1", "after-1"]) == "before growth"
+    assert words("", ["", "resync"]) == "after the first resync"
+    assert words("", [""]) == ""
+    assert words("during-2", [""]) == "during growth 2"
+    assert words("resync", []) == "during the first resync"
