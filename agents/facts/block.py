@@ -35,13 +35,15 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     found = []
     for name, values in sorted(attributes.items()):
         size = _number(name, "size", values, 0) * 512
-        if size == 0:
-            continue  # an empty card reader, an idle loop or nbd
+        if size == 0 and not tree.parents.get(name):
+            continue  # an empty card reader, an idle loop or nbd; but an array not started holds disks
         device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))
         found.append(device)
     looked = _all_signatures(sections, [device.name for device in found])
     devices = tuple(
-        replace(d, signatures=looked.get(d.name, ()), signatures_known=d.name in looked)
+        replace(
+            d, signatures=looked.get(d.name, ()), signatures_known=d.name in looked or not d.size
+        )
         for d in found
     )
     labels = {name: values.get("bcache/label", "") for name, values in attributes.items()}

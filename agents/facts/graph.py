@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from agents.facts.model import BlockDevice, HostFacts
+from agents.layers._names import is_uuid_of
 
 # What may stand before a name that we gave.
 OWN = ("/dev/mapper/", "/dev/md/", "/dev/zvol/", "/dev/disk/by-partlabel/", "/dev/bcache/by-label/",
@@ -63,8 +64,18 @@ class Graph:
         given = (_own_name(path) for path in (device.path, *device.links))
         if any(carries(name, layout) for name in given):
             return True
-        owners = [self.facts.members.get(parent, "") for parent in self.below[name]]
-        return any(o.startswith("bcache ") and carries(o[7:], layout) for o in owners)
+        below = self.below[name]
+        if device.name.startswith("md"):  # one that could not start has no name of ours itself
+            owners = [self.facts.members.get(parent, "") for parent in below]
+            return all(o.startswith("md ") and carries(o[3:], layout) for o in owners)
+        return any(self.is_our_bcache(parent, layout) for parent in below)
+
+    def is_our_bcache(self, name: str, layout: str) -> bool:
+        """Whether a backing or cache device has this layout's label, or is in a set of this layout."""
+        owner, found = self.facts.members.get(name, ""), self.facts.bcache.get(name)
+        if owner.startswith("bcache ") and carries(owner[7:], layout):
+            return True
+        return found is not None and is_uuid_of(found.set_uuid, layout)
 
 
 def _own_name(path: str) -> str:

@@ -45,7 +45,10 @@ def _own_mount(target: str, layout: str) -> bool:
 def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> Iterator[str]:
     facts = graph.facts
     owner = facts.members.get(device.name, "")
-    own_member = carries(owner.partition(" ")[2], layout)
+    own_bcache = graph.is_our_bcache(device.name, layout)
+    own_member = carries(owner.partition(" ")[2], layout) or (
+        own_bcache and owner.partition(" ")[0] in ("", "bcache")
+    )
     if owner and not own_member:
         yield f"{where}: belongs to {owner}: remove it from there first"
     listed = {graph.paths.get(path, path) for path in facts.lvm_pvs}

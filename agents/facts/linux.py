@@ -10,9 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from agents.contracts import Need, Shell
-from agents.facts import block, stacks, sysfs, tunables
+from agents.facts import bcache, block, md, stacks, sysfs, tunables
 from agents.facts.asking import ask, asked, tools
-from agents.facts.model import BlockDevice, HostFacts, Mount
+from agents.facts.model import BlockDevice, HostFacts, MdArray, Mount
 from agents.facts.sections import Section, bad_facts, split, text
 
 HOSTSIDE = files("agents.hostside")
@@ -62,6 +62,8 @@ def parse(output: bytes) -> HostFacts:
         swaps=tuple(swaps),
         dm_tables=tuple(stacks.dm_tables(sections["dmsetup"])) if _ok(sections, "dmsetup") else (),
         lvm_pvs=tuple(p for p, _ in stacks.pvs(sections["pvs"])) if _ok(sections, "pvs") else (),
+        md_arrays=_arrays(sections),
+        bcache=bcache.read(sysfs.attributes(sections["files"]), blocks.tree.bcache, sections),
         md_members=tuple(sorted(n for n, what in members.items() if what.startswith("md "))),
         zpool_members=tuple(sorted(n for n, what in members.items() if what.startswith("zpool "))),
         members=members,
@@ -161,12 +163,12 @@ def _members(
                 )
             else:
                 found[name] = f"{kind} {owner}".strip()
-    arrays = stacks.mdstat(sections["mdstat"]) if "mdstat" in sections else {}
-    for array, members in arrays.items():
-        owner = next((p for p, n in names.items() if n == array and "/dev/md/" in p), array)
-        for name in members:
-            found[name] = f"md {owner.removeprefix('/dev/md/')}"
-    return found, lost
+    by_name = {device.name: device for device in blocks.devices}
+    return found | md.owners(_arrays(sections), by_name, names), lost
+
+
+def _arrays(sections: Mapping[str, Section]) -> tuple[MdArray, ...]:
+    return md.arrays(sections["mdstat"]) if "mdstat" in sections else ()
 
 
 def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:

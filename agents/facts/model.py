@@ -77,6 +77,43 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class MdMember:
+    """A device in an md array."""
+
+    device: str  # kernel name
+    number: int  # as /proc/mdstat counts them; not always the slot
+    flags: str = ""  # letters: S spare, F failed, W write-mostly, J journal, R replacement
+
+
+@dataclass(frozen=True, slots=True)
+class MdArray:
+    """An md array by /proc/mdstat."""
+
+    name: str  # "md127"
+    state: str  # "active", "inactive" (not started), "broken"
+    level: str = ""  # "raid5"; "" when it is not started
+    members: tuple[MdMember, ...] = ()
+    chunk: int = 0  # bytes; 0 for a mirror
+    layout: str = ""  # of raid10: "n2", "f2", "o2"
+    slots: int = 0  # members it should have, spares apart; 0: a level that cannot lose one
+    up: int = 0  # of them in order
+    bitmap: bool = False
+    action: str = ""  # what the kernel does: "resync", "recovery", "reshape", "check", "repair"
+    done: float = 0.0  # of that, 0 to 1
+    finish_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bcache:
+    """A backing or cache device of bcache."""
+
+    set_uuid: str = ""  # of the cache set, as its superblock says; "" when that could not be read
+    label: str = ""
+    registered: bool = False  # the kernel holds it, running or not
+    values: Mapping[str, str] = field(default_factory=dict)  # /sys/block/X/bcache/…: "cache_mode"
+
+
+@dataclass(frozen=True, slots=True)
 class HostFacts:
     """A host as it was when its commands ran."""
 
@@ -97,6 +134,8 @@ class HostFacts:
     dm_tables: tuple[str, ...] = ()  # lines of `dmsetup table`
     lvm_pvs: tuple[str, ...] = ()  # paths of physical volumes
     md_members: tuple[str, ...] = ()  # kernel names in /proc/mdstat
+    md_arrays: tuple[MdArray, ...] = ()
+    bcache: Mapping[str, Bcache] = field(default_factory=dict)  # by kernel name
     zpool_members: tuple[str, ...] = ()
     members: Mapping[str, str] = field(
         default_factory=dict

@@ -51,24 +51,6 @@ def pvs(section: Section) -> list[tuple[str, str]]:
     return found
 
 
-def mdstat(section: Section) -> dict[str, tuple[str, ...]]:
-    """Array -> kernel names of its members."""
-    found: dict[str, tuple[str, ...]] = {}
-    array = ""
-    for number, line in section.lines():
-        words = text(line).split()
-        if line[:1].isspace():
-            if not array:
-                raise section.bad(number, line, "belongs to no array")
-        elif len(words) > 2 and words[1] == ":" and words[2] in ("active", "inactive", "broken"):
-            array = words[0]
-            members = [re.fullmatch(r"(.+?)\[\d+\](\([A-Z]\))*", word) for word in words[3:]]
-            found[array] = tuple(m[1] for m in members if m)
-        elif not words or words[0] not in ("Personalities", "unused", "read_ahead"):
-            raise section.bad(number, line, "not a line of /proc/mdstat")
-    return found
-
-
 def zpool(section: Section) -> list[tuple[str, str]]:
     """Path and pool of each vdev that is a path (`zpool status -P`); a vdev by guid says what it was."""
     pool, found = "", []

@@ -18,6 +18,9 @@ section files grep -aHs '' \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
     $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
     $b/*/queue/scheduler $b/*/dm/name $b/*/bcache/label \
+    $b/*/bcache/state $b/*/bcache/running $b/*/bcache/cache_mode $b/*/bcache/dirty_data \
+    $b/*/bcache/sequential_cutoff $b/*/bcache/writeback_percent $b/*/bcache/discard \
+    $b/*/bcache/bucket_size $b/*/bcache/block_size \
     $b/*/queue/read_ahead_kb $b/*/queue/nr_requests $b/*/queue/nomerges $b/*/queue/rq_affinity \
     /proc/sys/vm/dirty* /proc/sys/vm/swappiness /proc/sys/vm/vfs_cache_pressure \
     /proc/sys/vm/min_free_kbytes /proc/sys/vm/page-cluster /proc/sys/vm/zone_reclaim_mode \
@@ -56,6 +59,19 @@ collect() {
     case $1 in dm-*) mapped=yes ;; esac
 }
 signatures() { section "wipefs $1" wipefs -p "$2"; }
+# Whose set it is, no other tool shows for a device that is not registered: UUID and label, 48 bytes.
+superblock() { section "bcache $1" od -An -v -tx1 -j4152 -N48 "$2"; }
+bcaches() {
+    if [ "$code" != 0 ]; then
+        if [ -e /sys/fs/bcache ]; then each_node superblock; fi
+        return
+    fi
+    while IFS=, read -r name _ _ _ kind; do
+        case $kind in *bcache) superblock "$name" "/dev/$name" ;; esac
+    done <<EOF
+$found
+EOF
+}
 root_only() {
     # Another mount namespace (a container's) may hold a disk that this one does not show.
     elsewhere=
@@ -72,6 +88,7 @@ root_only() {
     found=$(wipefs -p -O DEVICE,OFFSET,UUID,LABEL,TYPE $nodes 2>/dev/null </dev/null)
     code=$?
     if [ "$code" = 0 ]; then note signatures "$found"; else each_node signatures; fi
+    case $code:$found in 0:*,bcache* | [!0]*) bcaches ;; esac
     case $code:$found in 0:*LVM2_member* | [!0]*)
         if there pvs; then section pvs pvs --noheadings --separator '|' -o pv_name,vg_name; fi ;;
     esac

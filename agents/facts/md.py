@@ -1,0 +1,84 @@
+"""md arrays as /proc/mdstat shows them, on every kernel since 2.6. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from agents.facts.model import BlockDevice, MdArray, MdMember
+from agents.facts.sections import Section, text
+
+STATES = ("active", "inactive", "broken")
+COPIES = {"near": "n", "far": "f", "offset": "o"}
+
+
+def arrays(section: Section) -> tuple[MdArray, ...]:
+    """Every array; a line that is none of mdstat's raises AgentError BAD_FACTS naming it."""
+    found: list[MdArray] = []
+    for number, line in section.lines():
+        words = text(line).split()
+        if line[:1].isspace():
+            if not found:
+                raise section.bad(number, line, "belongs to no array")
+            found[-1] = _detail(found[-1], text(line))
+        elif len(words) > 2 and words[1] == ":" and words[2] in STATES:
+            found.append(_array(words))
+        elif not words or words[0] not in ("Personalities", "unused", "read_ahead"):
+            raise section.bad(number, line, "not a line of /proc/mdstat")
+    return tuple(found)
+
+
+def _array(words: list[str]) -> MdArray:
+    """md127 : active (auto-read-only) raid5 ubde[4](S) ubdd[3] ubdc[1]"""
+    matched = [re.fullmatch(r"(.+?)\[(\d+)\]((?:\([A-Z]\))*)", word) for word in words[3:]]
+    members = tuple(
+        MdMember(m[1], int(m[2]), "".join(re.findall(r"[A-Z]", m[3]))) for m in matched if m
+    )
+    level = next((w for w in words[3:] if re.fullmatch(r"raid\d+|linear|multipath|faulty", w)), "")
+    return MdArray(words[0], words[2], level, members)
+
+
+def _detail(array: MdArray, line: str) -> MdArray:
+    """One of the indented lines: geometry, progress or bitmap."""
+    if (chunk := re.search(r"(\d+)[kK] chunks?\b", line)) and "bitmap:" not in line:
+        array = replace(array, chunk=int(chunk[1]) << 10)
+    if copies := re.search(r"(\d+) (near|far|offset)-copies", line):
+        array = replace(array, layout=COPIES[copies[2]] + copies[1])
+    if slots := re.search(r"\[(\d+)/(\d+)\] \[[U_]+\]", line):
+        array = replace(array, slots=int(slots[1]), up=int(slots[2]))
+    if "bitmap:" in line:
+        array = replace(array, bitmap=True)
+    action = re.search(r"\b(resync|recovery|reshape|check|repair)\s*=\s*(\S+)", line)
+    if action is None:
+        return array
+    percent, finish = re.fullmatch(r"([\d.]+)%", action[2]), re.search(r"finish=([\d.]+)min", line)
+    return replace(
+        array,
+        action=action[1],
+        done=min(float(percent[1]) / 100, 1.0) if percent else 0.0,
+        finish_s=float(finish[1]) * 60 if finish else None,
+    )
+
+
+def owners(
+    found: Iterable[MdArray], devices: Mapping[str, BlockDevice], names: Mapping[str, str]
+) -> dict[str, str]:
+    """Member's kernel name -> "md NAME": the array's name in /dev/md, else what all its superblocks say.
+
+    udev makes no link for an array that could not start; its kernel name proves nothing.
+    """
+    owned = {}
+    for array in found:
+        links = [path for path, name in names.items() if name == array.name and "/dev/md/" in path]
+        labels = {_label(devices.get(member.device)) for member in array.members}
+        said = labels.pop() if len(labels) == 1 else ""
+        owner = links[0].removeprefix("/dev/md/") if links else said or array.name
+        owned |= {member.device: f"md {owner}" for member in array.members}
+    return owned
+
+
+def _label(device: BlockDevice | None) -> str:
+    """bl17 of a superblock's "host:bl17"."""
+    signed = device.signatures if device else ()
+    return next((s.label for s in signed if s.type == "linux_raid_member"), "").rpartition(":")[2]
