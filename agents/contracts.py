@@ -69,6 +69,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """What only a person can do, and how it is seen to be done."""
+
+    says: str
+    back: str = ""  # how the person takes it back once the disks are blank
+    check: Step | None = None  # only looks
+    expect: str = ""  # what its output must contain
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A partition or other piece that a layer below made for a use of a layer above."""
 

@@ -52,7 +52,7 @@ def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: 
     """Why the Step may not run: each entry names the device, the cause and the cure. [] = allowed."""
     graph = Graph(facts)
     found = _claims(step.destroys, graph, spares, layout)
-    if not _only_looks(step.argv):
+    if not only_looks(step.argv):
         texts = [*map(_plain, step.argv), step.stdin]
         found += _net(texts, step.destroys, graph, layout)
     return list(dict.fromkeys(found))
@@ -91,7 +91,8 @@ def _plain(word: Argument) -> str:
     return word.value if isinstance(word, Secret) else word
 
 
-def _only_looks(argv: Sequence[Argument]) -> bool:
+def only_looks(argv: Sequence[Argument]) -> bool:
+    """Whether a command can change nothing, whatever its arguments."""
     words = [_plain(word) for word in argv]
     program = PurePosixPath(words[0])
     if program.is_absolute() and str(program.parent) not in SYSTEM_PATHS:

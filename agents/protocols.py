@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from agents.contracts import (
+    Ask,
     Claim,
     Frame,
     Job,
@@ -29,7 +30,7 @@ class Layer(Protocol):
 
     A layer that wants "devices" takes disks of its own, by use; those of its first use may instead be the volume
     below it, and any use may be filled by `target.parts`. It may also have the functions of Growing, Stretching,
-    Awaiting and Restoring.
+    Awaiting, Restoring and Asking.
     """
 
     LABEL: str
@@ -91,6 +92,12 @@ class Restoring(Layer, Protocol):
     def restored(self, options: Any, target: Target, facts: HostFacts) -> list[str]:
         """After teardown: what is not as `target.kept` has it from before the plan; [] is right."""
         ...
+
+
+class Asking(Layer, Protocol):
+    """A layer that a person makes: its plan has no steps, and the engine waits until it is done."""
+
+    def asks(self, options: Any, target: Target) -> Ask: ...
 
 
 class Tool(Protocol):

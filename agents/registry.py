@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from agents import layers, samplers, tools
 from agents.contracts import OptionsError
-from agents.protocols import Awaiting, Growing, Layer, Restoring, Sampler, Stretching, Tool
+from agents.protocols import Asking, Awaiting, Growing, Layer, Restoring, Sampler, Stretching, Tool
 
 D = TypeVar("D")
 
@@ -84,6 +84,12 @@ def restoring(kind: str) -> Restoring | None:
     """The layer, if it sets something that is no disk's content and brings it back."""
     driver = layer(kind)
     return cast(Restoring, driver) if hasattr(driver, "restored") else None
+
+
+def asking(kind: str) -> Asking | None:
+    """The layer, if a person makes it."""
+    driver = layer(kind)
+    return cast(Asking, driver) if hasattr(driver, "asks") else None
 
 
 def tool(kind: str) -> Tool:

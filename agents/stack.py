@@ -13,6 +13,7 @@ from agents import options, registry
 from agents.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
 from agents.contracts import (
     NOTHING,
+    Ask,
     Claim,
     Need,
     Plan,
@@ -262,6 +263,12 @@ def verify(
         differences += [f"{kind}: {wrong}" for wrong in driver.verify(built, layer.target, facts)]
         hidden = hidden or driver.GIVES != "same"
     return differences
+
+
+def asked(layer: Placed) -> Ask | None:
+    """What a person must do for this layer; None: the engine makes it."""
+    driver = registry.asking(layer.spec.kind)
+    return driver.asks(_driver(layer)[1], layer.target) if driver else None
 
 
 def not_restored(stack: StackPlan, facts: HostFacts) -> list[str]:
