@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.runs import events, moves
-from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 log = logging.getLogger(__name__)
@@ -169,6 +169,25 @@ def teardown_again(layout: Layout) -> None:
     except moves.Moved:
         raise CommandError(f"{layout.name} is being taken down already.") from None
     nudge(layout.pk)
+
+
+@transaction.atomic
+def person_done(layout: Layout, key: str, who: str) -> None:
+    """A person says that what the layout waits for is done; the engine looks whether it is so.
+
+    `key`: Layout.person_key as the person saw it. Raises CommandError when that wait is over.
+    """
+    row = Layout.objects.select_for_update().get(pk=layout.pk)
+    if not row.needs_person or row.person_said_at or row.person_key != key:
+        raise CommandError(f"{row.name} does not wait for that any more; look again.")
+    now = timezone.now()
+    # Nobody asked the host while the person was at it: its silence counts from here.
+    moves.note(row, person_said_at=now, person_trouble="", seen_at=now, next_step_at=None)
+    Transition.objects.create(
+        layout=row, old=row.phase, new=row.phase, reason=f"{who} says that it is done"
+    )
+    events.changed(row.campaign_id)
+    nudge(row.pk)
 
 
 def _wish(campaign: Campaign, **fields: object) -> None:

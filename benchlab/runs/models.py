@@ -79,6 +79,22 @@ class Layout(models.Model):
     awaited_until = models.DateTimeField(
         null=True, blank=True, help_text="When it should be through, as far as the host can tell"
     )
+    built = models.PositiveSmallIntegerField(
+        default=0, help_text="Layers that stood when a person was asked"
+    )
+    applied = models.PositiveIntegerField(default=0, help_text="Commands that had built them")
+    asked = models.PositiveSmallIntegerField(
+        default=0, help_text="The layer that a person was asked to make, from 1"
+    )
+    needs_person = models.TextField(
+        blank=True, help_text="What a person must do; empty: nobody is needed"
+    )
+    person_said_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a person said that it is done"
+    )
+    person_trouble = models.TextField(
+        blank=True, help_text="Why what the person did was not accepted"
+    )
     teardown_tries = models.PositiveSmallIntegerField(default=0)
     next_step_at = models.DateTimeField(
         null=True, blank=True, help_text="When the engine looks again"
@@ -122,6 +138,12 @@ class Layout(models.Model):
     def name(self) -> str:
         """The prefix of every name we make on the host."""
         return f"bl{self.tag}{self.pk}"
+
+
+    @property
+    def person_key(self) -> str:
+        """Which wait for a person this is: a word about another one is not for it."""
+        return f"{self.phase}-{self.asked}"
 
 
 class Attempt(models.Model):
@@ -212,6 +234,7 @@ class StepLog(models.Model):
         APPLY = "apply"
         UNDO = "undo"
         TEARDOWN = "teardown"
+        CHECK = "check"
 
     layout = models.ForeignKey(Layout, on_delete=models.CASCADE, related_name="steps")
     kind = models.CharField(max_length=10, choices=Kind)

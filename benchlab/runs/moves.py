@@ -67,6 +67,9 @@ def begin_teardown(row: Layout, outcome: Outcome, reason: str = "", text: str = 
         reason=reason,
         reason_text=text,
         seen_at=timezone.now(),
+        needs_person="",
+        person_said_at=None,
+        person_trouble="",
     )
 
 

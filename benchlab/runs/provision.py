@@ -7,9 +7,10 @@ import time
 from django.utils import timezone
 
 from agents import apply, stack, stored
-from agents.contracts import AgentError, Reason
+from agents.contracts import AgentError, Reason, Shell
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves, planning, preflight, steps
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs import moves, person, planning, preflight, steps
 from benchlab.runs.commands import drop
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
@@ -44,17 +45,39 @@ def build(layout: Layout) -> float | None:
     if layout.campaign.cancelled_at:
         moves.begin_teardown(layout, Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
         return 0.0
-    if layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
+    if person.waits(layout):
+        return person.WAITS_S
+    if layout.steps.filter(kind=StepLog.Kind.APPLY).count() != layout.applied:
         raise AgentError(
             "The worker died while it built the layout. What it left is taken down; retry the runs.",
             Reason.WORKER_LOST,
         )
     shell = hosts.connect(layout.host)
+    if layout.needs_person and not person.accepted(layout, shell):
+        return person.WAITS_S
+    return _layers(layout, shell)
+
+
+def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+    """The plan to go on with. While nothing was built it is made anew: a person may have rebooted the host."""
+    if not layout.applied:
+        plan, snapshot = planning.confirmed(layout, shell)
+        moves.note(layout, plan=stored.to_json(plan), facts_planned=snapshot)
+    else:
+        plan, snapshot = planning.stored(layout), hosts.read_facts(layout.host, shell)
+        person.check_unchanged(layout, plan, hosts.facts_of(snapshot))
+    moves.note(layout, seen_at=timezone.now())
+    return plan, snapshot
+
+
+def _layers(layout: Layout, shell: Shell) -> float | None:
+    """Those that do not stand yet, up to one that only a person can make."""
     began = time.monotonic()
-    plan, snapshot = planning.confirmed(layout, shell)
-    facts = hosts.facts_of(snapshot)
-    moves.note(layout, plan=stored.to_json(plan), facts_planned=snapshot, seen_at=timezone.now())
-    for number, layer in enumerate(plan.layers, start=1):
+    plan, after = _planned(layout, shell)
+    facts = hosts.facts_of(after)
+    for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
+        if wish := stack.asked(layer):
+            return person.ask(layout, number, wish.says)
         steps.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
         began = time.monotonic()
         after = hosts.read_facts(layout.host, shell)

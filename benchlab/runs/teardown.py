@@ -9,7 +9,7 @@ from django.utils import timezone
 from agents import apply, blank, stack
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves, planning, running, steps
+from benchlab.runs import moves, person, planning, running, steps
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -21,11 +21,12 @@ NO_USE_TO_TRY = {Reason.HOST_LOST, Reason.HOST_KEY_CHANGED}
 
 def step(layout: Layout) -> float | None:
     """One try. Running it again after it was cut off anywhere does what is left to do."""
+    if person.waits(layout):
+        return person.WAITS_S
     verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
     if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
         running.end_open(layout, verdict)
-        moves.layout(layout, LayoutPhase.DONE, "nothing was built")
-        return None
+        return _end(layout, "nothing was built")
     plan = planning.stored(layout)
     shell = hosts.connect(layout.host)
     started = list(layout.attempts.exclude(started_at=None).select_related("run", "layout"))
@@ -46,7 +47,14 @@ def step(layout: Layout) -> float | None:
     for attempt in started:
         running.forget(layout, attempt, shell)
     said = "taken down, every device proven blank" if plan.claims else "taken down"
-    moves.layout(layout, LayoutPhase.DONE, said, facts_after=after, trouble="")
+    return _end(layout, said, facts_after=after)
+
+
+def _end(layout: Layout, said: str, **fields: object) -> float | None:
+    """The disks are blank: over, unless a person has something to take back."""
+    if person.takes_back(layout):
+        return person.WAITS_S
+    moves.layout(layout, LayoutPhase.DONE, said, trouble="", needs_person="", **fields)
     return None
 
 
