@@ -10,9 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from agents.contracts import Need, Shell
-from agents.facts import bcache, block, md, stacks, sysfs, tunables
+from agents.facts import bcache, block, md, stacks, sysfs, tunables, zfs
 from agents.facts.asking import ask, asked, tools
-from agents.facts.model import BlockDevice, HostFacts, MdArray, Mount
+from agents.facts.model import BlockDevice, HostFacts, MdArray, Mount, Zpool
 from agents.facts.sections import Section, bad_facts, split, text
 
 HOSTSIDE = files("agents.hostside")
@@ -48,15 +48,16 @@ def parse(output: bytes) -> HostFacts:
     used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, names)
     swapping = {names.get(path) for path in swaps}
     unknown += [f"swap on {p}, which is no device here" for p in swaps if p not in names]
-    members, lost = _members(sections, blocks, names)
+    pools = zfs.status(sections["zpool"]) if _ok(sections, "zpool") else []
+    members, lost = _members(sections, blocks, names, pools)
+    stacked, unplaced = zfs.zvols(devices.values(), members)
     root = text(sections["uid"].stdout).strip() == "0"
     return HostFacts(
         **_machine(sections),
         root=root,
         sudo=root,
         devices=tuple(
-            replace(d, mounts=tuple(used.get(d.name, ())), swap=d.name in swapping)
-            for d in devices.values()
+            replace(d, mounts=tuple(used.get(d.name, ())), swap=d.name in swapping) for d in stacked
         ),
         mounts=tuple(mounts),
         swaps=tuple(swaps),
@@ -66,9 +67,12 @@ def parse(output: bytes) -> HostFacts:
         bcache=bcache.read(sysfs.attributes(sections["files"]), blocks.tree.bcache, sections),
         md_members=tuple(sorted(n for n, what in members.items() if what.startswith("md "))),
         zpool_members=tuple(sorted(n for n, what in members.items() if what.startswith("zpool "))),
+        zpools=zfs.with_properties(pools, sections.get("zpool_get")),
+        datasets=zfs.datasets(sections.get("zfs_get")),
+        zfs_module=_zfs_module(sections),
         members=members,
         tools=tools(sections),
-        unknown=tuple(unknown + lost),
+        unknown=tuple(unknown + lost + unplaced),
         **tunables.read(sections),
     )
 
@@ -147,28 +151,34 @@ def _mounted(
 
 
 def _members(
-    sections: Mapping[str, Section], blocks: block.Blocks, names: Mapping[str, str]
+    sections: Mapping[str, Section],
+    blocks: block.Blocks,
+    names: Mapping[str, str],
+    pools: Iterable[Zpool],
 ) -> tuple[dict[str, str], list[str]]:
     """Kernel name -> what it belongs to, and paths that could not be resolved."""
     found: dict[str, str] = {name: f"bcache {blocks.labels.get(name, '')}".strip()
                              for name in blocks.tree.bcache}  # fmt: skip
-    lost = []
-    pvs = stacks.pvs(sections["pvs"]) if _ok(sections, "pvs") else []
-    pools = stacks.zpool(sections["zpool"]) if _ok(sections, "zpool") else []
-    for kind, listed in (("lvm", pvs), ("zpool", pools)):
-        for path, owner in listed:
-            if (name := names.get(path)) is None:
-                lost.append(
-                    f"{kind} {owner} has {path}, which is no device here".replace("  ", " ")
-                )
-            else:
-                found[name] = f"{kind} {owner}".strip()
+    pooled, lost = zfs.members(pools, names)
+    found |= pooled
+    for path, group in stacks.pvs(sections["pvs"]) if _ok(sections, "pvs") else []:
+        if (name := names.get(path)) is None:
+            lost.append(f"lvm {group} has {path}, which is no device here".replace("  ", " "))
+        else:
+            found[name] = f"lvm {group}".strip()
     by_name = {device.name: device for device in blocks.devices}
     return found | md.owners(_arrays(sections), by_name, names), lost
 
 
 def _arrays(sections: Mapping[str, Section]) -> tuple[MdArray, ...]:
     return md.arrays(sections["mdstat"]) if "mdstat" in sections else ()
+
+
+def _zfs_module(sections: Mapping[str, Section]) -> str:
+    """Of the loaded one, else of the one that modprobe would load."""
+    loaded = sysfs.attributes(sections["files"]).get("", {}).get("/sys/module/zfs/version", "")
+    there = sections.get("modinfo")
+    return loaded.strip() or (_line(there) if there and there.exit_code == 0 else "")
 
 
 def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:

@@ -77,6 +77,35 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class Vdev:
+    """A device of a zpool, and what it is for."""
+
+    path: str  # as `zpool status -P` names it; of a missing one what it was, or its number
+    use: str  # "data", "log", "cache", "special", "spare", "dedup"
+    group: str = ""  # "mirror-0", "raidz1-0"; "" when it stands alone
+    state: str = ""  # "ONLINE", "AVAIL", "UNAVAIL", …
+
+
+@dataclass(frozen=True, slots=True)
+class Zpool:
+    """An imported pool."""
+
+    name: str
+    state: str = ""  # "ONLINE", "DEGRADED", "SUSPENDED", …
+    vdevs: tuple[Vdev, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)  # of pools named like layouts
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A file system or volume of a pool that is named like a layout."""
+
+    name: str  # "bl17/data"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    local: tuple[str, ...] = ()  # those of its properties that were set on itself
+
+
+@dataclass(frozen=True, slots=True)
 class MdMember:
     """A device in an md array."""
 
@@ -137,6 +166,9 @@ class HostFacts:
     md_arrays: tuple[MdArray, ...] = ()
     bcache: Mapping[str, Bcache] = field(default_factory=dict)  # by kernel name
     zpool_members: tuple[str, ...] = ()
+    zpools: tuple[Zpool, ...] = ()
+    datasets: tuple[Dataset, ...] = ()
+    zfs_module: str = ""  # version of the kernel's ZFS, loaded or not; "" when there is none
     members: Mapping[str, str] = field(
         default_factory=dict
     )  # kernel name -> what it belongs to: "lvm VG", "md NAME", "zpool POOL", "bcache LABEL"

@@ -51,21 +51,6 @@ def pvs(section: Section) -> list[tuple[str, str]]:
     return found
 
 
-def zpool(section: Section) -> list[tuple[str, str]]:
-    """Path and pool of each vdev that is a path (`zpool status -P`); a vdev by guid says what it was."""
-    pool, found = "", []
-    for _, line in section.lines():
-        words = text(line).split()
-        if not words:  # a control character alone: a line, and no word
-            continue
-        if words[0] == "pool:" and len(words) > 1:
-            pool = words[1]
-        for path in words:
-            if path.startswith("/dev/"):
-                found.append((path, pool))
-    return found
-
-
 def dm_tables(section: Section) -> list[str]:
     """Lines "NAME: start length type …"."""
     found = []

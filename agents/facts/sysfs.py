@@ -30,7 +30,11 @@ def attributes(files: Section) -> dict[str, dict[str, str]]:
             match := re.match(rb"/sys/class/block/([^/]+)/([a-z_/]+):(.*)", line, re.S)
         ) is not None:
             found[text(match[1])].setdefault(text(match[2]), text(match[3].strip(b" \t\r\n\0")))
-        elif (match := re.match(rb"(/(?:etc|proc|sys/devices/system/cpu)/[^:]+):(.*)", line, re.S)) is not None:
+        elif (
+            match := re.match(
+                rb"(/(?:etc|proc|sys/module|sys/devices/system/cpu)/[^:]+):(.*)", line, re.S
+            )
+        ) is not None:
             path, value = text(match[1]), text(match[2])
             found[""][path] = "\n".join(filter(None, (found[""].get(path), value)))
         elif not line.startswith(b"grep: "):

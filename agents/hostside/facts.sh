@@ -14,6 +14,7 @@ note uid "$uid"
 section files grep -aHs '' \
     /etc/os-release /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/kernel/arch \
     /proc/sys/kernel/random/boot_id /proc/self/mountinfo /proc/swaps /proc/mdstat \
+    /sys/module/zfs/version \
     $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
     $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
@@ -58,6 +59,29 @@ collect() {
     nodes="$nodes $2"
     case $1 in dm-*) mapped=yes ;; esac
 }
+pools() { # zpool status answers for a suspended pool too; the other two would wait for ever
+    if [ ! -e /sys/module/zfs ]; then
+        section modinfo modinfo -F version zfs
+        return
+    fi
+    section zpool zpool status -P
+    own=
+    for pool in /proc/spl/kstat/zfs/*/; do
+        state= # old versions do not say it
+        [ ! -e "$pool/state" ] || read -r state <"$pool/state"
+        pool=${pool%/}
+        pool=${pool##*/}
+        case $state:$pool in
+            SUSPENDED:* | *[!a-zA-Z0-9:]*) ;;
+            *:bl*[0-9]) own="$own $pool" ;; # named like a layout: see benchlab.runs.models
+        esac
+    done
+    # shellcheck disable=SC2086  # names without spaces
+    if [ -n "$own" ]; then
+        section zpool_get zpool get -Hp all $own
+        section zfs_get zfs get -Hpr -t filesystem,volume all $own
+    fi
+}
 signatures() { section "wipefs $1" wipefs -p "$2"; }
 # Whose set it is, no other tool shows for a device that is not registered: UUID and label, 48 bytes.
 superblock() { section "bcache $1" od -An -v -tx1 -j4152 -N48 "$2"; }
@@ -93,7 +117,7 @@ root_only() {
         if there pvs; then section pvs pvs --noheadings --separator '|' -o pv_name,vg_name; fi ;;
     esac
     if [ -n "$mapped" ] && there dmsetup; then section dmsetup dmsetup table; fi
-    if there zpool; then section zpool zpool status -P; fi
+    if there zpool; then pools; fi
 }
 [ "$uid" != 0 ] || root_only
 

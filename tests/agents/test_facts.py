@@ -245,7 +245,11 @@ config:
 def test_members_of_pools_and_what_is_missing():
     facts = linux.parse(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:disk/by-id/a"))
     assert facts.zpool_members == ("sda",) and facts.members["sda"] == "zpool tank"
-    assert facts.unknown == ("zpool tank has /dev/sdq1, which is no device here",)
+    assert facts.unknown == ()  # what is not open is nobody's
+    hidden = linux.parse(output(zpool=ZPOOL))
+    assert hidden.unknown == ("zpool tank has /dev/disk/by-id/a, which is no device here",)
+    again = linux.parse(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:sdq1"))
+    assert again.members["sda"] == "zpool tank"
 
 
 @pytest.mark.parametrize(

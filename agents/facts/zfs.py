@@ -1,0 +1,120 @@
+"""Pools and datasets of a host: `zpool status -P`, `zpool get`, `zfs get`. Pure parsers, each of one section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from agents.facts.model import BlockDevice, Dataset, Vdev, Zpool
+from agents.facts.sections import Section, text
+
+HEADINGS = {"logs": "log", "cache": "cache", "spares": "spare", "special": "special",
+            "dedup": "dedup"}  # fmt: skip
+# A device in one of these states is not open: its path may be another disk's by now, or nobody's.
+NOT_OPEN = {"UNAVAIL", "REMOVED", "FAULTED", "OFFLINE"}
+
+
+def status(section: Section) -> list[Zpool]:
+    """Every pool with its devices, without properties."""
+    pools: list[Zpool] = []
+    use, group, inside = "", "", False
+    for _, line in section.lines():
+        said = text(line)
+        words = said.split()
+        if not words:  # a control character alone: a line, and no word
+            continue
+        if words[0] == "pool:":
+            pools.append(Zpool(said.partition("pool: ")[2]))
+            inside = False
+        elif words[0] == "state:" and pools and not inside:
+            pools[-1] = replace(pools[-1], state=words[1] if words[1:] else "")
+        elif words[0] in ("config:", "errors:"):
+            inside, use, group = words[0] == "config:", "data", ""
+        elif inside and pools and words[0] != "NAME":
+            depth = (len(said) - len(said.lstrip())) // 2  # a tab, then two spaces for each level
+            if depth == 0:
+                use, group = HEADINGS.get(words[0], "data"), ""
+            elif vdev := _vdev(words, use, group if depth > 1 else ""):
+                pools[-1] = replace(pools[-1], vdevs=(*pools[-1].vdevs, vdev))
+            else:
+                group = words[0]
+    return pools
+
+
+def _vdev(words: Sequence[str], use: str, group: str) -> Vdev | None:
+    """A line that is a device: a path, or the number of one that is missing and "was" a path."""
+    state = words[1] if words[1:] else ""
+    if words[0].startswith("/"):
+        return Vdev(words[0], use, group, state)
+    if words[0].isdigit():
+        was = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
+        return Vdev(was, use, group, state)
+    return None
+
+
+def members(pools: Iterable[Zpool], names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Kernel name -> "zpool POOL", and open devices whose paths nobody knows."""
+    found, lost = {}, []
+    for pool in pools:
+        for vdev in pool.vdevs:
+            if (name := names.get(vdev.path)) is not None:
+                found[name] = f"zpool {pool.name}"
+            elif vdev.path.startswith("/dev/") and vdev.state not in NOT_OPEN:
+                lost.append(f"zpool {pool.name} has {vdev.path}, which is no device here")
+    return found, lost
+
+
+def with_properties(pools: Iterable[Zpool], section: Section | None) -> tuple[Zpool, ...]:
+    """The pools with what `zpool get -Hp all` says of them; a pool that it does not name has none."""
+    said = _properties(section)
+    return tuple(
+        replace(p, properties={k: v for k, (v, _) in said.get(p.name, {}).items()}) for p in pools
+    )
+
+
+def datasets(section: Section | None) -> tuple[Dataset, ...]:
+    """What `zfs get -Hp all` says: values, and which of them were set on the dataset itself."""
+    return tuple(
+        Dataset(
+            name,
+            {key: value for key, (value, _) in said.items()},
+            tuple(key for key, (_, source) in said.items() if source == "local"),
+        )
+        for name, said in _properties(section).items()
+    )
+
+
+def _properties(section: Section | None) -> dict[str, dict[str, tuple[str, str]]]:
+    """Lines name, property, value, source between tabs; features and users' own properties are left out."""
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    if section is None or section.exit_code:
+        return found
+    for number, line in section.lines():
+        parts = text(line).split("\t")
+        if len(parts) != 4:
+            raise section.bad(number, line, "not name, property, value and source")
+        name, key, value, source = parts
+        if not re.search("[@:]", key):
+            found.setdefault(name, {})[key] = (value, source)
+    return found
+
+
+def zvols(
+    devices: Iterable[BlockDevice], members: Mapping[str, str]
+) -> tuple[list[BlockDevice], list[str]]:
+    """The devices with every zvol standing on its pool's members, and zvols that stand on nothing known.
+
+    lsblk calls a zvol a disk, and sysfs does not say what is below it: only udev's link names the pool.
+    """
+    found, lost = [], []
+    for device in devices:
+        if re.fullmatch(r"zd\d+", device.name):
+            owners = {"zpool " + path.split("/")[3] for path in device.links
+                      if path.startswith("/dev/zvol/")}  # fmt: skip
+            below = tuple(sorted(name for name, owner in members.items() if owner in owners))
+            if not below:
+                lost.append(f"{device.path} is a zvol of a pool that the facts do not know")
+            device = replace(device, type="zvol", parents=below)
+        found.append(device)
+    return found, lost
