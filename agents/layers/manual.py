@@ -29,7 +29,9 @@ class Options:
     instructions: str = field(metadata={"help": "What the person does", "multiline": True})
     check: tuple[str, ...] = field(
         default=(),
-        metadata={"help": "A command that only looks and ends with 0 when it is done, word by word"},
+        metadata={
+            "help": "A command that only looks and ends with 0 when it is done, word by word"
+        },
     )
     expect: str = field(default="", metadata={"help": "Text that the check must print as well"})
     undo_instructions: str = field(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agents import options as driver_options
-from agents import registry, stored
+from agents import registry, stack, stored
 from agents.contracts import AgentError, Step, Target
 from agents.destroyed import Destroyed, what_is_destroyed
 from agents.quote import shown
@@ -49,6 +49,7 @@ class View:
     points: list[Planned] = field(default_factory=list)
     points_left: int = 0
     error: str = ""
+    asks: list[str] = field(default_factory=list)  # what a person must do, in order
 
     @property
     def pending(self) -> bool:
@@ -97,6 +98,7 @@ def _view(layout: Layout) -> View:
         points=[_planned(run, plan.target) for run in runs[:MOST_POINTS]],
         points_left=max(0, len(runs) - MOST_POINTS),
         error=layout.plan_error,
+        asks=[wish.says for placed in plan.layers if (wish := stack.asked(placed))],
     )
 
 

@@ -25,6 +25,7 @@ class State(models.TextChoices):
     PAUSED = "paused", "paused"
     CANCELLING = "cancelling", "cancelling: taking its layouts down"
     STUCK = "stuck", "needs a person"
+    ASKS = "asks", "waits for a person"
     CANCELLED = "cancelled", "cancelled"
     DONE = "done", "done"
 
@@ -32,6 +33,7 @@ class State(models.TextChoices):
 # campaign id -> its rows, grouped by host and phase
 Counted = dict[int, list[Mapping[str, Any]]]
 
+ASKING = "asking"  # beside the phases: layouts that wait for something only a person can do
 OVER = frozenset({State.CANCELLED, State.DONE})
 # A run that was never measured says little about how long the others take; keep its factor within reason.
 CALIBRATION = (0.2, 5.0)
@@ -97,6 +99,8 @@ def state(campaign: Campaign, phases: Mapping[str, int]) -> State:
     )
     if phases.get(LayoutPhase.STUCK):
         return State.STUCK
+    if phases.get(ASKING):
+        return State.ASKS
     if still_open and campaign.cancelled_at:
         return State.CANCELLING
     if still_open and campaign.paused_at:
@@ -110,8 +114,9 @@ def state(campaign: Campaign, phases: Mapping[str, int]) -> State:
 
 def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
     rows = Layout.objects.filter(campaign__in=list(campaigns)).order_by()
+    asking = Count("pk", filter=~Q(needs_person=""))
     return _by_campaign(
-        rows.values("campaign", "host", "phase").annotate(number=Count("pk")).iterator()
+        rows.values("campaign", "host", "phase").annotate(number=Count("pk"), asking=asking).iterator()
     )
 
 
@@ -146,11 +151,12 @@ def _progress(
     phases: Counter[str] = Counter()
     for row in layouts:
         phases[row["phase"]] += row["number"]
+        phases[ASKING] += row["asking"]
     counts: Counter[str] = Counter()
     for row in attempts:
         counts[_bin(row)] += row["number"]
     where = state(campaign, phases)
-    still = where in OVER or where in (State.DRAFT, State.STUCK)
+    still = where in OVER or where in (State.DRAFT, State.STUCK, State.ASKS)
     return Progress(
         state=where,
         runs=sum(counts.values()),

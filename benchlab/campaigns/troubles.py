@@ -46,6 +46,12 @@ def failures(campaign: Campaign) -> list[Failure]:
     return list(grouped.values())
 
 
+def asked(campaign: Campaign) -> list[Layout]:
+    """Layouts that wait for something only a person can do."""
+    rows = campaign.layouts.exclude(needs_person="").select_related("host", "topology")
+    return list(rows)
+
+
 def stuck(campaign: Campaign) -> list[Stuck]:
     rows = campaign.layouts.filter(phase=LayoutPhase.STUCK).select_related("host", "topology")
     return [Stuck(row, words.of("not_blank"), row.trouble or row.reason_text) for row in rows]

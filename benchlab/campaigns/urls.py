@@ -19,6 +19,7 @@ urlpatterns = [
     path("campaigns/<int:pk>/cancel/", views_actions.campaign_cancel, name="campaign-cancel"),
     path("campaigns/<int:pk>/retry/", views_actions.campaign_retry, name="campaign-retry"),
     path("runs/<int:pk>/retry/", views_actions.run_retry, name="run-retry"),
+    path("layouts/<int:pk>/done/", views_actions.layout_person_done, name="layout-person-done"),
     path("layouts/<int:pk>/teardown/", views_actions.layout_teardown, name="layout-teardown"),
     path("workloads/", views_workloads.workload_list, name="workload-list"),
     path("workloads/new/", views_workloads.workload_new, name="workload-new"),

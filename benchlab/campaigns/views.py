@@ -99,6 +99,7 @@ def _live(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     return {
         "progress": progress.of_one(campaign),
         "stuck": troubles.stuck(campaign),
+        "asked": troubles.asked(campaign),
         "failures": troubles.failures(campaign),
     }
 

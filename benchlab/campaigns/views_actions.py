@@ -104,6 +104,16 @@ def layout_teardown(request: HttpRequest, pk: int) -> HttpResponse:
     return _do(request, layout.campaign_id, lambda: commands.teardown_again(layout), done)
 
 
+@require_POST
+def layout_person_done(request: HttpRequest, pk: int) -> HttpResponse:
+    """`key` = Layout.person_key as it was shown."""
+    layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
+    key, who = str(request.POST.get("key", "")), request.user.get_username()
+    done = f"{layout.name} looks whether it is so, and goes on."
+    act = lambda: commands.person_done(layout, key, who)  # noqa: E731
+    return _do(request, layout.campaign_id, act, done)
+
+
 def _retried(number: int) -> str:
     what = "one run" if number == 1 else f"{number} runs"
     return f"A new attempt of {what} is planned. Read its plan, then start it."

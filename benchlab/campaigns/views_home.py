@@ -42,15 +42,22 @@ def home(request: HttpRequest) -> HttpResponse:
         return [{"campaign": row, "progress": found[row.pk]} for row in chosen]
 
     context = {
-        "person": now(State.STUCK, State.DRAFT),
+        "person": now(State.STUCK, State.ASKS, State.DRAFT),
         "runs": now(State.RUNNING, State.CANCELLING),
         "waits": now(State.QUEUED, State.PAUSED),
         "latest": [{"campaign": row, "progress": found[row.pk]} for row in latest],
+        "asked": _asked(request),
         "hosts": _troubled_hosts(request),
         "steps": [] if found else _steps(request),
     }
     part = "#home-now" if request.htmx else ""  # type: ignore[attr-defined]
     return render(request, "home.html" + part, context)
+
+
+def _asked(request: HttpRequest) -> list[Layout]:
+    """Layouts that wait for something only a person can do."""
+    mine = Layout.objects.for_user(request.user).exclude(needs_person="")
+    return list(mine.select_related("host", "topology", "campaign"))
 
 
 def _troubled_hosts(request: HttpRequest) -> list[Host]:

@@ -22,6 +22,9 @@ from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series,
 
 class LayoutSerializer(serializers.ModelSerializer[Layout]):
     name = serializers.CharField(read_only=True)
+    person_key = serializers.CharField(
+        read_only=True, help_text="Which wait for a person it is: for person-done"
+    )
     stack = serializers.ListField(child=serializers.DictField())
     plan = serializers.DictField(allow_null=True)
 
@@ -47,10 +50,18 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
             "facts_ready",
             "facts_after",
             "trouble",
+            "needs_person",
+            "person_key",
+            "person_said_at",
+            "person_trouble",
             "seen_at",
             "created_at",
             "ended_at",
         ]
+
+
+class DoneSerializer(serializers.Serializer[dict[str, str]]):
+    key = serializers.CharField(help_text="The layout's `person_key`, as it was read")
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
@@ -204,6 +215,23 @@ class Layouts(ReadOnly[Layout]):
             commands.teardown_again(layout)
         except commands.CommandError as error:
             raise Conflict(str(error)) from None
+        return Response(self.get_serializer(layout).data)
+
+
+    @extend_schema(
+        request=DoneSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="person-done")
+    def person_done(self, request: Request, pk: str | None = None) -> Response:
+        """Say that what `needs_person` asks for is done; the host is looked at, then the layout goes on."""
+        sent = DoneSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        layout = self.get_object()
+        try:
+            commands.person_done(layout, sent.validated_data["key"], request.user.get_username())
+        except commands.CommandError as error:
+            raise Conflict(str(error)) from None
+        layout.refresh_from_db()
         return Response(self.get_serializer(layout).data)
 
 

@@ -139,7 +139,6 @@ class Layout(models.Model):
         """The prefix of every name we make on the host."""
         return f"bl{self.tag}{self.pk}"
 
-
     @property
     def person_key(self) -> str:
         """Which wait for a person this is: a word about another one is not for it."""

@@ -17,9 +17,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="layout",
             name="applied",
-            field=models.PositiveIntegerField(
-                default=0, help_text="Commands that had built them"
-            ),
+            field=models.PositiveIntegerField(default=0, help_text="Commands that had built them"),
         ),
         migrations.AddField(
             model_name="layout",
