@@ -116,7 +116,9 @@ def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
     rows = Layout.objects.filter(campaign__in=list(campaigns)).order_by()
     asking = Count("pk", filter=~Q(needs_person=""))
     return _by_campaign(
-        rows.values("campaign", "host", "phase").annotate(number=Count("pk"), asking=asking).iterator()
+        rows.values("campaign", "host", "phase")
+        .annotate(number=Count("pk"), asking=asking)
+        .iterator()
     )
 
 

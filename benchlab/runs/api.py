@@ -217,7 +217,6 @@ class Layouts(ReadOnly[Layout]):
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(layout).data)
 
-
     @extend_schema(
         request=DoneSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
     )
