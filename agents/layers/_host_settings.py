@@ -25,9 +25,9 @@ PAIRS = {
 }
 # There only once the module is loaded, with these values (md(4)).
 RAID = {"dev.raid.speed_limit_min": "1000", "dev.raid.speed_limit_max": "200000"}
-SET = 'case $2 in */raid/*) [ -e "$2" ] || modprobe md_mod ;; esac; printf "%s\\n" "$1" >"$2"'
-BACK = '[ ! -e "$2" ] || printf "%s\\n" "$1" >"$2"'
-GOVERN = 'v=$1; shift; for f; do printf "%s\\n" "$v" >"$f" || exit; done'
+SET = 'case $2 in */raid/*) [ -e "$2" ] || modprobe md_mod ;; esac; printf "%s\\n" "$1" | tee "$2"'
+BACK = '[ ! -e "$2" ] || printf "%s\\n" "$1" | tee "$2"'
+GOVERN = 'v=$1; shift; for f; do printf "%s\\n" "$v" | tee "$f" || exit; done'
 WHOLE = "of the WHOLE HOST, until teardown"
 
 

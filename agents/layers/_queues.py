@@ -13,8 +13,9 @@ from agents.layers._steps import is_claimed
 
 # In the order in which they are set: a new scheduler brings its own nr_requests.
 ATTRIBUTES = ("scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity")
+# tee says why the kernel refuses, sh does not.
 # A path may have gone: a disk pulled out, a module unloaded, another kernel after a reboot.
-WRITE = 'v=$1; shift; for f; do [ ! -e "$f" ] || printf "%s\\n" "$v" >"$f" || exit; done'
+WRITE = 'v=$1; shift; for f; do [ ! -e "$f" ] || printf "%s\\n" "$v" | tee "$f" || exit; done'
 
 
 @dataclass(frozen=True, slots=True)
