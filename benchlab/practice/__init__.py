@@ -13,27 +13,37 @@ x86_64 and Debian 12 or 13. Standard library only; nothing here imports Django.
     host.stop()                             nothing stays behind
     list_hosts(), sweep_leftovers()         hosts that exist; end those whose owner has died
 
-By hand: `python -m benchlab.practice build|start|stop|kill|restart|cut|heal|ssh|list`.
+By hand: `python -m benchlab.practice build|start|stop|kill|restart|cut|heal|ssh|list`
+(`--zfs` for the second kind).
 """
 
 from benchlab.practice.disks import DiskSpec, SlowDisk
 from benchlab.practice.errors import PracticeError
-from benchlab.practice.fleet import boot_practice_host, list_hosts, sweep_leftovers
-from benchlab.practice.image import Image, ensure_image
-from benchlab.practice.machine import available
+from benchlab.practice.fleet import boot_practice_host, list_hosts, open_host, sweep_leftovers
+from benchlab.practice.host import PracticeHost
+from benchlab.practice.image import ensure_image
+from benchlab.practice.machine import QEMU_TOOLS, available
+from benchlab.practice.qemu import QemuHost
 from benchlab.practice.scsi import add_scsi_disks
+from benchlab.practice.store import Image
 from benchlab.practice.uml import UmlHost
+from benchlab.practice.zfs_image import ensure_zfs_image
 
 __all__ = [
+    "QEMU_TOOLS",
     "DiskSpec",
     "Image",
     "PracticeError",
+    "PracticeHost",
+    "QemuHost",
     "SlowDisk",
     "UmlHost",
     "add_scsi_disks",
     "available",
     "boot_practice_host",
     "ensure_image",
+    "ensure_zfs_image",
     "list_hosts",
+    "open_host",
     "sweep_leftovers",
 ]

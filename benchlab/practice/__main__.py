@@ -7,21 +7,25 @@ import sys
 from benchlab.practice import (
     DiskSpec,
     PracticeError,
+    PracticeHost,
+    QemuHost,
     SlowDisk,
     UmlHost,
     boot_practice_host,
     ensure_image,
+    ensure_zfs_image,
     list_hosts,
+    open_host,
     sweep_leftovers,
 )
 from benchlab.practice.ssh import ssh_argv
 
 _DOES = {
-    "kill": UmlHost.kill,
-    "restart": UmlHost.restart,
-    "cut": UmlHost.cut,
-    "heal": UmlHost.heal,
-    "stop": UmlHost.stop,
+    "kill": PracticeHost.kill,
+    "restart": PracticeHost.restart,
+    "cut": PracticeHost.cut,
+    "heal": PracticeHost.heal,
+    "stop": PracticeHost.stop,
 }
 
 
@@ -40,24 +44,33 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchlab.practice", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("build", help="build the root image, unless it is there")
+    build = commands.add_parser("build", help="build the root image, unless it is there")
     commands.add_parser("list", help="hosts that exist")
     commands.add_parser("sweep", help="stop hosts whose owner has died")
     start = commands.add_parser("start", help="make and boot a host, or power it on again")
     start.add_argument("name", nargs="?", default="practice")
-    start.add_argument("--disk", type=int, action="append", metavar="MIB", help="a fast disk")
+    start.add_argument(
+        "--disk", type=_disk, action="append", metavar="MIB[:IOPS]", help="a fast disk"
+    )
     start.add_argument("--slow", type=int, action="append", metavar="MIB", help="a slow disk")
-    start.add_argument("--memory", type=int, default=768, metavar="MIB")
+    start.add_argument("--memory", type=int, metavar="MIB")
     start.add_argument("--port", type=int, default=0, help="on 127.0.0.1; 0: any free one")
+    for command in (build, start):
+        command.add_argument("--zfs", action="store_true", help="under QEMU, with OpenZFS")
     for name in (*_DOES, "ssh"):
         command = commands.add_parser(name)
         command.add_argument("name", nargs="?", default="practice")
     return parser
 
 
+def _disk(words: str) -> DiskSpec:
+    size, _, iops = words.partition(":")
+    return DiskSpec(int(size), iops=int(iops) if iops else None)
+
+
 def _act(wish: argparse.Namespace) -> None:
     if wish.command == "build":
-        print(ensure_image().directory)
+        print((ensure_zfs_image() if wish.zfs else ensure_image()).directory)
     elif wish.command == "list":
         for host in list_hosts():
             _show(host)
@@ -66,19 +79,24 @@ def _act(wish: argparse.Namespace) -> None:
     elif wish.command == "start":
         _show(_start(wish))
     elif wish.command == "ssh":
-        host = UmlHost(wish.name)
+        host = open_host(wish.name)
         argv = ssh_argv(host.port, host.key_path, "root", ())
         os.execvp(argv[0], argv)
     else:
-        _DOES[wish.command](UmlHost(wish.name))
+        _DOES[wish.command](open_host(wish.name))
 
 
-def _start(wish: argparse.Namespace) -> UmlHost:
-    host = UmlHost(wish.name)
-    if host.exists or not (wish.disk or wish.slow):
+def _start(wish: argparse.Namespace) -> PracticeHost:
+    host: PracticeHost = QemuHost(wish.name) if wish.zfs else UmlHost(wish.name)
+    if host.exists:
+        host = open_host(wish.name)
+        if not host.running:
+            host.restart()
+        return host
+    if not (wish.zfs or wish.disk or wish.slow):
         return boot_practice_host(wish.name, print)
     return host.start(
-        [DiskSpec(size) for size in wish.disk or ()],
+        wish.disk or (),
         [SlowDisk(size) for size in wish.slow or ()],
         memory_mb=wish.memory,
         port=wish.port,
@@ -86,7 +104,7 @@ def _start(wish: argparse.Namespace) -> UmlHost:
     )
 
 
-def _show(host: UmlHost) -> None:
+def _show(host: PracticeHost) -> None:
     state = "running" if host.running else "powered off"
     print(f"{host.name}: {state}, ssh -p {host.port} -i {host.key_path} root@127.0.0.1")
 

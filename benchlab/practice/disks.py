@@ -2,13 +2,15 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from benchlab.practice.errors import PracticeError
 
 MOST_DISKS = 15
-"""User Mode Linux has 16 ubd devices, and the first one carries the root file system."""
+"""User Mode Linux has 16 ubd devices, and the first one carries the root file system.
+
+QEMU would take some more; one limit is enough.
+"""
 
 MOST_SLOW_DISKS = 16
 """One process each in a kernel with one CPU: more would be slow for another reason."""
@@ -16,21 +18,21 @@ MOST_SLOW_DISKS = 16
 
 @dataclass(frozen=True)
 class DiskSpec:
-    """A fast disk, /dev/ubdb and on: a sparse file on this machine; keeps data over a power cut.
+    """A fast disk, /dev/ubdb or vdb and on: a sparse file here; keeps data over a power cut.
 
-    Without `serial` the guest shows none, so the disk's identity is weak.
+    Without `serial` the guest shows none, so the disk's identity is weak. `iops` caps reads and
+    writes together, as a cloud does; only QEMU hosts can.
     """
 
     size_mb: int = 512
     serial: str | None = None
+    iops: int | None = None
 
     def __post_init__(self) -> None:
         _check_size(self.size_mb)
         _check_serial(self.serial)
-
-    def argument(self, index: int, file: Path) -> str:
-        """The kernel's argument for this disk; `d` says it is data, whatever its first bytes."""
-        return f"ubd{index}d={file}" + (f",,{self.serial}" if self.serial else "")
+        if self.iops is not None and self.iops < 1:
+            raise PracticeError(f"a disk of {self.iops} IOPS: give 1 or more, or leave it out")
 
 
 @dataclass(frozen=True)

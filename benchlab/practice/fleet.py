@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 
 from benchlab.practice.disks import DiskSpec, SlowDisk
+from benchlab.practice.errors import PracticeError
+from benchlab.practice.host import PracticeHost
 from benchlab.practice.machine import Progress
 from benchlab.practice.paths import hosts_dir
+from benchlab.practice.qemu import QemuHost
 from benchlab.practice.record import HostRecord
 from benchlab.practice.uml import UmlHost
 
 FAST = DiskSpec(size_mb=2048, serial="PRACTICE-FAST")
 SLOW = tuple(SlowDisk(size_mb=512, serial=f"PRACTICE-SLOW{n}") for n in range(4))
+_KINDS: dict[str, type[PracticeHost]] = {kind.kind: kind for kind in (UmlHost, QemuHost)}
 _MEMORY_MB = 2560
 """The slow disks are in the guest's memory; what they do not use, this machine does not give."""
 
@@ -28,9 +32,17 @@ def boot_practice_host(name: str = "practice", progress: Progress = lambda _: No
     return host
 
 
-def list_hosts() -> list[UmlHost]:
+def open_host(name: str) -> PracticeHost:
+    """The host of that name, of whichever kind it is; PracticeError when there is none."""
+    record = HostRecord.load(hosts_dir() / name)
+    if record is None:
+        raise PracticeError(f"there is no practice host {name!r}: start it first")
+    return _KINDS[record.kind](name)
+
+
+def list_hosts() -> list[PracticeHost]:
     """Every host that exists in this cache, running or powered off, by name."""
-    return [UmlHost(directory) for directory in sorted(_names())]
+    return [open_host(name) for name in sorted(_names())]
 
 
 def sweep_leftovers() -> list[str]:

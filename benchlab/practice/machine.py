@@ -1,9 +1,9 @@
-"""What the machine itself must offer: Linux as root, Debian's User Mode Linux, and a few tools."""
+"""What the machine itself must offer: Linux as root, Debian's kernels or QEMU, and a few tools."""
 
 import os
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchlab.practice.errors import PracticeError, run
@@ -11,8 +11,9 @@ from benchlab.practice.errors import PracticeError, run
 KERNEL = "linux.uml"
 """User Mode Linux as Debian installs it; plain `linux` may be another program."""
 
-_PACKAGE_OF = {
-    KERNEL: "user-mode-linux",
+QEMU = "qemu-system-x86_64"
+
+_SHARED_TOOLS = {
     "mmdebstrap": "mmdebstrap",
     "ip": "iproute2",
     "nsenter": "util-linux",
@@ -20,36 +21,41 @@ _PACKAGE_OF = {
     "ssh-keygen": "openssh-client",
     "mkfs.ext4": "e2fsprogs",
 }
+UML_TOOLS = {**_SHARED_TOOLS, KERNEL: "user-mode-linux"}
+QEMU_TOOLS = {**_SHARED_TOOLS, QEMU: "qemu-system-x86", "qemu-img": "qemu-utils"}
+"""Each kind of host needs these programs, which are in these Debian packages."""
 
+ALL_TOOLS = {**UML_TOOLS, **QEMU_TOOLS}
+
+Tools = Mapping[str, str]
 Progress = Callable[[str], object]
 
 
-def available() -> str | None:
-    """Why no practice host can run on this machine, or None when one can (tools may be missing)."""
+def available(tools: Tools = UML_TOOLS) -> str | None:
+    """Why no such host can run on this machine, or None when one can (tools may be missing)."""
     if platform.system() != "Linux":
         return f"practice hosts need Linux, this is {platform.system()}"
     if platform.machine() != "x86_64":
-        return f"Debian's User Mode Linux is built for x86_64 only, this is {platform.machine()}"
+        return f"practice hosts are built for x86_64 only, this is {platform.machine()}"
     if os.geteuid() != 0:
         return "practice hosts need root (network namespaces, an image build): run it with sudo"
     if not Path("/dev/net/tun").exists():
         return "/dev/net/tun is missing: load it with `modprobe tun`, or allow it in the container"
-    if missing_packages() and not _debian():
-        wanted = " ".join(missing_packages())
-        return f"only Debian packages User Mode Linux as we need it; missing here: {wanted}"
+    if (missing := missing_packages(tools)) and not _debian():
+        return f"only Debian packages these as we need them; missing here: {' '.join(missing)}"
     return None
 
 
-def missing_packages() -> list[str]:
+def missing_packages(tools: Tools = ALL_TOOLS) -> list[str]:
     """Debian packages whose tool is not on this machine."""
-    return sorted({package for tool, package in _PACKAGE_OF.items() if not _which(tool)})
+    return sorted({package for tool, package in tools.items() if not _which(tool)})
 
 
-def require_tools(progress: Progress) -> None:
+def require_tools(progress: Progress, tools: Tools = UML_TOOLS) -> None:
     """Install what is missing by apt; PracticeError when the machine cannot run a host."""
-    if reason := available():
+    if reason := available(tools):
         raise PracticeError(reason)
-    packages = missing_packages()
+    packages = missing_packages(tools)
     if not packages:
         return
     progress(f"installing {' '.join(packages)}")
@@ -62,7 +68,7 @@ def require_tools(progress: Progress) -> None:
     except PracticeError:
         run((*apt, "update"), timeout=300, env=environment)
         run(install, timeout=600, env=environment)
-    if still := missing_packages():
+    if still := missing_packages(tools):
         raise PracticeError(f"apt installed, but these are still missing: {' '.join(still)}")
 
 

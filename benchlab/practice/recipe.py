@@ -1,6 +1,7 @@
-"""What is in the root image. Change anything here or under guest/ and a new image is built."""
+"""What is in the root images. Change anything here or under guest/ and new ones are built."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 SUITE = "bookworm"
@@ -68,14 +69,22 @@ LOGINS = ("lab", "nosudo")
 """Besides root: `lab` may sudo without a password, `nosudo` may not; all take the same key."""
 
 
-def recipe_id(kernel: str) -> str:
-    """Twelve hex digits that change whenever the image would."""
-    digest = hashlib.sha256()
-    parts = (SUITE, kernel, *PACKAGES, *UNWANTED_PATHS, *MASKED, *LOGINS, *ENABLED, GENERATOR)
-    digest.update("\0".join((*parts, str(SIZE_MB))).encode())
-    # How the parts are put together is part of the recipe.
-    sources = [Path(__file__).with_name("image.py"), *sorted(GUEST_FILES.rglob("*"))]
-    for path in sources:
+def guest_id(parts: Sequence[str], *sources: Path) -> str:
+    """The identity of a root image, which has what all guests have, and `parts`."""
+    shared = (SUITE, *UNWANTED_PATHS, *MASKED, *LOGINS, *ENABLED, GENERATOR, str(SIZE_MB))
+    tree = Path(__file__).with_name("tree.py")
+    return recipe_id((*shared, *parts), tree, GUEST_FILES, *sources)
+
+
+def recipe_id(parts: Sequence[str], *sources: Path) -> str:
+    """Twelve hex digits that change whenever what is built would.
+
+    `sources` are files and directories of this package: how the parts are put together is part of
+    the recipe, too.
+    """
+    digest = hashlib.sha256("\0".join(parts).encode())
+    files = (path for source in sources for path in (source, *sorted(source.rglob("*"))))
+    for path in files:
         if path.is_file():
             digest.update(f"\0{path.relative_to(Path(__file__).parent)}\0".encode())
             digest.update(path.read_bytes())

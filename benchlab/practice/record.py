@@ -13,8 +13,9 @@ _FILE = "host.json"
 
 @dataclass(frozen=True)
 class HostRecord:
-    """One host. `owner` is the process whose end makes the host a leftover; None: it stays."""
+    """One host. `kind` names its class; without an `owner`, whose end makes it a leftover, it stays."""
 
+    kind: str
     port: int
     memory_mb: int
     image: str
@@ -38,6 +39,7 @@ class HostRecord:
             raw: dict[str, Any] = json.loads((directory / _FILE).read_text())
         except (OSError, ValueError):
             return None
+        raw.setdefault("kind", "uml")  # hosts made before there was another
         raw["disks"] = tuple(DiskSpec(**disk) for disk in raw["disks"])
         raw["slow_disks"] = tuple(SlowDisk(**disk) for disk in raw["slow_disks"])
         for role in ("owner", "forward", "kernel"):

@@ -1,10 +1,10 @@
 """SCSI disks with serial and WWN, made in a running guest by the kernel's scsi_debug driver."""
 
 from benchlab.practice.errors import PracticeError
-from benchlab.practice.uml import UmlHost
+from benchlab.practice.host import PracticeHost
 
 
-def add_scsi_disks(host: UmlHost, count: int = 2, size_mb: int = 96) -> list[str]:
+def add_scsi_disks(host: PracticeHost, count: int = 2, size_mb: int = 96) -> list[str]:
     """Make `count` disks, /dev/sda and on, in the guest's memory; their names without /dev/.
 
     They last until the guest's next power loss. Under a delay the driver aborts some reads, so

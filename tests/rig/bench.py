@@ -14,7 +14,7 @@ from agents.facts import linux
 from agents.facts.model import HostFacts
 from agents.guard import Spare
 from agents.shell import Address, connect, offered_host_key
-from benchlab.practice import UmlHost
+from benchlab.practice import PracticeHost
 from tests.rig.blank import assert_blank
 
 LAYOUT = "bl17"
@@ -25,7 +25,7 @@ def filesystem(kind: str, **options: object) -> LayerSpec:
     return LayerSpec("filesystem", {"type": kind, **options})
 
 
-def shell_on(host: UmlHost, user: str = "root") -> Shell:
+def shell_on(host: PracticeHost, user: str = "root") -> Shell:
     shown = offered_host_key("127.0.0.1", host.port).public_key
     key = Secret(host.key_path.read_text())
     return connect(Address("127.0.0.1", host.port, user, key, shown))
@@ -34,9 +34,9 @@ def shell_on(host: UmlHost, user: str = "root") -> Shell:
 class Bench:
     """A host, a shell on it, and its disks (all but the root's) marked spare as a person found them."""
 
-    def __init__(self, host: UmlHost, user: str = "root", role: str = "ssd") -> None:
+    def __init__(self, host: PracticeHost, user: str = "root", role: str = "ssd") -> None:
         self.host, self.user, self.shell = host, user, shell_on(host, user)
-        devices = [d for d in self.facts().devices if re.fullmatch(r"ubd[b-z]", d.name)]
+        devices = [d for d in self.facts().devices if re.fullmatch(r"(ubd|vd)[b-z]", d.name)]
         self.disks = tuple(d.name for d in devices)
         self.spares = {d.identity: Spare(d.identity, d.size, d.model, role) for d in devices}
         self.records: list[apply.StepRecord] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchlab.practice import UmlHost
+from benchlab.practice import PracticeHost
 
 # One command for all: each one more would be a process more on a slow host, and a moment later than the last.
 LOOK = """
@@ -17,13 +17,13 @@ STATE = """
 set -e
 udevadm settle
 lsblk -nro NAME,TYPE,SIZE,RO,FSTYPE,MOUNTPOINT
-wipefs -n /dev/ubd[b-z]
+for disk in /dev/ubd[b-z] /dev/vd[b-z]; do [ ! -b "$disk" ] || wipefs -n "$disk"; done
 ls /dev/mapper
 cat /proc/swaps
 """
 
 
-def assert_blank(host: UmlHost, *names: str) -> None:
+def assert_blank(host: PracticeHost, *names: str) -> None:
     said = host.ssh("sh", "-c", LOOK, "look", *(f"/dev/{name}" for name in names)).stdout
     signatures, tree, mapped = said.split("=\n")
     assert signatures.strip() == ""
@@ -31,6 +31,6 @@ def assert_blank(host: UmlHost, *names: str) -> None:
     assert "bl" not in mapped.replace("control", "")
 
 
-def storage_state(host: UmlHost) -> str:
+def storage_state(host: PracticeHost) -> str:
     """Every block device, what is on it, where it is mounted: equal as long as nothing was left behind."""
     return host.ssh("sh", "-c", STATE).stdout

@@ -2,9 +2,27 @@
 
 import pytest
 
-from tests.rig.fixtures import kept_hosts, make_rig_host, rig_host, uml_image
+from tests.rig.fixtures import (
+    kept_hosts,
+    kept_zfs_hosts,
+    make_rig_host,
+    make_zfs_host,
+    rig_host,
+    uml_image,
+    zfs_host,
+    zfs_image,
+)
 
-__all__ = ["kept_hosts", "make_rig_host", "rig_host", "uml_image"]
+__all__ = [
+    "kept_hosts",
+    "kept_zfs_hosts",
+    "make_rig_host",
+    "make_zfs_host",
+    "rig_host",
+    "uml_image",
+    "zfs_host",
+    "zfs_image",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

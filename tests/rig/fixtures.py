@@ -6,22 +6,29 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import pytest
 
 from benchlab.practice import (
+    QEMU_TOOLS,
     DiskSpec,
     Image,
     PracticeError,
+    PracticeHost,
+    QemuHost,
     SlowDisk,
     UmlHost,
     available,
     ensure_image,
+    ensure_zfs_image,
     sweep_leftovers,
 )
 from tests.rig.blank import storage_state
 
+Host = TypeVar("Host", bound=PracticeHost)
 MakeRigHost = Callable[..., UmlHost]
+MakeZfsHost = Callable[..., QemuHost]
 
 DISKS = (
     DiskSpec(512),  # no serial: a weak identity
@@ -29,26 +36,43 @@ DISKS = (
     DiskSpec(512, serial="RIG-DISK-2"),
     DiskSpec(512, serial="RIG-DISK-3"),
 )
+ZFS_DISKS = (
+    *(DiskSpec(512, serial=f"ZFS-DISK-{number}") for number in range(1, 5)),
+    DiskSpec(512, serial="ZFS-CAPPED", iops=500),
+)
 
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class KeptHost:
+class KeptHost(Generic[Host]):
     """A host and what was on it when it was new."""
 
-    host: UmlHost
+    host: Host
     state: str
 
     @classmethod
-    def boot(cls) -> KeptHost:
-        host = UmlHost(new_name())
-        host.start(DISKS, owned=True)
+    def boot(cls, host: Host, disks: Sequence[DiskSpec]) -> KeptHost[Host]:
+        host.start(disks, owned=True)
         try:
             return cls(host, storage_state(host))
         except BaseException:
             host.stop()
             raise
+
+
+def lend(kept: list[KeptHost[Host]], boot: Callable[[], KeptHost[Host]]) -> Iterator[Host]:
+    """The kept host, or one that boots now. It is kept for the next module once its disks are proven to be as they
+    were when it was booted: else this module's last test fails, and the next module boots another.
+    """
+    lent = kept.pop() if kept else boot()
+    try:
+        yield lent.host
+        assert storage_state(lent.host) == lent.state, "the module left something on the host"
+    except BaseException:
+        lent.host.stop()
+        raise
+    kept.append(lent)
 
 
 def new_name() -> str:
@@ -99,28 +123,62 @@ def make_rig_host(uml_image: Image) -> Iterator[MakeRigHost]:
 
 
 @pytest.fixture(scope="session")
-def kept_hosts(uml_image: Image) -> Iterator[list[KeptHost]]:
+def kept_hosts(uml_image: Image) -> Iterator[list[KeptHost[UmlHost]]]:
     """The host that `rig_host` hands from module to module, one per process; empty while it is lent."""
-    kept: list[KeptHost] = []
-    try:
-        yield kept
-    finally:
-        for one in kept:
-            one.host.stop()
+    kept: list[KeptHost[UmlHost]] = []
+    yield kept
+    for one in kept:
+        one.host.stop()
 
 
 @pytest.fixture(scope="module")
-def rig_host(kept_hosts: list[KeptHost]) -> Iterator[UmlHost]:
-    """A host with four fast disks of 512 MiB, /dev/ubdb (no serial) to /dev/ubde.
+def rig_host(kept_hosts: list[KeptHost[UmlHost]]) -> Iterator[UmlHost]:
+    """A host with four fast disks of 512 MiB, /dev/ubdb (no serial) to /dev/ubde; the next module gets it too."""
+    yield from lend(kept_hosts, lambda: KeptHost.boot(UmlHost(new_name()), DISKS))
 
-    The next module gets the same, once its disks are proven to be as they were when it was booted: else this module's
-    last test fails, and the next module boots another.
-    """
-    lent = kept_hosts.pop() if kept_hosts else KeptHost.boot()
+
+@pytest.fixture(scope="session")
+def zfs_image() -> Image:
+    """The root image with OpenZFS, built by the first test that needs it: in minutes, where it is not cached."""
+    if reason := available(QEMU_TOOLS):
+        refuse(reason)
     try:
-        yield lent.host
-        assert storage_state(lent.host) == lent.state, "the module left something on the host"
-    except BaseException:
-        lent.host.stop()
+        sweep_leftovers()
+        return ensure_zfs_image()
+    except PracticeError as error:
+        refuse(str(error))
         raise
-    kept_hosts.append(lent)
+
+
+@pytest.fixture(scope="module")
+def make_zfs_host(zfs_image: Image) -> Iterator[MakeZfsHost]:
+    """A function that boots a QEMU host of its own; each is stopped with the module."""
+    made: list[QemuHost] = []
+
+    def make(disks: Sequence[DiskSpec] = ZFS_DISKS) -> QemuHost:
+        host = QemuHost(new_name())
+        made.append(host)
+        return host.start(disks, owned=True)
+
+    try:
+        yield make
+    finally:
+        for host in made:
+            host.stop()
+
+
+@pytest.fixture(scope="session")
+def kept_zfs_hosts(zfs_image: Image) -> Iterator[list[KeptHost[QemuHost]]]:
+    """The same for `zfs_host`."""
+    kept: list[KeptHost[QemuHost]] = []
+    yield kept
+    for one in kept:
+        one.host.stop()
+
+
+@pytest.fixture(scope="module")
+def zfs_host(kept_zfs_hosts: list[KeptHost[QemuHost]]) -> Iterator[QemuHost]:
+    """A host with OpenZFS and five disks of 512 MiB: /dev/vdb to vde alike, vdf capped at 500 IOPS; the next module
+    gets it too.
+    """
+    yield from lend(kept_zfs_hosts, lambda: KeptHost.boot(QemuHost(new_name()), ZFS_DISKS))

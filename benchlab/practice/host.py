@@ -1,0 +1,314 @@
+"""A practice host of either kind: one process with a kernel in it, in a network namespace of its own."""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+from benchlab.practice.disks import MOST_DISKS, MOST_SLOW_DISKS, DiskSpec, SlowDisk
+from benchlab.practice.errors import PracticeError
+from benchlab.practice.machine import Progress
+from benchlab.practice.network import Network
+from benchlab.practice.paths import hosts_dir, images_dir
+from benchlab.practice.process import ProcessId, spawn
+from benchlab.practice.record import HostRecord
+from benchlab.practice.ssh import hang_up, shared
+from benchlab.practice.store import Image
+
+
+class PracticeHost(ABC):
+    """A host by name. It exists from `start` to `stop`; in between it may be powered off.
+
+    Every method may be called from another process than the one that started the host.
+    """
+
+    kind: ClassVar[str]
+    """Its name in a host's record."""
+
+    boot_s: ClassVar[float]
+    """No boot takes longer, on a busy machine either."""
+
+    memory_mb: ClassVar[int]
+    """What a host gets that asks for nothing else."""
+
+    def __init__(self, name: str) -> None:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", name):
+            raise PracticeError(f"host name {name!r}: give 1 to 32 of a-z, 0-9 and dashes")
+        self.name = name
+        self.directory = hosts_dir() / name
+        # Two caches may both hold a host of this name; the machine's namespaces are shared.
+        place = hashlib.sha256(str(self.directory).encode()).hexdigest()[:8]
+        self.network = Network(f"practice-{name}-{place}")
+
+    @property
+    def record(self) -> HostRecord:
+        """What the host is made of; PracticeError when there is no such host."""
+        record = HostRecord.load(self.directory)
+        if record is None:
+            raise PracticeError(f"there is no practice host {self.name!r}: start it first")
+        if record.kind != self.kind:
+            raise PracticeError(f"host {self.name} is a {record.kind} host, not a {self.kind} one")
+        return record
+
+    @property
+    def exists(self) -> bool:
+        return HostRecord.load(self.directory) is not None
+
+    @property
+    def running(self) -> bool:
+        record = HostRecord.load(self.directory)
+        return bool(record and record.kernel and record.kernel.alive)
+
+    @property
+    def port(self) -> int:
+        """sshd answers on 127.0.0.1 at this port; it stays the same until `stop`."""
+        return self.record.port
+
+    @property
+    def key_path(self) -> Path:
+        """The private key of root, lab (passwordless sudo) and nosudo."""
+        return self._image().key
+
+    @property
+    def console(self) -> Path:
+        """What the kernel and systemd printed."""
+        return self.directory / "console.log"
+
+    def start(
+        self,
+        disks: Sequence[DiskSpec] = (),
+        slow_disks: Sequence[SlowDisk] = (),
+        *,
+        memory_mb: int | None = None,
+        port: int = 0,
+        owned: bool = False,
+        progress: Progress = lambda _: None,
+    ) -> Self:
+        """Make the host and boot it to a working sshd, with all its disks there.
+
+        An owned host is a leftover as soon as this process has ended: see `sweep_leftovers`.
+        """
+        if len(disks) > MOST_DISKS or len(slow_disks) > MOST_SLOW_DISKS:
+            raise PracticeError(f"at most {MOST_DISKS} disks and {MOST_SLOW_DISKS} slow disks")
+        self._check(disks)
+        image = self._ensure_image(progress)
+        with self._locked():
+            if self.exists:
+                raise PracticeError(f"host {self.name} exists already: restart it, or stop it")
+            self._clear()
+            self.directory.mkdir(parents=True)
+            try:
+                memory_mb = memory_mb or self.memory_mb
+                self._create(image, tuple(disks), tuple(slow_disks), memory_mb, port, owned)
+                progress(f"booting {self.name}")
+                self._boot()
+                self._make_slow_disks()
+            except BaseException as error:
+                self._explain(error)
+                self._clear()
+                raise
+        return self
+
+    def restart(self) -> None:
+        """Power off, if it is on, and boot again: same disks, same port, same host key."""
+        self._must_exist()
+        with self._locked():
+            self._power_off()
+            self._boot()
+            self._await_slow_disks()
+
+    def kill(self) -> None:
+        """Power loss: disks keep what was synced, the network falls silent."""
+        self._must_exist()
+        with self._locked():
+            self._power_off()
+
+    def stop(self) -> None:
+        """End the host and remove everything of it; safe to call twice."""
+        with self._locked():
+            self._clear()
+            self._lock_file.unlink(missing_ok=True)
+
+    def cut(self) -> None:
+        """Cut the network cable."""
+        self._must_exist()
+        self.network.cut()
+
+    def heal(self) -> None:
+        """Plug it in again."""
+        self._must_exist()
+        self.network.heal()
+
+    def ssh(
+        self,
+        *argv: str,
+        user: str = "root",
+        stdin: str = "",
+        check: bool = True,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the guest, arguments as they are; PracticeError unless it ends with 0.
+
+        For tests and for making disks: the product reaches hosts by agents/shell.py.
+        """
+        done = subprocess.run(
+            shared(self.directory, self.port, self.key_path, user, argv),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if check and done.returncode:
+            raise PracticeError(
+                f"{self.name}: {' '.join(argv)} ended with {done.returncode}: "
+                + (done.stderr or done.stdout).strip()
+            )
+        return done
+
+    @abstractmethod
+    def _check(self, disks: Sequence[DiskSpec]) -> None:
+        """PracticeError naming a disk that this kind of host cannot have."""
+
+    @abstractmethod
+    def _ensure_image(self, progress: Progress) -> Image:
+        """The root image, built now if it is not there."""
+
+    @abstractmethod
+    def _make_root(self, image: Image) -> None:
+        """Make the file that takes what the guest writes to its root, unless the kernel does."""
+
+    @abstractmethod
+    def _kernel_argv(self) -> tuple[str, ...]:
+        """The process that is the host."""
+
+    def _image(self) -> Image:
+        name = self.record.image
+        return Image(name, images_dir() / name)
+
+    def _must_exist(self) -> None:
+        _ = self.record
+
+    @property
+    def _lock_file(self) -> Path:
+        return hosts_dir() / f"{self.name}.lock"
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        hosts_dir().mkdir(parents=True, exist_ok=True)
+        while True:
+            with self._lock_file.open("w") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                # `stop` removes the file: a lock on a removed one keeps nobody out.
+                if _still_named(handle.fileno(), self._lock_file):
+                    yield
+                    return
+
+    def _create(
+        self,
+        image: Image,
+        disks: tuple[DiskSpec, ...],
+        slow_disks: tuple[SlowDisk, ...],
+        memory_mb: int,
+        port: int,
+        owned: bool,
+    ) -> None:
+        owner = ProcessId.of(os.getpid()) if owned else None
+        machine_id = uuid.uuid4().hex
+        made = HostRecord(
+            self.kind, port, memory_mb, image.name, machine_id, disks, slow_disks, owner
+        )
+        made.save(self.directory)
+        for index, disk in enumerate(disks, start=1):
+            with self._disk_file(index).open("wb") as handle:
+                handle.truncate(disk.size_mb << 20)
+        self._make_root(image)
+        self.network.up()
+        forward, chosen = self.network.forward(port, self.directory / "forward.log")
+        replace(made, port=chosen, forward=forward).save(self.directory)
+
+    def _disk_file(self, index: int) -> Path:
+        return self.directory / f"disk{index}.img"
+
+    def _boot(self) -> None:
+        kernel = spawn(self._kernel_argv(), self.console)
+        self.record.with_kernel(kernel).save(self.directory)
+        self._await_sshd(kernel)
+
+    def _await_sshd(self, kernel: ProcessId) -> None:
+        deadline = time.monotonic() + self.boot_s
+        while time.monotonic() < deadline:
+            if not kernel.alive:
+                raise PracticeError(f"the kernel of {self.name} ended while it booted")
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
+                link.settimeout(1)
+                if link.recv(8).startswith(b"SSH-2.0"):
+                    return
+            time.sleep(0.1)
+        raise PracticeError(f"{self.name}: no sshd after {self.boot_s:.0f} s")
+
+    def _make_slow_disks(self) -> None:
+        disks = self.record.slow_disks
+        if not disks:
+            return
+        lines = "".join(disk.line(index) for index, disk in enumerate(disks))
+        self.ssh("tee", "/etc/practice/slow-disks", stdin=lines)
+        self.ssh("systemctl", "enable", *_units(disks))
+        self.ssh("sync")
+        self._await_slow_disks()
+
+    def _await_slow_disks(self) -> None:
+        disks = self.record.slow_disks
+        if not disks:
+            return
+        # A unit has started only when its disk is attached; at boot that may take a while.
+        self.ssh("systemctl", "start", *_units(disks))
+        files = (f"/sys/block/nbd{index}/size" for index in range(len(disks)))
+        sizes = [int(sectors) >> 11 for sectors in self.ssh("cat", *files).stdout.split()]
+        if sizes != [disk.size_mb for disk in disks]:
+            raise PracticeError(f"{self.name}: the slow disks have {sizes} MiB")
+
+    def _power_off(self) -> None:
+        record = self.record
+        if record.kernel:
+            record.kernel.kill()
+            record.with_kernel(None).save(self.directory)
+        hang_up(self.directory)
+        # The kernel's pid file would be taken for a running machine's by the next boot.
+        shutil.rmtree(self.directory / "uml", ignore_errors=True)
+
+    def _clear(self) -> None:
+        if record := HostRecord.load(self.directory):
+            for process in (record.kernel, record.forward):
+                if process:
+                    process.kill()
+        self.network.down()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _explain(self, error: BaseException) -> None:
+        """Add the console's last lines to the error, before they are removed with the host."""
+        with suppress(OSError):
+            lines = self.console.read_text(errors="replace").splitlines()[-15:]
+            error.add_note("last lines of the console:\n" + "\n".join(lines))
+
+
+def _units(disks: Sequence[SlowDisk]) -> list[str]:
+    return [f"slow-disk@{index}.service" for index in range(len(disks))]
+
+
+def _still_named(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
