@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agents.facts.graph import Graph, carries
 from agents.facts.model import BlockDevice, Mount, Signature
+from agents.layers._names import is_uuid_of
 
 MOUNT_ROOT = "/mnt/benchlab"  # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
 SYSTEM = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
@@ -49,6 +50,8 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     own_member = carries(owner.partition(" ")[2], layout) or (
         own_bcache and owner.partition(" ")[0] in ("", "bcache")
     )
+    if owner == "lvm":  # in no group, by its UUID one that a layout made
+        own_member = any(_own_volume(signature, layout) for signature in device.signatures)
     if owner and not own_member:
         yield f"{where}: belongs to {owner}: remove it from there first"
     listed = {graph.paths.get(path, path) for path in facts.lvm_pvs}
@@ -78,10 +81,16 @@ def _own_table(table: str, graph: Graph, layout: str) -> bool:
 
 
 def _own_label(signature: Signature, layout: str) -> bool:
-    """md writes "host:bl17", zfs and bcache "bl17"."""
+    """md writes "host:bl17", zfs and bcache "bl17"; a physical volume has a UUID that the layout gave it."""
+    if _own_volume(signature, layout):
+        return True
     return signature.type in ("linux_raid_member", "zfs_member", "bcache") and carries(
         signature.label.rpartition(":")[2], layout
     )
+
+
+def _own_volume(signature: Signature, layout: str) -> bool:
+    return signature.type == "LVM2_member" and is_uuid_of(signature.uuid, layout)
 
 
 def _labelled(signature: Signature) -> str:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from agents.contracts import Need, Shell
-from agents.facts import bcache, block, md, stacks, sysfs, tunables, zfs
+from agents.facts import bcache, block, lvm, md, stacks, sysfs, tunables, zfs
 from agents.facts.asking import ask, asked, tools
 from agents.facts.model import BlockDevice, HostFacts, MdArray, Mount, Zpool
 from agents.facts.sections import Section, bad_facts, split, text
@@ -62,6 +62,10 @@ def parse(output: bytes) -> HostFacts:
         mounts=tuple(mounts),
         swaps=tuple(swaps),
         dm_tables=tuple(stacks.dm_tables(sections["dmsetup"])) if _ok(sections, "dmsetup") else (),
+        dm_status=lvm.status(sections.get("dmstatus")),
+        drivers=lvm.drivers(
+            sysfs.attributes(sections["files"]).get("", {}).get("/proc/devices", "")
+        ),
         lvm_pvs=tuple(p for p, _ in stacks.pvs(sections["pvs"])) if _ok(sections, "pvs") else (),
         md_arrays=_arrays(sections),
         bcache=bcache.read(sysfs.attributes(sections["files"]), blocks.tree.bcache, sections),

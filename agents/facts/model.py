@@ -161,6 +161,8 @@ class HostFacts:
     mounts: tuple[Mount, ...] = ()
     swaps: tuple[str, ...] = ()  # paths
     dm_tables: tuple[str, ...] = ()  # lines of `dmsetup table`
+    dm_status: tuple[str, ...] = ()  # lines of `dmsetup status` of LVM's mirrors
+    drivers: Mapping[str, str] = field(default_factory=dict)  # major number -> block driver
     lvm_pvs: tuple[str, ...] = ()  # paths of physical volumes
     md_members: tuple[str, ...] = ()  # kernel names in /proc/mdstat
     md_arrays: tuple[MdArray, ...] = ()

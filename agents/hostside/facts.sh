@@ -13,7 +13,7 @@ note uid "$uid"
 
 section files grep -aHs '' \
     /etc/os-release /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/kernel/arch \
-    /proc/sys/kernel/random/boot_id /proc/self/mountinfo /proc/swaps /proc/mdstat \
+    /proc/sys/kernel/random/boot_id /proc/self/mountinfo /proc/swaps /proc/mdstat /proc/devices \
     /sys/module/zfs/version \
     $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
@@ -57,7 +57,9 @@ each_node() { # COMMAND ARG...: called as COMMAND ARG... KERNEL-NAME NODE
 }
 collect() {
     nodes="$nodes $2"
-    case $1 in dm-*) mapped=yes ;; esac
+    case $1 in dm-*) mapped=yes ;; *) return ;; esac
+    read -r volume 2>/dev/null <"$b/$1/dm/name"
+    case $volume in *_rimage_*) raid=yes ;; esac # a mirror of LVM's: how far is it?
 }
 pools() { # zpool status answers for a suspended pool too; the other two would wait for ever
     if [ ! -e /sys/module/zfs ]; then
@@ -105,7 +107,7 @@ root_only() {
     # shellcheck disable=SC2086  # a list of paths without spaces
     [ -z "$elsewhere" ] ||
         section namespaces grep -ahsE '^[0-9]+ [0-9]+ [1-9][0-9]*:| - (btrfs|bcachefs) ' $elsewhere
-    nodes= mapped=
+    nodes= mapped= raid= volume=
     each_node collect
     # One fork for all of them where wipefs can (2.31 on) and every device answers; else one each.
     # shellcheck disable=SC2086
@@ -116,7 +118,10 @@ root_only() {
     case $code:$found in 0:*LVM2_member* | [!0]*)
         if there pvs; then section pvs pvs --noheadings --separator '|' -o pv_name,vg_name; fi ;;
     esac
-    if [ -n "$mapped" ] && there dmsetup; then section dmsetup dmsetup table; fi
+    if [ -n "$mapped" ] && there dmsetup; then
+        section dmsetup dmsetup table
+        [ -z "$raid" ] || section dmstatus dmsetup status --target raid
+    fi
     if there zpool; then pools; fi
 }
 [ "$uid" != 0 ] || root_only
