@@ -14,8 +14,11 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 from django_htmx.middleware import HtmxDetails
 
+from agents import stored
+from agents.contracts import AgentError
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Run
+from benchlab.charts.balance import Shared, shared
 from benchlab.charts.figures import tracks_of
 from benchlab.charts.tables import DeviceRow, device_rows
 from benchlab.charts.templatetags.si import si, size
@@ -121,6 +124,7 @@ def _context(run: Run, attempt: Attempt) -> dict[str, Any]:
         "measurements": measured,
         "little": _little(run, measured),
         "devices": _devices(attempt),
+        "balance": _balance(attempt),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),
         "artifacts": attempt.artifacts.all(),
@@ -145,6 +149,15 @@ def _little(run: Run, measured: list[Measurement]) -> Little | None:
 def _meta(attempt: Attempt) -> list[tuple[str, str]]:
     known = [(META[key], attempt.meta.get(key)) for key in META]
     return [(title, show(value)) for (title, show), value in known if value is not None]
+
+
+def _balance(attempt: Attempt) -> list[Shared]:
+    """Of the disks as they were when the plan was made; a plan that cannot be read shares nothing."""
+    try:
+        plan = stored.from_json(attempt.layout.plan or {})
+    except AgentError:
+        return []
+    return shared(plan.at(len(plan.stages)), tracks_of(attempt))
 
 
 def _devices(attempt: Attempt) -> list[DeviceRow]:
