@@ -174,13 +174,18 @@ def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Plac
 
 def missing(specs: Iterable[LayerSpec], facts: HostFacts) -> list[Need]:
     """Programs that the layers need and the host has not, each once."""
-    needs = {}
-    for spec in specs:
-        driver = registry.layer(spec.kind)
-        for need in driver.needs(options.build(driver.Options, spec.options)):
-            if need.program not in facts.tools:
-                needs[need.program] = need
-    return list(needs.values())
+    wanted = {need.program: need for need in needs(specs)}
+    return [need for need in wanted.values() if need.program not in facts.tools]
+
+
+def needs(specs: Iterable[LayerSpec]) -> list[Need]:
+    """Programs that the layers use, with their options."""
+    drivers = [(registry.layer(spec.kind), spec.options) for spec in specs]
+    return [
+        need
+        for driver, given in drivers
+        for need in driver.needs(options.build(driver.Options, given))
+    ]
 
 
 def _free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from agents import options as driver_options
 from agents import registry, stack, stored
+from agents.chain import specs
 from agents.contracts import AgentError, Step, Target
 from agents.destroyed import Destroyed, what_is_destroyed
+from agents.packages import Missings
 from agents.quote import shown
 from benchlab.campaigns.grid import point_words
 from benchlab.campaigns.models import Campaign, Run
@@ -41,6 +43,9 @@ class Planned:
     error: str = ""
 
 
+NOTHING_MISSING = Missings((), ())
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     layout: Layout
@@ -50,6 +55,7 @@ class View:
     points_left: int = 0
     error: str = ""
     asks: list[str] = field(default_factory=list)  # what a person must do, in order
+    missing: Missings = NOTHING_MISSING
 
     @property
     def pending(self) -> bool:
@@ -82,7 +88,7 @@ def of(campaign: Campaign) -> Plans:
 
 def _view(layout: Layout) -> View:
     if layout.plan is None:
-        return View(layout, error=layout.plan_error)
+        return View(layout, error=layout.plan_error, missing=_missing(layout))
     try:
         plan = stored.from_json(layout.plan)
     except AgentError as error:
@@ -98,6 +104,7 @@ def _view(layout: Layout) -> View:
         points=[_planned(run, plan.target) for run in runs[:MOST_POINTS]],
         points_left=max(0, len(runs) - MOST_POINTS),
         error=layout.plan_error,
+        missing=_missing(layout),
         asks=[wish.says for placed in plan.layers if (wish := stack.asked(placed))],
     )
 
@@ -112,6 +119,15 @@ def _commands(steps: Iterable[Step]) -> list[Command]:
         found.append(Command(mark, shown(step.argv), step.says))
         lost |= claimed
     return found
+
+
+def _missing(layout: Layout) -> Missings:
+    """Programs of its layers and its runs' tools that the host lacked when it was last read."""
+    if layout.planned_at is None:
+        return NOTHING_MISSING
+    kinds = Run.objects.filter(attempts__layout=layout).order_by().values_list("tool", flat=True)
+    needs = [need for kind in kinds.distinct() for need in registry.tool(kind).NEEDS]
+    return hosts.missing(layout.host, [*stack.needs(specs(layout.stack)), *needs])
 
 
 def _points(layout: Layout) -> list[Run]:

@@ -15,7 +15,7 @@ from benchlab.api import Conflict, OwnRow, Problem, ReadOnly
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.forms import a_user, an_address
-from benchlab.hosts.models import Credential, Device, FactSnapshot, Host
+from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
 from benchlab.team.services import team_of
 
 
@@ -100,6 +100,40 @@ class FactSnapshotSerializer(serializers.ModelSerializer[FactSnapshot]):
         fields = ["id", "host", "taken_at", "boot_id", "facts"]
 
 
+class MissingProgramSerializer(serializers.Serializer[Any]):
+    program = serializers.CharField()
+    package = serializers.CharField(help_text="What brings it on this system; empty: not known")
+    minimum = serializers.CharField(help_text="The oldest version that will do; empty: any")
+
+
+class MissingSerializer(serializers.Serializer[Any]):
+    programs = MissingProgramSerializer(many=True)
+    packages = serializers.ListField(child=serializers.CharField())
+    command = serializers.CharField(source="shown", help_text="What installs all of them")
+
+
+class InstallSerializer(serializers.Serializer[dict[str, Any]]):
+    packages = serializers.ListField(child=serializers.CharField(), allow_empty=False)
+    command = serializers.CharField(help_text="The command as a person saw and confirmed it")
+
+
+class PackageInstallSerializer(serializers.ModelSerializer[PackageInstall]):
+    argv = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = PackageInstall
+        fields = [
+            "id",
+            "host",
+            "argv",
+            "created_at",
+            "ended_at",
+            "exit_code",
+            "output",
+            "trouble",
+        ]
+
+
 class FingerprintSerializer(serializers.Serializer[dict[str, str]]):
     fingerprint = serializers.CharField(help_text="SHA256:… as the host itself prints it")
 
@@ -166,6 +200,28 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         """Read the host's facts now and bring its devices up to date."""
         return self._do(services.read_facts)
 
+    @extend_schema(responses={200: MissingSerializer})
+    @action(detail=True, methods=["get"])
+    def missing(self, request: Request, pk: str | None = None) -> Response:
+        """Programs that layers or tools use and the host lacked when it was last read; nothing is installed."""
+        return Response(MissingSerializer(services.missing(self.get_object())).data)
+
+    @extend_schema(
+        request=InstallSerializer,
+        responses={201: PackageInstallSerializer, 400: Problem, 409: Problem},
+    )
+    @action(detail=True, methods=["post"], url_path="install-packages")
+    def install_packages(self, request: Request, pk: str | None = None) -> Response:
+        """Install missing packages, if `command` is the very command that this takes."""
+        sent = InstallSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        chosen, confirmed = sent.validated_data["packages"], sent.validated_data["command"]
+        try:
+            row = services.install(self.get_object(), chosen, confirmed, request.user)
+        except (AgentError, HostsError) as error:
+            raise Conflict(str(error)) from None
+        return Response(PackageInstallSerializer(row).data, status=201)
+
     def _do(self, act: Any, *args: Any) -> Response:
         host = self.get_object()
         try:
@@ -213,6 +269,23 @@ class Devices(ReadOnly[Device]):
             raise Conflict(str(error)) from None
         device.refresh_from_db()
         return Response(self.get_serializer(device).data)
+
+
+class PackageInstalls(ReadOnly[PackageInstall]):
+    """Packages that a person had installed on a host. Reading one that runs looks how far it is."""
+
+    queryset = PackageInstall.objects.select_related("host__credential")
+    serializer_class = PackageInstallSerializer
+    filterset_fields = ["host"]
+    ordering_fields = ["id", "created_at", "ended_at"]
+
+    @extend_schema(responses={200: PackageInstallSerializer, 409: Problem})
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        try:
+            row = services.follow_install(self.get_object())
+        except AgentError as error:
+            raise Conflict(str(error)) from None
+        return Response(self.get_serializer(row).data)
 
 
 class FactSnapshots(ReadOnly[FactSnapshot]):

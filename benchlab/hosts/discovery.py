@@ -10,7 +10,7 @@ import cattrs
 from django.db import transaction
 from django.utils import timezone
 
-from agents import guard, registry
+from agents import guard, packages, registry
 from agents.contracts import AgentError, Claim, Need, Shell, Step
 from agents.facts import reading
 from agents.facts.model import BlockDevice, HostFacts
@@ -59,12 +59,7 @@ def look(shell: Shell) -> HostFacts:
 
 def missing_tool(kind: str, facts: HostFacts) -> str:
     """Which program of a tool the host lacks, and how to get it; "" when all are there."""
-    for need in registry.tool(kind).NEEDS:
-        if need.program not in facts.tools:
-            package = need.packages.get(facts.os_family, "")
-            cure = f"install the package {package}" if package else "install it"
-            return f"{facts.hostname} has no {need.program}: {cure}, then retry."
-    return ""
+    return packages.missing(registry.tool(kind).NEEDS, facts).words(facts.hostname)
 
 
 def facts_of(snapshot: FactSnapshot) -> HostFacts:

@@ -86,6 +86,42 @@ class FactSnapshot(models.Model):
         return f"{self.host} at {self.taken_at:%Y-%m-%d %H:%M:%S}"
 
 
+class PackageInstall(models.Model):
+    """Packages that a person had installed: the command, and what became of it."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="installs")
+    argv = models.JSONField()
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    exit_code = models.IntegerField(null=True, blank=True)
+    output = models.TextField(blank=True, help_text="What it printed, the last of it")
+    trouble = models.TextField(blank=True, help_text="Why it failed, in words; empty: it did not")
+
+    TEAM_PATH = "host__team"
+    objects = OwnedQuerySet["PackageInstall"].as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["host"], condition=Q(ended_at=None), name="install_one_open"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.shown
+
+    @property
+    def shown(self) -> str:
+        return " ".join(self.argv)
+
+    @property
+    def packages(self) -> list[str]:
+        """What follows the installer and its options: no package is named like one."""
+        return [word for word in self.argv[2:] if not word.startswith("-") and word != "install"]
+
+
 class Device(models.Model):
     """A whole disk of a host. `spare` says that we may destroy what is on it: a person confirmed it, by serial."""
 

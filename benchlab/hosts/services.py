@@ -19,6 +19,11 @@ from benchlab.hosts.credentials import (
 )
 from benchlab.hosts.discovery import facts_of, look, missing_tool, read_facts
 from benchlab.hosts.errors import HostsError
+from benchlab.hosts.installing import busy as installing
+from benchlab.hosts.installing import command as install_command
+from benchlab.hosts.installing import follow as follow_install
+from benchlab.hosts.installing import missing, offered
+from benchlab.hosts.installing import start as install
 from benchlab.hosts.registering import add_host, change_host, delete_host
 from benchlab.hosts.spares import mark_spare, spares, unmark_spare
 
@@ -32,14 +37,20 @@ __all__ = [
     "delete_host",
     "facts_of",
     "fingerprints",
+    "follow_install",
     "free_key_name",
+    "install",
+    "install_command",
+    "installing",
     "keep_key",
     "key_changed",
     "look",
     "make_credential",
     "mark_spare",
+    "missing",
     "missing_tool",
     "offer_key",
+    "offered",
     "read_facts",
     "record_trouble",
     "spares",

@@ -89,6 +89,8 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
         "fingerprint": services.fingerprints(found)[0],
         "snapshot": latest,
         "snapshots": found.snapshots.count(),
+        "missing": services.offered(found),
+        "installing": found.installs.filter(ended_at=None).first(),
     }
     return render(request, "hosts/detail.html", context | _facts(found, latest))
 

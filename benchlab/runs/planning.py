@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agents import stack
+from agents import packages, stack
 from agents import stored as plans
 from agents.blank import not_blank
 from agents.chain import specs
@@ -20,6 +20,8 @@ from benchlab.runs.states import LayoutPhase
 
 def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     """Plan and guard-check `layout` on a host with these facts. Raises AgentError saying what does not fit."""
+    if lacking := packages.missing(stack.needs(specs(layout.stack)), facts).words(str(layout.host)):
+        raise AgentError(lacking, Reason.TOOL_MISSING)
     spares = hosts.spares(layout.host)
     plan = stack.plan(specs(layout.stack), layout.name, facts, spares.values())
     said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]

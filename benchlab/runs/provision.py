@@ -33,6 +33,8 @@ def wait(layout: Layout) -> float | None:
     )
     if earlier.exists():  # the campaign's random order of layouts is part of its method
         return BUSY_S
+    if hosts.installing(layout.host):  # a package manager beside a benchmark would be measured
+        return BUSY_S
     try:
         moves.layout(layout, LayoutPhase.PROVISIONING, "the host is free", seen_at=timezone.now())
     except moves.HostBusy:

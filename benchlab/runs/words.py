@@ -67,8 +67,8 @@ WORDS: dict[str, Words] = {
         "Look at the host: the page names what is left. Then tear down again.",
     ),
     Reason.TOOL_MISSING: Words(
-        "The benchmark tool is not on the host, or too old.",
-        "Install it there (the host's page says how), then retry.",
+        "A program that is needed is not on the host, or too old.",
+        "Install it there (the plan's and the host's page say how), then plan again.",
     ),
     Reason.TOOL_FAILED: Words(
         "The benchmark tool said no.", "Its own words are in stderr, among the artifacts below."
