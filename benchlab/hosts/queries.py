@@ -11,7 +11,7 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from agents.facts.model import HostFacts
 from benchlab.hosts.discovery import needs
-from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
 from benchlab.runs.models import Layout
 from benchlab.runs.states import HOLDING
@@ -107,3 +107,13 @@ def tool_rows(facts: HostFacts) -> list[ToolRow]:
 
 def _package(packages: Mapping[str, str], family: str) -> str:
     return packages.get(family, "")
+
+
+def spare_counts(user: AbstractBaseUser | AnonymousUser) -> dict[Host, dict[str, int]]:
+    """Host -> role -> how many spare disks are there, for the hosts a person sees. Two queries."""
+    hosts = {host.pk: host for host in Host.objects.for_user(user)}
+    found: dict[Host, dict[str, int]] = {host: {} for host in hosts.values()}
+    rows = Device.objects.filter(host__in=hosts, present=True, spare=True)
+    for pk, role, number in rows.values_list("host", "role").annotate(n=Count("pk")).order_by():
+        found[hosts[pk]][role] = number
+    return found

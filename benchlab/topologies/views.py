@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -9,10 +11,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from agents import registry
+from benchlab.hosts.models import Host
+from benchlab.hosts.queries import spare_counts
 from benchlab.team.services import team_of
 from benchlab.topologies import forms, picture, services
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import PRESETS
+from benchlab.topologies.presets import PRESETS, grouped, lacks
 
 PAGE = "topologies/edit.html"
 
@@ -23,9 +27,24 @@ def topology_list(request: HttpRequest) -> HttpResponse:
         {"topology": row, "summary": picture.summary(row.stack)}
         for row in Topology.objects.for_user(request.user)
     ]
-    return render(
-        request, "topologies/list.html", {"rows": rows, "presets": list(PRESETS.values())}
-    )
+    return render(request, "topologies/list.html", {"rows": rows, "presets": _presets(request)})
+
+
+def _presets(request: HttpRequest) -> list[tuple[str, list[Any]]]:
+    """Heading -> presets, each with [(host, {role: missing})], hosts that fit first."""
+    spares = spare_counts(request.user)
+    rows = []
+    for heading, presets in grouped():
+        fits = [
+            (preset, sorted(((h, lacks(preset, have)) for h, have in spares.items()), key=_short))
+            for preset in presets
+        ]
+        rows.append((heading, fits))
+    return rows
+
+
+def _short(fit: tuple[Host, dict[str, int]]) -> tuple[int, str]:
+    return sum(fit[1].values()), fit[0].name
 
 
 @require_GET
@@ -70,6 +89,7 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
         name=preset.name,
         description=preset.says,
         stack=preset.stack,
+        stages=preset.stages,
     )
     messages.success(request, f"{made} is ready to use.")
     return redirect("topology-detail", made.pk)

@@ -6,6 +6,7 @@ from django.urls import reverse
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import PRESETS
 from benchlab.topologies.services import create_topology
+from tests.campaigns.conftest import make_host, make_spare
 
 pytestmark = pytest.mark.django_db
 
@@ -43,8 +44,20 @@ def test_an_empty_list_says_what_to_do(web):
 def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):
     for number in range(5):
         create_topology(team=team, user=user, name=f"t{number}", stack=PRESETS["directory"].stack)
-    with django_assert_num_queries(3):  # session, user, topologies
+    with django_assert_num_queries(4):  # session, user, topologies, hosts (and their disks, if any)
         web.get(reverse("topology-list"))
+
+
+def test_a_preset_says_which_disks_a_host_lacks(web, other_web, team):
+    lab = make_host(team, "lab1")
+    make_host(team, "lab2")
+    for number in range(4):
+        make_spare(lab, f"sd{number}", "hdd")
+    said = " ".join(web.get(reverse("topology-list")).content.decode().split())
+    assert "Takes 12 hdd, 1 ssd. " in said
+    assert "lab1 lacks 8 spare hdd and 1 spare ssd." in said
+    assert "Fits lab1." in said and "lab2 lacks 1 spare hdd" in said
+    assert "lab1" not in other_web.get(reverse("topology-list")).content.decode()
 
 
 def test_another_team_sees_nothing(other_web, topology):
