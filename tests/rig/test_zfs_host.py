@@ -101,4 +101,7 @@ def test_a_pool_with_a_log_is_made_exported_imported_and_destroyed(zfs_host):
     for name in ("vdb", "vdc", "vdd"):
         seen = zfs_host.ssh("lsblk", "-n", "-r", "-o", "NAME", f"/dev/{name}").stdout.split()
         assert seen == [name, f"{name}1", f"{name}9"]
+        zfs_host.ssh("zpool", "labelclear", "-f", f"/dev/{name}1")
+        zfs_host.ssh("wipefs", "-qa", f"/dev/{name}1")
         zfs_host.ssh("sgdisk", "--zap-all", f"/dev/{name}")
+    zfs_host.ssh("sh", "-c", "udevadm settle; wipefs -qa /dev/vdb /dev/vdc /dev/vdd")
