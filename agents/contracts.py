@@ -266,11 +266,34 @@ class Shell(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """A command that runs beside the tool for a sampler, in the spool directory; what it prints is in the frames.
+
+    Where there is no such program, there is nothing in them. It must end by a TERM, and one that is run each tick must
+    be quick and never hang.
+    """
+
+    argv: tuple[str, ...]
+    # True: started once; each of its lines comes as "NANOSECONDS LINE" of the monotonic clock, one frame later.
+    # False: run at each tick, and what it printed comes as it is.
+    lasting: bool = False
+    # The lines (a shell pattern) at which the clock is read; others get the time of the last such line. Reading it
+    # costs nothing on Linux and three forks on FreeBSD: name the first line of a report where it has one.
+    begins: str = "*"
+    families: tuple[str, ...] = ()  # OS families on which it is run; empty: on all
+
+    @property
+    def key(self) -> str:
+        """Its name in Frame.files."""
+        return "|" + " ".join(self.argv)
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
-    """One tick of the sampler: seconds of the host's monotonic clock, and the text of each file it read."""
+    """One tick of the sampler: seconds of the host's monotonic clock, and the text of each file and Watch."""
 
     at: float
-    files: Mapping[str, str]
+    files: Mapping[str, str]  # path, or Watch.key -> text
 
 
 @dataclass(frozen=True, slots=True)

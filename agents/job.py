@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell
+from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch
 from agents.spool import GRACE_S, OWN_FILES, Spool, archive, plain, script, unpack
 
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
@@ -91,7 +91,11 @@ class Fetched:
 
 
 def start(
-    shell: Shell, spool: Spool, job: Job, sampled: Sequence[str] = (), interval_s: float = 1.0
+    shell: Shell,
+    spool: Spool,
+    job: Job,
+    sampled: Sequence[str | Watch] = (),
+    interval_s: float = 1.0,
 ) -> Started:
     """Starts the job at most once, whatever is delivered again. Raises AgentError."""
     sent = archive(job, sampled, interval_s)

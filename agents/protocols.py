@@ -21,6 +21,7 @@ from agents.contracts import (
     Step,
     Target,
     Use,
+    Watch,
 )
 from agents.facts.model import HostFacts
 
@@ -123,9 +124,13 @@ class Tool(Protocol):
 
 
 class Sampler(Protocol):
-    """A module in agents/samplers/. FILES are read on the host once per tick by hostside/sampler.sh."""
+    """A module in agents/samplers/. FILES are read on the host once per tick by hostside/sampler.sh.
+
+    WATCHES are commands that run there: see contracts.Watch, and samplers/_stamped.py for reading their lines.
+    """
 
     LABEL: str
     FILES: tuple[str, ...]
+    WATCHES: tuple[Watch, ...]
 
     def series(self, frames: Sequence[Frame]) -> list[Series]: ...

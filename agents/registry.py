@@ -28,7 +28,7 @@ CONTRACT = {
         "verify",
     ),
     tools: ("LABEL", "NEEDS", "Options", "job", "precheck", "outstanding", "parse"),
-    samplers: ("LABEL", "FILES", "series"),
+    samplers: ("LABEL", "FILES", "WATCHES", "series"),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from agents.contracts import AgentError, Job
+from agents.contracts import AgentError, Job, Watch
 from agents.quote import command_line, exports
 
 HOSTSIDE = files("agents.hostside")
@@ -46,21 +46,29 @@ def script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
     return ("sh", "-c", text, "spool", spool.base, uid, verb, spool.name, *arguments)
 
 
-def archive(job: Job, sampled: Sequence[str], interval_s: float) -> bytes:
+def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> bytes:
     """The tar that `spool.sh` unpacks; `complete` comes last and proves that all of it came."""
+    watches = {str(number): watch
+               for number, watch in enumerate((w for w in sampled if isinstance(w, Watch)), start=1)}  # fmt: skip
     settings = {
         "timeout_s": str(math.ceil(job.timeout_s)),
         "grace_s": str(GRACE_S),
         "interval_ms": str(round(interval_s * 1000)),
         "drop_caches": "yes" if job.drop_caches else "no",
-        "sampled": " ".join(sampled),
+        "sampled": " ".join(name for name in sampled if isinstance(name, str)),
+        "lasting": " ".join(number for number, watch in watches.items() if watch.lasting),
+        "each": " ".join(number for number, watch in watches.items() if not watch.lasting),
+        **{f"key_{number}": watch.key for number, watch in watches.items()},
+        **{f"begins_{number}": watch.begins for number, watch in watches.items()},
     }
     content = {
         "benchlab": b"A spool directory of BenchLab. Remove it when no job runs in it.\n",
         "runner.sh": (HOSTSIDE / "runner.sh").read_bytes(),
         "sampler.sh": (HOSTSIDE / "sampler.sh").read_bytes(),
+        "freebsd.sh": (HOSTSIDE / "freebsd.sh").read_bytes(),
         "settings": "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()).encode(),
         "command": f"{exports(job.env)}exec {command_line(job.argv)}\n".encode(),
+        **{f"sampled-{number}": _watching(watch) for number, watch in watches.items()},
         **{f"work/{plain(name)}": data for name, data in job.inputs.items()},
     }
     for name in job.outputs:
@@ -75,6 +83,12 @@ def archive(job: Job, sampled: Sequence[str], interval_s: float) -> bytes:
             member.size, member.mode = len(data), 0o600
             tar.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
+
+
+def _watching(watch: Watch) -> bytes:
+    """A script that becomes the command, or ends at once where there is no such program."""
+    program = shlex.quote(watch.argv[0])
+    return f"command -v {program} >/dev/null || exit 0\nexec {command_line(watch.argv)}\n".encode()
 
 
 def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ shift
 umask 077
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 leader='' tool='' home='' own_session='' helpers='' boot='' begun='' running='' ended='' how='' exit=''
+tick=0.2 # seconds between two looks where nothing better than looking again and again is there
 . ./settings
 . ./sampler.sh
 
@@ -25,6 +26,25 @@ look() { # PID: sets born, group; fails when there is no such process, or only a
 
 alive() { # "PID BORN"
   [ -n "$1" ] && look "${1% *}" && [ "$born" = "${1#* }" ]
+}
+
+own_pid() { # sets pid: of this process, which may be a subshell
+  read -r pid _ </proc/self/stat
+}
+
+all_pids() { # sets pids
+  pids=
+  for entry in /proc/[0-9]*; do
+    pids="$pids ${entry#/proc/}"
+  done
+}
+
+works_here() { # PID: is its directory that of the tool?
+  [ "/proc/$1/cwd" -ef work ]
+}
+
+being_started() { # spool.sh is unpacking, or we have just begun
+  read -r starter born <starter && alive "$starter $born"
 }
 
 this_boot() {
@@ -49,10 +69,12 @@ lead() { # OWN_SESSION: runs the job to its end
   look $$
   leader="$$ $born"
   caches
-  sampler=
-  if [ -n "$sampled" ]; then
+  sampler=''
+  sources=
+  if [ -n "$sampled$lasting$each" ]; then
     # shellcheck disable=SC2086
     frame $sampled
+    open_streams
     sample 9>&- &
     sampler=$!
   fi
@@ -69,7 +91,7 @@ lead() { # OWN_SESSION: runs the job to its end
 }
 
 launch() { # OWN_SESSION: becomes the tool; who it is is written down before it does anything
-  read -r pid _ </proc/self/stat
+  own_pid
   look "$pid"
   [ -n "$1" ] && group=$pid
   printf 'home=%s\nown_session=%s\ntool="%s"\n' "$group" "$1" "$pid $born" >tool
@@ -95,11 +117,12 @@ cached() {
 }
 
 note_running() { # the wall clock only now: a fork before the tool would be time between two runs
-  at=$(date +%s.%N)
+  wall
   now
-  look $watcher
-  helpers="$watcher $born"
-  [ -n "$sampler" ] && look $sampler && helpers="$helpers $sampler $born"
+  helpers=
+  for helper in $watcher $sampler $sources; do
+    look "$helper" && helpers="$helpers $helper $born"
+  done
   printf '%s\n' "noted_at=$at" "noted_ns=$ns" "started_ns=$started" \
     "helpers=\"$helpers\"" "dropped=$dropped" "cached_before_kib=$before" \
     "cached_after_kib=$cached_kib" running=whole >running
@@ -123,13 +146,15 @@ collect() {
     look $tool || break # else a signal to us woke the wait
   done
   now
-  kill -TERM $sampler $watcher 2>/dev/null
+  # shellcheck disable=SC2086
+  kill -TERM $sampler $watcher $sources 2>/dev/null
   if [ -f tool ]; then . ./tool; fi
   [ -n "$own_session" ] && kill -KILL "-$home" 2>/dev/null # what the tool left in its group
   ended_ns=$ns
   wait $sampler $watcher
+  last=yes
   # shellcheck disable=SC2086
-  [ -n "$sampled" ] && frame $sampled
+  [ -n "$sampled$lasting$each" ] && frame $sampled
   how=exited
   [ -e expired ] && how=timeout
   [ -e stopped ] && how=killed
@@ -143,7 +168,7 @@ judge() { # sets state, from what was written and who lives
   if [ -f running ]; then . ./running; fi
   this_boot
   if [ "$begun" != whole ]; then
-    read -r starter born _ <starter && alive "$starter $born" || state=vanished
+    being_started || state=vanished
   elif [ "$boot" != "$this_boot" ]; then
     state=rebooted
   elif alive "$leader"; then
@@ -169,7 +194,7 @@ poll() { # WAIT_S OFFSET [fetch FILE...]: with `fetch`, a job that is over is fe
     [ -f lock ] && { flock -s -w "$1" 9; } 9<lock 2>/dev/null
     judge
     while busy && now && [ "$ns" -lt $((until - 200000000)) ]; do # no flock, or one without -w
-      sleep 0.2 || sleep 1
+      sleep $tick || sleep 1
       judge
     done
   fi
@@ -188,7 +213,8 @@ fetch() { # FILE... of the tool (plain names): a tar of all there is, the marker
 
 pack() { # FILE...
   now
-  printf '%s\n' "state=$state" "fetched_ns=$ns" "fetched_at=$(date +%s.%N)" >fetched
+  wall
+  printf '%s\n' "state=$state" "fetched_ns=$ns" "fetched_at=$at" >fetched
   found=
   for file in stdout stderr samples runner.log begun running ended fetched "$@"; do
     case " $* " in *" $file "*) file=work/$file ;; esac
@@ -205,14 +231,15 @@ signal() { # NAME: to the tool and all it started; fails when nobody of ours is 
   fi
   [ -n "$home" ] || return
   reached=1
-  for entry in /proc/[0-9]*; do
-    look "${entry#/proc/}" && [ "$group" = "$home" ] && [ "$entry/cwd" -ef work ] || continue
+  all_pids
+  for pid in $pids; do
+    look "$pid" && [ "$group" = "$home" ] && works_here "$pid" || continue
     # A number is not given out again while a member of that group lives: one of ours, all ours.
     if [ -n "$own_session" ]; then
       kill "-$1" "-$home" 2>/dev/null
       return
     fi
-    kill "-$1" "${entry#/proc/}" 2>/dev/null && reached=0
+    kill "-$1" "$pid" 2>/dev/null && reached=0
   done
   return $reached
 }
@@ -223,7 +250,7 @@ settled() { # waits up to grace_s until nobody of ours is left
   while alive "$leader" || signal 0; do
     now
     [ "$ns" -lt $until ] || return 1
-    sleep 0.1 || sleep 1
+    sleep $tick || sleep 1
   done
 }
 
@@ -273,4 +300,5 @@ short() { # a quick run in the foreground, then no trace of it
   exit $code
 }
 
+[ -r /proc/self/stat ] || . ./freebsd.sh
 "$verb" "$@"

@@ -2,8 +2,11 @@
 #
 # A frame is "@ NANOSECONDS", then "# FILE" and each of its lines behind one blank, then ".".
 # It is written in one go, so that only the last frame of a file can be torn.
+# What a command prints is behind "# |COMMAND"; of a command that goes on, each line behind the
+# nanoseconds at which it (or its report's first line) came.
 newline='
 '
+last=''
 
 now() { # ns = the monotonic clock; root reads it exactly, others to 10 ms
   if [ -r /proc/timer_list ]; then
@@ -14,9 +17,13 @@ now() { # ns = the monotonic clock; root reads it exactly, others to 10 ms
   fi
 }
 
+wall() { # at = the wall clock, in seconds
+  at=$(date +%s.%N)
+}
+
 # bash seeks after each line it reads, which makes /proc generate the file anew and may tear lines.
 if [ -n "${BASH_VERSION-}" ]; then
-  eval 'read_file() { mapfile lines <"$1" && printf -v copied " %s" "${lines[@]}" && text=$text$copied; }'
+  eval 'read_file() { mapfile lines <"$1" && [ "${#lines[@]}" != 0 ] && printf -v copied " %s" "${lines[@]}" && text=$text$copied; }'
 else
   read_file() {
     while IFS= read -r line; do
@@ -33,7 +40,58 @@ frame() { # FILE...
     text="$text# $file$newline"
     read_file "$file"
   done
+  for number in $lasting; do
+    take_stream "$number"
+  done
+  for number in $each; do
+    run_once "$number"
+  done
   printf '%s.\n' "$text" >>samples
+}
+
+head_line() { # NUMBER: of a command's part in a frame
+  eval "text=\"\$text# \$key_$1\$newline\""
+}
+
+run_once() { # NUMBER: in the background, so that a TERM can end the wait for it
+  sh "./sampled-$1" </dev/null >"once-$1" 2>/dev/null &
+  wait $!
+  head_line "$1"
+  read_file "once-$1"
+  case $text in *"$newline") ;; *) text=$text$newline ;; esac # its last line was cut
+}
+
+open_streams() { # starts every command that goes on, and who stamps its lines; sets sources
+  for number in $lasting; do
+    mkfifo "pipe-$number"
+    sh "./sampled-$number" </dev/null >"pipe-$number" 9>&- &
+    sources="$sources $!"
+    stamp_lines "$number" <"pipe-$number" 9>&- &
+    sources="$sources $!"
+  done
+}
+
+stamp_lines() { # NUMBER
+  eval "begins=\$begins_$1"
+  now
+  while IFS= read -r line; do
+    # shellcheck disable=SC2254  # a pattern
+    case $line in $begins) now ;; esac
+    printf '%s %s\n' "$ns" "$line" >>"stream-$1"
+  done
+}
+
+take_stream() { # NUMBER: what was put aside one frame ago, so that nobody writes to it any more
+  head_line "$1"
+  taken "$1"
+  [ ! -f "stream-$1" ] || mv -f "stream-$1" "aside-$1"
+  [ -z "$last" ] || taken "$1"
+}
+
+taken() { # NUMBER
+  [ -s "aside-$1" ] || return 0
+  read_file "aside-$1"
+  : >"aside-$1"
 }
 
 wakeful() { # lets a TERM end this process in the middle of a nap, and leave no sleep behind

@@ -30,9 +30,15 @@ make_spool() {
   exit 0
 }
 
+started_by() { # "PID BORN", as runner.sh looks for it
+  # shellcheck disable=SC2086
+  { IFS= read -r stat <"/proc/$$/stat"; } 2>/dev/null && set -- ${stat##*) }
+  echo "$$ ${20}" >starter
+}
+
 unpack() {
   cd "$spools/$name" || refuse "cannot enter $spools/$name"
-  IFS= read -r stat <"/proc/$$/stat" && echo "$$ ${stat##*) }" >starter
+  started_by
   tar -xf - && [ -f complete ] && return
   cd / && rm -rf -- "$spools/$name"
   refuse "the job did not arrive whole, nothing was started (is $spools full?)"

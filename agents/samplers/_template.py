@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.contracts import Frame, Series, Unit
+from agents.contracts import Frame, Series, Unit, Watch
 
 LABEL = "Load average (/proc/loadavg)"
 
 # Read once per tick by the shell on the host: small text files, or patterns like
 # /sys/block/bcache*/bcache/stats_total/cache_hits. One that is missing is missing in the frame.
 FILES = ("/proc/loadavg",)
+
+# Commands, where no file says it: run each tick, or started once, with each line stamped as it comes.
+#   Watch(("dmsetup", "status"))                      frame.files["|dmsetup status"] is its output
+#   Watch(("iostat", "-x", "-w", "1"), lasting=True, begins="*device statistics*", families=("freebsd",))
+#                                                     _stamped.lines(frames, WATCH) gives (seconds, line)
+WATCHES: tuple[Watch, ...] = ()
 
 
 def series(frames: Sequence[Frame]) -> list[Series]:

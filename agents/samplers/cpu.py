@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import nan
 
-from agents.contracts import Frame, ParseError, Series, Unit
+from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._intervals import intervals
 
 LABEL = "CPU time (/proc/stat)"
 FILES = ("/proc/stat",)
+WATCHES: tuple[Watch, ...] = ()
 
 # Columns: user nice system idle iowait irq softirq steal; guest times are in user already.
 SHARES = {

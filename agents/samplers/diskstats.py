@@ -14,11 +14,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 
-from agents.contracts import Frame, ParseError, Series, Unit
+from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._intervals import Interval, intervals
 
 LABEL = "Block devices (/proc/diskstats)"
 FILES = ("/proc/diskstats",)
+WATCHES: tuple[Watch, ...] = ()
 
 SECTOR = 512  # bytes, whatever the device's own sector size
 WRAP = 1 << 32

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from agents import job, options, registry
-from agents.contracts import Metric, ParseError, Reason
+from agents.contracts import Metric, ParseError, Reason, Watch
 from agents.contracts import Series as SeriesData
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
 from benchlab.runs.states import Outcome
@@ -18,12 +18,13 @@ from benchlab.runs.verdict import Verdict
 SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
 
 
-def sampled() -> tuple[str, ...]:
-    """The files that hostside/sampler.sh reads on every tick, for all samplers together."""
-    return tuple(
-        dict.fromkeys(
-            name for sampler in registry.all_samplers().values() for name in sampler.FILES
-        )
+def sampled(family: str) -> tuple[str | Watch, ...]:
+    """The files that hostside/sampler.sh reads on every tick, and the commands it runs on that family of hosts."""
+    samplers = registry.all_samplers().values()
+    watches = [watch for sampler in samplers for watch in sampler.WATCHES]
+    return (
+        *dict.fromkeys(name for sampler in samplers for name in sampler.FILES),
+        *dict.fromkeys(w for w in watches if not w.families or family in w.families),
     )
 
 
@@ -52,7 +53,8 @@ def store(attempt: Attempt, fetched: job.Fetched) -> None:
         )
         for name, raw in files.items()
     )
-    attempt.meta, attempt.exit_code = dataclasses.asdict(fetched.meta), fetched.meta.exit_code
+    attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
+    attempt.exit_code = fetched.meta.exit_code
     attempt.save(update_fields=["meta", "exit_code"])
     LiveChunk.objects.filter(attempt=attempt).delete()
 

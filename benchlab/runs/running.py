@@ -55,7 +55,7 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     try:
         work = jobs.of(attempt, layout)
         facts = preflight.check(layout, attempt, work, shell)
-        job.start(shell, jobs.spool(attempt, work), work, collect.sampled(), INTERVAL_S)
+        job.start(shell, jobs.spool(attempt, work), work, collect.sampled(facts.os_family), INTERVAL_S)
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise

@@ -13,7 +13,9 @@ from agents import job, spool
 from agents.contracts import Job
 from tests.agents.local_shell import LocalShell
 
-SHELLS = ("dash", "busybox", "bash", "ksh93", "posh", "yash", "zsh")  # mksh counts in 32 bits
+SHELLS = ("dash", "busybox", "bash")
+# What runs in the foreground is checked under more; mksh counts in 32 bits and cannot do it.
+MORE_SHELLS = (*SHELLS, "ksh93", "posh", "yash", "zsh")
 
 
 @pytest.fixture

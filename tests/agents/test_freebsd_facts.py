@@ -18,7 +18,7 @@ from agents.facts.in_use import system_devices, system_unknown
 from agents.facts.model import HostFacts, Signature
 from agents.guard import refusals
 from tests.agents import freebsd_host as fb
-from tests.agents.conftest import SHELLS, shell_as
+from tests.agents.conftest import MORE_SHELLS, shell_as
 from tests.agents.freebsd_host import DISK, MadeMesh, ends, printed, sections
 from tests.agents.made_up import spare
 from tests.agents.test_guard import wiping
@@ -404,7 +404,7 @@ STUBS = {
 }
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", MORE_SHELLS)
 def test_the_script_over_stub_commands(name, tmp_path):
     shell = shell_as(name, tmp_path / "bin")
     for program, body in STUBS.items():

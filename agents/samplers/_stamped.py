@@ -1,0 +1,27 @@
+"""The lines of a command that goes on beside the tool: shared by samplers that watch one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.contracts import Frame, ParseError, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    at: float  # seconds since the run's first frame at which it, or its report's first line, came
+    text: str
+    number: int  # 1-based, over all frames
+
+
+def lines(frames: Sequence[Frame], watch: Watch) -> list[Line]:
+    """All that a lasting Watch printed during the run, in order. Raises ParseError."""
+    found: list[Line] = []
+    for frame in frames:
+        for text in frame.files.get(watch.key, "").splitlines():
+            nanoseconds, _, rest = text.partition(" ")
+            if not nanoseconds.isdigit():
+                raise ParseError("no time before the line", len(found) + 1, text)
+            found.append(Line(int(nanoseconds) / 1e9 - frames[0].at, rest, len(found) + 1))
+    return found

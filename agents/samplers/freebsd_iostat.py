@@ -1,0 +1,107 @@
+"""FreeBSD's disks, from its `iostat -x -w 1`: rates of each second, which iostat itself computes.
+
+Columns by their names, as versions differ: up to FreeBSD 10 r/s w/s kr/s kw/s qlen svc_t %b, later ms/r ms/w ms/o ms/t
+before qlen and %b. kr/s and kw/s are KiB. The first report is the average since boot, and left out. A time per request
+is NaN in a second without such requests. `queue` is qlen: the requests in flight at the end of the second, not their
+mean over it as on Linux. Times are printed in whole ms from FreeBSD 12 on: a 0 is less than half a ms.
+
+Disks are kept also when idle; pass-through and optical devices only if they did something during the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import nan
+
+from agents.contracts import Frame, ParseError, Series, Unit, Watch
+from agents.samplers._stamped import Line, lines
+
+LABEL = "Disks (FreeBSD's iostat -x)"
+FILES: tuple[str, ...] = ()
+WATCHES = (
+    Watch(("iostat", "-x", "-w", "1"), lasting=True, begins="*device statistics*", families=("freebsd",)),
+)  # fmt: skip
+
+NEEDED = {"device", "r/s", "w/s", "kr/s", "kw/s", "qlen", "%b"}
+ONLY_IF_USED = re.compile(r"(pass|cd)\d")
+OPS, BPS, S, ONE = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
+UNITS = {
+    "read.iops": OPS,
+    "write.iops": OPS,
+    "read.bandwidth": BPS,
+    "write.bandwidth": BPS,
+    "read.await": S,
+    "write.await": S,
+    "await": S,
+    "queue": ONE,
+    "util": ONE,
+}
+
+Row = Mapping[str, float]
+
+
+def series(frames: Sequence[Frame]) -> list[Series]:
+    """One series per disk and metric, over all reports; NaN where the disk was absent. Raises ParseError."""
+    reports = _reports(lines(frames, WATCHES[0]))[1:]
+    times = tuple(at for at, _ in reports)
+    found: list[Series] = []
+    for device in dict.fromkeys(name for _, rows in reports for name in rows):
+        kept = [rows.get(device, {}) for _, rows in reports]
+        if ONLY_IF_USED.match(device) and not any(v > 0 for row in kept for v in row.values()):
+            continue
+        metrics = [metric for metric in UNITS if any(metric in row for row in kept)]
+        found += [
+            Series(device, m, UNITS[m], times, tuple(row.get(m, nan) for row in kept))
+            for m in metrics
+        ]
+    return found
+
+
+def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
+    """Time and rows of each report that is whole: a report ends where the next one begins."""
+    found: list[tuple[float, dict[str, Row]]] = []
+    columns: list[str] = []
+    for line in said:
+        words = line.text.split()
+        if words == ["extended", "device", "statistics"]:
+            found.append((line.at, {}))
+            columns = []
+        elif words[:1] == ["device"] and found:
+            columns = words
+            if not set(columns) >= NEEDED or len(set(columns)) < len(columns):
+                raise ParseError("not the columns of iostat -x", line.number, line.text)
+        elif not columns or len(words) != len(columns):
+            raise ParseError("not a line of iostat -x", line.number, line.text)
+        else:
+            found[-1][1][words[0]] = _row(dict(zip(columns, words, strict=True)), line)
+    return found[:-1] if found and len(found) > 1 and _cut(found) else found
+
+
+def _cut(reports: Sequence[tuple[float, dict[str, Row]]]) -> bool:
+    """The last report may have been cut by the end of the run."""
+    return len(reports[-1][1]) < len(reports[-2][1])
+
+
+def _row(said: Mapping[str, str], line: Line) -> Row:
+    values = {}
+    for column, word in said.items():
+        if column != "device":
+            if not re.fullmatch(r"\d+(\.\d+)?", word):
+                raise ParseError(f"{column} is no number", line.number, line.text)
+            values[column] = float(word)
+    reads, writes = values["r/s"], values["w/s"]
+    found = {
+        "read.iops": reads,
+        "write.iops": writes,
+        "read.bandwidth": values["kr/s"] * 1024,
+        "write.bandwidth": values["kw/s"] * 1024,
+        "queue": values["qlen"],
+        "util": min(1.0, values["%b"] / 100),
+    }
+    waits = {"read.await": ("ms/r", reads), "write.await": ("ms/w", writes),
+             "await": ("ms/t" if "ms/t" in values else "svc_t", reads + writes)}  # fmt: skip
+    for metric, (column, requests) in waits.items():
+        if column in values:
+            found[metric] = values[column] / 1000 if requests else nan
+    return found
