@@ -1,4 +1,4 @@
-"""A draft layout's plan as a person reads it before saying yes: commands with marks, what is lost, what will run."""
+"""A draft layout's plan as a person reads it before saying yes: picture, commands, what is lost, what will run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from agents import options as driver_options
 from agents import registry, stack, stored
 from agents.chain import specs
-from agents.contracts import AgentError, Step, Target
-from agents.destroyed import Destroyed, what_is_destroyed
+from agents.contracts import AgentError, Target
+from agents.destroyed import Destroyed
 from agents.packages import Missings
 from agents.quote import shown
 from benchlab.campaigns.grid import point_words
@@ -17,19 +17,9 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.hosts import services as hosts
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
+from benchlab.topologies import planned
 
 MOST_POINTS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    mark: str  # "-" destroys what was on a disk, "+" makes something that is undone later, "~" changes or waits
-    text: str
-    says: str
-
-    @property
-    def css(self) -> str:
-        return {"+": "add", "~": "change", "-": "remove"}[self.mark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +39,7 @@ NOTHING_MISSING = Missings((), ())
 @dataclass(frozen=True, slots=True)
 class View:
     layout: Layout
-    commands: list[Command] = field(default_factory=list)
-    destroyed: list[Destroyed] = field(default_factory=list)
+    plan: planned.Planned = field(default_factory=planned.Planned)
     points: list[Planned] = field(default_factory=list)
     points_left: int = 0
     error: str = ""
@@ -75,8 +64,20 @@ class Plans:
         return not self.pending and not any(view.error for view in self.views)
 
     @property
+    def lost(self) -> list[tuple[str, Destroyed]]:
+        """Host's name and disk, of each that is destroyed; a disk that several layouts use comes as often."""
+        return [
+            (view.layout.host.name, disk) for view in self.views for disk in view.plan.destroyed
+        ]
+
+    @property
     def destroyed(self) -> int:
-        return len({d.identity for view in self.views for d in view.destroyed})
+        return len({(host, disk.identity) for host, disk in self.lost})
+
+    @property
+    def phrase(self) -> str:
+        """What a person must type before all this may start; "" when no disk is touched."""
+        return planned.phrase(self.lost)
 
 
 def of(campaign: Campaign) -> Plans:
@@ -91,34 +92,20 @@ def _view(layout: Layout) -> View:
         return View(layout, error=layout.plan_error, missing=_missing(layout))
     try:
         plan = stored.from_json(layout.plan)
+        facts = hosts.facts_of(layout.facts_planned) if layout.facts_planned else None
+        told = planned.read(plan, facts)
     except AgentError as error:
         return View(layout, error=str(error))
-    lost = []
-    if layout.facts_planned:
-        lost = what_is_destroyed(plan, hosts.facts_of(layout.facts_planned))
     runs = _points(layout)
     return View(
         layout=layout,
-        commands=_commands(plan.steps),
-        destroyed=lost,
+        plan=told,
         points=[_planned(run, plan.target) for run in runs[:MOST_POINTS]],
         points_left=max(0, len(runs) - MOST_POINTS),
         error=layout.plan_error,
         missing=_missing(layout),
         asks=[wish.says for placed in plan.layers if (wish := stack.asked(placed))],
     )
-
-
-def _commands(steps: Iterable[Step]) -> list[Command]:
-    """The first step that claims a disk destroys what was on it; the later ones meet only what we made ourselves."""
-    lost: set[str] = set()
-    found = []
-    for step in steps:
-        claimed = {claim.identity for claim in step.destroys}
-        mark = "-" if claimed - lost else "+" if step.undo else "~"
-        found.append(Command(mark, shown(step.argv), step.says))
-        lost |= claimed
-    return found
 
 
 def _missing(layout: Layout) -> Missings:

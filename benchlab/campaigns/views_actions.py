@@ -8,12 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from benchlab.campaigns import progress
+from benchlab.campaigns import planview, progress
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.campaigns.views import say
 from benchlab.runs import commands
 from benchlab.runs.models import Layout
 from benchlab.runs.moves import Moved
+from benchlab.topologies import planned
 
 
 def _campaign(request: HttpRequest, pk: int) -> Campaign:
@@ -35,8 +36,12 @@ def _do(request: HttpRequest, pk: int, act: Callable[[], object], done: str) -> 
 
 @require_POST
 def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
-    """`layout-<id>` = the fingerprint of the plan that was shown."""
+    """`layout-<id>` = the fingerprint of the plan that was shown; `typed` names what is lost."""
     campaign = _campaign(request, pk)
+    wanted = planview.of(campaign).phrase
+    if wanted and not planned.agreed(request.POST.get("typed", ""), wanted):
+        say(request, f"Nothing was started: type “{wanted}” to agree to it.", error=True)
+        return redirect("campaign-detail", pk)
     seen = {
         int(name.removeprefix("layout-")): str(value)
         for name, value in request.POST.items()

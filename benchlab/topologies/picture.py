@@ -41,12 +41,17 @@ def _box(entry: Mapping[str, Any]) -> Box:
     driver = registry.all_layers().get(entry["kind"])
     if driver is None:  # a layer that was removed from the code since; the page must still come up
         return Box(f"{entry['kind']} (unknown layer)", (), "", disks)
-    said = tuple(
-        (name, _words(name, value, driver.Options))
-        for name, value in entry.get("options", {}).items()
+    said = option_words(driver.Options, entry.get("options", {}))
+    return Box(driver.LABEL, said, WORDS[driver.GIVES], disks)
+
+
+def option_words(kind: type[Any], options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Name and value as people write it, of each option that says something."""
+    return tuple(
+        (name, _words(name, value, kind))
+        for name, value in options.items()
         if value not in ("", [], (), None, False)
     )
-    return Box(driver.LABEL, said, WORDS[driver.GIVES], disks)
 
 
 def _words(name: str, value: Any, options: type[Any]) -> str:
