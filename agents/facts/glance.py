@@ -12,6 +12,11 @@ from collections.abc import Iterable
 from agents.contracts import AgentError, Claim, Reason, Shell
 
 SCRIPT = """
+if [ ! -d /sys/class/block ]; then # FreeBSD: GEOM knows every disk and who has it open
+    sysctl -nx kern.boot_id 2>/dev/null || stat -f %m /var/run/dmesg.boot || sysctl -n kern.boottime || exit
+    echo mounts: && mount -p && echo swap: && swapinfo -k && exec sysctl -n kern.geom.confxml
+    exit 1
+fi
 files='/proc/sys/kernel/random/boot_id /proc/self/mountinfo /proc/swaps /proc/mdstat /proc/partitions'
 for name; do
     b=/sys/class/block/$name
@@ -21,14 +26,18 @@ done
 exec grep -aHs '' $files
 """
 LEAST = ("/proc/self/mountinfo:", "/proc/partitions:", "/proc/sys/kernel/random/boot_id:")
+LEAST_GEOM = ("mounts:\n", "swap:\n", "</mesh>")
 
 
 def read(shell: Shell, claims: Iterable[Claim]) -> str:
     """A hash that is equal as long as nothing changed. Raises AgentError when the host says too little."""
     # The kernel writes cciss!c0d0 for /dev/cciss/c0d0; names hold no space.
-    names = [claim.node.removeprefix("/dev/").replace("/", "!") for claim in claims]
+    nodes = [claim.node.removeprefix("/dev/") for claim in claims]
+    names = [node.replace("/", "!") for node in nodes]
     ran = shell.run(("sh", "-c", SCRIPT, "glance", *names))
     needed = (*LEAST, *(f"/sys/class/block/{name}/size:" for name in names))
+    if b"<mesh>" in ran.stdout:
+        needed = (*LEAST_GEOM, *(f"<name>{node}</name>" for node in nodes))
     if any(one.encode() not in ran.stdout for one in needed):
         said = ran.stderr.decode(errors="replace")[:200]
         raise AgentError(f"mounts and disks cannot be read: {said}", Reason.BAD_FACTS)

@@ -51,3 +51,20 @@ def test_a_host_that_says_too_little_is_refused(lacks):
     with pytest.raises(AgentError, match="cannot be read") as raised:
         glance.read(Says(SAID.replace(lacks, b"nothing")), [SDB])
     assert raised.value.reason is Reason.BAD_FACTS
+
+
+FREEBSD = (
+    b"Format: Length:16 Dump:0x4c86\nmounts:\nzroot / zfs rw 0 0\nswap:\nDevice\n"
+    b"<mesh><name>mfid1</name><mode>r0w0e0</mode></mesh>\n"
+)
+MFID1 = Claim("serial:S", "/dev/mfid1", 1, "M")
+
+
+def test_freebsd_shows_its_geoms():
+    before = glance.read(Says(FREEBSD), [MFID1])
+    assert glance.read(Says(FREEBSD), [MFID1]) == before
+    for old, new in ((b"0x4c86", b"0x4c87"), (b"r0w0", b"r1w1"), (b"/ zfs", b"/mnt zfs")):
+        assert glance.read(Says(FREEBSD.replace(old, new)), [MFID1]) != before
+    for lacks in (b"mounts:", b"swap:", b"</mesh>", b"mfid1"):
+        with pytest.raises(AgentError, match="cannot be read"):
+            glance.read(Says(FREEBSD.replace(lacks, b"")), [MFID1])
