@@ -33,7 +33,9 @@ GROUPS = (
     ("browser", ("-m", "browser")),
 )
 NEVER_SKIPPED = {"browser", "rig", "alone"}  # where BENCHLAB_RIG=required
-PACKAGES = ("chromium", "fonts-liberation", "busybox", "fio", "sysstat", "openssh-server")
+PACKAGES = (
+    "chromium", "fonts-liberation", "busybox", "posh", "yash", "fio", "sysstat", "openssh-server",
+)  # fmt: skip
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
 

@@ -1,0 +1,16 @@
+"""What is sampled beside a run: every sampler's files, and the commands that are meant for that family of hosts."""
+
+from __future__ import annotations
+
+from agents import registry
+from agents.contracts import Watch
+from benchlab.runs import collect
+
+
+def test_a_command_runs_on_its_own_family_of_hosts_only():
+    (iostat,) = registry.all_samplers()["freebsd_iostat"].WATCHES
+    assert isinstance(iostat, Watch) and iostat.lasting
+    assert iostat in collect.sampled("freebsd")
+    assert iostat not in collect.sampled("debian")
+    for family in ("debian", "freebsd"):
+        assert {"/proc/diskstats", "/proc/stat"} <= set(collect.sampled(family))
