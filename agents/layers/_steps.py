@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agents.contracts import Claim, Part, PlanError, Step, Target
@@ -12,8 +13,13 @@ from agents.guard import claims_of
 
 MIB = 1 << 20
 ZERO = (
-    'for at in 0 "$2"; do'
-    ' dd if=/dev/zero of="$1" bs=1M count=1 seek="$at" oflag=seek_bytes conv=fsync || exit; done'
+    'node=$1; shift; for at do dd if=/dev/zero of="$node" bs=1M count=1 seek="$at"'
+    " oflag=seek_bytes conv=fsync || exit; done"
+)
+# No seek in bytes there, and a disk takes whole sectors only, whose size it says itself.
+ZERO_FREEBSD = (
+    'node=$1; shift; sector=$(diskinfo "$node" | cut -f 2); for at do dd if=/dev/zero'
+    ' of="$node" bs="$sector" count=$((1048576 / sector)) seek=$((at / sector)) || exit; done'
 )
 
 
@@ -59,33 +65,71 @@ def erase(disk: Claim, facts: HostFacts) -> list[Step]:
 
     Partitions first: a later table with the same borders would bring their file systems back.
     """
+    if facts.os_family == "freebsd":
+        return [_destroy_table(disk), zero(Part(disk.node, disk.size), (disk,), facts)]
     graph = Graph(facts)
     device = graph.find(disk.node)
     names = graph.stack_on(device.name) if device else []
     parts = [d for n in names if (d := graph.devices.get(n)) and d.type == "part"]
     signed = sorted(part.path for part in parts if part.signatures)
-    steps = [wipe(node, (disk,)) for node in signed]
-    steps += _blank(Part(disk.node, disk.size), (disk,))
+    steps = [wipe(node, (disk,)) for node in (*signed, disk.node)]
+    steps.append(zero(Part(disk.node, disk.size), (disk,), facts))
     return [*steps, *([_reread(disk)] if parts else []), settle()]
 
 
-def erase_piece(piece: Part, claims: tuple[Claim, ...]) -> list[Step]:
+def erase_piece(piece: Part, claims: tuple[Claim, ...], facts: HostFacts) -> list[Step]:
     """The same for a partition or volume that a layer below made. It must be there when the steps run."""
-    return [*_blank(piece, claims), settle()]
+    if facts.os_family == "freebsd":
+        return [zero(piece, claims, facts)]
+    return [wipe(piece.node, claims), zero(piece, claims, facts), settle()]
 
 
-def _blank(piece: Part, claims: tuple[Claim, ...]) -> list[Step]:
-    return [wipe(piece.node, claims), zero(piece, claims)]
+def erase_all(target: Target, nodes: Sequence[Part], facts: HostFacts) -> list[Step]:
+    """A disk of ours as a whole, with its partitions; what a layer below made as it is."""
+    disks = {claim.node: claim for claim in claims_of(target)}
+    steps: list[Step] = []
+    for node in nodes:
+        if node.node in disks:
+            steps += erase(disks[node.node], facts)
+        else:
+            steps += erase_piece(node, claims_of(target), facts)
+    # One wait for all of them.
+    waits = [settle()] if settle() in steps else []
+    return [*(step for step in steps if step != settle()), *waits]
 
 
-def zero(piece: Part, claims: tuple[Claim, ...]) -> Step:
+def erase_use(target: Target, use: str, facts: HostFacts, main: bool = False) -> list[Step]:
+    """All disks and pieces of a use, like `members`."""
+    return erase_all(target, members(target, use, main), facts)
+
+
+def zero(piece: Part, claims: tuple[Claim, ...], facts: HostFacts) -> Step:
     """Zeros over the first and the last MiB, where partition tables, GPT, md 0.90 and 1.0 and ZFS write.
 
     wipefs alone is not enough: kernels see tables in noise, an xfs superblock without its magic passed for one
     (tests/rig/noise.py), and ZFS finds what libblkid does not.
     """
-    argv = ("sh", "-c", ZERO, "zero", piece.node, str(max(piece.size - MIB, 0)))
-    return Step(argv, f"Write zeros over both ends of {piece.node}", destroys=claims)
+    return zero_at(piece.node, (0, max(piece.size - MIB, 0)), claims, facts)
+
+
+def zero_at(node: str, places: Iterable[int], claims: tuple[Claim, ...], facts: HostFacts) -> Step:
+    """Zeros over one MiB at each of these bytes, which are whole sectors."""
+    places = tuple(dict.fromkeys(places))
+    script = ZERO_FREEBSD if facts.os_family == "freebsd" else ZERO
+    return Step(
+        ("sh", "-c", script, "zero", node, *map(str, places)),
+        f"Write zeros over {len(places)} MiB of {node}: its ends, and where something began or ended",
+        destroys=claims,
+    )
+
+
+def _destroy_table(disk: Claim) -> Step:
+    script = 'if gpart show "$1" >/dev/null 2>&1; then gpart destroy -F "$1"; fi'
+    return Step(
+        ("sh", "-c", script, "destroy", disk.node),
+        f"Remove the partition table of {disk.node}",
+        destroys=(disk,),
+    )
 
 
 def _reread(disk: Claim) -> Step:
@@ -119,3 +163,17 @@ def taken(target: Target, *uses: str) -> Target:
     """What is left for the layers above: the pieces of these uses are used up, and so is the geometry below."""
     left = {use: given for use, given in target.parts.items() if use not in uses}
     return replace(target, parts=left, volume="", size=0, stripe_unit=0, stripe_count=0)
+
+
+def still_there(target: Target, nodes: Sequence[Part], facts: HostFacts) -> list[Part]:
+    """Those that are disks of ours and still the same ones, or pieces that lie on ours alone."""
+    disks = {claim.node: claim for claim in claims_of(target)}
+    return [
+        node
+        for node in nodes
+        if (
+            is_claimed(disks[node.node], facts)
+            if node.node in disks
+            else piece_there(node.node, claims_of(target), facts)
+        )
+    ]

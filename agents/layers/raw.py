@@ -9,7 +9,7 @@ from agents.contracts import Need, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
 from agents.guard import claims_of
-from agents.layers._steps import erase, erase_piece, is_claimed, members, piece_there, taken
+from agents.layers._steps import erase_all, members, still_there, taken
 
 LABEL = "Raw disk"
 NEEDS = (Need("wipefs", {"debian": "util-linux", "rhel": "util-linux"}),)
@@ -33,7 +33,7 @@ def needs(options: Any) -> tuple[Need, ...]:
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     """Erase what is on the disk, or on the partition or volume that a layer below made, and hand it over."""
     piece, claims = _piece(target), claims_of(target)
-    steps = _erase(target, facts)
+    steps = erase_all(target, [_piece(target)], facts)
     notes = target.notes
     if options.discard:
         steps.append(
@@ -57,15 +57,9 @@ def _piece(target: Target) -> Part:
     return found[0]
 
 
-def _erase(target: Target, facts: HostFacts) -> list[Step]:
-    for disk in target.devices.get("data", ()):
-        return erase(disk, facts)
-    return erase_piece(_piece(target), claims_of(target))
-
-
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     """Always: what a benchmark left may look like a superblock or a table, now or after the next boot."""
-    return [] if _device(target, facts) is None else _erase(target, facts)
+    return [] if _device(target, facts) is None else erase_all(target, [_piece(target)], facts)
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
@@ -82,6 +76,5 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
 
 def _device(target: Target, facts: HostFacts) -> BlockDevice | None:
     """The disk or piece if it is there and still lies on the claimed disks: no other may be touched."""
-    for disk in target.devices.get("data", ()):
-        return is_claimed(disk, facts)
-    return piece_there(_piece(target).node, claims_of(target), facts)
+    piece = _piece(target)
+    return Graph(facts).find(piece.node) if still_there(target, [piece], facts) else None

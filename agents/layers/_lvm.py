@@ -1,0 +1,143 @@
+"""What lvm and lvm_cache share: how LVM is called, its physical volumes, and how a whole group is taken down.
+
+LVM's own commands build. They do not take down: `lvconvert --uncache` and `lvremove` write dirty blocks back first or
+refuse when a disk is missing. Device-mapper forgets the volumes at once, and then every disk is erased.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from agents.contracts import Need, Part, Step, Target
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.guard import claims_of
+from agents.layers._names import lvm_uuid_of
+from agents.layers._steps import MIB, wipe
+
+NEED_LVM = Need("lvm", {"debian": "lvm2", "rhel": "lvm2"}, ("lvm", "version"))
+NEED_DMSETUP = Need("dmsetup", {"debian": "dmsetup", "rhel": "device-mapper"}, ("dmsetup", "version"))  # fmt: skip
+PVS = "pv"  # the pieces under which lvm tells lvm_cache what its group stands on
+LONG_S = 3600.0
+# Kinds of block device that every LVM knows; of others it must be told (article 000: Shannon's PCIe flash).
+KNOWN_TYPES = {"sd", "ide0", "nvme", "blkext", "virtblk", "xvd", "mmc", "md", "mdp", "device-mapper", "loop",
+               "nbd", "drbd", "ubd", "bcache", "cciss0", "dasd", "rbd", "zvol", "zd"}  # fmt: skip
+REMOVE = (
+    'for name do if dmsetup info "$name" >/dev/null 2>&1; then'
+    ' dmsetup remove --retry "$name" || exit; fi; done'
+)
+
+
+def version(facts: HostFacts) -> tuple[int, ...]:
+    """Of the host's LVM; of the newest when it did not say one."""
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", facts.tools.get("lvm", ""))
+    return tuple(map(int, found.groups())) if found else (99,)
+
+
+def command(
+    program: str, words: Sequence[str], target: Target, nodes: Iterable[str], facts: HostFacts
+) -> tuple[str, ...]:
+    """One LVM command that sees `nodes` and nothing else, whatever the host's filter or devices file says.
+
+    It leaves neither a backup of metadata in /etc/lvm nor a daemon that watches.
+    """
+    config = [f'activation{{monitoring=0 volume_list=["{target.name}"]}}', "backup{backup=0 archive=0}"]  # fmt: skip
+    devices = _types(target, facts)
+    seen = tuple(dict.fromkeys(nodes))
+    restrict: tuple[str, ...] = ("--devices", ",".join(seen))
+    if version(facts) < (2, 3, 12):  # it has a filter only, and a daemon that remembers
+        accept = ",".join([f'"a({_literal(node)})"' for node in seen] + ['"r(.*)"'])
+        devices += [f"filter=[{accept}]", f"global_filter=[{accept}]"]
+        if version(facts) < (2, 3):
+            config.append("global{use_lvmetad=0}")
+        restrict = ()
+    if devices:
+        config.append(f"devices{{{' '.join(devices)}}}")
+    return (program, "--yes", *restrict, "--config", " ".join(config), *words)
+
+
+def _literal(node: str) -> str:
+    return node.replace(".", "[.]")
+
+
+def _types(target: Target, facts: HostFacts) -> list[str]:
+    graph = Graph(facts)
+    found = set()
+    for claim in claims_of(target):
+        device = graph.find(claim.node)
+        driver = facts.drivers.get(device.majmin.partition(":")[0], "") if device else ""
+        if driver and driver not in KNOWN_TYPES:
+            found.add(driver)
+    return ["types=[" + ",".join(f'"{name}",16' for name in sorted(found)) + "]"] if found else []
+
+
+def make_pvs(
+    target: Target, use: str, new: Sequence[Part], all_nodes: Iterable[str], facts: HostFacts
+) -> list[Step]:
+    """Physical volumes with UUIDs of the layout's own: one without a group is provably its, too."""
+    claims, nodes = claims_of(target), tuple(all_nodes)
+    steps = []
+    for piece in new:
+        words = ("--norestorefile", "--uuid", lvm_uuid_of(target.name, "pv", use, piece.node),
+                 "--dataalignment", f"{alignment(target)}b", piece.node)  # fmt: skip
+        steps.append(
+            Step(
+                command("pvcreate", words, target, nodes, facts),
+                f"Make {piece.node} a physical volume",
+                destroys=claims,
+                undo=(wipe(piece.node, claims),),
+            )
+        )
+    return steps
+
+
+def alignment(target: Target) -> int:
+    """Bytes that the first extent lies at a multiple of: whole stripes of what is below, else 1 MiB."""
+    stripe = target.stripe_unit * target.stripe_count
+    return stripe if target.volume and stripe and not stripe % 4096 else MIB
+
+
+def extents(piece: Part, target: Target, extent_size: int) -> int:
+    """How many the piece has behind LVM's own first MiB."""
+    align = alignment(target)
+    return max(piece.size - -(-MIB // align) * align, 0) // extent_size
+
+
+def run(
+    program: str, words: Sequence[str], says: str, target: Target, nodes: Iterable[str],
+    facts: HostFacts, undo: tuple[Step, ...] = (),
+) -> Step:  # fmt: skip
+    """One LVM command that writes."""
+    argv = command(program, words, target, nodes, facts)
+    return Step(argv, says, destroys=claims_of(target), undo=undo, timeout_s=LONG_S)
+
+
+def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
+    """Device-mapper's view of every volume of the group, the top ones first. The data is not written back."""
+    names = _mapped(target.name, facts)
+    if not names:
+        return []
+    says = "Remove the logical volumes from the kernel; what a cache holds is dropped"
+    return [Step(("sh", "-c", REMOVE, "remove", *names), says, destroys=claims_of(target))]
+
+
+def _mapped(layout: str, facts: HostFacts) -> list[str]:
+    """All names of the group's volumes. lvol0 is what LVM calls what it needs for itself."""
+    graph = Graph(facts)
+    pattern = re.compile(rf"{re.escape(layout)}-(?:data|fast|fastmeta|lvol\d+)(?:_\w+)*")
+    names = {line.partition(":")[0] for line in facts.dm_tables}
+    names |= {device.path.removeprefix("/dev/mapper/") for device in facts.devices}
+    found = [name for name in names if pattern.fullmatch(name)]
+
+    def height(name: str) -> int:
+        device = graph.find(f"/dev/mapper/{name}")
+        return len(graph.stack_under(device.name)) if device else 0
+
+    return sorted(found, key=lambda name: (-height(name), name))
+
+
+def table(name: str, facts: HostFacts) -> list[list[str]]:
+    """The words of each segment of a mapped device: start, length, type, …"""
+    return [line.partition(":")[2].split() for line in facts.dm_tables
+            if line.partition(":")[0] == name]  # fmt: skip

@@ -1,0 +1,220 @@
+"""A logical volume over disks: linear, striped or mirrored. Group bl17, volume data, so /dev/bl17/data.
+
+Sources: lvcreate(8), lvextend(8), lvmraid(7); articles 000 (12-way stripe of 4 KiB) and 002 (a stripe extended).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from agents.contracts import (  # fmt: skip
+    Claim,
+    Need,
+    OptionsError,
+    Part,
+    Plan,
+    PlanError,
+    Progress,
+    Step,
+    Target,
+    Use,
+)
+from agents.facts.model import HostFacts
+from agents.layers import _lvm
+from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
+from agents.layers._segments import Segment, differences, layout_of, written
+from agents.layers._steps import erase_all, members, settle, still_there, taken
+
+LABEL = "LVM"
+NEEDS = (NEED_LVM, NEED_DMSETUP)
+USES = {"data": Use("disks of the volume")}
+GIVES = "lv"
+WANTS = "devices"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    type: str = field(
+        default="striped",
+        metadata={"help": "Segment type; a mirror (raid1) has a copy on every disk",
+                  "choices": ("linear", "striped", "mirror")},
+    )  # fmt: skip
+    stripes: int = field(default=0, metadata={"help": "Stripes; 0: as many as disks", "minimum": 0})
+    stripe_size: int = field(
+        default=64 << 10, metadata={"help": "Stripe size, a power of two", "unit": "B", "minimum": 4096}
+    )  # fmt: skip
+    size: int = field(
+        default=0,
+        metadata={"help": "Size, rounded up to whole stripes of extents; 0: all that fits", "unit": "B", "minimum": 0},
+    )  # fmt: skip
+    extent_size: int = field(
+        default=4 << 20, metadata={"help": "Extent size, a power of two", "unit": "B", "minimum": 64 << 10}
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for name in ("stripe_size", "extent_size"):
+            value = getattr(self, name)
+            if value < 1 or value & (value - 1):
+                raise OptionsError(f"{name}: {value} is no power of two")
+        if self.stripe_size > self.extent_size:
+            raise OptionsError(
+                f"stripe_size: {self.stripe_size} B is more than an extent of {self.extent_size} B"
+            )
+        if self.type != "striped" and self.stripes:
+            raise OptionsError(f"stripes: a {self.type} volume has none; leave it 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """A new segment on the new disks. What was written stays where it is: LVM never restripes."""
+
+    stripes: int = field(
+        default=0,
+        metadata={"help": "Stripes of the new segment; 0: as many as new disks", "minimum": 0},
+    )
+    size: int = field(
+        default=0, metadata={"help": "Size added; 0: all that fits", "unit": "B", "minimum": 0}
+    )
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Raises PlanError for disks that are too few or too small."""
+    pieces = _pieces(target)
+    nodes = [piece.node for piece in pieces]
+    segment = layout_of(options, options.stripes, options.size, pieces, target)
+    name = target.name
+    create = (*written(segment), "--wipesignatures", "y", "--zero", "y", "--name", "data", name, *nodes)  # fmt: skip
+    group = ("--physicalextentsize", f"{options.extent_size}b", name, *nodes)
+    steps = (
+        *erase_all(target, pieces, facts),
+        *_lvm.make_pvs(target, "data", pieces, nodes, facts),
+        _lvm.run("vgcreate", group, f"Make the volume group {name}", target, nodes, facts,
+                 undo=(_lvm.run("vgremove", (name,), f"Remove the volume group {name}", target, nodes, facts),)),
+        _lvm.run("lvcreate", create, f"Make the logical volume {name}/data", target, nodes, facts,
+                 undo=(_lvm.run("lvremove", (f"{name}/data",), f"Remove {name}/data", target, nodes, facts),)),
+        settle(),
+    )  # fmt: skip
+    return _made(options, target, steps, [segment], pieces, _notes(options, segment))
+
+
+def _pieces(target: Target) -> tuple[Part, ...]:
+    if target.volume.startswith(f"/dev/{target.name}/"):
+        raise PlanError(f"{target.volume} is a logical volume already: one LVM layer is enough")
+    if not (found := members(target, "data", main=True)):
+        raise PlanError("data: there is no disk to make the volume on")
+    return found
+
+
+def _notes(options: Any, segment: Segment) -> tuple[str, ...]:
+    size = segment.extents * options.extent_size
+    if options.size and size != options.size:
+        return (f"LVM: {options.size} B asked, {size} B made: whole stripes of extents",)
+    return ()
+
+
+def _made(
+    options: Any, target: Target, steps: Sequence[Step], segments: Sequence[Segment],
+    pieces: Sequence[Part], notes: tuple[str, ...],
+) -> Plan:  # fmt: skip
+    """`stripe_unit` and `stripe_count` only where one segment is the whole volume."""
+    size = sum(segment.extents for segment in segments) * options.extent_size
+    unit = count = 0
+    if len(segments) == 1 and segments[0].type == "striped" and segments[0].stripes > 1:
+        unit, count = options.stripe_size, segments[0].stripes
+    elif len(pieces) == 1 and pieces[0].node == target.volume:
+        unit, count = target.stripe_unit, target.stripe_count
+    below = taken(target, "data")
+    gives = replace(below, parts={**below.parts, PVS: tuple(pieces)}, volume=_volume(target), size=size,
+                    stripe_unit=unit, stripe_count=count, notes=(*target.notes, *notes))  # fmt: skip
+    kept = json.dumps([asdict(segment) for segment in segments], separators=(",", ":"))
+    return Plan(tuple(steps), gives, {"segments": kept})
+
+
+def _volume(target: Target) -> str:
+    return f"/dev/{target.name}/data"
+
+
+def _segments(target: Target) -> list[Segment]:
+    return [Segment(**segment) for segment in json.loads(target.kept["segments"])]
+
+
+def grow(
+    options: Any, grow: Any, target: Target, more: Mapping[str, tuple[Claim, ...]], facts: HostFacts
+) -> Plan:
+    """vgextend, lvextend. Raises PlanError for disks that are too few or too small."""
+    pieces = _pieces(target)
+    nodes = [piece.node for piece in pieces]
+    new = tuple(Part(claim.node, claim.size) for claim in more.get("data", ()))
+    if not new:
+        raise PlanError("data: it grows by disks, and was given none")
+    if options.type == "mirror" and grow.stripes:
+        raise PlanError("stripes: a mirror has none")
+    segment = layout_of(options, grow.stripes, grow.size, new, target, first=_segments(target)[0])
+    name, added = target.name, [piece.node for piece in new]
+    words = (*written(segment, extend=True), f"{name}/data", *added)
+    steps = [
+        *erase_all(target, new, facts),
+        *_lvm.make_pvs(target, "data", new, nodes, facts),
+        _lvm.run("vgextend", (name, *added), f"Add them to {name}", target, nodes, facts),
+        _lvm.run("lvextend", words, f"Extend {name}/data", target, nodes, facts),
+        settle(),
+    ]
+    note = (
+        f"LVM: extended by {segment.extents * options.extent_size} B on {len(new)} disk(s)"
+        f" ({segment.type}, {segment.stripes} wide); data written before stays where it is"
+    )
+    return _made(options, target, steps, [*_segments(target), segment], pieces, (note,))
+
+
+def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """The volume below became larger: pvresize, then lvextend by what came; disks of its own do not change."""
+    segments = _segments(target)
+    pieces = _pieces(target)
+    had = sum(segment.extents for segment in segments)
+    room = _lvm.extents(pieces[0], target, options.extent_size)
+    if pieces[0].node != target.volume or options.size or room <= had:
+        return _made(options, target, (), segments, pieces, ())
+    name, nodes = target.name, [pieces[0].node]
+    segments[-1] = replace(segments[-1], extents=segments[-1].extents + room - had)
+    steps = (
+        _lvm.run("pvresize", (nodes[0],), f"Take what {nodes[0]} grew by", target, nodes, facts),
+        _lvm.run("lvextend", ("--extents", f"+{room - had}", f"{name}/data", *nodes), f"Extend {name}/data",
+                 target, nodes, facts),
+        settle(),
+    )  # fmt: skip
+    return _made(options, target, steps, segments, pieces, ())
+
+
+def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
+    """The first copy of a mirror, by device-mapper's status: "0 LENGTH raid raid1 2 aa DONE/ALL resync …"."""
+    for line in facts.dm_status:
+        name, _, status = line.partition(":")
+        words = status.split()
+        if name != f"{target.name}-data" or len(words) < 8 or words[2] != "raid":
+            continue
+        done, _, whole = words[6].partition("/")
+        if words[7] != "idle" or done != whole:
+            part = int(done) / int(whole) if int(whole or 0) else 0.0
+            return Progress(f"{words[7]} of {_volume(target)}", part)
+    return None
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Volumes out of the kernel, then every disk erased. Nothing is written back, no LVM command can wait."""
+    there = still_there(target, members(target, "data", main=True), facts)
+    return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts)]
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """The kernel's own table of the volume: type, lengths, stripes, stripe size."""
+    rows = _lvm.table(f"{target.name}-data", facts)
+    if not rows:
+        return [f"{_volume(target)} is not active"]
+    return differences(options, _segments(target), rows)

@@ -1,0 +1,223 @@
+"""A cache for the logical volume below, on an SSD that joins its volume group: dm-cache or dm-writecache.
+
+Sources: lvmcache(7), lvconvert(8), article 000. A cache must be in the group of its origin: across groups LVM says
+"Unable to find cache pool LV". The spare metadata volume is left out, it could land on a slow disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.layers import _lvm
+from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
+from agents.layers._steps import erase_all, members, settle, still_there
+
+LABEL = "LVM cache"
+NEEDS = (
+    NEED_LVM,
+    NEED_DMSETUP,
+    # LVM runs it before it starts a cache, and says nothing when it is not there.
+    Need(
+        "cache_check",
+        {"debian": "thin-provisioning-tools", "rhel": "device-mapper-persistent-data"},
+        ("cache_check", "-V"),
+    ),
+)
+USES = {"cache": Use("the SSD")}
+GIVES = "volume"  # not "lv": a cached volume takes no second cache
+WANTS = "lv"
+MIB = 1 << 20
+SECTOR = 512
+CACHEVOL_SINCE = (2, 3, 0)  # and writecache
+CHUNK_STEP = 32 << 10
+MOST_CHUNK = 1 << 30
+MOST_CHUNKS = 1_000_000  # LVM's own limit for a cache pool (allocation/cache_pool_max_chunks)
+DEFAULT_CHUNK = 64 << 10
+EXTENT = 4 << 20  # of the group, unless somebody chose another: LVM has the last word on what fits
+SMALLEST = {"cache-pool": 4 * MIB, "cachevol": 16 * MIB, "writecache": 4 * MIB}
+BLANK = ("--wipesignatures", "y", "--zero", "y")
+META_PER_CHUNK = 44  # bytes, and 4 MiB beside, as LVM estimates it
+WRITECACHE_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    kind: str = field(
+        default="cache-pool",
+        metadata={"help": "cachevol and writecache need LVM 2.03",
+                  "choices": ("cache-pool", "cachevol", "writecache")},
+    )  # fmt: skip
+    mode: str = field(
+        default="writeback",
+        metadata={"help": "Cache mode; a writecache has writeback only",
+                  "choices": ("writeback", "writethrough", "passthrough")},
+    )  # fmt: skip
+    size: int = field(
+        default=0,
+        metadata={"help": "Of the cache, rounded up to extents; 0: all that fits", "unit": "B", "minimum": 0},
+    )  # fmt: skip
+    chunk_size: int = field(
+        default=0,
+        metadata={"help": "Chunk size, a multiple of 32 KiB; 0: LVM chooses (64 KiB)", "unit": "B", "minimum": 0},
+    )  # fmt: skip
+    policy: str = field(default="smq", metadata={"help": "Cache policy", "choices": ("smq", "mq")})
+
+    def __post_init__(self) -> None:
+        if self.chunk_size and (self.chunk_size % CHUNK_STEP or self.chunk_size > MOST_CHUNK):
+            raise OptionsError(
+                f"chunk_size: {self.chunk_size} is no multiple of 32 KiB up to 1 GiB"
+            )
+        if self.kind == "writecache":
+            for name, plain in (("mode", "writeback"), ("chunk_size", 0), ("policy", "smq")):
+                if getattr(self, name) != plain:
+                    raise OptionsError(
+                        f"{name}: a writecache has no such choice; leave it {plain!r}"
+                    )
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS[:2] if options.kind == "writecache" else NEEDS
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """vgextend, then volumes on the SSD, then lvconvert. Raises PlanError for an SSD that is too small."""
+    if options.kind != "cache-pool" and _lvm.version(facts) < CACHEVOL_SINCE:
+        raise PlanError(
+            f"{options.kind} needs LVM 2.03, the host has {facts.tools['lvm']!r}: take cache-pool"
+        )
+    if not (pieces := members(target, "cache")):
+        raise PlanError("cache: there is no disk or partition for it")
+    meta = _metadata(options, pieces, target)
+    nodes = [piece.node for piece in (*target.parts.get(PVS, ()), *pieces)]
+    name, added = target.name, [piece.node for piece in pieces]
+    steps = [
+        *erase_all(target, pieces, facts),
+        *_lvm.make_pvs(replace(target, volume=""), "cache", pieces, nodes, facts),
+        _run("vgextend", (name, *added), f"Add the SSD to {name}", target, nodes, facts),
+    ]
+    if meta:
+        words = ("--size", f"{meta}b", *BLANK, "--name", "fastmeta", name, *added)
+        steps.append(_run("lvcreate", words, f"Make {name}/fastmeta", target, nodes, facts))
+    size = ("--size", f"{options.size}b") if options.size else ("--extents", "100%PVS")
+    # A writecache takes only a volume that is not active; LVM blanks it itself.
+    blank = ("--activate", "n", "--zero", "n") if options.kind == "writecache" else BLANK
+    words = (*size, *blank, "--name", "fast", name, *added)
+    steps.append(_run("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts))
+    steps += [*_convert(options, target, nodes, facts), settle()]
+    left = {use: given for use, given in target.parts.items() if use != "cache"}
+    return Plan(tuple(steps), replace(target, parts=left))
+
+
+def _metadata(options: Any, pieces: Sequence[Part], target: Target) -> int:
+    """Bytes of metadata of a pool: a thousandth, and never less than 8 MiB. Raises PlanError for what cannot fit."""
+    room = sum(_lvm.extents(piece, replace(target, volume=""), EXTENT) for piece in pieces) * EXTENT
+    meta = 0
+    if options.kind == "cache-pool":
+        whole = options.size or room
+        chunk = max(options.chunk_size or DEFAULT_CHUNK, whole // MOST_CHUNKS)
+        need = max(8 * MIB, whole // 1000, whole // chunk * META_PER_CHUNK + 4 * MIB)
+        meta = -(-need // EXTENT) * EXTENT
+    least = SMALLEST[options.kind]
+    if not least <= (options.size or room - meta) <= room - meta:
+        raise PlanError(
+            f"cache: there is room for {max(room - meta, 0) // MIB} MiB beside {meta // MIB} MiB of"
+            f" metadata; {options.size / MIB:g} MiB were asked (0: all), and"
+            f" {least // MIB} MiB are the least"
+        )
+    if options.chunk_size and (options.size or room - meta) > options.chunk_size * MOST_CHUNKS:
+        raise PlanError(
+            f"chunk_size: {(options.size or room) // MIB} MiB are more than {MOST_CHUNKS} chunks of"
+            f" {options.chunk_size} B, LVM's limit: take larger ones"
+        )
+    return meta
+
+
+def _run(
+    program: str, words: Sequence[str], says: str, target: Target, nodes: Sequence[str],
+    facts: HostFacts,
+) -> Step:  # fmt: skip
+    # Nothing to undo one by one: what has begun is taken down as a whole.
+    return _lvm.run(program, words, says, target, nodes, facts)
+
+
+def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFacts) -> list[Step]:
+    group = target.name
+    origin, fast = f"{group}/data", f"{group}/fast"
+    chunk = ("--chunksize", f"{options.chunk_size}b") if options.chunk_size else ()
+    how = ("--cachemode", options.mode, "--cachepolicy", options.policy, *chunk)
+    if options.kind == "writecache":
+        settings = ("--cachesettings", f"block_size={WRITECACHE_BLOCK}")
+        words = ("--type", "writecache", "--cachevol", fast, *settings, origin)
+        return [_run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)]
+    if options.kind == "cachevol":
+        words = ("--type", "cache", "--cachevol", fast, *how, origin)
+        return [_run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)]
+    pool = ("--type", "cache-pool", "--poolmetadata", f"{group}/fastmeta",
+            "--poolmetadataspare", "n", *chunk, fast)  # fmt: skip
+    words = ("--type", "cache", "--cachepool", fast, *how, origin)
+    return [
+        _run("lvconvert", pool, "Make them a cache pool", target, nodes, facts),
+        _run("lvconvert", words, f"Put it before {origin}", target, nodes, facts),
+    ]
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """The whole group leaves the kernel: a cache taken off alone would first write back what is thrown away."""
+    there = still_there(target, members(target, "cache"), facts)
+    return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts)]
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """The kernel's own tables: "cache META CACHE ORIGIN CHUNK COUNT FEATURE… POLICY …", "writecache s …"."""
+    rows = _lvm.table(f"{target.name}-data", facts)
+    if len(rows) != 1 or len(rows[0]) < 8:
+        return [f"{target.volume} is not active"]
+    row = rows[0]
+    kind = "writecache" if options.kind == "writecache" else "cache"
+    if row[2] != kind:
+        return [f"{target.volume} is {row[2]}, not {kind}"]
+    wrong = _cache(options, row) if kind == "cache" else _writecache(row)
+    if int(row[1]) * SECTOR != target.size:
+        wrong.append(f"{target.volume} has {int(row[1]) * SECTOR} B, not {target.size} B")
+    return wrong + _on_disks(options, target, facts)
+
+
+def _cache(options: Any, row: Sequence[str]) -> list[str]:
+    features = row[8 : 8 + int(row[7])]
+    policy = row[8 + int(row[7])]
+    wrong = []
+    if options.mode not in features:
+        wrong.append(f"the cache's features are {' '.join(features)}, without {options.mode}")
+    if options.chunk_size and int(row[6]) * SECTOR != options.chunk_size:
+        wrong.append(f"the chunk size is {int(row[6]) * SECTOR} B, not {options.chunk_size} B")
+    if policy != options.policy:
+        wrong.append(f"the policy is {policy}, not {options.policy}")
+    return wrong
+
+
+def _writecache(row: Sequence[str]) -> list[str]:
+    """s (SSD) or p (persistent memory), origin, cache, block size."""
+    return [] if row[3] == "s" else [f"the writecache is of type {row[3]}, not s (SSD)"]
+
+
+def _on_disks(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """The cache itself, whatever this LVM calls it, lies on the SSD, and is as large as asked."""
+    graph = Graph(facts)
+    pieces = members(target, "cache")
+    allowed = {name for piece in pieces if (d := graph.find(piece.node))
+               for name in graph.disks_under(d.name)}  # fmt: skip
+    for name in ("fast_cpool_cdata", "fast_cdata", "fast_cvol"):
+        device = graph.find(f"/dev/mapper/{target.name}-{name}")
+        if device is None:
+            continue
+        if not graph.disks_under(device.name) <= allowed:
+            return [f"{device.path} is not on the SSD alone"]
+        if device.size < options.size:
+            return [f"{device.path} has {device.size} B, not {options.size} B"]
+        return []
+    return [f"the cache of {target.volume} is not there"]

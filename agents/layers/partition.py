@@ -1,0 +1,176 @@
+"""GPT partitions for the layer above: its data, log or cache devices. 1 MiB aligned, with names of the layout's own.
+
+Sources: sgdisk(8), gpart(8). What lay where a partition begins or ends is erased before the table is written: udev
+would assemble an old array or start an old cache the moment the node appears.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Claim, Need, Part, Plan, PlanError, Step, Target, Use
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.layers._steps import MIB, erase, is_claimed, settle, zero_at
+
+LABEL = "Partitions"
+NEEDS = (
+    Need("sgdisk", {"debian": "gdisk", "rhel": "gdisk"}),
+    Need("gpart", {"freebsd": ""}, ("gpart", "list")),
+)
+USES = {"data": Use("the disks to cut")}
+GIVES = "parts"
+WANTS = "own"
+ENDS = 2 * MIB  # the first MiB, and the last one with the backup table
+LINUX_DATA = "8300"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    use: str = field(
+        default="data",
+        metadata={
+            "help": "What the layer above takes the partitions for",
+            "choices": ("data", "log", "cache", "backing", "special"),
+        },
+    )
+    count: int = field(default=1, metadata={"help": "Partitions on each disk", "minimum": 1})
+    size: int = field(
+        default=0,
+        metadata={"help": "Of each, rounded down to whole MiB; 0: all", "unit": "B", "minimum": 0},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """One partition to be: `start` and `size` in bytes."""
+
+    number: int
+    label: str
+    start: int
+    size: int
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    """Which of the two is known only with the host: sgdisk, unless the plan says otherwise."""
+    return NEEDS[:1]
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Raises PlanError for a disk that is too small, naming the numbers."""
+    freebsd = facts.os_family == "freebsd"
+    steps: list[Step] = []
+    made: list[Part] = []
+    for disk, cuts in _cuts(options, target):
+        steps += erase(disk, facts)
+        edges = [at for cut in cuts for at in (cut.start, cut.start + cut.size - MIB)]
+        steps.append(zero_at(disk.node, edges, (disk,), facts))
+        steps += _gpart(disk, cuts) if freebsd else [_sgdisk(disk, cuts, facts)]
+        made += [Part(_node(cut.label, facts), cut.size) for cut in cuts]
+    if not freebsd:
+        steps.append(settle())
+    parts = {**target.parts, options.use: (*target.parts.get(options.use, ()), *made)}
+    alone = made[0] if sum(map(len, parts.values())) == 1 else Part("", 0)
+    gives = replace(target, parts=parts, volume=alone.node, size=alone.size,
+                    stripe_unit=0, stripe_count=0)  # fmt: skip
+    return Plan(tuple(steps), gives)
+
+
+def _cuts(options: Any, target: Target) -> list[tuple[Claim, list[_Cut]]]:
+    """Numbered on from the partitions that a layer below made for the same use."""
+    if not (disks := target.devices.get("data", ())):
+        raise PlanError("data: there is no disk to cut")
+    next_number = len(target.parts.get(options.use, ())) + 1
+    found = []
+    for disk in disks:
+        most = max(disk.size - ENDS, 0) // options.count // MIB * MIB
+        size = options.size // MIB * MIB or (0 if options.size else most)
+        if not 0 < size <= most:
+            raise PlanError(
+                f"{disk.node} has room for {options.count} partition(s) of {most // MIB} MiB at most,"
+                f" not {options.size / MIB:g} MiB: ask for less, or for fewer"
+            )
+        labels = [f"{target.name}-{options.use}-{next_number + i}" for i in range(options.count)]
+        cuts = [_Cut(i + 1, label, MIB + i * size, size) for i, label in enumerate(labels)]
+        next_number += options.count
+        found.append((disk, cuts))
+    return found
+
+
+def _node(label: str, facts: HostFacts) -> str:
+    return (
+        f"/dev/gpt/{label}" if facts.os_family == "freebsd" else f"/dev/disk/by-partlabel/{label}"
+    )
+
+
+def _sgdisk(disk: Claim, cuts: list[_Cut], facts: HostFacts) -> Step:
+    """It counts in the disk's own logical sectors."""
+    device = is_claimed(disk, facts)
+    sector = device.logical_sector if device else 512
+    words: list[str] = []
+    for cut in cuts:
+        first, last = cut.start // sector, (cut.start + cut.size) // sector - 1
+        words += [f"--new={cut.number}:{first}:{last}", f"--typecode={cut.number}:{LINUX_DATA}",
+                  f"--change-name={cut.number}:{cut.label}"]  # fmt: skip
+    return Step(
+        ("sgdisk", f"--set-alignment={MIB // sector}", *words, disk.node),
+        f"Make {len(cuts)} partition(s) on {disk.node}",
+        destroys=(disk,),
+        undo=(_zap(disk),),
+    )
+
+
+def _zap(disk: Claim) -> Step:
+    return Step(
+        ("sgdisk", "--zap-all", disk.node),
+        f"Remove the partition table of {disk.node}",
+        destroys=(disk,),
+    )
+
+
+def _gpart(disk: Claim, cuts: list[_Cut]) -> list[Step]:
+    destroy = Step(
+        ("gpart", "destroy", "-F", disk.node),
+        f"Remove the partition table of {disk.node}",
+        destroys=(disk,),
+    )
+    create = ("gpart", "create", "-s", "gpt", disk.node)
+    steps = [Step(create, f"Make a GPT on {disk.node}", destroys=(disk,), undo=(destroy,))]
+    for cut in cuts:
+        argv = ("gpart", "add", "-t", "freebsd-zfs", "-a", "1m", "-s", f"{cut.size // MIB}m",
+                "-l", cut.label, disk.node)  # fmt: skip
+        steps.append(Step(argv, f"Make the partition {cut.label}", destroys=(disk,)))
+    return steps
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Partitions, then tables; what lies at their edges goes too, lest a later table brings it back."""
+    steps: list[Step] = []
+    for disk, cuts in _cuts(options, target):
+        if is_claimed(disk, facts) is None:
+            continue
+        edges = [at for cut in cuts for at in (cut.start, cut.start + cut.size - MIB)]
+        steps += [*erase(disk, facts), zero_at(disk.node, edges, (disk,), facts)]
+    return steps
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Each is there, by our name, on its disk, in its size, and blank."""
+    graph = Graph(facts)
+    wrong = []
+    for disk, cuts in _cuts(options, target):
+        there = is_claimed(disk, facts)
+        if there is None:
+            wrong.append(f"{disk.node} is not {disk.identity} any more")
+            continue
+        for cut in cuts:
+            node = _node(cut.label, facts)
+            device = graph.find(node)
+            if device is None or graph.disks_under(device.name) != {there.name}:
+                wrong.append(f"{node} is not there, or not on {disk.node}")
+            elif device.size != cut.size:
+                wrong.append(f"{node} has {device.size} B, not {cut.size} B")
+            else:
+                wrong += [f"{node} has a {s.type} signature" for s in device.signatures]
+    return wrong
