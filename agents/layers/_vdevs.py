@@ -1,0 +1,98 @@
+"""The devices of a zpool in their groups: as a plan wants them, and as `zpool status` shows them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.contracts import PlanError, Target
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts, Zpool
+from agents.layers._steps import members
+
+PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
+IN_ORDER = {"ONLINE", "AVAIL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Devices that belong together, or one alone (kind "")."""
+
+    use: str
+    kind: str  # "", "mirror", "raidz1", …
+    nodes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {', '.join(self.nodes)}" if self.kind else ", ".join(self.nodes)
+
+
+def groups(options: Any, target: Target) -> list[Group]:
+    """All groups, uses in the order of the command. Raises PlanError when the numbers do not fit."""
+    found = _data(options, _nodes(target, "data"))
+    for use, mirrored in (("log", options.log_mirror), ("cache", False),
+                          ("special", options.special_mirror), ("spare", False)):  # fmt: skip
+        nodes = _nodes(target, use)
+        if mirrored and len(nodes) < 2:
+            raise PlanError(f"{use}_mirror: a mirror needs 2 {use} devices, there are {len(nodes)}")
+        found += [Group(use, "mirror", nodes)] if mirrored else _alone(use, nodes)
+    return found
+
+
+def _nodes(target: Target, use: str) -> tuple[str, ...]:
+    return tuple(part.node for part in members(target, use, main=use == "data"))
+
+
+def _alone(use: str, nodes: Sequence[str]) -> list[Group]:
+    return [Group(use, "", (node,)) for node in nodes]
+
+
+def _data(options: Any, nodes: Sequence[str]) -> list[Group]:
+    if not nodes:
+        raise PlanError("data: a pool needs one disk, partition or volume at least")
+    if options.layout == "stripe":
+        return _alone("data", nodes)
+    least = PARITY.get(options.layout, 1) + 1
+    width = options.width or (2 if options.layout == "mirror" else max(len(nodes), least))
+    if len(nodes) % width or len(nodes) < least:
+        raise PlanError(
+            f"data: {options.layout} in groups of {width} disks (at least {least}) cannot be made of"
+            f" {len(nodes)}: give a multiple of {width}, or change the width"
+        )
+    return [
+        Group("data", options.layout, tuple(nodes[start : start + width]))
+        for start in range(0, len(nodes), width)
+    ]
+
+
+def differences(pool: Zpool, wanted: Iterable[Group], facts: HostFacts) -> list[str]:
+    """Groups that are missing or too many, and devices that are not in order."""
+    graph = Graph(facts)
+    meant = {_key(g.use, g.kind, (_name(node, graph, ()) for node in g.nodes)): g for g in wanted}
+    whole = {name for _, _, names in meant for name in names}
+    there: dict[tuple[str, str], set[str]] = {}
+    for number, vdev in enumerate(pool.vdevs):
+        group = vdev.group or f"-{number}"
+        there.setdefault((vdev.use, group), set()).add(_name(vdev.path, graph, whole))
+    found = {_key(use, group.rpartition("-")[0], names) for (use, group), names in there.items()}
+    wrong = [f"{pool.name} has no {g.use} {g}" for key, g in meant.items() if key not in found]
+    wrong += [f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which nobody asked for".replace("  ", " ")
+              for use, kind, names in sorted(found - meant.keys(), key=str)]  # fmt: skip
+    return wrong + [
+        f"{pool.name}: {vdev.path} is {vdev.state}"
+        for vdev in pool.vdevs
+        if vdev.state not in IN_ORDER
+    ]
+
+
+def _key(use: str, kind: str, names: Iterable[str]) -> tuple[str, str, frozenset[str]]:
+    return use, kind, frozenset(names)
+
+
+def _name(path: str, graph: Graph, whole: Iterable[str]) -> str:
+    """Kernel name; of the disk where OpenZFS made a partition of a whole one."""
+    device = graph.find(path)
+    if device is None:
+        return path
+    below = graph.below.get(device.name, set()) & set(whole)
+    return min(below) if device.type == "part" and below else device.name

@@ -1,0 +1,109 @@
+"""What the layers on OpenZFS share: who offers it, a dataset's properties, and how they are checked. Sources:
+zfsprops(7), zfs-create(8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Any
+
+from agents.contracts import Claim, Need, PlanError, Step, Target
+from agents.facts.model import Dataset, HostFacts, Zpool
+from agents.guard import claims_of
+
+PACKAGES = {"debian": "zfsutils-linux", "rhel": "zfs", "suse": "zfs", "arch": "zfs-utils",
+            "alpine": "zfs"}  # fmt: skip
+MODULES = {"debian": "zfs-dkms and linux-headers-{kernel}", "rhel": "zfs and kernel-devel-{kernel}",
+           "suse": "zfs-kmp-default", "arch": "zfs-dkms and linux-headers", "alpine": "zfs-lts"}  # fmt: skip
+ZPOOL = Need("zpool", PACKAGES, ("zpool", "version"))
+ZFS = Need("zfs", PACKAGES, ("zfs", "version"))
+
+
+def compression() -> Any:
+    choices = ("off", "on", "lz4", "zstd", "zle", "gzip", "lzjb")
+    return field(default="off", metadata={"help": "Compression", "choices": choices})
+
+
+def sync() -> Any:
+    says = "When a synchronous write counts as done: disabled lies to the program"
+    choices = ("standard", "always", "disabled")
+    return field(default="standard", metadata={"help": says, "choices": choices})
+
+
+def logbias() -> Any:
+    says = "throughput leaves the log device unused"
+    return field(default="latency", metadata={"help": says, "choices": ("latency", "throughput")})
+
+
+def cached(what: str) -> Any:
+    choices = ("all", "metadata", "none")
+    return field(default="all", metadata={"help": f"What {what} may keep", "choices": choices})
+
+
+def is_power_of_two(number: int, least: int, most: int) -> bool:
+    return least <= number <= most and number & (number - 1) == 0
+
+
+def on(flag: bool) -> str:
+    return "on" if flag else "off"
+
+
+def words(flag: str, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """As a command wants them: -o sync=disabled …"""
+    return tuple(w for name, value in properties.items() for w in (flag, f"{name}={value}"))
+
+
+def settled(steps: Iterable[Step], facts: HostFacts) -> tuple[Step, ...]:
+    """The steps without those that wait for udev, where there is none."""
+    return tuple(s for s in steps if facts.os_family != "freebsd" or s.argv[0] != "udevadm")
+
+
+def check_module(facts: HostFacts) -> None:
+    """Raises PlanError when the tools are there and the kernel has no ZFS: nothing has been touched yet."""
+    if facts.os_family == "freebsd" or facts.zfs_module or "zpool" not in facts.tools:
+        return  # FreeBSD's own; or all of it is missing, which is said elsewhere
+    packages = MODULES.get(facts.os_family, "OpenZFS's kernel module").format(kernel=facts.kernel)
+    raise PlanError(
+        f"the kernel {facts.kernel} has no module zfs: install {packages}, then run modprobe zfs"
+    )
+
+
+def pool_of(target: Target) -> tuple[str, tuple[Claim, ...]]:
+    """The pool below and the disks that it lies on. Raises PlanError."""
+    if not target.pool:
+        raise PlanError("there is no zpool below: put a layer under it that gives one")
+    if not (claims := claims_of(target)):
+        raise PlanError(f"nobody says which disks {target.pool} lies on")
+    return target.pool, claims
+
+
+def imported(name: str, facts: HostFacts) -> Zpool | None:
+    return next((pool for pool in facts.zpools if pool.name == name), None)
+
+
+def dataset(name: str, facts: HostFacts) -> Dataset | None:
+    return next((found for found in facts.datasets if found.name == name), None)
+
+
+def destroying(name: str, claims: tuple[Claim, ...]) -> Step:
+    """A busy one stays, and the step says so."""
+    return Step(("zfs", "destroy", "-r", name), f"Destroy {name}", destroys=claims)
+
+
+def differences(name: str, wanted: Mapping[str, str], facts: HostFacts) -> list[str]:
+    """Properties of a dataset that are not as they were asked for, or were not set on itself."""
+    found = dataset(name, facts)
+    if found is None:
+        return [f"there is no dataset {name}"]
+    wrong = []
+    for key, value in wanted.items():
+        now = found.properties.get(key, "unknown")
+        if now != value:
+            wrong.append(f"{name}: {key} is {now}, not {value}")
+        elif key not in (
+            *found.local,
+            "volsize",
+            "volblocksize",
+        ):  # the source of these tells nothing
+            wrong.append(f"{name}: {key} is {value} by default, it did not take")
+    return wrong

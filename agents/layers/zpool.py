@@ -1,0 +1,235 @@
+"""A zpool of disks, partitions or the volume below, with log (SLOG), cache (L2ARC), special and spare devices.
+
+OpenZFS on Linux makes a partition of each whole disk (1, and 9 of 8 MiB), which stay when the pool is gone. Sources:
+zpool-create(8), zpoolprops(7), articles 000 and 001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import (
+    AgentError,
+    Claim,
+    Need,
+    OptionsError,
+    Part,
+    Plan,
+    PlanError,
+    Reason,
+    Step,
+    Target,
+    Use,
+)
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts, Zpool
+from agents.guard import claims_of
+from agents.layers import _zfs, _zfs_space
+from agents.layers._pieces import erase_all, still_there
+from agents.layers._steps import MIB, members, settle, taken
+from agents.layers._vdevs import PARITY, Group, differences, groups
+
+LABEL = "zpool"
+NEEDS = (_zfs.ZPOOL,)
+USES = {
+    "data": Use("disks of the pool"),
+    "log": Use("SLOG, the intent log", least=0, most=2),
+    "cache": Use("L2ARC, the read cache", least=0),
+    "special": Use("disks for metadata", least=0),
+    "spare": Use("hot spares", least=0),
+}
+WANTS = "devices"
+GIVES = "pool"
+RESERVED = 8 << 20  # partition 9, which nothing is ever written to
+UNLABEL = (
+    'while [ $# -gt 1 ]; do for at in 0 "$2"; do dd if=/dev/zero of="$1" bs=1M count=1'
+    ' seek="$at" oflag=seek_bytes conv=fsync || exit; done; shift 2; done'
+)
+LOST = "for it lost a disk and its I/O is suspended: reboot the host, then retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    layout: str = field(
+        default="stripe",
+        metadata={"help": "How data lies on the disks", "choices": ("stripe", "mirror", *PARITY)},
+    )
+    width: int = field(
+        default=0,
+        metadata={
+            "help": "Disks of each mirror or raidz; 0: mirrors of 2, one raidz",
+            "minimum": 0,
+        },
+    )
+    ashift: int = field(
+        default=0,
+        metadata={
+            "help": "Sector size as a power of two, 9 to 16; 0: as the disks say",
+            "minimum": 0,
+        },
+    )
+    log_mirror: bool = field(default=False, metadata={"help": "Mirror the two log devices"})
+    special_mirror: bool = field(default=False, metadata={"help": "Special devices as one mirror"})
+    autotrim: bool = field(default=False, metadata={"help": "Discard freed blocks all the time"})
+    autoexpand: bool = field(default=False, metadata={"help": "Grow when the disks have grown"})
+
+    def __post_init__(self) -> None:
+        if self.ashift and not 9 <= self.ashift <= 16:
+            raise OptionsError("ashift: 9 to 16, or 0")
+        if self.layout == "stripe" and self.width:
+            raise OptionsError("width: a stripe has none")
+        if self.width and self.width <= PARITY.get(self.layout, 1):
+            raise OptionsError(f"width: {self.width} disks make no {self.layout}")
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Erase, load the module, make the pool in one command. Raises PlanError naming the numbers."""
+    _zfs.check_module(facts)
+    if target.pool:
+        raise PlanError(f"a zpool cannot stand on a volume of {target.pool}: leave one out")
+    made = groups(options, target)
+    _check_sizes(target, facts)
+    steps = erase_all(target, _nodes(target), facts)
+    if facts.os_family != "freebsd":
+        steps.append(Step(("modprobe", "zfs"), "Load the kernel's ZFS"))
+    claims = claims_of(target)
+    steps += [
+        Step(
+            _create(options, target.name, made),
+            f"Make the pool {target.name}",
+            destroys=claims,
+            undo=(_destroy(target.name, claims),),
+            timeout_s=900,  # OpenZFS waits for udev at each disk
+        ),
+        settle(),
+    ]
+    shape, size = _space(options, target, facts)
+    gives = replace(taken(target, *USES), pool=target.name, size=size, parity=shape.parity)
+    if shape.parity:
+        gives = replace(gives, stripe_unit=shape.sector, stripe_count=shape.width - shape.parity)
+    return Plan(_zfs.settled(steps, facts), gives)
+
+
+def _create(options: Any, name: str, made: list[Group]) -> tuple[str, ...]:
+    """No cache file: nothing imports it by itself after a boot. -f: mixed redundancy is what was asked for."""
+    devices: list[str] = []
+    for use in USES:
+        own = [group for group in made if group.use == use]
+        if own and use != "data":
+            devices.append(use)
+        for group in own:
+            devices += [*([group.kind] if group.kind else []), *group.nodes]
+    root = {"mountpoint": "none", "canmount": "off"}
+    pool = _zfs.words("-o", _properties(options))
+    return ("zpool", "create", "-f", *pool, *_zfs.words("-O", root), name, *devices)
+
+
+def _properties(options: Any) -> dict[str, str]:
+    """failmode: when a disk is lost a program gets an error, where it would wait for ever."""
+    found = {"cachefile": "none", "failmode": "continue", "autoexpand": _zfs.on(options.autoexpand)}
+    if options.ashift:
+        found["ashift"] = str(options.ashift)
+    return found | ({"autotrim": "on"} if options.autotrim else {})
+
+
+def _check_sizes(target: Target, facts: HostFacts) -> None:
+    for part in _nodes(target):
+        if _room(part, target, facts) < _zfs_space.LEAST:
+            raise PlanError(
+                f"{part.node} has {part.size >> 20} MiB: ZFS wants {_zfs_space.LEAST >> 20} MiB"
+                " beside its own partition table"
+            )
+
+
+def _room(part: Part, target: Target, facts: HostFacts) -> int:
+    """What ZFS takes of it. Volumes too: it may make partitions on them as on a disk."""
+    if facts.os_family == "freebsd" or any(part in given for given in target.parts.values()):
+        return part.size
+    return _zfs_space.partition(part.size)
+
+
+def _space(options: Any, target: Target, facts: HostFacts) -> tuple[_zfs_space.Shape, int]:
+    """How a group stores a block, and what the whole pool holds at least."""
+    sizes = {part.node: _room(part, target, facts) for part in members(target, "data", main=True)}
+    graph = Graph(facts)
+    found = [device.physical_sector for node in sizes if (device := graph.find(node))]
+    sector = 1 << options.ashift if options.ashift else max(found, default=4096)
+    data = [group for group in groups(options, target) if group.use == "data"]
+    parity = PARITY.get(options.layout, 0)
+    shape = _zfs_space.Shape(len(data[0].nodes) if parity else 1, parity, sector)
+    spaces = [_zfs_space.group([sizes[node] for node in group.nodes], shape) for group in data]
+    return shape, _zfs_space.usable(spaces, shape)
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Destroy the pool if it is imported; its labels, then what else is on the disks, go directly if not."""
+    claims = claims_of(target)
+    steps: list[Step] = []
+    pool = _zfs.imported(target.name, facts)
+    if pool is not None:
+        if pool.state == "SUSPENDED":
+            raise AgentError(f"{pool.name} cannot be destroyed, {LOST}", Reason.NOT_BLANK)
+        steps.append(_destroy(pool.name, claims))
+    there = still_there(target, _nodes(target), facts)
+    if labelled := _labelled(there, facts):
+        steps.append(_unlabel(labelled, claims))
+    return list(_zfs.settled([*steps, *erase_all(target, there, facts)], facts))
+
+
+def _nodes(target: Target) -> list[Part]:
+    return [part for use in USES for part in members(target, use, main=use == "data")]
+
+
+def _destroy(name: str, claims: tuple[Claim, ...]) -> Step:
+    return Step(("zpool", "destroy", name), f"Destroy the pool {name}", destroys=claims)
+
+
+def _labelled(nodes: Iterable[Part], facts: HostFacts) -> list[Part]:
+    """The partitions that OpenZFS made; on FreeBSD it makes none."""
+    graph = Graph(facts)
+    names = [device.name for node in nodes if (device := graph.find(node.node))]
+    found = [
+        graph.devices.get(part) for name in names for part in sorted(graph.above.get(name, ()))
+    ]
+    parts = [part for part in found if part and part.type == "part" and part.size > RESERVED]
+    return [] if facts.os_family == "freebsd" else [Part(part.path, part.size) for part in parts]
+
+
+def _unlabel(parts: list[Part], claims: tuple[Claim, ...]) -> Step:
+    """The label of a cache or spare device nobody but ZFS sees, so what has one is not looked for."""
+    words = [word for part in parts for word in (part.node, str(part.size - MIB))]
+    says = "Write zeros over the ZFS labels at both ends of " + ", ".join(p.node for p in parts)
+    return Step(("sh", "-c", UNLABEL, "unlabel", *words), says, destroys=claims)
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Every device in its place and in order, every property, and the size that was promised."""
+    pool = _zfs.imported(target.name, facts)
+    if pool is None:
+        return [f"there is no pool {target.name}"]
+    wrong = differences(pool, groups(options, target), facts)
+    for key, value in _properties(options).items():
+        now = pool.properties.get(key, "unknown")
+        if now != value:
+            wrong.append(f"{pool.name}: {key} is {now}, not {value}")
+    root = {"mountpoint": "none", "canmount": "off"}
+    return (
+        wrong + _zfs.differences(pool.name, root, facts) + _too_small(options, target, pool, facts)
+    )
+
+
+def _too_small(options: Any, target: Target, pool: Zpool, facts: HostFacts) -> list[str]:
+    """`used` may be there already: a layer above took it."""
+    found = _zfs.dataset(pool.name, facts)
+    said = [found.properties.get(key, "") for key in ("available", "used")] if found else []
+    if not said or not all(word.isdigit() for word in said):
+        return [f"{pool.name}: nobody says how much it holds"]
+    promised = _space(options, target, facts)[1]
+    holds = sum(map(int, said))
+    return [f"{pool.name} holds {holds} B, not {promised}"] if holds < promised else []

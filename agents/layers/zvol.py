@@ -1,0 +1,148 @@
+"""A volume of the zpool below: /dev/zvol/<layout>/vol. Sources: zfs-create(8), zfsprops(7), article 003."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.layers import _zfs
+from agents.layers._steps import piece_there, settle
+from agents.layers._zfs_space import MIB, Shape, largest, reservation
+
+LABEL = "ZFS volume"
+NEEDS = (_zfs.ZFS,)
+USES: dict[str, Use] = {}
+WANTS = "pool"
+GIVES = "volume"
+# The node comes after the command has ended: "settle" alone may be too early (STORAGE.md).
+WAIT = (
+    'n=0; until [ -e "$1" ]; do n=$((n + 1)); if [ $n -gt 300 ]; then'
+    ' echo "$1 did not come in 30 s" >&2; exit 1; fi; sleep 0.1; done'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    size: int = field(
+        default=0,
+        metadata={"help": "Size; 0: four fifths of the pool", "unit": "B", "minimum": 0},
+    )
+    volblocksize: int = field(
+        default=8192,
+        metadata={"help": "Block size: a power of two", "unit": "B", "minimum": 512},
+    )
+    sparse: bool = field(
+        default=False, metadata={"help": "Reserve nothing: the pool may run full under it"}
+    )
+    compression: str = _zfs.compression()
+    sync: str = _zfs.sync()
+    logbias: str = _zfs.logbias()
+    primarycache: str = _zfs.cached("memory (the ARC)")
+    secondarycache: str = _zfs.cached("the cache device (L2ARC)")
+    volmode: str = field(
+        default="default",
+        metadata={"help": "dev: partitions on it stay hidden", "choices": ("default", "full", "dev")},
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if not _zfs.is_power_of_two(self.volblocksize, 512, 128 << 10):
+            raise OptionsError("volblocksize: must be a power of two from 512 B to 128 KiB")
+        if self.size % max(self.volblocksize, MIB):
+            raise OptionsError("size: must be a multiple of 1 MiB")
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Raises PlanError when the pool is too small for it."""
+    pool, claims = _zfs.pool_of(target)
+    size = _size(options, target)
+    name, node = f"{pool}/vol", _node(target)
+    sparse = ("-s",) if options.sparse else ()
+    steps = (
+        Step(
+            ("zfs", "create", *sparse, "-V", str(size), *_zfs.words("-o", _properties(options)), name),
+            f"Make the volume {name} of {size // MIB} MiB",
+            destroys=claims,
+            undo=tuple(_down(name, claims, facts)),
+        ),
+        settle(),
+        Step(("sh", "-c", WAIT, "wait", node), f"Wait for {node}", destroys=claims, timeout_s=60),
+    )  # fmt: skip
+    gives = replace(target, volume=node, size=size, stripe_unit=0, stripe_count=0, parity=0)
+    return Plan(_zfs.settled(steps, facts), gives)
+
+
+def _node(target: Target) -> str:
+    return f"/dev/zvol/{target.pool}/vol"
+
+
+def _shape(target: Target) -> Shape:
+    return Shape(target.stripe_count + target.parity, target.parity, target.stripe_unit or 4096)
+
+
+def _size(options: Any, target: Target) -> int:
+    shape = _shape(target)
+    space = target.size if options.size else target.size // 5 * 4
+    most = largest(space, options.volblocksize, shape)
+    if not options.size and most:
+        return most
+    takes = reservation(options.size, options.volblocksize, shape)
+    if not most or (takes > target.size and not options.sparse):
+        raise PlanError(
+            f"a volume of {options.size // MIB} MiB in blocks of {options.volblocksize} B takes"
+            f" {takes // MIB} MiB of the pool, which has {target.size // MIB} MiB:"
+            f" {most // MIB} MiB is the most that fits; or make it sparse"
+        )
+    return int(options.size)
+
+
+def _properties(options: Any) -> dict[str, str]:
+    found = {
+        "volblocksize": str(options.volblocksize),
+        "compression": options.compression,
+        "sync": options.sync,
+        "logbias": options.logbias,
+        "primarycache": options.primarycache,
+        "secondarycache": options.secondarycache,
+    }
+    return found | ({} if options.volmode == "default" else {"volmode": options.volmode})
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    pool, claims = _zfs.pool_of(target)
+    return _down(f"{pool}/vol", claims, facts) if _zfs.dataset(f"{pool}/vol", facts) else []
+
+
+def _down(name: str, claims: tuple[Claim, ...], facts: HostFacts) -> list[Step]:
+    """udev first: while it looks at the volume, that is busy."""
+    return list(_zfs.settled((settle(), _zfs.destroying(name, claims)), facts))
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """The volume with every property, and its node with that size, on these disks."""
+    pool, claims = _zfs.pool_of(target)
+    name, size = f"{pool}/vol", _size(options, target)
+    wanted = {"volsize": str(size), **_properties(options)}
+    wrong = _zfs.differences(name, wanted, facts)
+    found = _zfs.dataset(name, facts)
+    reserved = found.properties.get("refreservation", "") if found else ""
+    if found and options.sparse != (reserved in ("none", "0")):
+        wrong.append(f"{name}: refreservation is {reserved}")
+    return wrong + _node_differences(_node(target), size, claims, facts)
+
+
+def _node_differences(
+    node: str, size: int, claims: tuple[Claim, ...], facts: HostFacts
+) -> list[str]:
+    device = Graph(facts).find(node)
+    if device is None:
+        return [f"there is no {node}"]
+    if piece_there(node, claims, facts) is None:
+        return [f"{node} does not lie on the disks of this layout alone"]
+    return [] if device.size == size else [f"{node} has {device.size} B, not {size}"]
