@@ -23,15 +23,24 @@ def ask(shell: Shell, argv: tuple[str, ...], timeout_s: float) -> bytes:
 
 
 def asked(programs: Iterable[Need]) -> tuple[str, ...]:
-    """The version command of each program, once."""
-    words = [" ".join(n.version_argv or (n.program, "--version")) for n in programs]
+    """The version command of each program, once; "NAME=COMMAND" where another program answers for it."""
+    words = []
+    for need in programs:
+        argv = need.version_argv or (need.program, "--version")
+        word = " ".join(argv)
+        words.append(word if argv[0] == need.program else f"{need.program}={word}")
     return tuple(dict.fromkeys(words))
 
 
 def tools(sections: Mapping[str, Section]) -> dict[str, str]:
-    """Program -> the first line it printed, on either stream, whatever its exit code."""
+    """Program -> the first line it printed, on either stream, whatever its exit code.
+
+    Where another program answers (modinfo for a module), only its success says that the thing is there.
+    """
     found = {}
     for name, section in sections.items():
+        if name.startswith("answer ") and section.exit_code == 0:
+            found[name.removeprefix("answer ")] = text(section.stdout).strip().partition("\n")[0]
         if name.startswith("version "):
             said = (text(section.stdout) + "\n" + section.stderr).split("\n")
             program = PurePosixPath(name.removeprefix("version ")).name

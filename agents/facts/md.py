@@ -56,7 +56,7 @@ def _detail(array: MdArray, line: str) -> MdArray:
     return replace(
         array,
         action=action[1],
-        done=min(float(percent[1]) / 100, 1.0) if percent else 0.0,
+        done=min(round(float(percent[1]) / 100, 4), 1.0) if percent else 0.0,
         finish_s=float(finish[1]) * 60 if finish else None,
     )
 

@@ -21,12 +21,15 @@ note() { # NAME TEXT...: a section without a command, and without a fork
     printf '\n=%s end 0\n\n=%s done\n' "$nonce" "$nonce"
 }
 there() { command -v "$1" >/dev/null 2>&1; }
-versions() { # "PROGRAM ARG..."...
+versions() { # "PROGRAM ARG..." or "NAME=PROGRAM ARG..."...
     set -f
     for program; do
+        title=version
+        case ${program%% *} in *=*) title="answer ${program%%=*}" program=${program#*=} ;; esac
         # shellcheck disable=SC2086  # the words of one version command
         set -- $program
-        if there "$1"; then section "version $1" "$@"; fi
+        [ "$title" != version ] || title="version $1"
+        if there "$1"; then section "$title" "$@"; fi
     done
 }
 printf '=%s facts\n' "$nonce"
