@@ -88,7 +88,9 @@ class StackPlan:
     def target_at(self, stage: int, growing: bool = False) -> Target:
         """What the tools work on after `stage` stages; `growing`: while the last of them still goes on."""
         after = self.at(stage)[-1].gives
-        return replace(after, size=self.at(stage - 1)[-1].gives.size) if growing else after
+        if not (growing and stage):
+            return after
+        return replace(after, size=self.at(stage - 1)[-1].gives.size)
 
 
 def plan(
@@ -251,17 +253,24 @@ def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
 
 
 def verify(
-    stack: StackPlan, facts: HostFacts, upto: int | None = None, stage: int = 0
+    stack: StackPlan,
+    facts: HostFacts,
+    upto: int | None = None,
+    stage: int = 0,
+    growing: bool = False,
 ) -> list[str]:
     """Differences between wish and host in the lowest `upto` layers (all, unless told) after `stage` stages.
 
     Below the top a layer is hidden by what stands on it, so only the top one of them can be looked at in full; a
-    layer that gives what is below it (tuning) hides nothing, and nothing hides it.
+    layer that gives what is below it (tuning) hides nothing, and nothing hides it. `growing`: the last stage
+    still goes on, so the layer that grows is between its old state and its new one, and is not looked at.
     """
     differences: list[str] = []
     hidden = False
-    for layer in reversed(stack.at(stage)[:upto]):
+    grows = stack.stages[stage - 1].spec.layer if growing and stage else 0
+    for number, layer in reversed(list(enumerate(stack.at(stage)[:upto], start=1))):
         driver, built = _driver(layer)
+        hidden = hidden or number == grows
         if hidden and driver.GIVES != "same":
             continue
         kind = layer.spec.kind

@@ -148,6 +148,8 @@ def _layout_for_retry(run: Run, old: Layout) -> Layout:
         host=old.host,
         topology=old.topology,
         stack=old.stack,
+        stages=old.stages,
+        measure_resync=old.measure_resync,
         position=old.position,
     )
     plan(old.campaign)

@@ -9,23 +9,32 @@ from typing import Any
 
 from agents import registry
 from agents.facts.model import HostFacts
+from agents.guard import claims_of
 from agents.stack import StackPlan
 from benchlab.runs.models import Attempt, Layout
+from benchlab.topologies import moments
 
 
 def context(layout: Layout, plan: StackPlan, attempt: Attempt, facts: HostFacts) -> dict[str, Any]:
     """What the fingerprint is made of, so that a page can say in which of these two results differ."""
-    return {
+    moment = moments.parse(attempt.run.stage)
+    claims = claims_of(plan.target_at(moment.stage))
+    found = {
         "host": layout.host_id,
         "kernel": facts.kernel,
         "cpu": f"{facts.cpus} x {facts.cpu_model}",
         "memory": facts.memory,
-        "devices": [_device(facts, claim.node) for claim in plan.claims],
+        "devices": [_device(facts, claim.node) for claim in claims],
         "stack": layout.stack,
         "tool": attempt.run.tool,
         "tool_version": tool_version(attempt.run.tool, facts),
         "options": attempt.run.options,
     }
+    if (
+        moment != moments.Moment()
+    ):  # without a key of its own, what was measured before there were stages stays equal
+        found |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
+    return found
 
 
 def digest(found: Mapping[str, Any]) -> str:

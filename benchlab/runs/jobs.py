@@ -16,7 +16,7 @@ def of(attempt: Attempt, layout: Layout) -> Job:
     tool = registry.tool(attempt.run.tool)
     chosen = options.build(tool.Options, attempt.run.options)
     sudo = layout.facts_ready is None or bool(layout.facts_ready.facts["sudo"])
-    return fit(tool.job(chosen, planning.stored(layout).target), sudo)
+    return fit(tool.job(chosen, planning.target_of(layout, attempt.run)), sudo)
 
 
 def fit(work: Job, sudo: bool) -> Job:

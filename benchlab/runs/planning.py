@@ -7,15 +7,17 @@ from django.utils import timezone
 from agents import packages, stack
 from agents import stored as plans
 from agents.blank import not_blank
-from agents.chain import specs
-from agents.contracts import AgentError, GuardError, Reason, Shell
+from agents.chain import specs, stage_specs
+from agents.contracts import AgentError, GuardError, Reason, Shell, Target
 from agents.facts.model import HostFacts
 from agents.guard import refusals
+from benchlab.campaigns.models import Run
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import events
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
+from benchlab.topologies import moments
 
 
 def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
@@ -23,7 +25,9 @@ def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     if lacking := packages.missing(stack.needs(specs(layout.stack)), facts).words(str(layout.host)):
         raise AgentError(lacking, Reason.TOOL_MISSING)
     spares = hosts.spares(layout.host)
-    plan = stack.plan(specs(layout.stack), layout.name, facts, spares.values())
+    plan = stack.plan(
+        specs(layout.stack), layout.name, facts, spares.values(), stage_specs(layout.stages)
+    )
     said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
     if said:
         raise GuardError("; ".join(dict.fromkeys(said)))
@@ -33,6 +37,12 @@ def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
 def stored(layout: Layout) -> stack.StackPlan:
     """The plan that `layout` was built by. Raises PlanError when there is none."""
     return plans.from_json(layout.plan or {})
+
+
+def target_of(layout: Layout, run: Run) -> Target:
+    """What `run` works on at its moment in the life of `layout`. Raises PlanError when there is no plan."""
+    moment = moments.parse(run.stage)
+    return stored(layout).target_at(moment.stage, moment.growing)
 
 
 def preview(layout_id: int) -> None:
@@ -79,6 +89,6 @@ def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bo
     seen = stored(layout)
     return (
         seen.fingerprint == layout.confirmed_fingerprint
-        and seen.layers == plan.layers
+        and (seen.layers, seen.stages) == (plan.layers, plan.stages)
         and not not_blank(plan.claims, facts, layout.name)
     )

@@ -9,7 +9,16 @@ from datetime import timedelta
 from django.utils import timezone
 
 from agents import job, options, registry, stack
-from agents.contracts import AgentError, GuardError, Job, OptionsError, Reason, Shell, Target
+from agents.contracts import (
+    AgentError,
+    GuardError,
+    Job,
+    OptionsError,
+    Progress,
+    Reason,
+    Shell,
+    Target,
+)
 from agents.facts import glance
 from agents.facts.model import HostFacts
 from agents.guard import job_refusals
@@ -17,12 +26,25 @@ from benchlab.hosts import services as hosts
 from benchlab.runs import jobs, moves, planning
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.topologies import moments
 
 WHOLE_LOOK_EVERY = timedelta(minutes=10)
 
 
-def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFacts:
-    """The host's facts, if everything is as it was when the layout was verified. Raises AgentError.
+class Works(Exception):
+    """The kernel works on the layout, and the run wants it at rest."""
+
+
+class Passed(Exception):
+    """What the run was to measure is over."""
+
+
+def check(
+    layout: Layout, attempt: Attempt, work: Job, shell: Shell
+) -> tuple[HostFacts, list[Progress]]:
+    """The host's facts and what goes on there, if everything is as it was when the layout was verified.
+
+    Raises AgentError, or Works or Passed when it is not the moment that the run wants.
 
     Between runs that follow each other closely a glance is enough: when mounts, swap, holders and disks are as they
     were right before the last whole look, so is what the guard would find.
@@ -31,41 +53,62 @@ def check(layout: Layout, attempt: Attempt, work: Job, shell: Shell) -> HostFact
     ready = hosts.facts_of(layout.facts_ready)
     if missing := hosts.missing_tool(attempt.run.tool, ready):
         raise AgentError(missing, Reason.TOOL_MISSING)
-    plan = planning.stored(layout)
-    facts, seen = ready, glance.read(shell, plan.claims)
+    plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
+    facts, seen, found = ready, glance.read(shell, plan.claims), list[Progress]()
     recent = layout.looked_at and timezone.now() - layout.looked_at < WHOLE_LOOK_EVERY
-    if not (recent and seen == layout.glance):
-        facts = _look(layout, shell, ready)
+    if moment.growing or not (recent and seen == layout.glance):
+        facts = whole(layout, shell, moment.growing)
+        found = _awaited(layout, plan, facts, moment.growing)
+    target = planning.target_of(layout, attempt.run)
     spares = hosts.spares(layout.host)
-    if said := job_refusals(work.argv, work.inputs, plan.target, facts, spares, layout.name):
+    if said := job_refusals(work.argv, work.inputs, target, facts, spares, layout.name):
         raise GuardError("; ".join(said))
     if facts is not ready:
         # The glance was taken before the look: what changed in between will differ from it next time.
         moves.note(layout, glance=seen, looked_at=timezone.now())
-    return facts
+    return facts, found
 
 
-def _look(layout: Layout, shell: Shell, ready: HostFacts) -> HostFacts:
-    """A whole look: the same boot, and the layout as it was built. Raises AgentError."""
+def _awaited(
+    layout: Layout, plan: stack.StackPlan, facts: HostFacts, wanted: bool
+) -> list[Progress]:
+    found = stack.awaited(plan, facts, layout.stage)
+    if found and not wanted:
+        raise Works
+    if wanted and not found:
+        raise Passed
+    return found
+
+
+def look(layout: Layout, shell: Shell) -> HostFacts:
+    """The host's facts. Raises AgentError when it was rebooted: what stands there now is not what was built."""
+    assert layout.facts_ready, "a layout that is ready was looked at"
+    ready = hosts.facts_of(layout.facts_ready)
     facts = hosts.look(shell)
     if facts.boot_id != ready.boot_id:
         raise AgentError(
             f"{layout.host} was rebooted since the layout was built.", Reason.HOST_REBOOTED
         )
+    return replace(facts, tools=ready.tools)
+
+
+def whole(layout: Layout, shell: Shell, growing: bool = False) -> HostFacts:
+    """A whole look: the same boot, and the layout as it was built and grown. Raises AgentError."""
+    facts = look(layout, shell)
     plan = planning.stored(layout)
-    if differences := stack.verify(plan, facts):
+    if differences := stack.verify(plan, facts, stage=layout.stage, growing=growing):
         raise AgentError(
             "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
         )
-    return replace(facts, tools=ready.tools)
+    return facts
 
 
 def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
     """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
-    target = planning.stored(layout).target
     for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related(
         "run", "layout__campaign"
     ):
+        target = planning.target_of(layout, attempt.run)
         reason, text = _cannot(attempt, target, shell, facts)
         if reason:
             moves.attempt(

@@ -10,7 +10,7 @@ from agents import apply, stack, stored
 from agents.contracts import AgentError, Reason, Shell
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import moves, person, planning, preflight, steps
+from benchlab.runs import growing, moves, person, planning, preflight, steps
 from benchlab.runs.commands import drop
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
@@ -89,7 +89,7 @@ def _layers(layout: Layout, shell: Shell) -> float | None:
             said = "; ".join(differences)
             raise AgentError(f"Every command said yes, yet: {said}", Reason.VERIFY_FAILED)
     preflight.precheck(layout, shell, facts)
-    moves.layout(
-        layout, LayoutPhase.READY, "built and verified", facts_ready=after, seen_at=timezone.now()
-    )
+    found = stack.awaited(plan, facts)
+    growing.tell(layout, found, settled=not found)
+    moves.layout(layout, LayoutPhase.READY, "built and verified", facts_ready=after)
     return 0.0

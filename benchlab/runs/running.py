@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 from django.conf import settings
 from django.utils import timezone
 
-from agents import job
+from agents import job, stack
 from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, events, fingerprint, jobs, moves, planning, preflight
+from benchlab.runs import (
+    collect,
+    events,
+    fingerprint,
+    growing,
+    jobs,
+    moves,
+    planning,
+    preflight,
+)
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
@@ -44,7 +54,15 @@ def step(layout: Layout) -> float | None:
             moves.begin_teardown(layout, Outcome.SUCCEEDED)
             return 0.0
         if layout.campaign.paused_at:
+            growing.watch(layout)
             return PAUSED_S
+        if growing.passed(layout, current):
+            skip(layout, current.run.stage)
+            return 0.0
+    waits = current.phase in (AttemptPhase.QUEUED, AttemptPhase.STARTING)
+    if waits and (delay := growing.approach(layout, current)) is not None:
+        return delay
+    if current.phase == AttemptPhase.QUEUED:
         moves.attempt(current, AttemptPhase.STARTING, started_at=timezone.now())
     STEPS[current.phase](layout, current, hosts.connect(layout.host))
     return 0.0
@@ -54,13 +72,25 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
     try:
         work = jobs.of(attempt, layout)
-        facts = preflight.check(layout, attempt, work, shell)
-        job.start(shell, jobs.spool(attempt, work), work, collect.sampled(facts.os_family), INTERVAL_S)
+        facts, awaited = preflight.check(layout, attempt, work, shell)
+        job.start(
+            shell, jobs.spool(attempt, work), work, collect.sampled(facts.os_family), INTERVAL_S
+        )
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
         end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return
+    except preflight.Works:  # by itself, since it was looked at last
+        moves.note(layout, settled=False)
+        return
+    except preflight.Passed:
+        stop(layout, attempt, shell)  # a worker may have died when it had just started it
+        moves.note(layout, progress=[], awaited_until=None)
+        skip(layout, attempt.run.stage)
+        return
+    if awaited:
+        growing.tell(layout, awaited)
     found = fingerprint.context(layout, planning.stored(layout), attempt, facts)
     moves.attempt(
         attempt,
@@ -71,6 +101,7 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         facts=layout.facts_ready,
         fingerprint=fingerprint.digest(found),
         tool_version=found["tool_version"][:200],
+        meta={"during": {"start": [asdict(one) for one in awaited]}} if awaited else {},
         seen_at=timezone.now(),
     )
     moves.note(layout, seen_at=timezone.now())
@@ -104,13 +135,27 @@ def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     spool = jobs.spool(attempt, work)
     if not attempt.artifacts.exists():  # a worker died before it stored what it had fetched
         collect.store(attempt, job.fetch(shell, spool, work.outputs))
-    verdict = collect.conclude(attempt, judge(attempt, work))
+    verdict = collect.conclude(attempt, _in_time(layout, attempt, judge(attempt, work), shell))
     if verdict.reason == Reason.JOB_VANISHED:
         job.stop(shell, spool)  # its leader is gone, its tool may still be there
     end(attempt, verdict)
     # The spool directory goes at teardown: removing it now would only disturb the next run.
     if verdict.reason == Reason.HOST_REBOOTED:
         raise AgentError(verdict.text, Reason.HOST_REBOOTED)
+
+
+def _in_time(layout: Layout, attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
+    """Note how far the kernel was at the end. What outlasted it measured two states at once: no figure of either."""
+    if "during" not in attempt.meta or verdict.reason == Reason.HOST_REBOOTED:
+        return verdict
+    found = stack.awaited(planning.stored(layout), preflight.look(layout, shell), layout.stage)
+    attempt.meta["during"]["end"] = [asdict(one) for one in found]
+    attempt.save(update_fields=["meta"])
+    growing.tell(layout, found)
+    if found or verdict.outcome != Outcome.SUCCEEDED:
+        return verdict
+    what = attempt.meta["during"]["start"][0]["says"]
+    return Verdict(Outcome.FAILED, Reason.TOO_LATE, f"The {what} was over before this run was.")
 
 
 STEPS: dict[str, Callable[[Layout, Attempt, Shell], None]] = {
@@ -161,6 +206,15 @@ def end(attempt: Attempt, verdict: Verdict) -> None:
         reason=verdict.reason,
         reason_text=verdict.text,
     )
+
+
+def skip(layout: Layout, stage: str) -> None:
+    """End every attempt of a moment that is over and that has measured nothing."""
+    text = "The kernel was through before this run could start."
+    verdict = Verdict(Outcome.SKIPPED, Reason.TOO_LATE, text)
+    phases = [AttemptPhase.QUEUED, AttemptPhase.STARTING]
+    for attempt in layout.attempts.filter(phase__in=phases, run__stage=stage):
+        end(attempt, verdict)
 
 
 def end_open(layout: Layout, verdict: Verdict) -> None:

@@ -20,8 +20,9 @@ def run(
     shell: Shell,
     kind: StepLog.Kind,
     look: apply.Look | None = None,
+    part: str = "",
 ) -> None:
-    """Execute `steps` by agents.apply, guarded, each one logged. Raises AgentError when one fails."""
+    """Execute `steps` by agents.apply, guarded, each one logged as of `part`. Raises AgentError when one fails."""
 
     def read_facts() -> HostFacts:
         return hosts.look(shell)
@@ -32,18 +33,19 @@ def run(
         layout=layout.name,
         spares=hosts.spares(layout.host),
         read_facts=read_facts,
-        log=_logger(layout, kind),
+        log=_logger(layout, kind, part),
         undo=kind == StepLog.Kind.APPLY,
         look=look,
     )
 
 
-def _logger(layout: Layout, kind: StepLog.Kind) -> Callable[[apply.StepRecord], None]:
+def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.StepRecord], None]:
     rows: dict[int, int] = {}  # index of the record -> StepLog row
 
     def log(record: apply.StepRecord) -> None:
         if record.index not in rows:
-            rows[record.index] = _begin(layout, StepLog.Kind.UNDO if record.undo else kind, record)
+            what = StepLog.Kind.UNDO if record.undo else kind
+            rows[record.index] = _begin(layout, what, part, record)
         else:
             StepLog.objects.filter(pk=rows[record.index]).update(
                 exit_code=record.exit_code,
@@ -56,10 +58,11 @@ def _logger(layout: Layout, kind: StepLog.Kind) -> Callable[[apply.StepRecord], 
     return log
 
 
-def _begin(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> int:
+def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
     return StepLog.objects.create(
         layout=layout,
         kind=kind,
+        part=part,
         argv=list(record.argv),
         says=record.says,
         destroys=list(record.destroys),
