@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections.abc import Sequence
@@ -48,7 +49,8 @@ class Bench:
         return stack.plan(specs, LAYOUT, self.facts(), self.spares.values(), stages)
 
     def apply(self, steps: Sequence[Step], undo: bool = True) -> None:
-        apply.apply(steps, self.shell, layout=LAYOUT, spares=self.spares, read_facts=self.facts,
+        read = functools.cache(self.facts) if self.quick else self.facts
+        apply.apply(steps, self.shell, layout=LAYOUT, spares=self.spares, read_facts=read,
                     log=self.records.append, undo=undo)  # fmt: skip
 
     def build(self, made: stack.StackPlan) -> None:
