@@ -1,0 +1,174 @@
+"""Whole plans of every layer against hosts that changed since: no command ever harms a disk not provably spare.
+
+A plan is made from one reading and its commands (and those of its teardown) are shown to the guard with another, in
+which any disk may have become somebody's, been replaced, renamed or hidden. The oracle knows the truth because it made
+it (tests/agents/situations.py), and finds by itself which disks a command names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import registry, stack
+from agents.chain import LayerSpec, Wanted
+from agents.contracts import AgentError, Step
+from agents.facts.model import BlockDevice
+from agents.guard import Spare, refusals
+from tests.agents import situations
+from tests.agents.made_up import disk, spare
+from tests.agents.situations import GIB, LAYOUT, Seen
+
+EXAMPLES = 2_200  # times 10 stacks: 22,000 fact sets and more
+DISKS = ("sdb", "sdc", "sdd", "sde", "sdf", "sdg")
+LOOKS = ("udevadm", "lvs", "vgs", "pvs", "lsblk", "findmnt", "cat", "test")
+
+
+def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -> LayerSpec:
+    wanted = tuple(Wanted(use, "ssd", count) for use, count in devices.items())
+    return LayerSpec(kind, options or {}, wanted)
+
+
+RAW, XFS = layer("raw", data=1), layer("filesystem", {"type": "xfs"})
+STRIPE = layer("lvm", {"type": "striped", "stripe_size": 4096}, data=3)
+MD5 = layer("md", {"level": 5}, data=3)
+STACKS = {
+    "raw": (RAW,),
+    "raw, xfs, tuning": (RAW, XFS, layer("tuning", {"read_ahead_kb": 128})),
+    "partition, lvm": (layer("partition", data=2), layer("lvm")),
+    "stripe, cache, xfs": (STRIPE, layer("lvm_cache", cache=1), XFS),
+    "md, lvm": (MD5, layer("lvm")),
+    "bcache on md5": (MD5, layer("bcache", cache=1), XFS),
+    "zpool, zfs": (layer("zpool", data=2, log=1), layer("zfs")),
+    "zpool, zvol, xfs": (layer("zpool", {"layout": "mirror"}, data=2), layer("zvol"), XFS),
+    "flashcache": (layer("flashcache", backing=1, cache=1),),
+    "manual, raw": (layer("manual", {"instructions": "Set the host cache"}), RAW),
+}
+
+
+# The host has every program and module.
+ABLE: dict[str, Any] = {
+    "tools": {n.program: "1" for kind in registry.all_layers().values() for n in kind.NEEDS},
+    "zfs_module": True,
+}
+
+
+def able_disk(name: str, number: int) -> BlockDevice:
+    return disk(name, number, size=4 * GIB, queue={"read_ahead_kb": "4096"})
+
+
+def test_every_layer_is_in_a_stack():
+    used = {spec.kind for specs in STACKS.values() for spec in specs}
+    assert used == set(registry.all_layers()) - {"directory"}
+
+
+class Case:
+    """A plan from one reading, and another reading with the truth about each disk; all from one seed."""
+
+    def __init__(self, specs: tuple[LayerSpec, ...], seed: int) -> None:
+        self.random = random = Random(seed)
+        names = DISKS[: random.randint(5, len(DISKS))]
+        disks = [able_disk(name, number) for number, name in enumerate(names, 1)]
+        marked = [d for d in disks if random.randrange(20)]
+        self.spares = spare(*marked, role="ssd")
+        before = [situations.draw(random, d, 12) for d in disks]
+        tools = {
+            need.program: "1" for kind in registry.all_layers().values() for need in kind.NEEDS
+        }
+        facts = situations.host_with(before, tools=tools)
+        self.plan = stack.plan(specs, LAYOUT, facts, self.spares.values())
+        self.after = [situations.draw(random, d, 3) for d in self._moved(disks)]
+        unknown = ("pvs failed",) if random.randrange(12) == 0 else ()
+        self.facts = situations.host_with(self.after, unknown=unknown, **ABLE)
+
+    def _moved(self, disks: list[BlockDevice]) -> list[BlockDevice]:
+        """Sometimes two disks have swapped their names since."""
+        if self.random.randrange(6) or len(disks) < 2:
+            return disks
+        one, two = self.random.sample(range(len(disks)), 2)
+        disks = list(disks)
+        disks[one], disks[two] = (
+            replace(disks[one], serial=disks[two].serial),
+            replace(disks[two], serial=disks[one].serial),
+        )
+        return disks
+
+    def steps(self) -> list[Step]:
+        built = [s for step in self.plan.steps for s in (step, *step.undo)]
+        return built + stack.teardown(self.plan, self.facts)
+
+    def may_go(self, seen: Seen) -> bool:
+        """The truth: marked spare, as confirmed, itself at this node in the plan, and nobody's."""
+        device = seen.disk
+        known: Spare | None = self.spares.get(device.identity)
+        claimed = any(
+            (c.identity, c.node) == (device.identity, device.path) for c in self.plan.claims
+        )
+        return bool(
+            known
+            and (known.size, known.model) == (device.size, device.model)
+            and seen.harmless
+            and claimed
+            and not self.facts.unknown
+        )
+
+
+def harmed(step: Step, case: Case) -> list[Seen]:
+    """The disks that a command's words name, themselves or by what is on them or what they belong to."""
+    if step.argv[0] in LOOKS:
+        return []
+    words = [*map(str, step.argv), step.stdin]
+    return [seen for seen in case.after if _named(seen, words)]
+
+
+def _named(seen: Seen, words: list[str]) -> bool:
+    nodes = {device.path for device in (seen.disk, *seen.on_it)}
+    nodes |= {f"/sys/block/{device.name}/" for device in (seen.disk, *seen.on_it)}
+    groups = {owner.partition(" ")[2] for owner in seen.members.values()} - {""}
+    whole = {
+        word.partition("/")[0] for word in words
+    }  # "bl17/data" is the group's, "bl17-x" a name
+    return bool(groups & whole) or any(_in(node, word) for node in nodes for word in words)
+
+
+def _in(word: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.])", text) is not None
+
+
+@pytest.mark.parametrize("name", STACKS)
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(seed=st.integers(0, 2**64 - 1))
+def test_no_command_harms_a_disk_that_is_not_provably_spare(name, seed):
+    try:
+        case = Case(STACKS[name], seed)
+    except AgentError:
+        return  # too few spare disks: nothing was planned
+    for step in case.steps():
+        victims = harmed(step, case)
+        if not step.destroys and not victims:
+            continue
+        if refusals(step, case.facts, case.spares, LAYOUT):
+            continue
+        for seen in victims:
+            assert case.may_go(seen), (step.argv, seen)
+        for claim in step.destroys:  # also when it is named in no word
+            [seen] = [s for s in case.after if s.disk.path == claim.node]
+            assert case.may_go(seen), (step.argv, seen)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_plan_on_disks_that_are_nobodys_is_allowed(name):
+    """Else the guard could pass by refusing everything."""
+    disks = [able_disk(n, i) for i, n in enumerate(DISKS, 1)]
+    spares = spare(*disks, role="ssd")
+    facts = situations.host_with([situations.see(d, situations.blank) for d in disks], **ABLE)
+    plan = stack.plan(STACKS[name], LAYOUT, facts, spares.values())
+    assert [refusals(step, facts, spares, LAYOUT) for step in plan.steps if step.destroys] == [
+        [] for step in plan.steps if step.destroys
+    ]

@@ -1,0 +1,131 @@
+"""What the studies found, in small: the shapes of their results on disks that serve one request at a time.
+
+Absolute figures are this machine's; the relations are the storage's.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import create_campaign
+from benchlab.charts.balance import shared
+from benchlab.charts.figures import tracks_of
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Device, Host
+from benchlab.practice import DiskSpec, PracticeHost, SlowDisk
+from benchlab.runs.models import Attempt, Layout
+from benchlab.topologies.models import Topology
+from benchlab.topologies.services import create_topology
+from tests.rig.stacks import fs, layer
+from tests.rig.test_campaigns import register
+from tests.runs import drive
+
+pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
+
+MIB = 1 << 20
+# One 8 kB write and its fsync after the other, as a database's log does it.
+FSYNC = {"rw": "write", "block_size": 8192, "size": 32 * MIB, "runtime_s": 6, "ioengine": "sync",
+         "fsync": 1, "direct": False, "time_based": True}  # fmt: skip
+RANDOM = {"rw": "randread", "block_size": 8192, "size": 96 * MIB, "runtime_s": 6, "iodepth": 8,
+          "ioengine": "libaio", "direct": True, "time_based": True}  # fmt: skip
+SSD = [layer("raw", {}, data=("ssd", 1)), fs("xfs")]
+STRIPE = layer("lvm", {"type": "striped", "stripe_size": 4096}, data=("hdd", 4))
+
+
+def lab(rig: PracticeHost, team, user, **roles: list[str]) -> Host:
+    host = register(rig, team, "root")
+    for role, names in roles.items():
+        for name in names:
+            device = Device.objects.get(host=host, name=name)
+            hosts.mark_spare(device, user, device.confirmation, role)
+    return host
+
+
+def run(host: Host, team, user, topologies: list[Topology], options: dict) -> Campaign:
+    work = Workload.objects.create(team=team, name="w", tool="fio", options=options)
+    campaign = create_campaign(
+        team=team, user=user, name="shape", question="", hosts=[host], topologies=topologies,
+        workloads=[work], repeats=1, order="as_written", seed=1,
+    )  # fmt: skip
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 600)
+    for attempt in Attempt.objects.filter(run__campaign=campaign):
+        assert attempt.outcome == "succeeded", attempt.reason_text
+    assert set(campaign.layouts.values_list("phase", flat=True)) == {"done"}
+    return campaign
+
+
+def attempts(campaign: Campaign) -> dict[str, Attempt]:
+    """By the topology's name, and the moment of its run."""
+    rows = Attempt.objects.filter(run__campaign=campaign).select_related("run__topology", "layout")
+    return {f"{row.run.topology}{row.run.stage and ' ' + row.run.stage}": row for row in rows}
+
+
+def iops(attempt: Attempt) -> float:
+    value = attempt.measurements.get(name="iops", labels={}).value
+    assert value
+    return value
+
+
+def write_balance(layout: Layout, attempt: Attempt) -> float:
+    from agents import stored
+
+    plan = stored.from_json(layout.plan)
+    [found] = [one for one in shared(plan.layers, tracks_of(attempt)) if one.operation == "writes"]
+    return found.variation
+
+
+def test_a_stripe_loads_few_disks_and_a_cache_lies_between(make_rig_host, team, user):
+    """Study 000: fsync of 8 kB, SSD > LVM cache > stripe of 4 KiB, which meets two of its disks."""
+    rig = make_rig_host(
+        [DiskSpec(512, serial="FAST")], [SlowDisk(256, serial=f"S{n}") for n in range(4)]
+    )
+    host = lab(rig, team, user, ssd=["ubdb"], hdd=["nbd0", "nbd1", "nbd2", "nbd3"])
+    cached = [STRIPE, layer("lvm_cache", {"mode": "writeback"}, cache=("ssd", 1)), fs("xfs")]
+    made = [
+        create_topology(team=team, user=user, name=name, stack=stack)
+        for name, stack in (("ssd", SSD), ("stripe", [STRIPE, fs("xfs")]), ("cache", cached))
+    ]
+    found = attempts(run(host, team, user, made, FSYNC))
+    rates = {name: iops(attempt) for name, attempt in found.items()}
+    print({name: round(rate) for name, rate in rates.items()})
+    assert rates["ssd"] > rates["cache"] > rates["stripe"]
+    uneven = write_balance(found["stripe"].layout, found["stripe"])
+    print(f"balance of the stripe: {uneven:.2f}")
+    assert uneven > 0.5
+
+
+def test_a_stripe_of_two_doubles_iops_and_extending_it_does_not(make_rig_host, team, user):
+    """Study 002: what was written stays on the first two disks."""
+    rig = make_rig_host([DiskSpec(64)], [SlowDisk(256, serial=f"C{n}") for n in range(3)])
+    host = lab(rig, team, user, ssd=["nbd0", "nbd1", "nbd2"])
+    one = create_topology(
+        team=team, user=user, name="one", stack=[layer("raw", {}, data=("ssd", 1))]
+    )
+    two = create_topology(
+        team=team, user=user, name="two", stack=[layer("lvm", {"type": "striped"}, data=("ssd", 2))],
+        stages=[{"layer": 1, "options": {}, "devices": [{"use": "data", "role": "ssd", "count": 1}]}],
+    )  # fmt: skip
+    found = attempts(run(host, team, user, [one, two], RANDOM))
+    rates = {name: iops(attempt) for name, attempt in found.items()}
+    print({name: round(rate) for name, rate in rates.items()})
+    assert 1.7 < rates["two"] / rates["one"] < 2.3
+    assert 0.85 < rates["two after-1"] / rates["two"] < 1.15
+
+
+def test_zfs_spreads_writes_and_pays_for_honest_fsyncs(make_zfs_host, team, user):
+    """Studies 000 and 001: a pool loads its disks evenly; sync=disabled is at least five times as fast."""
+    rig = make_zfs_host([DiskSpec(256, serial=f"Z{n}", iops=2000) for n in range(4)])
+    host = lab(rig, team, user, hdd=["vdb", "vdc", "vdd", "vde"])
+    pool = layer("zpool", {"ashift": 12}, data=("hdd", 4))
+    made = [
+        create_topology(team=team, user=user, name=sync, stack=[pool, layer("zfs", {"sync": sync})])
+        for sync in ("standard", "disabled")
+    ]
+    found = attempts(run(host, team, user, made, FSYNC))
+    rates = {name: iops(attempt) for name, attempt in found.items()}
+    even = write_balance(found["standard"].layout, found["standard"])
+    print({name: round(rate) for name, rate in rates.items()}, f"balance {even:.2f}")
+    assert rates["disabled"] > 5 * rates["standard"]
+    assert even < 0.25

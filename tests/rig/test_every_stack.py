@@ -1,0 +1,24 @@
+"""Every preset and every unusual stack without ZFS: planned, built, verified, measured, taken down to blank disks."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.practice import DiskSpec
+from tests.rig import stacks
+from tests.rig.bench import Bench
+from tests.rig.every_stack import live
+
+STACKS = stacks.every(zfs=False)
+
+
+@pytest.fixture(scope="module")
+def bench(make_rig_host) -> Bench:
+    """Fifteen disks: twelve for a wide stripe, and some SSDs."""
+    return Bench(make_rig_host([DiskSpec(192, serial=f"EVERY-{n:02}") for n in range(15)]))
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_stack_lives_and_leaves_nothing(bench, name):
+    layers, stages = STACKS[name]
+    live(bench, layers, stages)
