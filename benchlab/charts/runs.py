@@ -25,6 +25,7 @@ from benchlab.charts.templatetags.si import si, size
 from benchlab.runs import words
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
+from benchlab.topologies import moments
 
 KEY = {
     "iops": "IOPS",
@@ -157,7 +158,7 @@ def _balance(attempt: Attempt) -> list[Shared]:
         plan = stored.from_json(attempt.layout.plan or {})
     except AgentError:
         return []
-    return shared(plan.at(len(plan.stages)), tracks_of(attempt))
+    return shared(plan.at(moments.parse(attempt.run.stage).stage), tracks_of(attempt))
 
 
 def _devices(attempt: Attempt) -> list[DeviceRow]:
