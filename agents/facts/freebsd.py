@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from agents.contracts import Need
-from agents.facts import freebsd_disks, geom
+from agents.facts import freebsd_disks, geom, zfs
 from agents.facts.asking import asked, tools
 from agents.facts.model import HostFacts, Mount
 from agents.facts.sections import Section, bad_facts, split, text, unoctal
@@ -58,6 +58,11 @@ def parse(output: bytes) -> HostFacts:
         mounts=tuple(mounted),
         swaps=tuple(swapped),
         zpool_members=tuple(sorted(n for n, o in users.members.items() if o.startswith("zpool "))),
+        zpools=zfs.with_properties(
+            zfs.status(sections["zpool"]) if _ok(sections, "zpool") else (),
+            sections.get("zpool_get"),
+        ),
+        datasets=zfs.datasets(sections.get("zfs_get")),
         members=users.members,
         tools=tools(sections),
         unknown=tuple(unknown),

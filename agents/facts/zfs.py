@@ -11,6 +11,7 @@ from agents.facts.sections import Section, text
 
 HEADINGS = {"logs": "log", "cache": "cache", "spares": "spare", "special": "special",
             "dedup": "dedup"}  # fmt: skip
+GROUP = re.compile(r"(mirror|raidz\d?|draid[\w:]*|spare|replacing|indirect|hole|root)(-\d+)?")
 # A device in one of these states is not open: its path may be another disk's by now, or nobody's.
 NOT_OPEN = {"UNAVAIL", "REMOVED", "FAULTED", "OFFLINE"}
 
@@ -43,14 +44,11 @@ def status(section: Section) -> list[Zpool]:
 
 
 def _vdev(words: Sequence[str], use: str, group: str) -> Vdev | None:
-    """A line that is a device: a path, or the number of one that is missing and "was" a path."""
-    state = words[1] if words[1:] else ""
-    if words[0].startswith("/"):
-        return Vdev(words[0], use, group, state)
-    if words[0].isdigit():
-        was = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
-        return Vdev(was, use, group, state)
-    return None
+    """A line that is a device: a path (FreeBSD: a name), or the number of one that is missing and "was" a path."""
+    if GROUP.fullmatch(words[0]):
+        return None
+    was = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
+    return Vdev(was, use, group, words[1] if words[1:] else "")
 
 
 def members(pools: Iterable[Zpool], names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

@@ -74,7 +74,7 @@ pools() { # zpool status answers for a suspended pool too; the other two would w
         pool=${pool%/}
         pool=${pool##*/}
         case $state:$pool in
-            SUSPENDED:* | *[!a-zA-Z0-9:]*) ;;
+            SUSPENDED:* | *:*[!a-z0-9]*) ;;
             *:bl*[0-9]) own="$own $pool" ;; # named like a layout: see benchlab.runs.models
         esac
     done

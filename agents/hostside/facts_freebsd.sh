@@ -14,6 +14,13 @@ note geom "$mesh"
 if kldstat -q -m zfs; then
     section zpool zpool status -P
     [ "$code" = 0 ] || section zpool zpool status # FreeBSD 10 knows no -P
+    # Of pools that are named like layouts, as in facts.sh; a suspended one would let us wait for ever.
+    own=$(zpool list -H -o name,health | awk '$2 != "SUSPENDED" && $1 ~ /^bl[a-z]*[0-9]+$/ { print $1 }')
+    # shellcheck disable=SC2086  # names without spaces
+    if [ -n "$own" ]; then
+        section zpool_get zpool get -Hp all $own
+        section zfs_get zfs get -Hpr -t filesystem,volume all $own
+    fi
 fi
 
 KEPT=524288 # bytes from either end: the places of every signature in agents/facts/magic.py

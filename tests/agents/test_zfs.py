@@ -139,3 +139,10 @@ def test_a_pool_that_lost_a_disk_says_what_to_do():
     target = Target("bl17", {"data": (claim(vdb),)})
     with pytest.raises(AgentError, match="reboot the host, then retry"):
         zpool.teardown(options.build(zpool.Options, {}), target, facts)
+
+
+def test_freebsd_names_devices_without_their_directory():
+    said = STATUS.replace("/dev/vd", "mfid").replace("bl17", "blabc7")
+    first = zfs.status(section(said))[0]
+    assert [vdev.path for vdev in first.vdevs][:3] == ["mfidb1", "mfidc1", "mfidf1"]
+    assert first.vdevs[0].group == "raidz1-0" and len(first.vdevs) == 7
