@@ -156,7 +156,7 @@ class Workloads(mixins.CreateModelMixin, ReadOnly[Workload]):
 
 
 class Campaigns(ReadOnly[Campaign]):
-    """Campaigns: make one, look at its layouts' plans, start it with the fingerprints you saw."""
+    """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
 
     queryset = Campaign.objects.all()
     serializer_class = CampaignSerializer
@@ -185,12 +185,19 @@ class Campaigns(ReadOnly[Campaign]):
         request=StartSerializer, responses={200: CampaignSerializer, 400: Problem, 409: Problem}
     )
     @action(detail=True, methods=["post"])
+    def apply(self, request: Request, pk: str | None = None) -> Response:
+        """Carry out what was planned, and destroy what is on its disks. The fingerprints are the confirmation.
+
+        Refused as stale unless every one is the current plan's: it covers all commands, and every disk with all that
+        is on it. The plans are made anew right before they are carried out, and refused when a disk has changed.
+        """
+        return self._apply(request)
+
+    @extend_schema(exclude=True)
+    @action(detail=True, methods=["post"])
     def start(self, request: Request, pk: str | None = None) -> Response:
-        """Start what was planned; refused as stale unless every fingerprint is the current one."""
-        sent = StartSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        seen = sent.validated_data["confirmed"]
-        return self._do(lambda campaign: commands.start(campaign, seen))
+        """What `apply` was called first; scripts still say so."""
+        return self._apply(request)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])
@@ -209,6 +216,12 @@ class Campaigns(ReadOnly[Campaign]):
     def cancel(self, request: Request, pk: str | None = None) -> Response:
         """Stop what runs and take down what stands. Safe to send twice."""
         return self._do(commands.cancel)
+
+    def _apply(self, request: Request) -> Response:
+        sent = StartSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        seen = sent.validated_data["confirmed"]
+        return self._do(lambda campaign: commands.start(campaign, seen))
 
     def _do(self, act: Callable[[Campaign], None]) -> Response:
         campaign = self.get_object()

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
 
-from benchlab.api import ReadOnly, messages, storable
+from agents.destroyed import Destroyed
+from benchlab.api import OwnRow, Problem, ReadOnly, messages, storable
+from benchlab.hosts.models import Host
+from benchlab.runs import dryrun
 from benchlab.team.services import team_of
-from benchlab.topologies import services
+from benchlab.topologies import planned, services
 from benchlab.topologies.models import Topology
 
 
@@ -36,6 +43,43 @@ class TopologySerializer(serializers.ModelSerializer[Topology]):
         fields = ["id", "name", "description", "stack", "stages", "measure_resync", "created_at"]
 
 
+class OnHostSerializer(serializers.Serializer[Host]):
+    host = OwnRow[Host](queryset=Host.objects.all())
+
+
+class CommandSerializer(serializers.Serializer[planned.Command]):
+    mark = serializers.CharField(
+        help_text="+ makes what is undone afterwards, ~ changes or waits, - destroys what is on a disk"
+    )
+    argv = serializers.ListField(child=serializers.CharField(), help_text="Secrets as ***")
+    says = serializers.CharField()
+
+
+class DestroyedSerializer(serializers.Serializer[Destroyed]):
+    node = serializers.CharField(help_text="/dev/sdb")
+    identity = serializers.CharField()
+    model = serializers.CharField()
+    serial = serializers.CharField()
+    size = serializers.IntegerField(help_text="Bytes")
+    holds = serializers.ListField(child=serializers.CharField(), help_text="What was found on it")
+
+
+class DryRunSerializer(serializers.Serializer[dryrun.DryRun]):
+    fingerprint = serializers.CharField(help_text="Of the commands and the disks; empty: no plan")
+    commands = CommandSerializer(many=True, source="plan.commands", default=list)
+    destroys = DestroyedSerializer(many=True, source="plan.destroyed", default=list)
+    says = serializers.CharField(
+        source="plan.picture.says", default="", help_text="The stack in words"
+    )
+    missing = serializers.ListField(
+        child=serializers.CharField(), source="missing.packages", help_text="Packages it lacks"
+    )
+    snapshot = serializers.IntegerField(
+        source="snapshot.pk", default=None, allow_null=True, help_text="The facts it was made from"
+    )
+    error = serializers.CharField(help_text="Why it cannot be built; empty: it can")
+
+
 class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
     """Named stacks of layers, bottom up, in terms of roles."""
 
@@ -43,6 +87,15 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
     serializer_class = TopologySerializer
     filterset_fields = ["name"]
     ordering_fields = ["id", "name", "created_at"]
+
+    @extend_schema(request=OnHostSerializer, responses={200: DryRunSerializer, 400: Problem})
+    @action(detail=True, methods=["post"])
+    def plan(self, request: Request, pk: str | None = None) -> Response:
+        """Dry run: what building it on a host would do, by facts read now. Nothing is changed there."""
+        topology = self.get_object()
+        sent = OnHostSerializer(data=request.data, context=self.get_serializer_context())
+        sent.is_valid(raise_exception=True)
+        return Response(DryRunSerializer(dryrun.of(topology, sent.validated_data["host"])).data)
 
     def perform_create(self, serializer: Any) -> None:
         try:

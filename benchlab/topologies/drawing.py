@@ -264,7 +264,7 @@ def _added(group: Group) -> str:
 
 
 def _cut(words: str, width: int) -> str:
-    most = int((width - 14) / CHAR)
+    most = int((width - 20) / CHAR)
     return words if len(words) <= most else words[: most - 1] + "…"
 
 

@@ -15,7 +15,7 @@ def test_the_page_tells_of_every_noun_and_field(web):
     shown = web.get(reverse("api-docs")).text
     for noun, _, _ in router.registry:
         assert f"/api/{noun}/" in shown
-    assert "POST /api/campaigns/{id}/start/" in shown
+    assert "POST /api/campaigns/{id}/apply/" in shown
     assert "plan fingerprint that was looked at" in shown  # a field that is sent
     assert "Outstanding I/Os" in shown  # one that is given
     assert "<script>" not in shown and " style=" not in shown

@@ -1,0 +1,35 @@
+"""Page on which a topology is planned on a host, with nothing behind it: a dry run."""
+
+from __future__ import annotations
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_http_methods
+
+from benchlab.hosts.models import Host
+from benchlab.runs import dryrun
+from benchlab.topologies.models import Topology
+
+
+class HostForm(forms.Form):
+    host = forms.ModelChoiceField(Host.objects.none(), empty_label=None)
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.POST or None, initial={"host": request.GET.get("host")})
+        field = self.fields["host"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Host.objects.for_user(request.user)
+
+
+@require_http_methods(["GET", "POST"])
+def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
+    """GET asks which host; POST connects, reads its facts and shows the plan."""
+    topology = get_object_or_404(Topology.objects.for_user(request.user), pk=pk)
+    form = HostForm(request)
+    context: dict[str, object] = {"topology": topology, "form": form}
+    context["hosts"] = Host.objects.for_user(request.user).exists()
+    if request.method == "POST" and form.is_valid():
+        host = form.cleaned_data["host"]
+        context |= {"host": host, "run": dryrun.of(topology, host)}
+    return render(request, "topologies/plan.html", context)

@@ -1,0 +1,230 @@
+"""The plan of a campaign, of real drivers: picture, losses, the typed word, and the fingerprint that pins it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.urls import reverse
+from rest_framework.authtoken.models import Token
+from rest_framework.test import APIClient
+
+from agents.contracts import AgentError
+from agents.facts.model import HostFacts, Signature
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import create_campaign
+from benchlab.hosts import discovery, services
+from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.runs import commands, planning
+from benchlab.runs.models import Layout
+from benchlab.topologies.models import Topology
+from tests.topologies.plans import FAST, SLOW, cached, layer, many_disks
+
+pytestmark = pytest.mark.django_db
+HOST = many_disks()
+PHRASE = "destroy 13 disks on lab1"
+
+
+@pytest.fixture(autouse=True)
+def nudges(monkeypatch) -> None:
+    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+
+
+class Machine:
+    """What stands where the host's SSH would be: its facts, as a test sets them."""
+
+    def __init__(self) -> None:
+        self.facts: HostFacts = HOST
+
+    def read(self, host: Host, shell: object = None) -> FactSnapshot:
+        return discovery.store(host, self.facts)
+
+
+@pytest.fixture
+def machine(monkeypatch) -> Machine:
+    found = Machine()
+    monkeypatch.setattr(services, "read_facts", found.read)
+    return found
+
+
+@pytest.fixture
+def lab(team, machine) -> Host:
+    key = services.make_credential(team, "lab")
+    host = services.add_host(team, "lab1", "192.0.2.1", key)
+    machine.read(host)
+    for name in (*SLOW, *FAST):
+        row = host.devices.get(name=name)
+        row.spare, row.role = True, "hdd" if name in SLOW else "ssd"
+        row.spare_size, row.spare_model = row.size, row.model
+        row.save()
+    return host
+
+
+@pytest.fixture
+def make(team, user, lab):
+    def make(stack) -> Campaign:
+        topology = Topology.objects.create(
+            team=team, name=f"t{Topology.objects.count()}", stack=stack
+        )
+        workload, _ = Workload.objects.get_or_create(team=team, name="w", tool="dd", options={})
+        made = create_campaign(
+            team=team, user=user, name="c", question="", hosts=[lab], topologies=[topology],
+            workloads=[workload], repeats=1, order="as_written", seed=1,
+        )  # fmt: skip
+        preview(made)
+        return made
+
+    return make
+
+
+def preview(campaign: Campaign) -> Layout:
+    layout = campaign.layouts.get()
+    planning.preview(layout.pk)
+    layout.refresh_from_db()
+    assert layout.plan_error == ""
+    return layout
+
+
+def page(web, campaign: Campaign) -> str:
+    return web.get(reverse("campaign-detail", args=[campaign.pk])).text
+
+
+def start(web, campaign: Campaign, typed: str, fingerprint: str | None = None) -> str:
+    layout = campaign.layouts.get()
+    sent = {f"layout-{layout.pk}": fingerprint or layout.plan_fingerprint, "typed": typed}
+    return web.post(reverse("campaign-start", args=[campaign.pk]), sent, follow=True).text
+
+
+def test_the_plan_is_drawn_listed_and_folded(web, make):
+    text = page(web, make(cached()))
+    assert text.count('<g class="box disk">') == 13
+    assert 'role="img"' in text and "<desc" in text and " style=" not in text
+    assert "Everything on 13 disks will be destroyed" in text
+    for words in ("WD-01", "NV-0", "sdb: ext4 &#x27;home&#x27;", "(12 times, 24 commands)"):
+        assert words in text
+    assert f'<q class="phrase">{PHRASE}</q>' in text
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "yes", "destroy 12 disks on lab1", "destroy 13 disks on lab2"]
+)
+def test_nothing_starts_unless_the_loss_is_named(web, make, typed):
+    campaign = make(cached())
+    assert f"Nothing was started: type “{PHRASE}”" in start(web, campaign, typed)
+    assert campaign.layouts.get().phase == "draft"
+
+
+def test_it_starts_when_the_loss_is_named(web, make):
+    campaign = make(cached())
+    assert "Started." in start(web, campaign, f" {PHRASE} ")
+    layout = campaign.layouts.get()
+    assert (layout.phase, layout.confirmed_fingerprint) == ("waiting", layout.plan_fingerprint)
+
+
+def test_what_destroys_nothing_needs_no_word(web, make):
+    campaign = make([layer("directory", {"path": "/srv/scratch"})])
+    text = page(web, campaign)
+    assert "No disk is touched." in text and "id_typed" not in text
+    assert "Started." in start(web, campaign, "")
+
+
+def test_a_word_is_needed_when_the_facts_of_the_plan_are_gone(web, make):
+    campaign = make(cached())
+    campaign.layouts.update(facts_planned=None)
+    assert "Nothing was started" in start(web, campaign, "")
+    assert "not known any more" in page(web, campaign)
+
+
+def changed(**fields) -> HostFacts:
+    """The host after something happened to its first slow disk."""
+    devices = [replace(d, **fields) if d.name == "sdb" else d for d in HOST.devices]
+    return replace(HOST, devices=tuple(devices))
+
+
+NEW_FILES = {"signatures": (Signature("xfs", 0, "precious"),)}
+
+
+def test_a_plan_is_stale_once_a_disk_has_changed(web, make, machine):
+    campaign = make(cached())
+    seen = campaign.layouts.get().plan_fingerprint
+    machine.facts = changed(**NEW_FILES)
+    assert preview(campaign).plan_fingerprint != seen
+    assert "changed since you saw it" in start(web, campaign, PHRASE, seen)
+    assert campaign.layouts.get().phase == "draft"
+    assert "sdb: xfs &#x27;precious&#x27;" in page(web, campaign)
+
+
+def test_the_api_refuses_a_stale_fingerprint_and_takes_the_new_one(user, make, machine):
+    campaign = make(cached())
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=user).key}")
+    layout = campaign.layouts.get()
+    machine.facts = changed(**NEW_FILES)
+    new = preview(campaign).plan_fingerprint
+    path = f"/api/campaigns/{campaign.pk}/apply/"
+
+    def apply(fingerprint: str):
+        sent = {"confirmed": {str(layout.pk): fingerprint}}
+        return api.post(path, sent, format="json")
+
+    refused = apply(layout.plan_fingerprint)
+    assert refused.status_code == 409 and "changed since you saw it" in refused.json()["detail"]
+    assert apply(new).json()["state"] == "queued"
+
+
+def test_it_is_looked_at_again_right_before_anything_is_touched(web, make, machine):
+    campaign = make(cached())
+    start(web, campaign, PHRASE)
+    machine.facts = changed(**NEW_FILES)
+    with pytest.raises(AgentError, match="changed after the plan was confirmed") as raised:
+        planning.confirmed(campaign.layouts.get(), None)
+    assert raised.value.reason == "plan_stale"
+
+
+def test_a_dry_run_shows_all_this_without_a_campaign(web, make, lab, team):
+    topology = Topology.objects.create(team=team, name="Cached", stack=cached())
+    assert "Plan on a host…" in web.get(reverse("topology-detail", args=[topology.pk])).text
+    path = reverse("topology-plan", args=[topology.pk])
+    assert "Show the plan" in web.get(path).text
+    text = web.post(path, {"host": lab.pk}).text
+    assert text.count('<g class="box disk">') == 13 and "(12 times, 24 commands)" in text
+    assert "Everything on 13 disks" in text and "id_typed" not in text
+    assert not Layout.objects.exists() and not Campaign.objects.exists()
+
+
+def test_a_dry_run_says_what_does_not_fit(web, lab, team):
+    topology = Topology.objects.create(team=team, name="Big", stack=cached(40))
+    text = web.post(reverse("topology-plan", args=[topology.pk]), {"host": lab.pk}).text
+    assert "It cannot be built" in text and "needs 40 hdd" in text
+
+
+def test_a_dry_run_is_for_ones_own(web, other_web, lab, team, other_user):
+    topology = Topology.objects.create(team=team, name="Cached", stack=cached())
+    path = reverse("topology-plan", args=[topology.pk])
+    assert other_web.get(path).status_code == 404
+    theirs = Topology.objects.create(team=other_user.teams.get(), name="x", stack=cached())
+    answer = other_web.post(reverse("topology-plan", args=[theirs.pk]), {"host": lab.pk})
+    assert answer.status_code == 200 and "run" not in answer.context
+
+
+def test_the_api_plans_dry(user, other_user, lab, team):
+    api = APIClient()
+    api.force_authenticate(user)
+    topology = Topology.objects.create(team=team, name="Cached", stack=cached())
+    path = f"/api/topologies/{topology.pk}/plan/"
+    told = api.post(path, {"host": lab.pk}, format="json").json()
+    assert told["error"] == "" and len(told["fingerprint"]) == 64
+    assert told["commands"][0] == {
+        "mark": "-", "argv": ["wipefs", "--all", "/dev/sdb"], "says": "Erase the signatures of /dev/sdb",
+    }  # fmt: skip
+    assert (len(told["destroys"]), told["destroys"][0]["serial"]) == (13, "NV-0")
+    assert told["snapshot"] == lab.snapshots.first().pk and told["says"].startswith("From the")
+    again = api.post(path, {"host": lab.pk}, format="json").json()
+    assert again["fingerprint"] == told["fingerprint"]
+    topology.stack = cached(40)
+    topology.save()
+    told = api.post(path, {"host": lab.pk}, format="json").json()
+    assert "needs 40 hdd" in told["error"] and told["commands"] == told["destroys"] == []
+    assert api.post(path, {}, format="json").status_code == 400
+    api.force_authenticate(other_user)
+    assert api.post(path, {"host": lab.pk}, format="json").status_code == 404
