@@ -6,10 +6,11 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from django.utils import timezone
 from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
-from benchlab.hosts.models import Credential, Device
+from benchlab.hosts.models import Credential, Device, PackageInstall
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
 from tests.charts import made
@@ -46,6 +47,9 @@ def everything(team) -> SimpleNamespace:
     host = made.host(team, f"host of {team}")
     device = Device.objects.create(
         host=host, identity="serial:S1", name="sdb", serial="S1", model="FastDisk", size=2**30
+    )
+    PackageInstall.objects.create(
+        host=host, argv=["apt-get", "install", "-y", "mdadm"], ended_at=timezone.now()
     )
     topology, load, campaign = made.topology(team, "raw"), made.workload(team), made.campaign(team)
     attempts = made.swept(campaign, host, topology, load, depths=(1, 4), repeats=1)
