@@ -383,7 +383,7 @@ def test_the_script_runs_under(shell):
     assert done.stderr == b""
     facts = linux.parse(done.stdout)
     assert facts.kernel and facts.cpus and facts.memory and facts.boot_id and facts.mounts
-    assert facts.tools == {"echo": "1.2 *"}
+    assert facts.tools == {"sh": "1.2 *"}
 
 
 def test_the_script_only_looks():

@@ -1,0 +1,289 @@
+"""bcache: a fast disk caches one or more slow ones. Sources: the kernel's admin-guide/bcache, make-bcache(8),
+article 004; tried with bcache-tools 1.0.8 on Linux 6.1.
+
+A registered device is recognised as ours by the UUID of its cache set, which make-bcache writes into every superblock:
+labels come later, through sysfs, when the kernel has made the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Claim, Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
+from agents.facts.bcache import bytes_of
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.guard import claims_of
+from agents.layers._names import uuid_of
+from agents.layers._steps import erase_all, members, settle, still_there, taken
+
+LABEL = "bcache"
+PACKAGES = {"debian": "bcache-tools", "suse": "bcache-tools"}
+NEEDS = (Need("make-bcache", PACKAGES, ("make-bcache", "--help")),)
+USES = {
+    "backing": Use("slow disks that are cached", most=64),
+    "cache": Use("the fast disk", most=1),
+}
+GIVES = "volume"
+WANTS = "devices"
+KIB = 1 << 10
+DATA_OFFSET = 8 * KIB  # make-bcache's own, 16 sectors
+MODES = ("writethrough", "writeback", "writearound", "none")
+# udev registers a new superblock too, and the loser of that race gets EINVAL or EBUSY.
+REGISTER = """
+[ -e /sys/fs/bcache/register ] || modprobe bcache || exit
+cd /sys/class/block || exit
+for node; do
+    name=$(readlink -f "$node") && name=${name##*/} || exit
+    n=0
+    until [ -e "$name/bcache" ]; do
+        echo "$node" 2>/dev/null >/sys/fs/bcache/register
+        [ -e "$name/bcache" ] && break
+        n=$((n + 1))
+        [ "$n" -lt 50 ] || { echo "$node: the kernel does not register it: see dmesg" >&2; exit 1; }
+        sleep 0.2
+    done
+    until [ -e "$name/bcache/set" ] || [ -e "$name/bcache/cache" ]; do
+        n=$((n + 1))
+        [ "$n" -lt 50 ] || { echo "$node: registered, but not attached to its cache" >&2; exit 1; }
+        sleep 0.2
+    done
+done
+"""
+SET = """
+name=$(readlink -f "$1") && cd /sys/class/block && cd "${name##*/}/bcache" || exit
+echo "$2" >label && echo "$3" >cache_mode && echo "$4" >sequential_cutoff && echo "$5" >writeback_percent
+"""
+# "stop" leaves dirty blocks in the cache; "unregister" and "detach" would write them back first.
+RELEASE = """
+cd /sys/class/block || exit
+names=
+for node; do
+    name=$(readlink -f "$node") && names="$names ${name##*/}"
+done
+for name in $names; do
+    for file in "$name/bcache/stop" "$name/bcache/set/stop"; do
+        [ ! -e "$file" ] || echo 1 >"$file"
+    done
+done
+n=0
+while :; do
+    left=
+    for name in $names; do
+        [ ! -e "$name/bcache" ] || left="$left $name"
+    done
+    [ "$left" ] || exit 0
+    n=$((n + 1))
+    [ "$n" -lt 150 ] || { echo "bcache still holds$left" >&2; exit 1; }
+    sleep 0.2
+done
+"""
+
+
+def _power_of_two(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most or value & (value - 1):
+        raise OptionsError(f"{name}: {value} B is no power of two from {least} to {most} B")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    cache_mode: str = field(default="writeback", metadata={"help": "Cache mode", "choices": MODES})
+    sequential_cutoff: int = field(
+        default=4 << 20,
+        metadata={
+            "help": "A longer sequential stream passes the cache by; 0 caches all",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
+    writeback_percent: int = field(
+        default=10,
+        metadata={"help": "Dirty part of the cache that writeback aims at, 0 to 40", "minimum": 0},
+    )
+    bucket_size: int = field(
+        default=512 * KIB,
+        metadata={"help": "Bucket, the erase block of the flash at best", "unit": "B"},
+    )
+    block_size: int = field(
+        default=4 * KIB, metadata={"help": "Block, not below the disks' sectors", "unit": "B"}
+    )
+    discard: bool = field(
+        default=False, metadata={"help": "Discard buckets of the cache before they are used anew"}
+    )
+
+    def __post_init__(self) -> None:
+        _power_of_two("bucket_size", self.bucket_size, 4 * KIB, 16 << 20)
+        _power_of_two("block_size", self.block_size, 512, 4 * KIB)
+        if self.writeback_percent > 40:
+            raise OptionsError(
+                f"writeback_percent: {self.writeback_percent} is over 40, the kernel's most"
+            )
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Raises PlanError: no disks, or a cache of too few buckets."""
+    backing, cache = _given(options, target)
+    claims, nodes = claims_of(target), [*backing, cache]
+    offset = _offset(target)
+    undo = (_release(nodes, claims), *erase_all(target, nodes, facts))
+    steps = [
+        *erase_all(target, nodes, facts),
+        Step(
+            (
+                *("make-bcache", "--cset-uuid", uuid_of(target.name, "bcache")),
+                *("--bucket", f"{options.bucket_size // KIB}k", "--block", str(options.block_size)),
+                *(("--data-offset", str(offset // 512)) if offset != DATA_OFFSET else ()),
+                *(("--discard",) if options.discard else ()),
+                *(("--writeback",) if options.cache_mode == "writeback" else ()),
+                *("-B", *(node.node for node in backing), "-C", cache.node),
+            ),
+            f"Make {cache.node} the cache of {', '.join(node.node for node in backing)}",
+            destroys=claims,
+            undo=undo,
+        ),
+        Step(
+            ("sh", "-c", REGISTER, "register", cache.node, *(node.node for node in backing)),
+            "Have the kernel register them, where udev has not",
+            destroys=claims,
+        ),
+    ]
+    for node, label in zip(backing, _labels(target, backing), strict=True):
+        words = (options.cache_mode, str(options.sequential_cutoff), str(options.writeback_percent))
+        steps.append(
+            Step(
+                ("sh", "-c", SET, "set", node.node, label, *words),
+                f"Label {node.node} {label}, {options.cache_mode}",
+                destroys=claims,
+            )
+        )
+    return Plan((*steps, settle()), _gives(target, backing, offset))
+
+
+def _given(options: Any, target: Target) -> tuple[tuple[Part, ...], Part]:
+    backing, cache = members(target, "backing", main=True), members(target, "cache")
+    if not backing:
+        raise PlanError("backing: there is no disk and no volume below to cache")
+    if len(cache) != 1:
+        raise PlanError(f"cache: needs exactly one disk, was given {len(cache)}")
+    if not claims_of(target):
+        raise PlanError("nobody says which disks these lie on")
+    buckets = cache[0].size // options.bucket_size
+    if buckets <= 512:
+        raise PlanError(
+            f"{cache[0].node} has {buckets} buckets of {options.bucket_size} B and the kernel wants more than"
+            f" 512: take smaller buckets, {cache[0].size // 1024} B at most"
+        )
+    return backing, cache[0]
+
+
+def _labels(target: Target, backing: Sequence[Part]) -> list[str]:
+    if len(backing) == 1:
+        return [target.name]
+    return [f"{target.name}-{number}" for number in range(1, len(backing) + 1)]
+
+
+def _offset(target: Target) -> int:
+    """Where the data begins: on a striped volume at a full stripe, or every write above would straddle two."""
+    stripe = target.stripe_unit * target.stripe_count
+    return max(stripe, DATA_OFFSET) if target.stripe_count > 1 else DATA_OFFSET
+
+
+def _gives(target: Target, backing: Sequence[Part], offset: int) -> Target:
+    """One backing disk is the volume. Several are pieces, for a layer above to join."""
+    parts = tuple(
+        Part(f"/dev/bcache/by-label/{label}", node.size // 512 * 512 - offset)
+        for node, label in zip(backing, _labels(target, backing), strict=True)
+    )
+    gives = taken(target, "backing", "cache")
+    notes = (*target.notes, f"bcache data begins {offset} B into the backing disk")
+    if len(parts) > 1:
+        return replace(gives, parts={**gives.parts, "data": parts}, notes=notes)
+    on_volume = backing[0].node == target.volume
+    return replace(
+        gives,
+        volume=parts[0].node,
+        size=parts[0].size,
+        stripe_unit=target.stripe_unit if on_volume else 0,
+        stripe_count=target.stripe_count if on_volume else 0,
+        notes=notes,
+    )
+
+
+def _release(nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
+    argv = ("sh", "-c", RELEASE, "release", *(node.node for node in nodes))
+    return Step(argv, "Stop bcache on them, and wait until it has let go", destroys=claims)
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Whatever half of it is registered is stopped, dirty or not; then all superblocks go."""
+    nodes = [*members(target, "backing", main=True), *members(target, "cache")]
+    here = still_there(target, nodes, facts)
+    if not here:
+        return []
+    return [_release(here, claims_of(target)), *erase_all(target, here, facts)]
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Every option, read back from sysfs (which rounds sizes), and that the nodes lie on these disks."""
+    backing, cache = _given(options, target)
+    graph, wrong = Graph(facts), []
+    for node, label in zip(backing, _labels(target, backing), strict=True):
+        wrong += _backing(options, node, label, graph)
+        volume, below = graph.find(f"/dev/bcache/by-label/{label}"), graph.find(node.node)
+        if volume is None or below is None or below.name not in graph.below[volume.name]:
+            wrong.append(f"/dev/bcache/by-label/{label} is not on {node.node}")
+        elif volume.size < node.size // 512 * 512 - _offset(target):
+            wrong.append(f"{volume.path} has only {volume.size} bytes")
+    uuid = uuid_of(target.name, "bcache")
+    for node in [*backing, cache]:
+        device = graph.find(node.node)
+        found = facts.bcache.get(device.name) if device else None
+        if found is None or not found.registered or found.set_uuid != uuid:
+            wrong.append(f"{node.node} is not registered with the cache set {uuid}")
+    return wrong + _cache(options, cache, graph)
+
+
+def _backing(options: Any, node: Part, label: str, graph: Graph) -> list[str]:
+    device = graph.find(node.node)
+    found = graph.facts.bcache.get(device.name) if device else None
+    if found is None:
+        return [f"{node.node} is no backing device"]
+    values, wrong = found.values, []
+    if found.label != label:
+        wrong.append(f"{node.node} has the label {found.label!r}, not {label!r}")
+    if values.get("running") != "1" or values.get("state") not in ("clean", "dirty"):
+        wrong.append(f"{node.node} does not run with its cache (state {values.get('state')!r})")
+    if f"[{options.cache_mode}]" not in values.get("cache_mode", ""):
+        wrong.append(f"{node.node}: cache_mode is {values.get('cache_mode')!r}")
+    if values.get("writeback_percent") != str(options.writeback_percent):
+        wrong.append(f"{node.node}: writeback_percent is {values.get('writeback_percent')!r}")
+    return wrong + _size(node, values.get("sequential_cutoff", ""), "sequential_cutoff", options)
+
+
+def _cache(options: Any, cache: Part, graph: Graph) -> list[str]:
+    device = graph.find(cache.node)
+    found = graph.facts.bcache.get(device.name) if device else None
+    if found is None:
+        return []  # said already
+    values = found.values
+    wrong = [
+        said
+        for key in ("bucket_size", "block_size")
+        for said in _size(cache, values.get(key, ""), key, options)
+    ]
+    if options.discard and values.get("discard") != "1":
+        wrong.append(f"{cache.node} does not discard")
+    return wrong
+
+
+def _size(node: Part, shown: str, key: str, options: Any) -> list[str]:
+    wished, (value, tolerance) = getattr(options, key), bytes_of(shown)
+    if abs(value - wished) <= tolerance:
+        return []
+    return [f"{node.node}: {key} is {shown!r}, not {wished} B"]

@@ -1,0 +1,134 @@
+"""flashcache, the SSD cache of 2010 to 2017: only for kernels that still have its module.
+
+Sources: flashcache's doc/flashcache-sa-guide.txt, src/utils/flashcache_create.c and flashcache_destroy.c, article 000.
+Not tried on a kernel of ours: none has the module. A writeback cache has its superblock in the first sector of the
+SSD, which no libblkid knows; flashcache_create refuses an SSD that has one, so both ends of it are zeroed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.guard import claims_of
+from agents.layers._steps import erase_all, members, settle, still_there, taken
+
+LABEL = "flashcache"
+MODULE = Need("flashcache", {}, ("modinfo", "-F", "version", "flashcache"))
+CREATE = Need(
+    "flashcache_create",
+    {"debian": "flashcache-utils", "rhel": "flashcache-utils"},
+    ("flashcache_create",),
+)
+NEEDS = (MODULE, CREATE)
+USES = {"backing": Use("the slow disk", most=1), "cache": Use("the SSD", most=1)}
+GIVES = "volume"
+WANTS = "devices"
+KIB = 1 << 10
+# fast_remove leaves dirty blocks where they are: removing a writeback cache would write all of them back first.
+REMOVE = (
+    'cd /proc/sys/dev/flashcache 2>/dev/null && [ -e "$2+$3/fast_remove" ] &&'
+    ' echo 1 >"$2+$3/fast_remove"; dmsetup remove --retry "$1"'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    mode: str = field(
+        default="back",
+        metadata={
+            "help": "Write back, write through or write around",
+            "choices": ("back", "thru", "around"),
+        },
+    )
+    block_size: int = field(
+        default=4 * KIB, metadata={"help": "Block of the cache, a power of two", "unit": "B"}
+    )
+
+    def __post_init__(self) -> None:
+        size = self.block_size
+        if not 512 <= size <= 1 << 20 or size & (size - 1):
+            raise OptionsError(f"block_size: {size} B is no power of two from 512 B to 1 MiB")
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Raises PlanError before anything is touched when the kernel has no such module."""
+    if MODULE.program not in facts.tools:
+        raise PlanError(
+            f"the kernel {facts.kernel} of this host has no module flashcache (modinfo flashcache): it is unmaintained"
+            " since 2017 and does not build on new kernels; use LVM cache (dm-cache) or bcache instead"
+        )
+    backing, cache = _given(target)
+    claims, node = claims_of(target), f"/dev/mapper/{target.name}"
+    make = (
+        *("flashcache_create", "-p", options.mode, "-b", str(options.block_size // 512)),
+        *(target.name, cache.node, backing.node),
+    )
+    steps = (
+        *erase_all(target, [backing, cache], facts),
+        Step(
+            make,
+            f"Make {cache.node} the cache of {backing.node}",
+            destroys=claims,
+            undo=(_remove(target, facts), *erase_all(target, [backing, cache], facts)),
+            stdin="y\n",  # it asks when the SSD is the larger one
+        ),
+        settle(),
+    )
+    sectors = backing.size // 512 * 512
+    gives = replace(taken(target, "backing", "cache"), volume=node, size=sectors)
+    return Plan(steps, gives)
+
+
+def _given(target: Target) -> tuple[Part, Part]:
+    backing, cache = members(target, "backing", main=True), members(target, "cache")
+    for use, nodes in (("backing", backing), ("cache", cache)):
+        if len(nodes) != 1:
+            raise PlanError(f"{use}: needs exactly one disk, was given {len(nodes)}")
+    if not claims_of(target):
+        raise PlanError("nobody says which disks these lie on")
+    return backing[0], cache[0]
+
+
+def _remove(target: Target, facts: HostFacts) -> Step:
+    """Its sysctls are named after the kernel's names of both: dev.flashcache.sdb+sdc."""
+    backing, cache = _given(target)
+    graph = Graph(facts)
+    names = [d.name if (d := graph.find(part.node)) else "" for part in (cache, backing)]
+    argv = ("sh", "-c", REMOVE, "remove", target.name, *names)
+    return Step(argv, "Remove the cache as it is, dirty or not", destroys=claims_of(target))
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Erasing the SSD does what flashcache_destroy does: no superblock is left to load."""
+    steps = []
+    if any(line.partition(":")[0] == target.name for line in facts.dm_tables):
+        steps.append(_remove(target, facts))
+    return steps + erase_all(target, still_there(target, _given(target), facts), facts)
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """The mapping is there, is a flashcache, and lies on these two. Its table shows no option in a fixed place."""
+    backing, cache = _given(target)
+    graph = Graph(facts)
+    device = graph.find(f"/dev/mapper/{target.name}")
+    if device is None:
+        return [f"/dev/mapper/{target.name} is not there"]
+    tables = [line.split() for line in facts.dm_tables if line.partition(":")[0] == target.name]
+    wrong = []
+    if not any(words[3:4] == ["flashcache"] for words in tables):
+        wrong.append(f"{device.path} is no flashcache")
+    for part in (backing, cache):
+        below = graph.find(part.node)
+        if below is None or below.name not in graph.below[device.name]:
+            wrong.append(f"{device.path} is not on {part.node}")
+    if device.size < backing.size // 512 * 512:
+        wrong.append(f"{device.path} has {device.size} bytes, not {backing.size}")
+    return wrong

@@ -1,0 +1,284 @@
+"""Linux software RAID (md). Sources: mdadm(8), md(4), article 002; tried with mdadm 4.2 on Linux 6.1.
+
+Superblocks are of version 1.2, at the beginning of the members: 1.0 and 0.90 at the end would show the signatures of
+what stands on the array on every member too. `--homehost any` makes a rebooted host assemble the array under its own
+name, whatever the host is called then; the UUID is the layout's, so that every superblock is provably ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import (
+    Claim,
+    Need,
+    OptionsError,
+    Part,
+    Plan,
+    PlanError,
+    Progress,
+    Step,
+    Target,
+    Use,
+)
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+from agents.guard import claims_of
+from agents.layers import _md_look as look
+from agents.layers._md_geometry import KIB, LEAST, data_offset, stripe_count, usable
+from agents.layers._names import uuid_of
+from agents.layers._steps import erase_all, members, settle, still_there, taken
+
+LABEL = "md RAID"
+NEEDS = (Need("mdadm", {"debian": "mdadm", "rhel": "mdadm", "suse": "mdadm", "arch": "mdadm"}),)
+USES = {"data": Use("members of the array", least=2), "spare": Use("hot spares", least=0)}
+GIVES = "volume"
+WANTS = "devices"
+CHUNK = 512 * KIB  # mdadm's own default
+# udev and others may have it open for a moment: mdadm then says "Cannot get exclusive access".
+STOP = (
+    'cd /sys/class/block || exit; n=0; while [ -e "${1##*/}/md" ]; do mdadm --stop "$1" && break;'
+    " n=$((n + 1)); [ $n -lt 10 ] || exit 1; sleep 0.5; done"
+)
+CLEAR = (
+    'at=$1; shift; for node; do dd if=/dev/zero of="$node" bs=1M count=1 seek="$at" conv=fsync'
+    " || exit; done"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    level: int = field(default=5, metadata={"help": "RAID level", "choices": (0, 1, 5, 6, 10)})
+    chunk: int = field(
+        default=0,
+        metadata={
+            "help": "Chunk, a power of two; 0: 512 KiB as mdadm has it. A mirror (level 1) has none",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
+    layout: str = field(
+        default="n2",
+        metadata={
+            "help": "Copies of level 10: near, far or offset, and how many",
+            "choices": ("n2", "f2", "o2", "n3", "f3", "o3"),
+        },
+    )
+    bitmap: str = field(
+        default="internal",
+        metadata={
+            "help": "Write-intent bitmap; level 0 never has one",
+            "choices": ("internal", "none"),
+        },
+    )
+    assume_clean: bool = field(
+        default=False,
+        metadata={"help": "Leave out the first resync: parity and copies are then not right"},
+    )
+
+    def __post_init__(self) -> None:
+        if self.chunk and self.level == 1:
+            raise OptionsError("chunk: a mirror (level 1) has none, leave it 0")
+        if self.chunk and (self.chunk < 4 * KIB or self.chunk & (self.chunk - 1)):
+            raise OptionsError(f"chunk: {self.chunk} B is no power of two from 4 KiB on")
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """mdadm reshapes to all the members there are: nothing to choose."""
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
+
+
+def volume(target: Target) -> str:
+    return f"/dev/md/{target.name}"
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Raises PlanError: too few members, or too small ones."""
+    data, spares, claims = _given(options, target)
+    chunk, offset = _chunk(options), data_offset(data, _chunk(options))
+    gives = _gives(options, target, data)
+    kind = f"RAID {options.level} of {len(data)}"
+    undo = (
+        _stop(volume(target), claims),
+        *erase_all(target, [*data, *spares], facts),
+    )
+    steps = (
+        *erase_all(target, [*data, *spares], facts),
+        _clear([*data, *spares], offset, claims),
+        Step(
+            (
+                *("mdadm", "--create", volume(target), "--run", f"--level={options.level}"),
+                *(f"--raid-devices={len(data)}", "--metadata=1.2", f"--data-offset={offset}K"),
+                *((f"--spare-devices={len(spares)}",) if spares else ()),
+                *((f"--chunk={chunk // KIB}",) if chunk else ()),
+                *((f"--layout={options.layout}",) if options.level == 10 else ()),
+                *((f"--bitmap={options.bitmap}",) if options.level else ()),
+                *(("--assume-clean",) if options.assume_clean and options.level else ()),
+                *(f"--name={target.name}", "--homehost=any", f"--uuid={_uuid(target)}"),
+                *(node.node for node in [*data, *spares]),
+            ),
+            f"Make {kind} disks" + (f" and {len(spares)} spares" if spares else ""),
+            destroys=claims,
+            undo=undo,
+        ),
+        settle(),
+    )
+    return Plan(steps, gives)
+
+
+def _given(
+    options: Any, target: Target
+) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Claim, ...]]:
+    data, spares = members(target, "data", main=True), members(target, "spare")
+    claims = claims_of(target)
+    if len(data) < LEAST[options.level]:
+        raise PlanError(
+            f"RAID {options.level} needs {LEAST[options.level]} members at least, there are {len(data)}"
+        )
+    if options.level == 10 and len(data) < int(options.layout[1:]):
+        raise PlanError(f"{options.layout[1:]} copies need as many members, there are {len(data)}")
+    if spares and not options.level:
+        raise PlanError("RAID 0 cannot use a spare: it cannot lose a disk")
+    if not claims:
+        raise PlanError("nobody says which disks the members lie on")
+    if spares and min(s.size for s in spares) < min(d.size for d in data):
+        raise PlanError("a spare is smaller than the smallest member, and could not replace it")
+    return data, spares, claims
+
+
+def _chunk(options: Any) -> int:
+    return 0 if options.level == 1 else options.chunk or CHUNK
+
+
+def _uuid(target: Target) -> str:
+    digits = uuid_of(target.name, "md").replace("-", "")
+    return ":".join(digits[at : at + 8] for at in range(0, 32, 8))
+
+
+def _gives(options: Any, target: Target, data: Sequence[Part]) -> Target:
+    """Raises PlanError when no chunk fits on the smallest member."""
+    chunk = _chunk(options)
+    size = usable(options.level, data, chunk, options.layout)
+    if size <= 0:
+        least = min(node.size for node in data)
+        raise PlanError(
+            f"the smallest member has {least // KIB} KiB, too little for the {data_offset(data, chunk)} KiB"
+            f" before the data and a chunk of {chunk // KIB} KiB"
+        )
+    count = stripe_count(options.level, len(data), options.layout)
+    notes = [f"md RAID {options.level} of {len(data)}, data from {data_offset(data, chunk)} KiB on"]
+    if options.assume_clean and options.level:
+        notes.append("md was told that the members are clean (--assume-clean): no first resync")
+    return replace(
+        taken(target, "data", "spare"),
+        volume=volume(target),
+        size=size,
+        stripe_unit=chunk if count else 0,
+        stripe_count=count,
+        notes=(*target.notes, *notes),
+    )
+
+
+def _clear(nodes: Sequence[Part], offset: int, claims: tuple[Claim, ...]) -> Step:
+    """An earlier array may have held a volume group or a file system: the new one must not begin with it."""
+    argv = ("sh", "-c", CLEAR, "clear", str(offset // 1024), *(node.node for node in nodes))
+    return Step(argv, "Write zeros where the data of the array will begin", destroys=claims)
+
+
+def _stop(node: str, claims: tuple[Claim, ...]) -> Step:
+    return Step(("sh", "-c", STOP, "stop", node), f"Stop {node}", destroys=claims)
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Stop every array that a member is in, started or not, in the middle of a reshape or not; erase the members.
+
+    A reshape that is stopped leaves superblocks that mdadm could go on from: the data is not wanted, so they go.
+    """
+    nodes = [*members(target, "data", main=True), *members(target, "spare")]
+    claims, graph = claims_of(target), Graph(facts)
+    here = still_there(target, nodes, facts)
+    names = {device.name for node in here if (device := graph.find(node.node))}
+    steps = [_stop(f"/dev/{array.name}", claims) for array in facts.md_arrays
+             if names & {member.device for member in array.members}
+             and graph.is_ours(array.name, target.name)]  # fmt: skip
+    return steps + erase_all(target, here, facts)
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    """Level, chunk, copies, members, bitmap, size; not degraded unless the kernel is about to cure that."""
+    array = look.array_at(volume(target), facts)
+    if array is None:
+        return [f"{volume(target)} is no md array here"]
+    data, spares, _ = _given(options, target)
+    wrong = look.differences(
+        array,
+        level=options.level,
+        chunk=_chunk(options),
+        layout=options.layout,
+        bitmap=options.bitmap == "internal" and options.level != 0,
+    )
+    wrong += look.wrong_members(array, data, spares, facts)
+    device = Graph(facts).find(volume(target))
+    promised = _gives(options, target, data).size
+    if device and device.size < promised and array.action != "reshape":
+        wrong.append(f"{volume(target)} has {device.size} bytes, not {promised}")
+    return wrong
+
+
+def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
+    """Resync, recovery, reshape or check, by /proc/mdstat."""
+    array = look.array_at(volume(target), facts)
+    return look.progress(array, options.level, target.name) if array else None
+
+
+def grow(
+    options: Any,
+    grow: Any,
+    target: Target,
+    more: Mapping[str, tuple[Claim, ...]],
+    facts: HostFacts,
+) -> Plan:
+    """Add disks and reshape on to them. RAID 0 passes through RAID 4 and comes back (mdadm does it)."""
+    data, _, claims = _given(options, target)
+    new = [Part(claim.node, claim.size) for given in more.values() for claim in given]
+    wider = bool(more.get("data"))
+    if wider and options.level == 10 and options.layout[0] == "f":
+        raise PlanError(
+            f"the kernel cannot reshape RAID 10 with far copies ({options.layout}): use near copies"
+        )
+    old = [node for node in data if node not in new]
+    if min(node.size for node in new) < min(node.size for node in old):
+        raise PlanError("a new disk is smaller than the members, md cannot take it")
+    offset = data_offset(old, _chunk(options))
+    steps = [*erase_all(target, new, facts), _clear(new, offset, claims)]
+    nodes, count = tuple(node.node for node in new), f"--raid-devices={len(data)}"
+    if options.level == 0:
+        steps.append(_mdadm(target, claims, f"Reshape to {len(data)} disks",
+                            "--grow", volume(target), count, "--add", *nodes))  # fmt: skip
+    else:
+        steps.append(_mdadm(target, claims, f"Add {len(new)} disks",
+                            "--manage", volume(target), "--add", *nodes))  # fmt: skip
+        if wider:
+            steps.append(_mdadm(target, claims, f"Reshape to {len(data)} disks",
+                                "--grow", volume(target), count))  # fmt: skip
+    return Plan((*steps, settle()), _gives(options, target, data))
+
+
+def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Take the room that the members have gained. The kernel resyncs what is new."""
+    data, _, claims = _given(options, target)
+    if options.level == 0:
+        raise PlanError("RAID 0 cannot follow members that have grown: mdadm has no --size for it")
+    step = _mdadm(target, claims, "Take all the room of the members",
+                  "--grow", volume(target), "--size=max")  # fmt: skip
+    return Plan((step, settle()), _gives(options, target, data))
+
+
+def _mdadm(target: Target, claims: tuple[Claim, ...], says: str, *words: str) -> Step:
+    return Step(("mdadm", *words), f"{says} ({volume(target)})", destroys=claims, timeout_s=3600)
