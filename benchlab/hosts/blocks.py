@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
 
-# Everything that we make carries the prefix bl<layout> (agents.contracts.Target.name).
-OURS = re.compile(r"bl(?:[a-z]{3})?(\d+)(?![0-9A-Za-z])")
+# Everything that a BenchLab makes begins with bl, its installation's tag (older ones: none) and the layout's number.
+NAME = re.compile(r"bl(?:[a-z]{3})?\d+(?![0-9A-Za-z])")
 WHOLE = frozenset({"disk", "mpath"})
 EMPTY = re.compile(r"(ram|zram|loop|sr|fd)\d+$")
+
+
+class Whose(StrEnum):
+    NOBODY = ""  # no BenchLab's: the system's, or a person's
+    OURS = "ours"  # of a layout that holds the host
+    ORPHAN = "orphan"  # of this installation, but its layout does not hold the host (any more)
+    OTHER = "other"  # another BenchLab's
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Of this installation's layouts on one host. Any other name is not ours."""
+
+    holding: frozenset[str] = frozenset()
+    past: frozenset[str] = frozenset()
+    tag: str = ""  # of this installation
+
+    def whose(self, name: str) -> Whose:
+        if not name:
+            return Whose.NOBODY
+        if name in self.holding:
+            return Whose.OURS
+        of_a_layout_gone = bool(self.tag) and re.fullmatch(rf"bl{self.tag}\d+", name)
+        return Whose.ORPHAN if name in self.past or of_a_layout_gone else Whose.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +46,25 @@ class Block:
 
     device: BlockDevice
     children: tuple[Block, ...] = ()
-    layout: int | None = None  # the layout whose name it carries
-    orphan: bool = False  # it carries our name, but that layout no longer holds the host
+    layout: str = ""  # the name of the layout that made it: "blabc17"
+    whose: Whose = Whose.NOBODY
     repeated: bool = False
     member: str = ""  # what it belongs to: "lvm VG", "md NAME", "zpool POOL"
+
+    @property
+    def orphan(self) -> bool:
+        return self.whose is Whose.ORPHAN
+
+    @property
+    def ours(self) -> bool:
+        return self.whose is Whose.OURS
+
+    @property
+    def other(self) -> bool:
+        return self.whose is Whose.OTHER
+
+
+NOBODYS = Names()
 
 
 def is_whole(device: BlockDevice) -> bool:
@@ -32,8 +72,8 @@ def is_whole(device: BlockDevice) -> bool:
     return device.type in WHOLE and device.size > 0 and not EMPTY.match(device.name)
 
 
-def forest(facts: HostFacts, holding: Set[int] = frozenset()) -> list[Block]:
-    """One tree per device that stands on nothing, disks first. `holding`: ids of the layouts that hold the host."""
+def forest(facts: HostFacts, names: Names = NOBODYS) -> list[Block]:
+    """One tree per device that stands on nothing, disks first."""
     graph = Graph(facts)
     drawn: set[str] = set()
 
@@ -42,14 +82,14 @@ def forest(facts: HostFacts, holding: Set[int] = frozenset()) -> list[Block]:
         return sorted(above, key=lambda d: _natural(d.name))
 
     def grow(device: BlockDevice) -> Block:
-        layout = _layout_of(device, facts.members)
+        layout = _layout_of(device, graph, names)
         repeated = device.name in drawn
         drawn.add(device.name)
         return Block(
             device=device,
             children=() if repeated else tuple(map(grow, on(device.name))),
             layout=layout,
-            orphan=layout is not None and layout not in holding,
+            whose=names.whose(layout),
             repeated=repeated,
             member=facts.members.get(device.name, ""),
         )
@@ -66,12 +106,26 @@ def walk(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:
         yield from walk(block.children)
 
 
-def _layout_of(device: BlockDevice, members: Mapping[str, str]) -> int | None:
-    labels = [signature.label for signature in device.signatures]
-    owner = members.get(device.name, "").partition(" ")[2]
-    paths = [device.path, *device.links, *device.mounts]
-    names = [part for path in paths for part in path.split("/")]
-    return next((int(m[1]) for name in (*names, *labels, owner) if (m := OURS.match(name))), None)
+def _layout_of(device: BlockDevice, graph: Graph, names: Names) -> str:
+    """By what it is called or belongs to; a bcache device without a label by its set."""
+    # md writes "host:name" into its superblocks.
+    labels = [signature.label.rpartition(":")[2] for signature in device.signatures]
+    owner = graph.facts.members.get(device.name, "").partition(" ")[2]
+    found = named([device.path, *device.links, *device.mounts, device.label, *labels, owner])
+    if found or device.name not in graph.facts.bcache:
+        return found
+    known = (
+        name
+        for name in sorted(names.holding | names.past)
+        if graph.is_our_bcache(device.name, name)
+    )
+    return next(known, "")
+
+
+def named(texts: Iterable[str]) -> str:
+    """The first layout's name in paths, labels and names of groups; "" when there is none."""
+    words = (word for text in texts for word in text.split("/"))
+    return next((found[0] for word in words if (found := NAME.match(word))), "")
 
 
 def _idle(device: BlockDevice) -> bool:

@@ -10,10 +10,11 @@ from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from agents.facts.model import HostFacts
+from benchlab.hosts.blocks import Names
 from benchlab.hosts.discovery import needs
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
-from benchlab.runs.models import Layout
+from benchlab.runs.models import Layout, installation_tag
 from benchlab.runs.states import HOLDING
 
 
@@ -83,12 +84,13 @@ def holder(host: Host) -> Layout | None:
     return found.first()
 
 
-def layouts_at(host: Host, snapshot: FactSnapshot) -> set[int]:
-    """Ids of the layouts that may have stood on the host when it was read: what carries another name is an orphan."""
+def names_at(host: Host, snapshot: FactSnapshot) -> Names:
+    """The names of our layouts there; `holding` those that may have stood on the host when it was read."""
     holds = Q(phase__in=HOLDING) | Q(ended_at__gte=snapshot.taken_at)
-    return set(
-        host.layouts.filter(holds, created_at__lte=snapshot.taken_at).values_list("pk", flat=True)
-    )
+    now = host.layouts.filter(holds, created_at__lte=snapshot.taken_at)
+    held = frozenset(row.name for row in now.only("pk", "tag"))
+    every = frozenset(row.name for row in host.layouts.only("pk", "tag"))
+    return Names(held, every - held, installation_tag())
 
 
 def tool_rows(facts: HostFacts) -> list[ToolRow]:

@@ -160,7 +160,7 @@ def _facts(host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
     rows = [(row, seen.get(row.identity)) for row in host.devices.order_by("-present", "name")]
     return {
         "facts": facts,
-        "forest": blocks.forest(facts, queries.layouts_at(host, snapshot)),
+        "forest": blocks.forest(facts, queries.names_at(host, snapshot)),
         "tools": queries.tool_rows(facts),
         "devices": rows,
     }

@@ -67,6 +67,6 @@ def _on_it(host: Host, device: Device) -> dict[str, object]:
     latest = host.snapshots.first()
     if latest is None:
         return {}
-    trees = blocks.forest(services.facts_of(latest), queries.layouts_at(host, latest))
+    trees = blocks.forest(services.facts_of(latest), queries.names_at(host, latest))
     tree = next((t for t in trees if t.device.identity == device.identity), None)
     return {"snapshot": latest, "tree": tree, "on_it": list(blocks.walk([tree])) if tree else []}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from agents.facts.model import Signature
+import pytest
+
+from agents.facts.model import Bcache, Signature
+from agents.layers._names import uuid_of
 from benchlab.hosts import blocks
 from tests.hosts.conftest import disk, facts
 
@@ -32,19 +35,56 @@ def test_a_volume_over_two_disks_is_drawn_once_in_full():
     assert (first.repeated, second.repeated) == (False, True)
 
 
+def names(holding=(), past=(), tag="abc") -> blocks.Names:
+    return blocks.Names(frozenset(holding), frozenset(past), tag)
+
+
 def test_ours_foreign_and_orphans_are_told_apart():
-    by_name = {b.device.name: b for b in blocks.walk(blocks.forest(STRIPE, {17}))}
-    assert (by_name["dm-0"].layout, by_name["dm-0"].orphan) == (17, False)
-    assert by_name["sdb"].member == "lvm bl17" and by_name["sdb"].layout == 17
-    assert by_name["sda1"].layout is None
-    left = [b for b in blocks.walk(blocks.forest(STRIPE, {18})) if b.orphan]
+    by_name = {b.device.name: b for b in blocks.walk(blocks.forest(STRIPE, names(["bl17"])))}
+    assert (by_name["dm-0"].layout, by_name["dm-0"].whose) == ("bl17", "ours")
+    assert by_name["sdb"].member == "lvm bl17" and by_name["sdb"].ours
+    assert by_name["sda1"].whose == ""
+    left = [b for b in blocks.walk(blocks.forest(STRIPE, names(["bl18"], ["bl17"]))) if b.orphan]
     assert {b.device.name for b in left} == {"sdb", "sdc", "dm-0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [
+        ("blabc5", "ours"),
+        ("blabc4", "orphan"),
+        ("blabc99", "orphan"),  # this installation's, of a layout that is gone
+        ("blxyz5", "other"),
+        ("bl5", "other"),  # of a BenchLab before there were tags, and not of this one
+        ("bl3", "orphan"),
+        ("blabcd5", ""),
+        ("blue", ""),
+        ("bl5x", ""),
+    ],
+)
+def test_a_name_is_ours_only_when_it_is_exactly_ours(name, whose):
+    known = names(["blabc5"], ["blabc4", "bl3"])
+    told = blocks.forest(facts(disk("dm-0", path=f"/dev/mapper/{name}-data", type="lvm")), known)
+    assert told[-1].whose == whose
+
+
+def test_an_md_member_is_known_by_its_superblock():
+    member = disk("sdb", signatures=(Signature("linux_raid_member", label="lab1:blabc4"),))
+    assert blocks.forest(facts(member), names([], ["blabc4"]))[1].orphan
+
+
+def test_a_bcache_device_without_a_label_is_known_by_its_set():
+    found = facts(disk("sdb"), disk("sdc"), bcache={
+        "sdb": Bcache(set_uuid=uuid_of("blabc4", "set")), "sdc": Bcache(set_uuid="0" * 32),
+    })  # fmt: skip
+    told = blocks.forest(found, names([], ["blabc3", "blabc4"]))
+    assert [block.layout for block in told] == ["", "blabc4", ""]
 
 
 def test_a_name_that_only_looks_like_ours_is_foreign():
     for path in ("/dev/mapper/bl17x-data", "/dev/mapper/foreign_bl17", "/dev/mapper/blue"):
         foreign = facts(disk("dm-0", path=path, type="lvm"))
-        assert all(b.layout is None for b in blocks.walk(blocks.forest(foreign)))
+        assert all(b.layout == "" for b in blocks.walk(blocks.forest(foreign)))
 
 
 def test_empty_slots_are_left_out_and_used_ones_stay():
