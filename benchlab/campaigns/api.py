@@ -131,6 +131,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             "options",
             "point",
             "outstanding",
+            "stage",
             "repeat",
             "position",
             "expected_s",
@@ -240,7 +241,16 @@ class Runs(ReadOnly[Run]):
 
     queryset = Run.objects.all()
     serializer_class = RunSerializer
-    filterset_fields = ["campaign", "host", "topology", "workload", "tool", "outstanding", "repeat"]
+    filterset_fields = [
+        "campaign",
+        "host",
+        "topology",
+        "workload",
+        "tool",
+        "stage",
+        "outstanding",
+        "repeat",
+    ]
     ordering_fields = ["id", "campaign", "position", "outstanding", "repeat"]
 
     @extend_schema(request=None, responses={201: RunSerializer, 409: Problem})

@@ -1,7 +1,8 @@
-"""The matrix of a campaign as a grid: a row per host and topology, a column per point, a cell per repeat."""
+"""The matrix of a campaign as a grid: a row per host, topology and moment, a column per point, a cell per repeat."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from benchlab.charts.templatetags.si import si
 from benchlab.driver_forms import show
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.topologies import moments
 
 SHOWN = ("iops", "bandwidth")  # the first that the tool printed
 SIZES = frozenset({"block_size", "size", "obs", "ibs", "bs"})
@@ -40,6 +42,7 @@ class Column:
 class Row:
     host: str
     topology: str
+    moment: str = ""  # "during growth 1"
     cells: list[list[Cell]] = field(default_factory=list)
 
 
@@ -63,12 +66,18 @@ def of(campaign: Campaign) -> Grid:
     attempts = {attempt.run_id: attempt for attempt in latest_attempts().filter(run__in=runs)}
     values = _values(attempts.values())
     columns = _columns(runs)
-    rows: dict[tuple[int, int], Row] = {}
+    beside: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for run in runs:
+        beside[run.host_id, run.topology_id].add(run.stage)
+    rows: dict[tuple[Any, ...], Row] = {}
     for run in sorted(runs, key=lambda run: run.repeat):
-        row = rows.setdefault((run.host_id, run.topology_id), Row(run.host.name, run.topology.name))
+        layout, when = (run.host_id, run.topology_id), moments.parse(run.stage).rank
+        said = moments.words(run.stage, beside[layout])
+        new = Row(run.host.name, run.topology.name, said)
+        row = rows.setdefault((run.host.name, run.topology.name, *layout, *when), new)
         row.cells = row.cells or [[] for _ in columns]
         row.cells[columns[_key(run)][0]].append(_cell(run, attempts.get(run.pk), values))
-    ordered = sorted(rows.values(), key=lambda row: (row.host, row.topology))
+    ordered = [row for _, row in sorted(rows.items(), key=lambda item: item[0])]
     return Grid([column for _, column in columns.values()], ordered)
 
 

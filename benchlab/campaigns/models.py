@@ -98,5 +98,10 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         point = ", ".join(f"{key} {value}" for key, value in self.point.items())
-        what = filter(None, [moments.parse(self.stage).words, str(self.workload), point])
+        what = filter(None, [self.moment, str(self.workload), point])
         return f"{self.topology} · {' · '.join(what)} · repeat {self.repeat}"
+
+    @property
+    def moment(self) -> str:
+        """When in its layout's life it measures, in words; empty as built."""
+        return moments.parse(self.stage).words

@@ -15,6 +15,7 @@ from agents.quote import shown
 from benchlab.campaigns.grid import point_words
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.hosts import services as hosts
+from benchlab.runs import planning
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import planned
@@ -100,7 +101,7 @@ def _view(layout: Layout) -> View:
     return View(
         layout=layout,
         plan=told,
-        points=[_planned(run, plan.target) for run in runs[:MOST_POINTS]],
+        points=[_planned(run, planning.target_of(layout, run)) for run in runs[:MOST_POINTS]],
         points_left=max(0, len(runs) - MOST_POINTS),
         error=layout.plan_error,
         missing=_missing(layout),

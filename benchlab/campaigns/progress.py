@@ -9,8 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import models
-from django.db.models import Count, Exists, ExpressionWrapper, F, OuterRef, Q, Sum
+from django.db.models import Count, Exists, ExpressionWrapper, F, Max, OuterRef, Q, Sum
 from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
 
 from benchlab.campaigns.cost import LAYOUT_OVERHEAD_S
 from benchlab.campaigns.models import Campaign
@@ -117,7 +118,7 @@ def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
     asking = Count("pk", filter=~Q(needs_person=""))
     return _by_campaign(
         rows.values("campaign", "host", "phase")
-        .annotate(number=Count("pk"), asking=asking)
+        .annotate(number=Count("pk"), asking=asking, awaited_until=Max("awaited_until"))
         .iterator()
     )
 
@@ -183,6 +184,9 @@ def _eta(layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, A
             took = (row["took"] or timedelta()).total_seconds()
             left[row["host"]] += max(0.0, row["expected"] * factor - took)
     for row in layouts:
+        if row["phase"] == LayoutPhase.READY and row["awaited_until"]:
+            waits = (row["awaited_until"] - timezone.now()).total_seconds()
+            left[row["host"]] += max(0.0, waits)
         if row["phase"] in (LayoutPhase.WAITING, *HOLDING):
             left[row["host"]] += (
                 LAYOUT_OVERHEAD_S

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from benchlab.campaigns import eventlog, grid, planview, progress, troubles
+from benchlab.campaigns import awaiting, eventlog, grid, planview, progress, troubles
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
@@ -98,6 +98,7 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
 def _live(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     return {
         "progress": progress.of_one(campaign),
+        "awaiting": awaiting.of(campaign),
         "stuck": troubles.stuck(campaign),
         "asked": troubles.asked(campaign),
         "failures": troubles.failures(campaign),

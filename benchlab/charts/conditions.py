@@ -10,6 +10,7 @@ from typing import Any
 from benchlab.charts.queries import Group, Person, labels
 from benchlab.charts.templatetags.si import size
 from benchlab.runs.models import Attempt
+from benchlab.topologies import moments
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ def _conditions(attempt: Attempt) -> dict[str, str]:
         "Memory": size(facts["memory"]) if facts.get("memory") else "",
         "Devices": ", ".join(sorted(set(_identities(attempt.layout.plan)))),
         "Stack": _stack(attempt.layout.stack),
+        "Moment": moments.parse(attempt.run.stage).words or "as built",
         "Tool": attempt.tool_version or attempt.run.tool,
         "Workload": json.dumps(options, sort_keys=True),
     }

@@ -126,7 +126,7 @@ def _samples(group: Group, name: str) -> list[tuple[int, float, Sample]]:
 def _rate(line: Line, choice: Choice) -> list[dict[str, Any]]:
     unit = METRICS[choice.metric][1]
     found = _samples(line.group, choice.name(choice.metric))
-    return _traces(line, found, unit, METRICS[choice.metric][0], "y", "solid", legend=True)
+    return _traces(line, found, unit, METRICS[choice.metric][0], "y", line.style.dash, legend=True)
 
 
 def _latency(
@@ -198,7 +198,7 @@ def _repeats(
 ) -> dict[str, Any]:
     texts = [
         f"{line.label}<br>outstanding {depth}, repeat {sample.repeat}: {what} <b>{si(value, unit)}</b>"
-        f"<br>run {sample.run} · click opens it"
+        f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run} · click opens it"
         for depth, value, sample in found
     ]
     return common | {

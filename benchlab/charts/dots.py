@@ -76,7 +76,7 @@ def _dots(line: Line, name: str, unit: str) -> dict[str, Any]:
         "customdata": [[url(sample.run)] for sample in found],
         "text": [
             f"{line.label}<br>repeat {sample.repeat}: <b>{si(sample.values[name], unit)}</b>"
-            f"<br>run {sample.run} · click opens it"
+            f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run} · click opens it"
             for sample in found
         ],
         "hovertemplate": "%{text}<extra></extra>",

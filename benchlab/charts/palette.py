@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 # Okabe and Ito's palette without yellow, which vanishes on white. Order: neighbours differ most.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -19,7 +20,10 @@ DARK = {
 FINE_DASHES = ("solid", "9px,2px", "4px,2px", "14px,2px,3px,2px", "2px,2px")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 
-Identity = tuple[int, int, int, str]  # topology, host, workload (primary keys), rest of the point
+# Topology, host, workload (primary keys), rest of the point, and the moment's rank (benchlab.topologies.moments).
+Identity = tuple[int, int, int, str, tuple[int, bool]]
+# What is the same but for its moment shares a colour; these tell before, during and after apart.
+MOMENT_DASHES = ("solid", "9px,3px", "2px,3px", "14px,3px,3px,3px", "5px,2px", "20px,4px")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +63,29 @@ def styles(identities: Sequence[Identity]) -> dict[Identity, Style]:
     """A style per line by what it is, not by its place on this page: the topology and host make the colour.
 
     Two that would share a colour though others are free are moved apart, in the order of their identity; with more
-    lines than colours, no two share colour and marker. Dashes are left to say which statistic a line shows.
+    lines than colours, no two share colour and marker. The moments of one line share its colour; their dashes tell
+    them apart where dashes are not needed to say which statistic a line shows, their markers do so everywhere.
     """
     colours: set[int] = set()
+    slots: dict[tuple[Any, ...], int] = {}
+    moments: dict[tuple[Any, ...], int] = {}
     looks: set[tuple[int, int]] = set()
     found: dict[Identity, Style] = {}
     for identity in sorted(set(identities)):
-        topology, host, workload, rest = identity
+        *line, _ = identity
+        topology, host, workload, rest = identity[:4]
         wanted = topology + 2 * host + sum(rest.encode()) - 3  # the first one is blue
-        slot = _free(wanted % len(COLOURS), colours, len(COLOURS))
+        key = tuple(line)
+        if key not in slots:
+            slots[key] = _free(wanted % len(COLOURS), colours, len(COLOURS))
+        slot, nth = slots[key], moments.get(key, 0)
+        moments[key] = nth + 1
         taken = {marker for colour, marker in looks if colour == slot}
         marker = _free((topology + host + workload) % len(MARKERS), taken, len(MARKERS))
         colours.add(slot)
         looks.add((slot, marker))
-        found[identity] = Style(COLOURS[slot], "solid", MARKERS[marker])
+        dash = MOMENT_DASHES[nth % len(MOMENT_DASHES)]
+        found[identity] = Style(COLOURS[slot], dash, MARKERS[marker])
     return found
 
 

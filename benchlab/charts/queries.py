@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -13,6 +13,7 @@ from django.db.models import Q
 from benchlab.charts.palette import Identity, Style, styles
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import Outcome
+from benchlab.topologies import moments
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -32,11 +33,12 @@ class Sample:
     repeat: int
     outstanding: int | None
     values: Mapping[str, float]
+    during: str = ""  # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One line of a chart: all points and repeats of one topology on one host under one workload."""
+    """One line of a chart: all points and repeats of one topology, at one moment, on one host under one workload."""
 
     campaign: int
     campaign_name: str
@@ -48,12 +50,14 @@ class Group:
     workload_name: str
     tool: str
     rest: str  # what else the sweep varies: "bs 64k"
+    stage: str = ""  # the moment's code (benchlab.topologies.moments)
+    stage_name: str = ""  # "before growth"; empty when there is nothing but "as built"
     samples: tuple[Sample, ...] = ()
     fingerprints: Mapping[str, int] = field(default_factory=dict)  # -> an attempt that has it
 
     @property
     def identity(self) -> Identity:
-        return (self.topology, self.host, self.workload, self.rest)
+        return (self.topology, self.host, self.workload, self.rest, moments.parse(self.stage).rank)
 
     @property
     def swept(self) -> bool:
@@ -78,10 +82,34 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
     for attempt in found:
         run = attempt.run
         rest = rest_of(run.point)
-        by_line[run.campaign_id, run.topology_id, run.host_id, run.workload_id, rest].append(
-            attempt
+        when = moments.parse(run.stage).rank
+        key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, rest, when
+        by_line[key].append(attempt)
+    return _named([_group(key[-2], line, values) for key, line in sorted(by_line.items())])
+
+
+def _named(found: list[Group]) -> list[Group]:
+    """With a name for each moment, by what else was measured in that campaign's layouts of that topology and host."""
+    beside: dict[tuple[int, int, int], set[str]] = defaultdict(set)
+    for line in found:
+        beside[line.campaign, line.topology, line.host].add(line.stage)
+    return [
+        replace(
+            line,
+            stage_name=moments.words(line.stage, beside[line.campaign, line.topology, line.host]),
         )
-    return [_group(key[-1], line, values) for key, line in sorted(by_line.items())]
+        for line in found
+    ]
+
+
+def during(meta: Mapping[str, Any]) -> str:
+    """What the kernel did during an attempt: "reshape of bl17 12 % to 40 %"; empty when nothing was awaited."""
+    noted = meta.get("during") or {}
+    at_end = {one["says"]: one["done"] for one in noted.get("end", ())}
+    return ", ".join(
+        f"{one['says']} {one['done']:.0%} to {at_end.get(one['says'], 1.0):.0%}".replace("%", " %")
+        for one in noted.get("start", ())
+    )
 
 
 def rest_of(point: Mapping[str, Any]) -> str:
@@ -93,7 +121,14 @@ def rest_of(point: Mapping[str, Any]) -> str:
 def _group(rest: str, attempts: list[Attempt], values: Mapping[int, Mapping[str, float]]) -> Group:
     run = attempts[0].run
     samples = tuple(
-        Sample(a.run_id, a.pk, a.run.repeat, a.run.outstanding, values.get(a.pk, {}))
+        Sample(
+            run=a.run_id,
+            attempt=a.pk,
+            repeat=a.run.repeat,
+            outstanding=a.run.outstanding,
+            values=values.get(a.pk, {}),
+            during=during(a.meta),
+        )
         for a in sorted(attempts, key=lambda a: (a.run.outstanding or 0, a.run.repeat))
     )
     return Group(
@@ -107,6 +142,7 @@ def _group(rest: str, attempts: list[Attempt], values: Mapping[int, Mapping[str,
         workload_name=run.workload.name,
         tool=run.tool,
         rest=rest,
+        stage=run.stage,
         samples=samples,
         fingerprints={a.fingerprint: a.pk for a in attempts if a.fingerprint},
     )
@@ -126,7 +162,7 @@ def _values(attempts: list[int]) -> dict[int, dict[str, float]]:
 
 def labels(found: Sequence[Group]) -> list[str]:
     """A name per line, in order, that says only what differs between them."""
-    parts = ("topology_name", "host_name", "workload_name", "rest", "campaign_name")
+    parts = ("topology_name", "stage_name", "host_name", "workload_name", "rest", "campaign_name")
     differing = [part for part in parts if len({getattr(line, part) for line in found}) > 1]
     shown = differing or ["topology_name"]
     texts = ([str(getattr(line, part)) for part in shown] for line in found)
@@ -140,8 +176,8 @@ def line_styles(found: Sequence[Group]) -> list[Style]:
     for line in sorted(found, key=lambda line: line.campaign):
         seen.setdefault(line.identity, line.campaign)
     for line in found:
-        *keys, rest = line.identity
+        topology, host, workload, rest, when = line.identity
         again = "" if seen[line.identity] == line.campaign else f" #{line.campaign}"
-        identities.append((keys[0], keys[1], keys[2], f"{rest}{again}"))
+        identities.append((topology, host, workload, f"{rest}{again}", when))
     by_identity = styles(identities)
     return [by_identity[identity] for identity in identities]

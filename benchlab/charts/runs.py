@@ -20,6 +20,7 @@ from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Run
 from benchlab.charts.balance import Shared, shared
 from benchlab.charts.figures import tracks_of
+from benchlab.charts.queries import during
 from benchlab.charts.tables import DeviceRow, device_rows
 from benchlab.charts.templatetags.si import si, size
 from benchlab.runs import words
@@ -149,7 +150,8 @@ def _little(run: Run, measured: list[Measurement]) -> Little | None:
 
 def _meta(attempt: Attempt) -> list[tuple[str, str]]:
     known = [(META[key], attempt.meta.get(key)) for key in META]
-    return [(title, show(value)) for (title, show), value in known if value is not None]
+    found = [(title, show(value)) for (title, show), value in known if value is not None]
+    return [*found, *([("Meanwhile", said)] if (said := during(attempt.meta)) else [])]
 
 
 def _balance(attempt: Attempt) -> list[Shared]:

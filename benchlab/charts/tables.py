@@ -133,6 +133,7 @@ RUN_HEAD = (
     "campaign",
     "host",
     "topology",
+    "moment",
     "workload",
     "point",
     "tool",
@@ -152,7 +153,8 @@ def campaign_csv(groups: Sequence[Group]) -> str:
 
 
 def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]:
-    where = [group.campaign_name, group.host_name, group.topology_name, group.workload_name]
+    place = [group.campaign_name, group.host_name, group.topology_name]
+    where = [*place, group.stage_name, group.workload_name]
     which = [group.rest, group.tool, sample.outstanding, sample.repeat, sample.run]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 

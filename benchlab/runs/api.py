@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.http import content_disposition_header
+from django_filters import CharFilter
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -16,8 +17,9 @@ from rest_framework.response import Response
 
 from benchlab.api import Conflict, Figure, Problem, ReadOnly
 from benchlab.filters import Strict, Whole
-from benchlab.runs import commands
+from benchlab.runs import commands, orphans
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
+from benchlab.runs.states import LayoutPhase
 
 
 class LayoutSerializer(serializers.ModelSerializer[Layout]):
@@ -26,6 +28,11 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
         read_only=True, help_text="Which wait for a person it is: for person-done"
     )
     stack = serializers.ListField(child=serializers.DictField())
+    stages = serializers.ListField(child=serializers.DictField())
+    progress = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="What the kernel still does: {says, done: 0 to 1, eta_s: seconds or null}",
+    )
     plan = serializers.DictField(allow_null=True)
 
     class Meta:
@@ -37,6 +44,13 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
             "host",
             "topology",
             "stack",
+            "stages",
+            "measure_resync",
+            "stage",
+            "followed",
+            "settled",
+            "progress",
+            "awaited_until",
             "phase",
             "outcome",
             "reason",
@@ -62,6 +76,16 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
 
 class DoneSerializer(serializers.Serializer[dict[str, str]]):
     key = serializers.CharField(help_text="The layout's `person_key`, as it was read")
+
+
+class TeardownSerializer(serializers.Serializer[Layout]):
+    snapshot = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=2**53,
+        help_text="Of a finished layout: the newest facts of its host, in which you saw what it left",
+    )
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
@@ -102,6 +126,7 @@ class StepLogSerializer(serializers.ModelSerializer[StepLog]):
             "id",
             "layout",
             "kind",
+            "part",
             "argv",
             "says",
             "destroys",
@@ -141,6 +166,9 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
     outstanding = serializers.IntegerField(
         source="attempt.run.outstanding", allow_null=True, help_text="Outstanding I/Os"
     )
+    stage = serializers.CharField(
+        source="attempt.run.stage", help_text="Empty as built, resync, during-1, after-1, …"
+    )
     repeat = serializers.IntegerField(source="attempt.run.repeat")
     outcome = serializers.CharField(source="attempt.outcome", help_text="Of the attempt")
 
@@ -153,6 +181,7 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
             "topology",
             "workload",
             "outstanding",
+            "stage",
             "repeat",
             "outcome",
             "name",
@@ -184,6 +213,7 @@ class ArtifactFilter(Strict):
 class MeasurementFilter(Strict):
     campaign = Whole(field_name="attempt__run__campaign")
     run = Whole(field_name="attempt__run")
+    stage = CharFilter(field_name="attempt__run__stage")
 
     class Meta:
         model = Measurement
@@ -206,13 +236,20 @@ class Layouts(ReadOnly[Layout]):
     filterset_fields = ["campaign", "host", "topology", "phase", "outcome"]
     ordering_fields = ["id", "campaign", "host", "created_at", "ended_at"]
 
-    @extend_schema(request=None, responses={200: LayoutSerializer, 409: Problem})
+    @extend_schema(
+        request=TeardownSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
+    )
     @action(detail=True, methods=["post"])
     def teardown(self, request: Request, pk: str | None = None) -> Response:
-        """Try to take down a stuck layout once more."""
+        """Try to take down a stuck layout once more, or what a finished one left (see /api/hosts/{id}/orphans/)."""
         layout = self.get_object()
+        sent = TeardownSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
         try:
-            commands.teardown_again(layout)
+            if layout.phase == LayoutPhase.DONE:
+                orphans.tear_down(layout, sent.validated_data["snapshot"])
+            else:
+                commands.teardown_again(layout)
         except commands.CommandError as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(layout).data)

@@ -9,7 +9,11 @@ from benchlab.charts.palette import COLOURS, dark_swaps, styles
 
 identities = st.lists(
     st.tuples(
-        st.integers(1, 50), st.integers(1, 9), st.integers(1, 9), st.sampled_from(["", "bs 64k"])
+        st.integers(1, 50),
+        st.integers(1, 9),
+        st.integers(1, 9),
+        st.sampled_from(["", "bs 64k"]),
+        st.just((0, True)),
     ),
     min_size=1,
     max_size=40,
@@ -31,8 +35,17 @@ def test_the_order_on_the_page_does_not_matter(found):
 
 
 def test_a_topology_keeps_its_colour_under_another_workload():
-    one, other = styles([(1, 1, 1, ""), (2, 1, 1, "")]), styles([(1, 1, 2, ""), (2, 1, 2, "")])
+    at = (0, True)
+    one = styles([(1, 1, 1, "", at), (2, 1, 1, "", at)])
+    other = styles([(1, 1, 2, "", at), (2, 1, 2, "", at)])
     assert [look.colour for look in one.values()] == [look.colour for look in other.values()]
+
+
+def test_the_moments_of_a_line_share_its_colour_and_differ_in_dash_and_marker():
+    found = styles([(1, 1, 1, "", (0, True)), (1, 1, 1, "", (1, False)), (1, 1, 1, "", (1, True))])
+    assert len({look.colour for look in found.values()}) == 1
+    assert len({look.dash for look in found.values()}) == 3
+    assert len({look.marker for look in found.values()}) == 3
 
 
 def test_dark_pages_swap_both_ways_of_writing_a_colour():
