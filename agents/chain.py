@@ -123,7 +123,9 @@ def _check_uses(where: str, driver: Layer, given: Sequence[Wanted], below: str) 
         counts[main] = 1
     for use, means in driver.USES.items():
         have = counts.get(use, 0)
-        least = 0 if below == "parts" else means.least  # what was cut for it, its plan counts
+        # What was cut for it, its plan counts: also the several volumes that bcache may give.
+        cut = below == "parts" or (below in IS_VOLUME and use == main)
+        least = 0 if cut else means.least
         if not (least <= have <= means.most) or (use in counts and have < 1):
             raise PlanError(
                 f"{where} takes {use} ({means.says}): {max(least, 1)} to {means.most} disks,"

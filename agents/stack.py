@@ -111,12 +111,24 @@ def plan(
             driver = registry.layer(spec.kind)
             made = driver.plan(options.build(driver.Options, spec.options), target, facts)
         placed.append(_placed(spec, target, made))
+    _check_top(placed[-1])
     grown: list[Stage] = []
     for number, stage in enumerate(stages, start=1):
         with _named(f"stage {number}"):
             grown.append(_grow(stage, grown[-1].layers if grown else tuple(placed), free, facts))
     made_up = StackPlan(name, tuple(placed), "", tuple(grown))
     return replace(made_up, fingerprint=_fingerprint(made_up.steps, made_up.claims, facts))
+
+
+def _check_top(top: Placed) -> None:
+    """A tool works on one thing. Raises PlanError."""
+    parts = [part for given in top.gives.parts.values() for part in given]
+    if parts and not (top.gives.volume or top.gives.mount):
+        driver = registry.layer(top.spec.kind)
+        raise PlanError(
+            f"{driver.LABEL} gives {len(parts)} volumes here and a tool needs one: put a layer that joins them"
+            " (LVM, md) on top, or give it one disk"
+        )
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def owners(
 
     udev makes no link for an array that could not start; its kernel name proves nothing.
     """
-    owned = {}
+    owned: dict[str, str] = {}
     for array in found:
         links = [path for path, name in names.items() if name == array.name and "/dev/md/" in path]
         labels = {_label(devices.get(member.device)) for member in array.members}
