@@ -15,8 +15,8 @@ GUEST_FILES = Path(__file__).with_name("guest")
 
 PACKAGES = (
     *("systemd-sysv", "dbus", "udev", "kmod", "procps", "iproute2", "util-linux", "psmisc"),
-    *("openssh-server", "libnss-myhostname", "sudo", "busybox", "dash", "bash", "python3-minimal"),
-    *("lvm2", "thin-provisioning-tools", "dmsetup", "mdadm", "bcache-tools"),
+    *("openssh-server", "libnss-myhostname", "sudo", "busybox", "dash", "bash", "python3"),
+    *("lvm2", "thin-provisioning-tools", "dmsetup", "mdadm", "bcache-tools", "cryptsetup-bin"),
     *("xfsprogs", "e2fsprogs", "btrfs-progs", "gdisk", "parted", "smartmontools", "hdparm"),
     *("nbdkit", "nbd-client", "fio", "sysstat", "bonnie++", "postgresql-15", "libaio1"),
 )
