@@ -11,11 +11,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.contracts import AgentError
+from agents.destroyed import Destroyed
+from agents.packages import NAME
 from benchlab.api import Conflict, OwnRow, Problem, ReadOnly
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.forms import a_user, an_address
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
+from benchlab.runs import orphans
 from benchlab.team.services import team_of
 
 
@@ -113,7 +116,9 @@ class MissingSerializer(serializers.Serializer[Any]):
 
 
 class InstallSerializer(serializers.Serializer[dict[str, Any]]):
-    packages = serializers.ListField(child=serializers.CharField(), allow_empty=False)
+    packages = serializers.ListField(
+        child=serializers.RegexField(rf"^{NAME.pattern}$", max_length=100), allow_empty=False
+    )
     command = serializers.CharField(help_text="The command as a person saw and confirmed it")
 
 
@@ -141,6 +146,29 @@ class FingerprintSerializer(serializers.Serializer[dict[str, str]]):
 class SpareSerializer(serializers.Serializer[dict[str, str]]):
     typed = serializers.CharField(help_text="The device's serial, else WWN, else name:size")
     role = serializers.CharField(help_text="hdd, ssd, nvme, …")
+
+
+class LostDiskSerializer(serializers.Serializer[Destroyed]):
+    node = serializers.CharField(help_text="/dev/sdb")
+    identity = serializers.CharField()
+    model = serializers.CharField()
+    serial = serializers.CharField()
+    size = serializers.IntegerField(help_text="Bytes")
+    holds = serializers.ListField(child=serializers.CharField(), help_text="What was found on it")
+
+
+class OrphanSerializer(serializers.Serializer[orphans.Orphan]):
+    name = serializers.CharField(help_text="With which all its names begin")
+    layout = serializers.IntegerField(source="layout.pk", default=None, allow_null=True)
+    left = serializers.ListField(child=serializers.CharField(), help_text="What of it is there")
+    destroys = LostDiskSerializer(many=True, help_text="Disks that taking it down wipes")
+    why_not = serializers.CharField(help_text="Why it cannot be taken down; empty: it can")
+    by_hand = serializers.ListField(child=serializers.CharField(), help_text="Commands, then")
+
+
+class OrphansSerializer(serializers.Serializer[dict[str, Any]]):
+    snapshot = serializers.IntegerField(allow_null=True, help_text="null: it was never read")
+    orphans = OrphanSerializer(many=True)
 
 
 def added(make: Any, *args: Any, **fields: Any) -> Any:
@@ -221,6 +249,19 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         except (AgentError, HostsError) as error:
             raise Conflict(str(error)) from None
         return Response(PackageInstallSerializer(row).data, status=201)
+
+    @extend_schema(responses={200: OrphansSerializer})
+    @action(detail=True, methods=["get"])
+    def orphans(self, request: Request, pk: str | None = None) -> Response:
+        """What our layouts left there though they do not hold the host, by its newest facts.
+
+        POST /api/layouts/{layout}/teardown/ with that snapshot takes one down.
+        """
+        host = self.get_object()
+        latest = host.snapshots.first()
+        found = orphans.of(host, latest) if latest else []
+        told = {"snapshot": latest.pk if latest else None, "orphans": found}
+        return Response(OrphansSerializer(told).data)
 
     def _do(self, act: Any, *args: Any) -> Response:
         host = self.get_object()

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
+import cattrs
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from agents import job, packages
 from agents.contracts import RETRYABLE, AgentError, Job, Need, Shell
+from agents.facts.model import HostFacts
 from agents.spool import Spool
 from benchlab.hosts import contact, discovery
 from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import FactSnapshot, Host, PackageInstall
+from benchlab.hosts.models import Host, PackageInstall
 from benchlab.runs.states import HOLDING
 
 TIMEOUT_S = 1800.0
@@ -28,11 +30,19 @@ STARTS_WITHIN = timedelta(minutes=2)  # else whoever wanted to start it died bef
 
 def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:
     """What the host lacked when it was last read: of `needs`, or of all that any layer or tool uses."""
-    latest = host.snapshots.first()
-    if latest is None:
+    facts = _facts(host)
+    if facts is None:
         return packages.Missings((), ())
-    wanted = discovery.needs() if needs is None else needs
-    return packages.missing(wanted, discovery.facts_of(latest))
+    return packages.missing(discovery.needs() if needs is None else needs, facts)
+
+
+def _facts(host: Host) -> HostFacts | None:
+    """Of the last reading; None when there is none, or it is of a version that cannot be understood any more."""
+    latest = host.snapshots.first()
+    try:
+        return discovery.facts_of(latest) if latest else None
+    except cattrs.BaseValidationError:
+        return None
 
 
 def offered(host: Host) -> packages.Missings:
@@ -44,8 +54,8 @@ def offered(host: Host) -> packages.Missings:
 
 def command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
     """The command that installs these on the host. Raises HostsError for what no layer or tool misses there."""
-    latest, names = host.snapshots.first(), list(dict.fromkeys(chosen))
-    if latest is None:
+    facts, names = _facts(host), list(dict.fromkeys(chosen))
+    if facts is None:
         raise HostsError(f"{host.name} was not read yet: read its facts first.")
     known = missing(host).packages
     if strange := [name for name in names if name not in known]:
@@ -54,7 +64,7 @@ def command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
         )
     if not names:
         raise HostsError("No package was chosen.")
-    return packages.command(names, discovery.facts_of(latest))
+    return packages.command(names, facts)
 
 
 def start(
@@ -74,10 +84,8 @@ def start(
         )
     shell = contact.connect(host)
     row = _row(host, argv, who)
-    latest = host.snapshots.first()
-    assert latest, "there is a command, so there were facts"
     try:
-        job.start(shell, _spool(row), _job(row, latest))
+        job.start(shell, _spool(row), _job(row))
     except AgentError as error:
         if error.reason not in RETRYABLE:  # else it may have begun: `follow` finds out
             _end(row, trouble=str(error))
@@ -99,10 +107,11 @@ def _spool(row: PackageInstall) -> Spool:
     return Spool(f"install-{row.pk}-{int(row.created_at.timestamp() * 1e6):x}", root=True)
 
 
-def _job(row: PackageInstall, snapshot: FactSnapshot) -> Job:
+def _job(row: PackageInstall) -> Job:
+    facts = _facts(row.host)
     return Job(
         tuple(row.argv),
-        env=packages.environment(discovery.facts_of(snapshot)),
+        env=packages.environment(facts) if facts else {},
         timeout_s=TIMEOUT_S,
         drop_caches=False,
     )

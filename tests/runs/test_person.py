@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from django.urls import reverse
 
@@ -32,7 +34,7 @@ def make(server, team, user, tmp_path):
         team=team, name="dd", tool="dd", options={"block_size": 65536, "count": 4}, sweep={}
     )
 
-    def build(below: list[dict] = (), above: list[dict] = ()) -> Campaign:
+    def build(below: Sequence[dict] = (), above: Sequence[dict] = ()) -> Campaign:
         layers = [*below, scratch, *above]
         stack = [{"devices": [], **layer} for layer in layers]
         topology = Topology.objects.create(team=team, name="by hand", stack=stack)
