@@ -6,10 +6,8 @@ import pytest
 
 from agents import stack
 from agents.chain import LayerSpec, StageSpec, Wanted
-from agents.contracts import PlanError
+from agents.contracts import GuardError
 from tests.rig.bench import Bench
-
-DISKS = ("ubdb", "ubdc", "ubdd", "ubde")
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +33,6 @@ ARRAYS = {
     "raid0": md(3, level=0, chunk=65536),
     "raid1": md(2, level=1, bitmap="none"),
     "raid5 with a spare": md(3, spares=1, level=5, chunk=16384),
-    "raid6, assumed clean": md(4, level=6, assume_clean=True),
-    "raid10": md(4, level=10, chunk=65536),
     "raid10 offset": md(3, level=10, layout="o2", assume_clean=True, bitmap="none"),
 }
 
@@ -57,9 +53,9 @@ def test_an_array_is_made_used_and_taken_down_to_blank_disks(bench, name):
     assert_no_array(bench)
 
 
-@pytest.mark.parametrize(("level", "count", "more"), [(0, 2, 1), (1, 2, 1), (5, 3, 1), (10, 3, 1)])
-def test_an_array_grows(bench, level, count, more):
-    stage = StageSpec(1, devices=(Wanted("data", "ssd", more),))
+@pytest.mark.parametrize(("level", "count"), [(0, 2), (5, 3)])
+def test_an_array_grows(bench, level, count):
+    stage = StageSpec(1, devices=(Wanted("data", "ssd", 1),))
     made = bench.plan(md(count, level=level, assume_clean=True), stages=[stage])
     bench.build(made)
     bench.run(f"printf benchlab | dd of={made.target.volume} conv=notrunc 2>&1")
@@ -85,12 +81,6 @@ def slow_reshape(bench: Bench) -> stack.StackPlan:
     return made
 
 
-def test_a_reshape_is_awaited_with_its_progress_and_can_be_taken_down(bench):
-    made = slow_reshape(bench)
-    bench.assert_taken_down(made)
-    assert_no_array(bench)
-
-
 def test_a_reshape_cut_by_a_power_loss_is_taken_down(bench):
     made = slow_reshape(bench)
     bench.power_loss()
@@ -109,14 +99,6 @@ def test_an_array_that_could_not_start_is_taken_down(bench):
     facts = bench.facts()
     assert [array.state for array in facts.md_arrays] == ["inactive"]
     assert facts.members["ubdc"] == "md bl17"
-    bench.assert_taken_down(made)
-    assert_no_array(bench)
-
-
-def test_superblocks_alone_are_taken_down(bench):
-    made = bench.plan(md(2, level=1))
-    bench.build(made)
-    bench.run("mdadm --stop /dev/md/bl17 2>&1")
     bench.assert_taken_down(made)
     assert_no_array(bench)
 
@@ -142,7 +124,7 @@ def test_a_foreign_array_is_refused(bench):
     )
     try:
         made = bench.plan(md(2, level=1))
-        with pytest.raises(Exception, match="belongs to md data"):
+        with pytest.raises(GuardError, match="belongs to md data"):
             bench.build(made)
         assert bench.run("cat /sys/block/md127/md/degraded").strip() == "0"
     finally:
@@ -150,9 +132,3 @@ def test_a_foreign_array_is_refused(bench):
             "mdadm --stop /dev/md/data 2>&1; mdadm --zero-superblock /dev/ubdb /dev/ubdc;"
             "wipefs -qa /dev/ubdb /dev/ubdc; udevadm settle"
         )
-
-
-def test_far_copies_cannot_grow(bench):
-    stage = StageSpec(1, devices=(Wanted("data", "ssd", 1),))
-    with pytest.raises(PlanError, match="cannot reshape RAID 10 with far copies"):
-        bench.plan(md(3, level=10, layout="f2"), stages=[stage])
