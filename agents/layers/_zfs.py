@@ -77,6 +77,11 @@ def pool_of(target: Target) -> tuple[str, tuple[Claim, ...]]:
     return target.pool, claims
 
 
+def noted(target: Target, name: str, primarycache: str) -> tuple[str, ...]:
+    """What must be known of every number: memory's part in it."""
+    return (*target.notes, f"the ARC keeps {primarycache} of {name}, from one run to the next too")
+
+
 def imported(name: str, facts: HostFacts) -> Zpool | None:
     return next((pool for pool in facts.zpools if pool.name == name), None)
 

@@ -41,7 +41,7 @@ class Shape:
 
 def partition(size: int) -> int:
     """What OpenZFS on Linux makes the first partition of a whole disk: the last 8 MiB and both tables are left out."""
-    return max((size - 34 * 512 - 8 * MIB - MIB) // MIB * MIB, 0)
+    return max((size - 34 * 4096 - 8 * MIB - MIB) // MIB * MIB, 0)
 
 
 def group(sizes: Iterable[int], shape: Shape) -> int:

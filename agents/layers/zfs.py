@@ -52,7 +52,8 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
             _remove(mount),
         ),
     )
-    return Plan((create,), replace(target, mount=mount, stripe_unit=0, stripe_count=0, parity=0))
+    gives = replace(target, mount=mount, stripe_unit=0, stripe_count=0, parity=0)
+    return Plan((create,), replace(gives, notes=_zfs.noted(target, name, options.primarycache)))
 
 
 def _properties(options: Any, mount: str) -> dict[str, str]:

@@ -75,7 +75,8 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
         Step(("sh", "-c", WAIT, "wait", node), f"Wait for {node}", destroys=claims, timeout_s=60),
     )  # fmt: skip
     gives = replace(target, volume=node, size=size, stripe_unit=0, stripe_count=0, parity=0)
-    return Plan(_zfs.settled(steps, facts), gives)
+    notes = _zfs.noted(target, name, options.primarycache)
+    return Plan(_zfs.settled(steps, facts), replace(gives, notes=notes))
 
 
 def _node(target: Target) -> str:
