@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from benchlab.hosts import views, views_devices, views_keys, views_packages
+from benchlab.hosts import views, views_devices, views_keys, views_orphans, views_packages
 
 urlpatterns: list[URLPattern] = [
     path("", views.hosts, name="host-list"),
@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern] = [
     path("<int:pk>/change/", views.change, name="host-change"),
     path("<int:pk>/delete/", views.delete, name="host-delete"),
     path("<int:pk>/read/", views.read, name="host-read"),
+    path("<int:pk>/orphans/<int:layout_pk>/", views_orphans.teardown, name="host-orphan"),
     path("<int:pk>/install/", views_packages.install, name="host-install-confirm"),
     path("<int:pk>/install/<int:install_pk>/", views_packages.installing, name="host-install"),
     path("<int:pk>/facts/", views.history, name="host-history"),

@@ -15,6 +15,7 @@ from benchlab.hosts import blocks, queries, services
 from benchlab.hosts.forms import AddForm, AddressForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
+from benchlab.runs import orphans
 from benchlab.team.services import team_of
 
 SNAPSHOTS_PER_PAGE = 50
@@ -89,6 +90,7 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
         "fingerprint": services.fingerprints(found)[0],
         "snapshot": latest,
         "snapshots": found.snapshots.count(),
+        "orphans": orphans.of(found, latest) if latest else [],
         "missing": services.offered(found),
         "installing": found.installs.filter(ended_at=None).first(),
     }

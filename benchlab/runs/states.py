@@ -51,7 +51,8 @@ LAYOUT_MOVES: dict[str, frozenset[str]] = {
     LayoutPhase.READY: frozenset({LayoutPhase.TEARING_DOWN}),
     LayoutPhase.TEARING_DOWN: frozenset({LayoutPhase.DONE, LayoutPhase.STUCK}),
     LayoutPhase.STUCK: frozenset({LayoutPhase.TEARING_DOWN}),
-    LayoutPhase.DONE: frozenset(),
+    # What it left was seen later, and a person wants it gone (benchlab.runs.orphans).
+    LayoutPhase.DONE: frozenset({LayoutPhase.TEARING_DOWN}),
 }
 
 ATTEMPT_MOVES: dict[str, frozenset[str]] = {
