@@ -14,7 +14,7 @@ from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.guard import claims_of
 from agents.layers._names import lvm_uuid_of
-from agents.layers._steps import MIB, wipe
+from agents.layers._steps import MIB, is_claimed, wipe
 
 NEED_LVM = Need("lvm", {"debian": "lvm2", "rhel": "lvm2"}, ("lvm", "version"))
 NEED_DMSETUP = Need("dmsetup", {"debian": "dmsetup", "rhel": "device-mapper"}, ("dmsetup", "version"))  # fmt: skip
@@ -115,26 +115,31 @@ def run(
 
 def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
     """Device-mapper's view of every volume of the group, the top ones first. The data is not written back."""
-    names = _mapped(target.name, facts)
+    names = _mapped(target, facts)
     if not names:
         return []
     says = "Remove the logical volumes from the kernel; what a cache holds is dropped"
     return [Step(("sh", "-c", REMOVE, "remove", *names), says, destroys=claims_of(target))]
 
 
-def _mapped(layout: str, facts: HostFacts) -> list[str]:
-    """All names of the group's volumes. lvol0 is what LVM calls what it needs for itself."""
+def _mapped(target: Target, facts: HostFacts) -> list[str]:
+    """The group's volumes on these disks, the top ones first. lvol0 is what LVM calls what it needs for itself.
+
+    A volume that lies on other disks too is the cache's to remove: it was told of them.
+    """
     graph = Graph(facts)
-    pattern = re.compile(rf"{re.escape(layout)}-(?:data|fast|fastmeta|lvol\d+)(?:_\w+)*")
+    pattern = re.compile(rf"{re.escape(target.name)}-(?:data|fast|fastmeta|lvol\d+)(?:[_-]\w+)*")
+    ours = {d.name for claim in claims_of(target) if (d := is_claimed(claim, facts))}
     names = {line.partition(":")[0] for line in facts.dm_tables}
     names |= {device.path.removeprefix("/dev/mapper/") for device in facts.devices}
-    found = [name for name in names if pattern.fullmatch(name)]
-
-    def height(name: str) -> int:
+    height: dict[str, int] = {}
+    for name in filter(pattern.fullmatch, names):
         device = graph.find(f"/dev/mapper/{name}")
-        return len(graph.stack_under(device.name)) if device else 0
-
-    return sorted(found, key=lambda name: (-height(name), name))
+        if device is None:
+            height[name] = 0
+        elif graph.disks_under(device.name) <= ours:
+            height[name] = len(graph.stack_under(device.name))
+    return sorted(height, key=lambda name: (-height[name], name))
 
 
 def table(name: str, facts: HostFacts) -> list[list[str]]:

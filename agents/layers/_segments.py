@@ -65,8 +65,8 @@ def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
         return (
             count if extend else ("--type", "raid1", "--mirrors", str(segment.stripes - 1), *count)
         )
-    if segment.type == "linear":
-        return ("--type", "linear", *count)
+    if segment.type == "linear":  # lvextend rounds a linear type up to the stripes of the volume
+        return (*(("--stripes", "1") if extend else ("--type", "linear")), *count)
     return ("--type", "striped", "--stripes", str(segment.stripes),
             "--stripesize", f"{segment.stripe_size}b", *count)  # fmt: skip
 
