@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
+from agents.layers._names import is_uuid_of
 
 # Everything that a BenchLab makes begins with bl, its installation's tag (older ones: none) and the layout's number.
 NAME = re.compile(r"bl(?:[a-z]{3})?\d+(?![0-9A-Za-z])")
@@ -79,7 +80,7 @@ def forest(facts: HostFacts, names: Names = NOBODYS) -> list[Block]:
 
     def on(name: str) -> list[BlockDevice]:
         above = [graph.devices[n] for n in graph.above[name] if n in graph.devices]
-        return sorted(above, key=lambda d: _natural(d.name))
+        return sorted(above, key=lambda d: natural(d.name))
 
     def grow(device: BlockDevice) -> Block:
         layout = _layout_of(device, graph, names)
@@ -97,7 +98,7 @@ def forest(facts: HostFacts, names: Names = NOBODYS) -> list[Block]:
     roots = [
         d for d in facts.devices if not graph.below[d.name] & set(graph.devices) and not _idle(d)
     ]
-    return [grow(root) for root in sorted(roots, key=lambda d: (not is_whole(d), _natural(d.name)))]
+    return [grow(root) for root in sorted(roots, key=lambda d: (not is_whole(d), natural(d.name)))]
 
 
 def walk(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:
@@ -107,19 +108,18 @@ def walk(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:
 
 
 def _layout_of(device: BlockDevice, graph: Graph, names: Names) -> str:
-    """By what it is called or belongs to; a bcache device without a label by its set."""
+    """By what it is called or belongs to; a physical volume without a group, and bcache, by the UUIDs that we give."""
     # md writes "host:name" into its superblocks.
     labels = [signature.label.rpartition(":")[2] for signature in device.signatures]
     owner = graph.facts.members.get(device.name, "").partition(" ")[2]
     found = named([device.path, *device.links, *device.mounts, device.label, *labels, owner])
-    if found or device.name not in graph.facts.bcache:
+    given = [s.uuid for s in device.signatures if s.type == "LVM2_member"]
+    if found or not (given or device.name in graph.facts.bcache):
         return found
-    known = (
-        name
-        for name in sorted(names.holding | names.past)
-        if graph.is_our_bcache(device.name, name)
-    )
-    return next(known, "")
+    for name in sorted(names.holding | names.past):
+        if graph.is_our_bcache(device.name, name) or any(is_uuid_of(one, name) for one in given):
+            return name
+    return ""
 
 
 def named(texts: Iterable[str]) -> str:
@@ -135,7 +135,7 @@ def _idle(device: BlockDevice) -> bool:
     )
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
     """sda2 before sda10."""
     return [
         (int(part), "") if part.isdigit() else (-1, part)

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.contracts import AgentError
-from benchlab.hosts import blocks, queries, services
+from benchlab.hosts import blocks, groups, queries, services
 from benchlab.hosts.forms import AddForm, AddressForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
@@ -159,10 +159,12 @@ def _facts(host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
         return {}
     facts = services.facts_of(snapshot)
     seen = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
+    names = queries.names_at(host, snapshot)
     rows = [(row, seen.get(row.identity)) for row in host.devices.order_by("-present", "name")]
     return {
         "facts": facts,
-        "forest": blocks.forest(facts, queries.names_at(host, snapshot)),
+        "forest": blocks.forest(facts, names),
+        "groups": groups.of(facts, names),
         "tools": queries.tool_rows(facts),
         "devices": rows,
     }
