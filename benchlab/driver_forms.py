@@ -145,7 +145,8 @@ def _field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
         return forms.CharField(**common)
     if choices := meta.get("choices"):
         if not sweep:
-            return forms.ChoiceField(choices=[(c, c) for c in choices], **common)
+            # A browser sends text; the driver's own check wants its kind.
+            return forms.TypedChoiceField(choices=[(c, c) for c in choices], coerce=kind, **common)
         common["help_text"] = f"{common['help_text']}: {', '.join(map(str, choices))}".lstrip(": ")
     if kind is str and not sweep:
         return forms.CharField(**common)

@@ -11,11 +11,11 @@ from django.http import QueryDict
 
 from agents import registry
 from agents.chain import WORDS
-from agents.contracts import Use
 from agents.protocols import Layer
 from benchlab.driver_forms import DriverForm
-from benchlab.topologies import services
+from benchlab.topologies import stage_forms
 from benchlab.topologies.models import Topology
+from benchlab.topologies.stage_forms import DisksForm, StageForms
 
 COMMON_ROLES = ("ssd", "hdd", "nvme")
 
@@ -23,24 +23,8 @@ COMMON_ROLES = ("ssd", "hdd", "nvme")
 class NameForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Topology
-        fields = ["name", "description"]
+        fields = ["name", "description", "measure_resync"]
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
-
-
-class DisksForm(forms.Form):
-    """Which disks one use of a layer takes; 0 when it has none of its own."""
-
-    role = forms.CharField(max_length=32, initial="ssd")
-    count = forms.IntegerField(min_value=0, max_value=services.MOST_DEVICES)
-
-    def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.use, self.what = use, what
-        self.fields["count"].initial = what.least
-        self.fields["role"].widget.attrs["list"] = "roles"
-        self.fields["role"].label = f"{use}: role of the disks"
-        self.fields["count"].label = f"{use}: how many"
-        self.fields["role"].help_text = what.says
 
 
 class LayerForms:
@@ -110,18 +94,27 @@ def from_post(post: QueryDict) -> list[LayerForms]:
     return [LayerForms(number, kind, data=post) for number, kind in enumerate(kinds)]
 
 
-def rearranged(post: QueryDict) -> list[LayerForms] | None:
-    """The layers after one of the buttons add, remove or up; None when the form was submitted to be saved."""
-    entries = [layer.typed() for layer in from_post(post)]
+def rearranged(post: QueryDict) -> tuple[list[LayerForms], list[StageForms]] | None:
+    """Layers and stages after a button such as add or up; None when the form was submitted to be saved."""
+    layers = from_post(post)
+    entries = [layer.typed() for layer in layers]
+    growths = [stage.typed() for stage in stage_forms.from_post(post, layers)]
     if (kind := post.get("add")) in registry.all_layers():
         entries.append({"kind": kind})
     elif (number := _number(post.get("remove"), entries)) is not None:
         del entries[number]
+        growths = stage_forms.without(growths, number + 1)
     elif (number := _number(post.get("up"), entries)) is not None and number + 1 < len(entries):
         entries[number : number + 2] = entries[number + 1], entries[number]
+        growths = stage_forms.swapped(growths, number + 1)
+    elif (number := _number(post.get("grow"), entries)) is not None:
+        growths.append({"layer": number + 1})
+    elif (number := _number(post.get("drop"), growths)) is not None:
+        del growths[number]
     else:
         return None
-    return from_stack(entries)
+    moved = from_stack(entries)
+    return moved, stage_forms.from_entries(growths, moved)
 
 
 def _number(text: str | None, entries: Sequence[Any]) -> int | None:

@@ -45,6 +45,31 @@ def _box(entry: Mapping[str, Any]) -> Box:
     return Box(driver.LABEL, said, WORDS[driver.GIVES], disks)
 
 
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A stage, to be drawn beside the stack."""
+
+    label: str
+    layer: int
+    options: tuple[tuple[str, str], ...]
+    disks: tuple[Disks, ...]
+    during: bool
+
+
+def growths(
+    stack: Sequence[Mapping[str, Any]], stages: Sequence[Mapping[str, Any]]
+) -> list[Growth]:
+    return [_growth(stack[stage["layer"] - 1]["kind"], stage) for stage in stages]
+
+
+def _growth(kind: str, stage: Mapping[str, Any]) -> Growth:
+    disks = tuple(Disks(g["role"], g["count"], g["use"]) for g in stage.get("devices", ()))
+    driver = registry.growing(kind) if kind in registry.all_layers() else None
+    said = option_words(driver.Grow, stage.get("options", {})) if driver else ()
+    label = driver.LABEL if driver else f"{kind} (unknown layer)"
+    return Growth(label, stage["layer"], said, disks, bool(stage.get("during")))
+
+
 def option_words(kind: type[Any], options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Name and value as people write it, of each option that says something."""
     return tuple(

@@ -14,7 +14,7 @@ from agents import registry
 from benchlab.hosts.models import Host
 from benchlab.hosts.queries import spare_counts
 from benchlab.team.services import team_of
-from benchlab.topologies import forms, picture, services
+from benchlab.topologies import forms, picture, services, stage_forms
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import PRESETS, grouped, lacks
 
@@ -57,6 +57,7 @@ def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
         {
             "topology": row,
             "boxes": picture.boxes(row.stack),
+            "growths": picture.growths(row.stack, row.stages),
             "campaigns": sorted(campaigns, key=lambda campaign: -campaign.pk),
         },
     )
@@ -98,24 +99,27 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
 def _edit(request: HttpRequest, topology: Topology | None) -> HttpResponse:
     if request.method != "POST":
         layers = forms.from_stack(topology.stack if topology else [])
-        return _page(request, topology, forms.NameForm(instance=topology), layers)
+        stages = stage_forms.from_entries(topology.stages if topology else [], layers)
+        return _page(request, topology, forms.NameForm(instance=topology), layers, stages)
     name_form = forms.NameForm(request.POST, instance=topology)
     try:
         if (moved := forms.rearranged(request.POST)) is not None:
             # A button that adds or moves a layer saves nothing, so it complains about nothing either.
             typed = {name: request.POST.get(name, "") for name in name_form.fields}
-            return _page(request, topology, forms.NameForm(initial=typed), moved)
+            return _page(request, topology, forms.NameForm(initial=typed), *moved)
         layers = forms.from_post(request.POST)
+        stages = stage_forms.from_post(request.POST, layers)
     except ValidationError as error:
         name_form.add_error(None, error)
-        return _page(request, topology, name_form, [])
+        return _page(request, topology, name_form, [], [])
     # Every form, also after one that is wrong: all that is wrong is said at once.
-    if all([name_form.is_valid(), *[layer.is_valid() for layer in layers]]):
+    found = [layer.is_valid() for layer in layers] + [stage.is_valid() for stage in stages]
+    if all([name_form.is_valid(), *found]):
         try:
-            return _save(request, topology, name_form, layers)
+            return _save(request, topology, name_form, layers, stages)
         except ValidationError as error:
             name_form.add_error(None, ValidationError(error.messages))
-    return _page(request, topology, name_form, layers)
+    return _page(request, topology, name_form, layers, stages)
 
 
 def _save(
@@ -123,8 +127,13 @@ def _save(
     topology: Topology | None,
     name_form: forms.NameForm,
     layers: list[forms.LayerForms],
+    stages: list[stage_forms.StageForms],
 ) -> HttpResponse:
-    wanted = {**name_form.cleaned_data, "stack": [layer.entry() for layer in layers]}
+    wanted = {
+        **name_form.cleaned_data,
+        "stack": [layer.entry() for layer in layers],
+        "stages": [stage.entry() for stage in stages],
+    }
     if topology:
         saved = services.change_topology(topology, **wanted)
     else:
@@ -138,12 +147,16 @@ def _page(
     topology: Topology | None,
     name_form: forms.NameForm,
     layers: list[forms.LayerForms],
+    stages: list[stage_forms.StageForms],
 ) -> HttpResponse:
     template = PAGE + ("#topology-layers" if request.htmx else "")  # type: ignore[attr-defined]
     context = {
         "topology": topology,
         "form": name_form,
         "layers": layers,
+        "stages": stages,
+        "growable": stage_forms.growable(layers),
+        "awaits": any(registry.awaiting(layer.kind) for layer in layers),
         "kinds": registry.all_layers(),
         "roles": forms.COMMON_ROLES,
     }

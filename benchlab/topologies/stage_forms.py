@@ -1,0 +1,147 @@
+"""The form of a topology's stages: which layer grows, by which disks, and whether that is measured while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from django import forms
+from django.http import QueryDict
+
+from agents import registry
+from agents.contracts import Use
+from agents.protocols import Growing
+from benchlab.driver_forms import DriverForm
+from benchlab.topologies import services
+
+
+class DisksForm(forms.Form):
+    """Which disks one use of a layer takes; 0 when it has none of its own."""
+
+    role = forms.CharField(max_length=32, initial="ssd")
+    count = forms.IntegerField(min_value=0, max_value=services.MOST_DEVICES)
+
+    def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.use, self.what = use, what
+        self.fields["count"].initial = what.least
+        self.fields["role"].widget.attrs["list"] = "roles"
+        self.fields["role"].label = f"{use}: role of the disks"
+        self.fields["count"].label = f"{use}: how many"
+        self.fields["role"].help_text = what.says
+
+
+class DuringForm(forms.Form):
+    during = forms.BooleanField(
+        required=False,
+        label="Measure while it lasts too",
+        help_text="Each point once, until the kernel is through; what comes too late is skipped.",
+    )
+
+
+class OfKind(Protocol):
+    kind: str
+
+
+class StageForms:
+    """One stage's forms: options of the growth, disks by use, and `during` where it takes time."""
+
+    def __init__(
+        self,
+        number: int,
+        layer: int,
+        driver: Growing,
+        kind: str,
+        data: Mapping[str, Any] | None = None,
+        entry: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.number, self.layer, self.driver = number, layer, driver
+        prefix = f"stage{number}"
+        entry = entry or {}
+        self.options = DriverForm(driver.Grow, data, prefix=prefix, initial=entry.get("options"))
+        given = {group["use"]: group for group in entry.get("devices", ())}
+        self.disks = [
+            DisksForm(
+                data,
+                prefix=f"{prefix}-{use}",
+                use=use,
+                what=what,
+                initial=given.get(use, {"count": 0 if given or nth else 1}),
+            )
+            for nth, (use, what) in enumerate(driver.USES.items())
+        ]
+        self.during = DuringForm(data, prefix=prefix, initial={"during": entry.get("during")})
+        if registry.awaiting(kind) is None:
+            del self.during.fields["during"]
+
+    def is_valid(self) -> bool:
+        # Every one, also after one that is wrong: all that is wrong is said at once.
+        found = [part.is_valid() for part in (self.options, self.during, *self.disks)]
+        return all(found)
+
+    def entry(self) -> dict[str, Any]:
+        groups = [
+            {"use": form.use, **form.cleaned_data}
+            for form in self.disks
+            if form.cleaned_data["count"]
+        ]
+        during = self.during.cleaned_data.get("during", False)
+        options = self.options.chosen()[0]
+        return {"layer": self.layer, "options": options, "devices": groups, "during": during}
+
+    def typed(self) -> dict[str, Any]:
+        """What was typed so far as an entry, right or wrong: for drawing the form again."""
+        groups = [
+            {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
+            for form in self.disks
+        ]
+        options = {name: self.options[name].value() for name in self.options.fields}
+        during = bool(self.during.fields and self.during["during"].value())
+        return {"layer": self.layer, "options": options, "devices": groups, "during": during}
+
+
+def from_entries(stages: Sequence[Mapping[str, Any]], layers: Sequence[OfKind]) -> list[StageForms]:
+    """Of stored or typed stages; one whose layer cannot grow is left out."""
+    return [
+        StageForms(number, entry["layer"], driver, layers[entry["layer"] - 1].kind, entry=entry)
+        for number, entry in enumerate(stages)
+        if (driver := _driver(entry["layer"], layers))
+    ]
+
+
+def from_post(post: QueryDict, layers: Sequence[OfKind]) -> list[StageForms]:
+    """Of a submitted form; one whose layer is not there or cannot grow is left out."""
+    numbers = [int(word) if word.isdecimal() else 0 for word in post.getlist("stage_layer")]
+    return [
+        StageForms(number, layer, driver, layers[layer - 1].kind, data=post)
+        for number, layer in enumerate(numbers)
+        if (driver := _driver(layer, layers))
+    ]
+
+
+def _driver(layer: int, layers: Sequence[OfKind]) -> Growing | None:
+    return registry.growing(layers[layer - 1].kind) if 1 <= layer <= len(layers) else None
+
+
+def without(stages: Sequence[dict[str, Any]], layer: int) -> list[dict[str, Any]]:
+    """The stages when that layer is removed."""
+    return [
+        stage | {"layer": stage["layer"] - (stage["layer"] > layer)}
+        for stage in stages
+        if stage["layer"] != layer
+    ]
+
+
+def swapped(stages: Sequence[dict[str, Any]], layer: int) -> list[dict[str, Any]]:
+    """The stages when that layer changes places with the one above it."""
+    places = {layer: layer + 1, layer + 1: layer}
+    return [stage | {"layer": places.get(stage["layer"], stage["layer"])} for stage in stages]
+
+
+def growable(layers: Sequence[OfKind]) -> list[tuple[int, str]]:
+    """(number from 0, label) of the layers that can grow."""
+    return [
+        (number, driver.LABEL)
+        for number, layer in enumerate(layers)
+        if (driver := registry.growing(layer.kind))
+    ]
