@@ -30,6 +30,7 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     attributes.pop("", None)
     tree = sysfs.tree(sections["tree"])
     rows = {row["KNAME"]: row for row in sysfs.pairs(sections.get("lsblk", NOTHING_READ))}
+    _loops(attributes, tree)
     names = {values.get("dev", ""): name for name, values in attributes.items()}
     links = sysfs.links(sections["picked"], names)
     found = []
@@ -48,6 +49,15 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     )
     labels = {name: values.get("bcache/label", "") for name, values in attributes.items()}
     return Blocks(devices, tree, labels)
+
+
+def _loops(attributes: Mapping[str, Mapping[str, str]], tree: sysfs.Tree) -> None:
+    """A loop over a disk: the kernel names the disk's node as its file, and neither as holder of the other."""
+    for name, values in attributes.items():
+        path = values.get("loop/backing_file", "")
+        if path.startswith("/dev/") and (below := path[5:].replace("/", "!")) in attributes:
+            tree.parents[name].add(below)
+            tree.holders[below].add(name)
 
 
 def _device(

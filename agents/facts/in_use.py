@@ -14,7 +14,7 @@ NO_DISK = {"overlay", "tmpfs", "ramfs", "rootfs", "nfs", "nfs4", "9p", "virtiofs
            "squashfs", "fuse"}  # fmt: skip
 WIPEABLE = {"ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "exfat", "ntfs", "f2fs", "jfs",
             "reiserfs", "reiser4", "nilfs2", "hfs", "hfsplus", "ufs", "minix", "udf", "iso9660",
-            "gpt", "dos", "PMBR", "mac", "bsd", "sun", "sgi", "atari", "jbd"}  # fmt: skip
+            "gpt", "dos", "PMBR", "mac", "bsd", "sun", "sgi", "atari"}  # fmt: skip
 
 
 def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     if owner == "lvm":  # in no group, by its UUID one that a layout made
         own_member = any(_own_volume(signature, layout) for signature in device.signatures)
     if owner and not own_member:
-        yield f"{where}: belongs to {owner}: remove it from there first"
+        yield f"{where}: belongs to {owner}: remove it from there first{_cure(owner, device)}"
     listed = {graph.paths.get(path, path) for path in facts.lvm_pvs}
     listed |= {*facts.md_members, *(graph.paths.get(p, p) for p in facts.zpool_members)}
     if device.name in listed and not own_member:
@@ -73,6 +73,20 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
                 f"{where}: has a {signature.type} signature{_labelled(signature)}; if nothing"
                 f" needs it, clear it yourself (wipefs -a {device.path})"
             )
+
+
+def _cure(owner: str, device: BlockDevice) -> str:
+    """The commands that a person may run, who knows that nobody needs it."""
+    kind, _, name = owner.partition(" ")
+    node = device.path
+    said = {
+        "lvm": f"vgremove {name}, or vgreduce {name} {node}; pvremove {node}" if name else f"pvremove {node}",
+        "md": f"mdadm --stop /dev/md/{name}; mdadm --zero-superblock {node}",
+        "zpool": f"zpool destroy {name}, or zpool remove {name}; zpool labelclear {node}",
+        "bcache": f"umount what is on it; echo 1 >/sys/block/{device.name}/bcache/stop, a cache"
+        f" by its set's stop in /sys/fs/bcache; wipefs -a {node}",
+    }.get(kind, "")  # fmt: skip
+    return f" ({said})" if said else ""
 
 
 def _own_table(table: str, graph: Graph, layout: str) -> bool:

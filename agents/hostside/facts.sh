@@ -18,7 +18,7 @@ section files grep -aHs '' \
     $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
     $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
-    $b/*/queue/scheduler $b/*/dm/name $b/*/bcache/label \
+    $b/*/queue/scheduler $b/*/dm/name $b/loop*/loop/backing_file $b/*/bcache/label \
     $b/*/bcache/state $b/*/bcache/running $b/*/bcache/cache_mode $b/*/bcache/dirty_data \
     $b/*/bcache/sequential_cutoff $b/*/bcache/writeback_percent $b/*/bcache/discard \
     $b/*/bcache/bucket_size $b/*/bcache/block_size \

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from agents import apply, blank, stack
 from agents.contracts import AgentError, Reason
+from agents.relocated import relocated
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves, person, planning, running, steps
 from benchlab.runs.models import Layout, StepLog
@@ -36,7 +37,7 @@ def step(layout: Layout) -> float | None:
     began = time.monotonic()
     facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
     moves.note(layout, seen_at=timezone.now())
-    down = stack.teardown(plan, facts)
+    down = stack.teardown(relocated(plan, facts), facts)
     steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, apply.Look(facts, began))
     after = hosts.read_facts(layout.host, shell)
     found = hosts.facts_of(after)

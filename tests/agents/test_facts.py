@@ -193,6 +193,15 @@ def test_every_way_to_be_mounted_counts(line):
     assert device("sda", files="+/proc/self/mountinfo:" + line).mounts == ("/x",)
 
 
+def test_a_loop_over_a_disk_stands_on_it():
+    """The kernel names neither as the other's holder, and lets wipefs open the disk for itself alone."""
+    over = extra("loop0", "7:0", {"TYPE": "loop"}, **{"loop/backing_file": "/dev/sda"})
+    facts = linux.parse(output(**over))
+    assert facts.device("loop0").parents == ("sda",) and facts.device("sda").holders == ("loop0",)
+    file = extra("loop0", "7:0", {"TYPE": "loop"}, **{"loop/backing_file": "/var/sda"})
+    assert device("loop0", **file).parents == ()
+
+
 def test_a_mount_in_a_container_counts():
     assert device("sda", namespaces="9 1 8:0 / /data rw - ext4 /dev/sda rw").mounts == ("/data",)
 

@@ -64,6 +64,7 @@ def test_check_raises_with_the_command_and_the_cause():
         ({"signatures": [{"type": "ceph_bluestore"}]}, "ceph_bluestore"),
         ({"signatures": [{"type": "never_heard_of"}]}, "never_heard_of"),
         ({"signatures": [{"type": "ext4"}, {"type": "drbd"}]}, "drbd"),
+        ({"signatures": [{"type": "jbd"}]}, "jbd"),
     ],
 )
 def test_what_is_in_use_or_a_part_of_something_is_refused(changes, said):
@@ -136,6 +137,25 @@ def mapped(name: str, **changes) -> BlockDevice:
     values = {"type": "lvm", "path": f"/dev/mapper/{name}", "majmin": "253:0", "serial": "",
               "parents": ["sdb"]}  # fmt: skip
     return disk("dm-0", **(values | changes))
+
+
+def test_a_loop_keeps_its_disk():
+    loop = disk("loop0", 2, type="loop", serial="", parents=["sdb"], mounts=["/mnt/x"])
+    assert "carries /dev/loop0" in why(disk("sdb", holders=["loop0"]), loop)
+
+
+@pytest.mark.parametrize(
+    ("facts", "cure"),
+    [
+        ({"members": {"sdb": "lvm vg0"}}, "vgremove vg0, or vgreduce vg0 /dev/sdb; pvremove /dev/sdb"),
+        ({"members": {"sdb": "lvm"}}, "pvremove /dev/sdb"),
+        ({"members": {"sdb": "md m"}}, "mdadm --stop"),
+        ({"members": {"sdb": "zpool tank"}}, "zpool destroy tank, or zpool remove tank; zpool labelclear /dev/sdb"),
+        ({"members": {"sdb": "bcache"}}, "echo 1 >/sys/block/sdb/bcache/stop"),
+    ],
+)  # fmt: skip
+def test_a_member_is_refused_with_the_commands_that_free_it(facts, cure):
+    assert cure in why(disk("sdb"), **facts)
 
 
 @pytest.mark.parametrize("name", ["vg0-data", "bl1-data", "bl170-data", "xbl17-data", "bl17x"])

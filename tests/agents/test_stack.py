@@ -11,6 +11,8 @@ from agents import stack, stored
 from agents.chain import LayerSpec, Wanted
 from agents.contracts import OptionsError, PlanError
 from agents.destroyed import what_is_destroyed
+from agents.guard import refusals
+from agents.relocated import relocated
 from tests.agents.made_up import disk, host, mounted, spare
 
 RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
@@ -28,7 +30,7 @@ def test_raw_and_xfs_make_one_plan():
     made = plan([RAW, XFS])
     assert [s.argv[0] for s in made.steps] == [
         "wipefs",
-        "dd",
+        "sh",
         "udevadm",
         "mkfs.xfs",
         "udevadm",
@@ -133,11 +135,11 @@ def test_teardown_goes_top_down():
         "wipefs",
         "udevadm",
         "wipefs",
-        "dd",
+        "sh",
         "udevadm",
     ]
     again = [s.argv[0] for s in stack.teardown(made, host(SDB))]
-    assert again == ["sh", "wipefs", "dd", "udevadm"]
+    assert again == ["sh", "wipefs", "sh", "udevadm"]
 
 
 def test_verify_looks_at_the_highest_layer_so_far():
@@ -182,3 +184,33 @@ def test_what_is_destroyed_lists_partitions_too():
 def test_a_directory_needs_no_disk():
     made = plan([LayerSpec("directory")])
     assert made.claims == () and made.target.mount == "/var/tmp/benchlab/bl17"
+
+
+LVM = LayerSpec("lvm", {"type": "linear"}, (Wanted("data", "ssd", 2),))
+
+
+def swapped(*devices):
+    """The same disks after a reboot that gave each the other's name."""
+    names = [(d.name, d.path) for d in devices]
+    return [replace(d, name=n, path=p) for d, (n, p) in zip(devices, reversed(names), strict=True)]
+
+
+@pytest.mark.parametrize("specs", [[RAW, XFS], [LVM, XFS]], ids=["raw", "lvm"])
+def test_a_layout_is_taken_down_on_its_own_disks_whatever_their_names_are_now(specs):
+    made = plan(specs)
+    now = host(*swapped(SDB, SDC))
+    there = relocated(made, now)
+    where = {claim.identity: claim.node for claim in there.claims}
+    other = {"/dev/sdb": "/dev/sdc", "/dev/sdc": "/dev/sdb"}
+    assert where == {claim.identity: other[claim.node] for claim in made.claims}
+    spares = spare(SDB, SDC)
+    steps = stack.teardown(there, now)
+    assert steps and not [text for step in steps for text in refusals(step, now, spares, "bl17")]
+    assert {c.node for step in steps for c in step.destroys} == set(where.values())
+    assert relocated(made, host(SDB, SDC)) is made
+
+
+def test_a_disk_that_is_gone_or_doubled_keeps_its_old_name():
+    made = plan([RAW])
+    for found in ([SDC], [replace(SDB, name="sdx", path="/dev/sdx"), SDB]):
+        assert relocated(made, host(*found)) is made
