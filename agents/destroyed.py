@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agents.contracts import Claim
 from agents.facts.graph import Graph
-from agents.facts.model import HostFacts
+from agents.facts.model import BlockDevice, HostFacts
 from agents.stack import StackPlan
 
 
@@ -25,7 +26,7 @@ def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:
     graph = Graph(facts)
     found = []
     for claim in stack.claims:
-        device = graph.find(claim.node)
+        device = _claimed(claim, graph)
         names = graph.stack_on(device.name) if device else []
         holds = [
             f"{name}: {signature.type}" + (f" {signature.label!r}" if signature.label else "")
@@ -33,8 +34,16 @@ def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:
             if name in graph.devices
             for signature in graph.devices[name].signatures
         ]
-        serial = device.serial if device else ""
-        found.append(
-            Destroyed(claim.node, claim.identity, claim.model, serial, claim.size, tuple(holds))
-        )
+        if device is None:
+            holds = ["not on this host now"]
+        node, serial = (device.path, device.serial) if device else (claim.node, "")
+        found.append(Destroyed(node, claim.identity, claim.model, serial, claim.size, tuple(holds)))
     return found
+
+
+def _claimed(claim: Claim, graph: Graph) -> BlockDevice | None:
+    """That very disk, also when a reboot has renamed it: never another one that has its node now."""
+    device = graph.find(claim.node)
+    if device is not None and device.identity == claim.identity:
+        return device
+    return next((d for d in graph.facts.devices if d.identity == claim.identity), None)

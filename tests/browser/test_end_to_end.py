@@ -95,6 +95,10 @@ def make_topology(person: Person) -> None:
     person.press("Use xfs on one SSD")
     expect(person.page.get_by_role("heading", level=1)).to_have_text("xfs on one SSD")
     person.look("topology")
+    person.press("Plan on a host…")
+    person.press("Show the plan")
+    expect(person.page.locator(".drawing .disk")).to_have_count(1)
+    person.look("topology-plan")
 
 
 def make_workload(person: Person) -> None:
@@ -141,7 +145,12 @@ def read_the_plan(person: Person) -> None:
     expect(plan.locator("tbody th")).to_have_text(re.compile("/dev/ubd[cd]"))
     expect(plan.locator("tbody td").nth(1)).to_have_text(re.compile("RIG-DISK-[12]"))
     expect(plan.locator("pre.commands").first).to_contain_text("mkfs.xfs")
+    expect(plan.get_by_role("img")).to_have_accessible_description(re.compile("Raw disk on data"))
     person.look("plan")
+    page.fill("#id_typed", "destroy 1 disk on lab1")
+    start.click()
+    expect(page.locator("#messages")).to_contain_text("Nothing was started")
+    page.fill("#id_typed", "destroy 1 disk on rig")
     start.click()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.urls import reverse
 from rest_framework.test import APIClient
@@ -71,6 +73,16 @@ def test_what_is_left_is_told_with_the_disks_it_is_on(ended):
     assert [lost.node for lost in orphan.destroys] == ["/dev/sdb", "/dev/sdc"]
     assert f"/dev/sdb (lvm {ended.name})" in orphan.left
     assert f"/mnt/benchlab/{ended.name} is still mounted" in orphan.left
+
+
+def test_a_disk_that_swapped_names_is_told_as_itself(ended):
+    found = left_by(ended.name)
+    swap = {"sdb": "S-sdc", "sdc": "S-other"}
+    devices = [replace(d, serial=swap.get(d.name, d.serial)) for d in found.devices]
+    orphan = only(ended, read(ended, replace(found, devices=tuple(devices))))
+    told = [(lost.node, lost.serial) for lost in orphan.destroys]
+    assert told == [("/dev/sdb", ""), ("/dev/sdb", "S-sdc")]
+    assert orphan.destroys[0].holds == ("not on this host now",)
 
 
 def test_nothing_is_told_of_a_blank_host_or_of_others(ended):

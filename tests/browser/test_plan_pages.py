@@ -1,0 +1,134 @@
+"""A plan of thirteen disks, and what a layout left, as a person sees them: drawn, in words, on a phone, in the dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import global_settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from agents import stored
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.hosts import discovery, services
+from benchlab.hosts.models import Host
+from benchlab.runs.models import Attempt, Layout, StepLog
+from benchlab.team.models import Membership
+from benchlab.topologies.models import Topology
+from tests import stack
+from tests.browser.person import Person
+from tests.hosts.conftest import credential_key
+from tests.runs.test_orphans import left_by
+from tests.topologies.plans import cached, made, many_disks
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+REDIS = 13
+
+
+@pytest.fixture
+def served(transactional_db, tmp_path: Path) -> Iterator[str]:
+    """BenchLab's address; there is no worker, so nothing moves while one looks."""
+    with stack.web(tmp_path, stack.redis_url(REDIS)) as url:
+        yield url
+
+
+@pytest.fixture
+def person(team, settings, chromium, served) -> Iterator[Person]:
+    settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
+    Membership.objects.create(team=team, user=User.objects.create_user("alice", password="alice-8"))
+    one = Person(chromium, served)
+    one.log_in("alice", "alice-8")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def lab(team) -> Host:
+    host = services.add_host(team, "lab1", "192.0.2.1", services.make_credential(team, "lab"))
+    host.host_key = credential_key(host)
+    host.save()
+    return host
+
+
+def a_layout(team, lab: Host, **fields) -> Layout:
+    campaign = Campaign.objects.create(team=team, name="Cached", seed=1)
+    topology = Topology.objects.create(team=team, name="LVM cache", stack=cached())
+    layout = Layout.objects.create(
+        campaign=campaign, host=lab, topology=topology, stack=cached(), **fields
+    )
+    workload = Workload.objects.create(team=team, name="w", tool="dd", options={})
+    run = Run.objects.create(
+        campaign=campaign, host=lab, topology=topology, workload=workload, tool="dd", options={},
+        point={}, repeat=1, position=1,
+    )  # fmt: skip
+    over = {"phase": "done", "outcome": "cancelled"} if fields.get("phase") == "done" else {}
+    Attempt.objects.create(run=run, layout=layout, **over)
+    return layout
+
+
+def test_a_plan_is_drawn_and_starts_by_the_typed_word(person, team, lab):
+    found = many_disks()
+    plan = made(cached(), found)
+    layout = a_layout(
+        team, lab, plan=stored.to_json(plan), plan_fingerprint=plan.fingerprint,
+        planned_at=timezone.now(), facts_planned=discovery.store(lab, found),
+    )  # fmt: skip
+    page = person.page
+    page.goto(f"/campaigns/{layout.campaign_id}/")
+    picture = page.get_by_role("img")
+    expect(picture).to_have_accessible_name(re.compile("what stands on what"))
+    expect(picture).to_have_accessible_description(re.compile("12 × hdd .*LVM cache on cache"))
+    expect(page.locator(".drawing .disk")).to_have_count(13)
+    folded = page.get_by_text("(12 times, 24 commands)")
+    folded.click()
+    expect(page.get_by_text("- wipefs --all /dev/sdc", exact=True)).to_be_visible()
+    folded.click()
+    person.look("plan-cached")
+    start = page.get_by_role("button", name="Start, and destroy what is on 13 disks")
+    start.click()
+    expect(page.locator("#id_typed")).to_be_focused()  # the browser itself wants it filled in
+    page.fill("#id_typed", "destroy 12 disks on lab1")
+    start.click()
+    expect(page.locator("#messages")).to_contain_text("Nothing was started: type")
+    page.fill("#id_typed", "destroy 13 disks on lab1")
+    start.click()
+    expect(page.locator("#messages")).to_contain_text("Started.")
+    assert person.complaints == []
+
+
+def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
+    layout = a_layout(team, lab, phase="done", outcome="cancelled", ended_at=timezone.now())
+    layout.plan = stored.to_json(made(cached(2), many_disks()))
+    layout.save()
+    StepLog.objects.create(layout=layout, kind="apply", argv=["wipefs"], says="…")
+    Layout.objects.filter(pk=layout.pk).update(created_at=timezone.now())
+    discovery.store(lab, left_by(layout.name))
+    page = person.page
+    page.goto(f"/hosts/{lab.pk}/")
+    expect(page.locator(f"#orphan-{layout.name}")).to_contain_text("is still mounted")
+    expect(page.get_by_role("region", name="What disks form together")).to_contain_text(layout.name)
+    person.look("host-orphan")
+    person.press(f"Take {layout.name} down…")
+    person.look("orphan")
+    page.fill("#id_typed", "destroy 3 disks on lab1")
+    person.press("Take it down")
+    expect(page.locator("#messages")).to_contain_text("is being taken down")
+    expect(page.locator(f"#orphan-{layout.name}")).to_have_count(0)
+    assert person.complaints == []
+
+
+def test_a_dry_run_asks_which_host_and_says_what_is_wrong(person, team, lab):
+    """That host does not answer: the dry run is over with words, not with an error page."""
+    Host.objects.filter(pk=lab.pk).update(address="127.0.0.1", port=1)
+    topology = Topology.objects.create(team=team, name="LVM cache", stack=cached())
+    person.page.goto(f"/topologies/{topology.pk}/")
+    person.press("Plan on a host…")
+    person.press("Show the plan")
+    expect(person.page.locator(".notice-bad")).to_contain_text("It cannot be built")
+    person.look("topology-plan-failed")
+    assert person.complaints == []
