@@ -103,7 +103,7 @@ class Target:
     size: int = 0
     stripe_unit: int = 0
     stripe_count: int = 0
-    parity: int = 0  # disks' worth of it in each full stripe, where a pool's volumes must reckon with it
+    parity: int = 0  # disks of each full stripe that hold it, where a pool's volumes reckon with it
     notes: tuple[str, ...] = ()  # facts worth recording: "sunit from the layer below: 4 KiB"
     kept: Mapping[str, str] = field(default_factory=dict)  # what this layer's plan kept: see Plan
 

@@ -28,7 +28,7 @@ def group(
         for depth, iops in depths.items()
         for repeat in range(1, repeats + 1)
     )
-    return Group(1, "C", topology, f"T{topology}", 1, "H", 1, "W", "fio", rest, samples)
+    return Group(1, "C", topology, f"T{topology}", 1, "H", 1, "W", "fio", rest, samples=samples)
 
 
 def values(iops: float, depth: int) -> dict[str, float]:
