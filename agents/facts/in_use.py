@@ -67,12 +67,29 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
             yield f"{where}: is used by device-mapper {table}: remove that first"
     if not device.signatures_known:
         yield f"{where}: its signatures could not be read, so nothing is known of what is on it"
+    if others := _same_btrfs(device, graph):
+        yield (
+            f"{where}: is one disk of a btrfs, the other is {', '.join(others)}; if nothing needs it,"
+            f" clear it yourself (wipefs -a {device.path})"
+        )
     for signature in device.signatures:
         if signature.type not in WIPEABLE and not (own_member or _own_label(signature, layout)):
             yield (
                 f"{where}: has a {signature.type} signature{_labelled(signature)}; if nothing"
                 f" needs it, clear it yourself (wipefs -a {device.path})"
             )
+
+
+def _same_btrfs(device: BlockDevice, graph: Graph) -> list[str]:
+    """Paths of the disks and partitions that hold the rest of the file system; legs of a mirror are no such."""
+    kinds = ("disk", "part")
+    own = {s.uuid for s in device.signatures if s.type == "btrfs" and s.uuid}
+    return [
+        other.path
+        for other in graph.facts.devices
+        if device.type in kinds and other.type in kinds and other.name != device.name
+        and any(s.type == "btrfs" and s.uuid in own for s in other.signatures)
+    ]  # fmt: skip
 
 
 def _cure(owner: str, device: BlockDevice) -> str:

@@ -139,6 +139,13 @@ def mapped(name: str, **changes) -> BlockDevice:
     return disk("dm-0", **(values | changes))
 
 
+def test_half_of_a_btrfs_is_a_member_of_it():
+    half = [{"type": "btrfs", "uuid": "u-1"}]
+    mine, other = disk("sdb", signatures=half), disk("sdc", 2, signatures=half)
+    assert "one disk of a btrfs, the other is /dev/sdc" in why(mine, other)
+    assert why(mine, disk("sdc", 2, signatures=[{"type": "btrfs", "uuid": "u-2"}])) == ""
+
+
 def test_a_loop_keeps_its_disk():
     loop = disk("loop0", 2, type="loop", serial="", parents=["sdb"], mounts=["/mnt/x"])
     assert "carries /dev/loop0" in why(disk("sdb", holders=["loop0"]), loop)
