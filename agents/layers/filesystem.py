@@ -11,6 +11,7 @@ from typing import Any
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
+from agents.layers import _mkfs
 from agents.layers._steps import below, mount_point, settle, wipe
 
 LABEL = "File system"
@@ -24,7 +25,6 @@ GIVES = "mount"
 WANTS = "volume"
 MIB = 1 << 20
 SMALLEST = {"xfs": 300 * MIB, "ext4": 16 * MIB, "btrfs": 114_294_784}
-EXT4_BLOCK = 4096
 # The kernel refuses an option it does not know, but shows only those that differ from its defaults.
 ALWAYS_SHOWN = {"noatime", "nodiratime", "nodev", "nosuid", "noexec", "sync", "dirsync", "lazytime"}
 # They would name other devices, or do without our label and force flag.
@@ -42,6 +42,12 @@ class Options:
     )
     mount_options: tuple[str, ...] = field(
         default=(), metadata={"help": "Mount options, such as noatime"}
+    )
+    discard: bool = field(
+        default=True,
+        metadata={
+            "help": "mkfs discards every block first, as it does by default (slow on some stacks)"
+        },
     )
 
     def __post_init__(self) -> None:
@@ -76,10 +82,10 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
             f"{options.type} needs {SMALLEST[options.type] // MIB} MiB at least,"
             f" {target.volume} has {target.size // MIB} MiB"
         )
-    geometry, notes = _geometry(options.type, target)
+    argv, notes = _mkfs.command(options.type, target, options.mkfs_options, options.discard)
     steps = (
         Step(
-            _mkfs(options, target, geometry),
+            argv,
             f"Make a {options.type} file system on {target.volume}",
             destroys=claims,
             undo=(wipe(target.volume, claims),),
@@ -101,30 +107,8 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(steps, replace(target, mount=mount, notes=(*target.notes, *notes)))
 
 
-def _mkfs(options: Any, target: Target, geometry: tuple[str, ...]) -> tuple[str, ...]:
-    force = "-F" if options.type == "ext4" else "-f"
-    quiet = ("-q",) if options.type != "btrfs" else ()
-    return (f"mkfs.{options.type}", *quiet, force, "-L", target.name, *geometry,
-            *options.mkfs_options, target.volume)  # fmt: skip
-
-
 def _mount_words(options: Any) -> tuple[str, ...]:
     return ("-o", ",".join(options.mount_options)) if options.mount_options else ()
-
-
-def _geometry(kind: str, target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Align to the stripe below, and say so. btrfs has no such option."""
-    unit, count = target.stripe_unit, target.stripe_count
-    if count < 2 or unit <= 0 or kind == "btrfs":
-        return (), ()
-    if unit % EXT4_BLOCK:
-        return (), (f"a stripe unit of {unit} B is no multiple of {EXT4_BLOCK} B: not aligned",)
-    blocks = unit // EXT4_BLOCK
-    words = {
-        "xfs": ("-d", f"su={unit},sw={count}"),
-        "ext4": ("-E", f"stride={blocks},stripe_width={blocks * count}"),
-    }[kind]
-    return words, (f"{kind} aligned to the layer below: {count} stripes of {unit} B ({words[1]})",)
 
 
 def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:

@@ -24,7 +24,7 @@ ls -d /sys/fs/bcache/*-* /sys/block/bcache* 2>/dev/null
 wipefs -n "$@"
 lsblk -nro NAME,TYPE,FSTYPE,MOUNTPOINT "$@" | grep -v ' disk *$'
 grep -h 'benchlab/bl' /proc/mounts
-ls /dev/md /dev/bl* /dev/zvol 2>/dev/null
+ls -d /dev/md/* /dev/bl[0-9]* /dev/zvol/* 2>/dev/null
 true
 """
 
@@ -73,7 +73,10 @@ def fio(bench: Bench, target: Target) -> None:
     asked = {"rw": "randwrite", "size": 16 << 20, "runtime_s": 1, "iodepth": 4, "ramp_s": 0}
     known = {k: v for k, v in asked.items() if k in tool.Options.__dataclass_fields__}
     job = tool.job(options.build(tool.Options, known), target)
-    bench.host.ssh(*job.argv, timeout=120)
+    [(name, content)] = job.inputs.items()
+    script = 'cd /tmp && cat >"$1" && shift && exec "$@" </dev/null'
+    argv = ("sh", "-c", script, "fio", name, *job.argv)
+    bench.host.ssh(*argv, stdin=content.decode(), timeout=120)
 
 
 def nothing_left(bench: Bench) -> None:

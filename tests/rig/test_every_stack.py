@@ -15,7 +15,9 @@ STACKS = stacks.every(zfs=False)
 @pytest.fixture(scope="module")
 def bench(make_rig_host) -> Bench:
     """Fifteen disks: twelve for a wide stripe, and some SSDs."""
-    return Bench(make_rig_host([DiskSpec(192, serial=f"EVERY-{n:02}") for n in range(15)]))
+    made = Bench(make_rig_host([DiskSpec(320, serial=f"EVERY-{n:02}") for n in range(15)]))
+    made.quick = True
+    return made
 
 
 @pytest.mark.parametrize("name", STACKS)

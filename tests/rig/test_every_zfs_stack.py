@@ -14,7 +14,9 @@ STACKS = stacks.every(zfs=True)
 
 @pytest.fixture(scope="module")
 def bench(make_zfs_host) -> Bench:
-    return Bench(make_zfs_host([DiskSpec(192, serial=f"EVERY-{n:02}") for n in range(13)]))
+    made = Bench(make_zfs_host([DiskSpec(320, serial=f"EVERY-{n:02}") for n in range(13)]))
+    made.quick = True
+    return made
 
 
 @pytest.mark.parametrize("name", STACKS)

@@ -23,7 +23,7 @@ def test_what_no_run_has_is_refused(code):
 def test_moments_come_in_the_order_of_time():
     found = moments([{"during": True}, {"during": False}], measure_resync=True)
     assert [m.code for m in found] == ["resync", "", "during-1", "after-1", "after-2"]
-    assert sorted(reversed(found), key=lambda m: m.rank) == found
+    assert sorted(found, key=lambda m: m.rank) == found
     assert [m.grown for m in found] == [0, 0, 0, 1, 2]
     assert moments([], measure_resync=False) == [Moment()]
 
