@@ -139,6 +139,30 @@ def mapped(name: str, **changes) -> BlockDevice:
     return disk("dm-0", **(values | changes))
 
 
+def test_a_machine_with_its_root_on_lvm_keeps_that_disk_even_if_marked_spare():
+    """As Debian's installer makes it: a group on a partition, / and swap in it, beside it /boot."""
+    disks = (
+        disk("sdb", holders=[], signatures=[{"type": "gpt"}, {"type": "PMBR"}]),
+        disk("sdb2", type="part", majmin="8:18", serial="", parents=["sdb"], mounts=["/boot"],
+             signatures=[{"type": "ext2"}]),
+        disk("sdb3", type="part", majmin="8:19", serial="", parents=["sdb"], holders=["dm-0"],
+             signatures=[{"type": "LVM2_member", "uuid": "u"}]),
+        mapped("h--vg-root", parents=["sdb3"], mounts=["/"], signatures=[{"type": "ext4"}]),
+    )  # fmt: skip
+    root = {"source": "/dev/mapper/h--vg-root", "target": "/", "fstype": "ext4", "majmin": "253:0"}
+    boot = {"source": "/dev/sdb2", "target": "/boot", "fstype": "ext2", "majmin": "8:18"}
+    found = refusals(
+        wiping(disks[0]),
+        host(*disks, mounts=[root, boot], members={"sdb3": "lvm h-vg"}, lvm_pvs=["/dev/sdb3"]),
+        spare(disks[0]),
+        LAYOUT,
+    )
+    said = "; ".join(found)
+    for where in ("/dev/sdb: ", "/dev/sdb (by sdb2 on it): ", "/dev/sdb (by sdb3 on it): "):
+        assert f"{where}the running system is on it" in said
+    assert "belongs to lvm h-vg" in said
+
+
 def test_half_of_a_btrfs_is_a_member_of_it():
     half = [{"type": "btrfs", "uuid": "u-1"}]
     mine, other = disk("sdb", signatures=half), disk("sdc", 2, signatures=half)
