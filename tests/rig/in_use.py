@@ -19,6 +19,10 @@ ARRAY = (
     "modprobe raid1; mdadm --create /dev/md/m --run --level 1 --raid-devices 2 /dev/ubdc /dev/ubdd;"
 )
 NO_ARRAY = "mdadm --zero-superblock /dev/ubdc /dev/ubdd"
+LUKS = (
+    "printf secret | cryptsetup luksFormat -q --type luks2 --pbkdf pbkdf2"
+    " --pbkdf-force-iterations 1000 /dev/ubdc -;"
+)
 HIDDEN = "mount --make-rprivate /; mount /dev/ubdc /mnt/x; sleep 60"
 
 USES = (
@@ -84,5 +88,46 @@ USES = (
         "read-only",
         "blockdev --setro /dev/ubdc",
         "blockdev --setrw /dev/ubdc",
+    ),
+    Use("LUKS, closed", "crypto_LUKS", LUKS, "wipefs -qa /dev/ubdc"),
+    Use(
+        "LUKS, open",
+        "carries /dev/mapper/dark",
+        LUKS + "printf secret | cryptsetup open -d - /dev/ubdc dark",
+        "cryptsetup close dark; wipefs -qa /dev/ubdc",
+    ),
+    Use(
+        "a loop over it, mounted",  # the kernel lets wipefs open the disk for itself alone all the same
+        "carries /dev/loop0",
+        "mkfs.ext4 -qF /dev/ubdc; losetup /dev/loop0 /dev/ubdc; mkdir -p /mnt/x; mount /dev/loop0 /mnt/x",
+        "umount /mnt/x; losetup -d /dev/loop0",
+    ),
+    Use(
+        "the journal of a mounted ext4",  # no line of mountinfo names it
+        "jbd",
+        "mke2fs -qF -b 4096 -O journal_dev /dev/ubdc; mkfs.ext4 -qF -b 4096 -J device=/dev/ubdc /dev/ubdd;"
+        "mkdir -p /mnt/x; mount /dev/ubdd /mnt/x",
+        "umount /mnt/x",
+    ),
+    Use(
+        "half of a btrfs that is not mounted",
+        "one disk of a btrfs",
+        "mkfs.btrfs -qf /dev/ubdd /dev/ubdc; udevadm settle",
+        "true",
+    ),
+    Use(
+        "the system's /srv under LVM",
+        "the running system is on it",
+        "vgcreate -y vg0 /dev/ubdc /dev/ubdd; lvcreate -y -l 100%FREE -n srv vg0;"
+        "mkfs.ext4 -qF /dev/vg0/srv; mount /dev/vg0/srv /srv",
+        "umount /srv; vgremove -y vg0; pvremove -y /dev/ubdc /dev/ubdd",
+    ),
+    Use(
+        "an array on a partition, mounted",
+        "not made by this layout",
+        PARTITION
+        + "modprobe raid1; mdadm --create /dev/md/m --run --force --level 1 --raid-devices 1"
+        " /dev/ubdc1; mkfs.ext4 -qF /dev/md/m; mkdir -p /mnt/x; mount /dev/md/m /mnt/x",
+        "umount /mnt/x; mdadm --stop /dev/md/m; mdadm --zero-superblock /dev/ubdc1;" + NO_PARTITION,
     ),
 )

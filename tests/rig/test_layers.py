@@ -105,10 +105,11 @@ def test_a_spare_disk_that_is_in_use_is_not_wiped(bench, use):
     before = wipe(bench.facts(), "ubdc")  # planned while the disk was free
     bench.run(use.make)
     try:
-        head = bench.run("head -c 1M /dev/ubdc | sha256sum")
+        ends = "head -c 1M /dev/ubdc | sha256sum; tail -c 1M /dev/ubdc | sha256sum"
+        before_ends = bench.run(ends)
         with pytest.raises(GuardError, match=use.said):
             bench.apply([before])
-        assert bench.run("head -c 1M /dev/ubdc | sha256sum") == head
+        assert bench.run(ends) == before_ends
     finally:
         bench.run(use.unmake)
 
