@@ -15,6 +15,7 @@ from agents.contracts import AgentError, GuardError
 from agents.guard import Spare, refusals
 from tests.rig.bench import LAYOUT, Bench, filesystem
 from tests.rig.leftovers import MAY_GO, MAY_NOT, Left
+from tests.rig.test_layers import wipe
 
 DISKS = ("ubdc", "ubdd", "ubde")  # those with serials
 MIB = 1 << 20
@@ -84,12 +85,12 @@ def test_old_file_systems_and_tables_go_when_a_person_confirmed_the_disks(bench,
 def test_traces_of_membership_are_refused_until_the_cure_that_is_said_was_taken(bench, lefts):
     leave(bench, lefts)
     made = bench.plan(lvm(3, stripe_size=4096))
-    steps = {step.destroys[0].node: step for step in made.steps if len(step.destroys) == 1}
     said = refused(bench, made)
     for name, left in zip(DISKS, lefts, strict=True):
         node = f"/dev/{name}"
         for cure in (one.format(d=node) for one in left.cures):
-            why = "; ".join(refusals(steps[node], bench.facts(), bench.spares, LAYOUT))
+            facts = bench.facts()
+            why = "; ".join(refusals(wipe(facts, name), facts, bench.spares, LAYOUT))
             assert cure in why and node in why, (left.name, why)
             assert left.said in why or cure != left.cures[0].format(d=node)
             bench.run(f"{cure}; udevadm settle")
@@ -124,9 +125,8 @@ def test_two_disks_with_the_same_volume_are_both_refused(bench):
     made = bench.plan(lvm(3))
     assert "/dev/ubdc" in refused(bench, made)
     facts = bench.facts()
-    for node in ("/dev/ubdc", "/dev/ubdd"):
-        step = next(s for s in made.steps if [c.node for c in s.destroys] == [node])
-        assert refusals(step, facts, bench.spares, LAYOUT), node
+    for name in ("ubdc", "ubdd"):
+        assert refusals(wipe(facts, name), facts, bench.spares, LAYOUT), name
 
 
 def test_a_disk_mounted_between_plan_and_apply_keeps_the_whole_stack_away(bench):
