@@ -7,17 +7,14 @@ the tests of this module, so that two processes can take half of them each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from agents.chain import LayerSpec, Wanted
-from agents.contracts import RETRYABLE, AgentError
-from agents.facts import linux
+from agents.contracts import RETRYABLE, AgentError, Shell
 from benchlab.practice import DiskSpec, UmlHost
 from tests.rig.bench import filesystem, shell_on
-from tests.rig.blank import assert_blank, storage_state
-from tests.rig.lanes import Lane, fresh, lanes_of
+from tests.rig.blank import storage_state
+from tests.rig.lanes import Lanes
 
 
 def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -> LayerSpec:
@@ -27,12 +24,13 @@ def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -
 
 
 STACKS = (
-    (layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1), filesystem("xfs")),
+    (layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1),
+     filesystem("xfs", discard=False)),
     (layer("lvm", {"type": "mirror"}, data=2), layer("lvm_cache", {"kind": "writecache"}, cache=1)),
-    (layer("md", {"level": 5}, data=3), filesystem("ext4")),
-    (layer("bcache", backing=1, cache=1), filesystem("btrfs")),
+    (layer("md", {"level": 5}, data=3), filesystem("ext4", discard=False)),
+    (layer("bcache", {"bucket_size": 131072}, backing=1, cache=1), filesystem("btrfs", discard=False)),
     (layer("partition", data=2), layer("md", {"level": 1}), layer("lvm")),
-    (layer("raw", data=1), filesystem("ext4"), layer("tuning", {"read_ahead_kb": 64})),
+    (layer("raw", data=1), filesystem("ext4", discard=False), layer("tuning", {"read_ahead_kb": 64})),
 )  # fmt: skip
 DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmno")
 MOST = 80  # more commands than any lane has
@@ -45,8 +43,8 @@ def host(make_rig_host) -> UmlHost:
 
 
 @pytest.fixture(scope="module")
-def lanes(host) -> list[Lane]:
-    return lanes_of(STACKS, linux.read(shell_on(host)), DISKS)
+def lanes(host) -> Lanes:
+    return Lanes(STACKS, shell_on(host), DISKS)
 
 
 @pytest.fixture(scope="module")
@@ -54,44 +52,33 @@ def blank(host) -> str:
     return storage_state(host)
 
 
-def rounds(part: int) -> Iterator[int]:
-    """The numbers of commands after which this part of the rounds interrupts."""
-    yield from range(part, MOST + 1, PARTS)
-
-
-def over(lanes: list[Lane], totals: list[int], count: int) -> bool:
-    """Whether every lane had come to its end before this round."""
-    return all(total < count for total in totals)
-
-
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_power_loss(host, lanes, blank, part):
-    for count in rounds(part):
-        going, shell = fresh(lanes), shell_on(host)
-        totals = [lane.go(shell, count) for lane in going]
+    for count in range(part, MOST, PARTS):
+        more = lanes.go(shell_on(host), count)
         host.kill()
         host.restart()
-        prove(host, going, blank, count)
-        if over(going, totals, count):
+        prove(host, lanes, blank, count)
+        if not more:
             return
     raise AssertionError(f"a layout of more than {MOST} commands")
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
-    """To the host both are the same: the commands end after one of them. The next thing is a new connection."""
-    for count in rounds(part):
-        going, shell = fresh(lanes), shell_on(host)
-        totals = [lane.go(shell, count) for lane in going]
+    """To the host both are the same: no command comes after this one. The next thing is a new connection."""
+    for count in range(part, MOST, PARTS):
+        shell = shell_on(host)
+        more = lanes.go(shell, count)
         if count % 8 == part:  # a cut costs seconds; what the host sees is the same without
             cut(host, shell)
-        prove(host, going, blank, count)
-        if over(going, totals, count):
+        prove(host, lanes, blank, count)
+        if not more:
             return
     raise AssertionError(f"a layout of more than {MOST} commands")
 
 
-def cut(host: UmlHost, shell) -> None:
+def cut(host: UmlHost, shell: Shell) -> None:
     host.cut()
     try:
         with pytest.raises(AgentError) as raised:
@@ -101,13 +88,11 @@ def cut(host: UmlHost, shell) -> None:
         host.heal()
 
 
-def prove(host: UmlHost, lanes: list[Lane], blank: str, count: int) -> None:
-    shell = shell_on(host)
-    for lane in lanes:
-        try:
-            lane.take_down(shell)
-        except Exception as error:
-            error.add_note(f"{lane.name}, interrupted after {count} commands")
-            raise
-    assert_blank(host, *DISKS)
-    assert storage_state(host) == blank
+def prove(host: UmlHost, lanes: Lanes, blank: str, count: int) -> None:
+    """Blank by our facts, and by the test's own look."""
+    try:
+        lanes.take_down(shell_on(host))
+        assert storage_state(host) == blank
+    except BaseException as error:
+        error.add_note(f"interrupted after {count} commands")
+        raise
