@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -118,15 +119,26 @@ def test_initial_values_are_shown_so_that_they_read_back():
     }  # fmt: skip
 
 
-DRIVERS = {**registry.all_layers(), **registry.all_tools()}
+DRIVERS: dict[str, Any] = {**registry.all_layers(), **registry.all_tools()}
 
 
-@pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS)
-def test_every_driver_with_its_defaults_goes_through_its_form(driver):
-    empty = DriverForm(driver.Options, prefix="o")
+# What has no default is for a person to say.
+SAID: dict[str, dict[str, Any]] = {"manual": {"instructions": "Pull the cable\nof port 3"}}
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+def test_every_driver_with_its_defaults_goes_through_its_form(name):
+    driver, said = DRIVERS[name], SAID.get(name, {})
+    empty = DriverForm(driver.Options, prefix="o", initial=said)
     data = {f"o-{name}": empty[name].value() for name in empty.fields}
     made = DriverForm(
         driver.Options, {k: v for k, v in data.items() if v not in (None, False)}, prefix="o"
     )
     assert made.is_valid(), made.errors
-    assert options.build(driver.Options, made.chosen()[0]) == driver.Options()
+    assert options.build(driver.Options, made.chosen()[0]) == driver.Options(**said)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_has_no_default_must_be_said(name):
+    made = DriverForm(DRIVERS[name].Options, {}, prefix="o")
+    assert set(made.errors) == set(SAID[name])

@@ -44,50 +44,31 @@ def facts(disks: int = 4, name: str = "vm-09") -> dict[str, Any]:
     """A stripe over `disks` disks with a file system, beside the system disk."""
     names = [f"sd{chr(98 + index)}" for index in range(disks)]
     found = [
-        {
-            "name": "sda",
-            "path": "/dev/sda",
-            "type": "disk",
-            "model": "VBOX HARDDISK",
-            "parents": [],
-            "holders": ["sda1"],
-        },
-        {
-            "name": "sda1",
-            "path": "/dev/sda1",
-            "type": "part",
-            "model": "",
-            "parents": ["sda"],
-            "holders": [],
-        },
-        {
-            "name": "dm-0",
-            "path": "/dev/mapper/bl1-data",
-            "type": "lvm",
-            "model": "",
-            "parents": names,
-            "holders": [],
-        },
-    ]
-    found += [
-        {
-            "name": n,
-            "path": f"/dev/{n}",
-            "type": "disk",
-            "model": "INTEL SSDSC2BB48",
-            "parents": [],
-            "holders": ["dm-0"],
-        }
-        for n in names
+        _device("sda", model="VBOX HARDDISK", holders=["sda1"]),
+        _device("sda1", type="part", parents=["sda"], mounts=["/"]),
+        _device("dm-0", path="/dev/mapper/bl1-data", type="lvm", parents=names),
+        *(_device(one, model="INTEL SSDSC2BB48", holders=["dm-0"]) for one in names),
     ]
     return {
         "hostname": name,
+        "os_family": "debian",
+        "os_name": "Debian GNU/Linux 12 (bookworm)",
         "kernel": "6.1.0-28-amd64" if name == "vm-09" else "6.12.9-amd64",
+        "arch": "x86_64",
+        "boot_id": f"boot of {name}",
         "cpu_model": "Xeon E5-2680 v4",
         "cpus": 16,
         "memory": 64 << 30,
+        "root": True,
+        "sudo": True,
         "devices": found,
     }
+
+
+def _device(name: str, **given: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = {"path": f"/dev/{name}", "type": "disk", "size": 480 << 30,
+                             "majmin": "", "model": "", "parents": [], "holders": []}  # fmt: skip
+    return {"name": name, **plain, **given}
 
 
 def topology(team: Team, name: str) -> Topology:

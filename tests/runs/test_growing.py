@@ -308,7 +308,8 @@ def test_a_retry_of_a_late_moment_grows_its_new_layout_again(make_campaign, kern
     assert planning.stored(again.layout).stages
 
 
-def test_a_moved_layout_is_left_to_who_moved_it(make_campaign, kernel):
+def test_a_moved_layout_is_left_to_who_moved_it(make_campaign, kernel, monkeypatch):
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # so that it is looked at between
     campaign = make_campaign(during=False, repeats=1)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Layout.objects.filter(phase="ready").exists(), 60)
@@ -316,7 +317,9 @@ def test_a_moved_layout_is_left_to_who_moved_it(make_campaign, kernel):
     moves.begin_teardown(Layout.objects.get(pk=layout.pk), "failed", "internal", "elsewhere")  # type: ignore[arg-type]
     engine.step(layout.pk)
     drive.to_the_end(campaign, 60)
-    assert campaign.layouts.get().stage == 0
+    layout = campaign.layouts.get()
+    assert (layout.phase, layout.outcome, layout.reason_text) == ("done", "failed", "elsewhere")
+    assert layout.stage == 0 and all(stage == 0 for stage, _ in kernel.asked)
 
 
 def test_the_files_of_a_growth_lie_in_the_layouts_directory(make_campaign, kernel, monkeypatch):
