@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,27 +67,31 @@ def styles(identities: Sequence[Identity]) -> dict[Identity, Style]:
     lines than colours, no two share colour and marker. The moments of one line share its colour; their dashes tell
     them apart where dashes are not needed to say which statistic a line shows, their markers do so everywhere.
     """
-    colours: set[int] = set()
     slots: dict[tuple[Any, ...], int] = {}
     moments: dict[tuple[Any, ...], int] = {}
-    looks: set[tuple[int, int]] = set()
+    used: dict[int, set[int]] = {}  # markers of each colour
     found: dict[Identity, Style] = {}
+    each = Counter(identity[:4] for identity in set(identities))
     for identity in sorted(set(identities)):
-        *line, _ = identity
-        topology, host, workload, rest = identity[:4]
+        topology, host, workload, rest = line = identity[:4]
         wanted = topology + 2 * host + sum(rest.encode()) - 3  # the first one is blue
-        key = tuple(line)
-        if key not in slots:
-            slots[key] = _free(wanted % len(COLOURS), colours, len(COLOURS))
-        slot, nth = slots[key], moments.get(key, 0)
-        moments[key] = nth + 1
-        taken = {marker for colour, marker in looks if colour == slot}
+        if line not in slots:
+            slots[line] = _free(wanted % len(COLOURS), _no_room(used, each[line]), len(COLOURS))
+        slot, nth = slots[line], moments.get(line, 0)
+        moments[line] = nth + 1
+        taken = used.setdefault(slot, set())
         marker = _free((topology + host + workload) % len(MARKERS), taken, len(MARKERS))
-        colours.add(slot)
-        looks.add((slot, marker))
+        taken.add(marker)
         dash = MOMENT_DASHES[nth % len(MOMENT_DASHES)]
         found[identity] = Style(COLOURS[slot], dash, MARKERS[marker])
     return found
+
+
+def _no_room(used: Mapping[int, set[int]], moments: int) -> set[int]:
+    """Colours that a line of so many moments may not have: used ones, then those with too few markers left."""
+    if len(used) < len(COLOURS):
+        return set(used)
+    return {colour for colour, markers in used.items() if len(markers) + moments > len(MARKERS)}
 
 
 def _free(wanted: int, taken: set[int], size: int) -> int:

@@ -29,6 +29,13 @@ def test_no_two_lines_look_alike(found):
         assert len({look.colour for look in looks.values()}) == len(found)
 
 
+def test_a_colour_whose_markers_are_all_taken_gives_way():
+    """Lines that all want one colour: with chance alone it is rare that more than eight do."""
+    found = [(7 * number + 1, 7, 1, "", (0, True)) for number in range(40)]
+    looks = styles(found)
+    assert len({(look.colour, look.marker) for look in looks.values()}) == len(found)
+
+
 @given(identities)
 def test_the_order_on_the_page_does_not_matter(found):
     assert styles(found) == styles(found[::-1])
