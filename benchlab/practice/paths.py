@@ -18,5 +18,7 @@ def images_dir() -> Path:
 
 
 def hosts_dir() -> Path:
-    """Hosts that exist now, running or powered off, one directory per name."""
+    """Hosts that exist now, running or powered off, one directory per name; $BENCHLAB_HOSTS, else in the cache."""
+    if own := os.environ.get("BENCHLAB_HOSTS"):
+        return Path(own).absolute()
     return cache_root() / "practice" / "hosts"
