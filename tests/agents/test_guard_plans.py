@@ -8,6 +8,7 @@ it (tests/agents/situations.py), and finds by itself which disks a command names
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -78,10 +79,7 @@ class Case:
         marked = [d for d in disks if random.randrange(20)]
         self.spares = spare(*marked, role="ssd")
         before = [situations.draw(random, d, 12) for d in disks]
-        tools = {
-            need.program: "1" for kind in registry.all_layers().values() for need in kind.NEEDS
-        }
-        facts = situations.host_with(before, tools=tools)
+        facts = situations.host_with(before, **ABLE)
         self.plan = stack.plan(specs, LAYOUT, facts, self.spares.values())
         self.after = [situations.draw(random, d, 3) for d in self._moved(disks)]
         unknown = ("pvs failed",) if random.randrange(12) == 0 else ()
@@ -100,8 +98,10 @@ class Case:
         return disks
 
     def steps(self) -> list[Step]:
+        """All on the way up and down, those that are the same to the guard once."""
         built = [s for step in self.plan.steps for s in (step, *step.undo)]
-        return built + stack.teardown(self.plan, self.facts)
+        every = built + stack.teardown(self.plan, self.facts)
+        return list({(s.argv, s.stdin, s.destroys): s for s in every}.values())
 
     def may_go(self, seen: Seen) -> bool:
         """The truth: marked spare, as confirmed, itself at this node in the plan, and nobody's."""
@@ -119,26 +119,35 @@ class Case:
         )
 
 
-def harmed(step: Step, case: Case) -> list[Seen]:
-    """The disks that a command's words name, themselves or by what is on them or what they belong to."""
+class Names:
+    """What a command would have to say to name a disk, itself or by what is on it or what it belongs to."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        devices = (seen.disk, *seen.on_it)
+        self.nodes = {device.path for device in devices}
+        self.nodes |= {f"/sys/block/{device.name}/" for device in devices}
+        self.groups = {owner.partition(" ")[2] for owner in seen.members.values()} - {""}
+
+    def are_in(self, words: list[str]) -> bool:
+        # "bl17/data" is the group's, "bl17-x" a name
+        if self.groups & {word.partition("/")[0] for word in words}:
+            return True
+        text = "\n".join(words)
+        return any(_in(node, text) for node in self.nodes)
+
+
+def harmed(step: Step, names: list[Names]) -> list[Seen]:
+    """The disks that a command's words name."""
     if step.argv[0] in LOOKS:
         return []
     words = [*map(str, step.argv), step.stdin]
-    return [seen for seen in case.after if _named(seen, words)]
-
-
-def _named(seen: Seen, words: list[str]) -> bool:
-    nodes = {device.path for device in (seen.disk, *seen.on_it)}
-    nodes |= {f"/sys/block/{device.name}/" for device in (seen.disk, *seen.on_it)}
-    groups = {owner.partition(" ")[2] for owner in seen.members.values()} - {""}
-    whole = {
-        word.partition("/")[0] for word in words
-    }  # "bl17/data" is the group's, "bl17-x" a name
-    return bool(groups & whole) or any(_in(node, word) for node in nodes for word in words)
+    return [name.seen for name in names if name.are_in(words)]
 
 
 def _in(word: str, text: str) -> bool:
-    return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.])", text) is not None
+    # Most words are not there at all, which is quickly seen.
+    return word in text and bool(re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.])", text))
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -149,8 +158,9 @@ def test_no_command_harms_a_disk_that_is_not_provably_spare(name, seed):
         case = Case(STACKS[name], seed)
     except AgentError:
         return  # too few spare disks: nothing was planned
+    names = [Names(seen) for seen in case.after]
     for step in case.steps():
-        victims = harmed(step, case)
+        victims = harmed(step, names)
         if not step.destroys and not victims:
             continue
         if refusals(step, case.facts, case.spares, LAYOUT):
@@ -160,6 +170,16 @@ def test_no_command_harms_a_disk_that_is_not_provably_spare(name, seed):
         for claim in step.destroys:  # also when it is named in no word
             [seen] = [s for s in case.after if s.disk.path == claim.node]
             assert case.may_go(seen), (step.argv, seen)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_most_made_up_hosts_give_a_plan(name):
+    """Else nothing is shown to the guard, and it passes."""
+    planned = 0
+    for seed in range(50):
+        with suppress(AgentError):
+            planned += bool(Case(STACKS[name], seed).steps())
+    assert planned >= 30
 
 
 @pytest.mark.parametrize("name", STACKS)
