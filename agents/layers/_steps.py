@@ -12,14 +12,15 @@ from agents.facts.model import BlockDevice, HostFacts
 from agents.guard import claims_of
 
 MIB = 1 << 20
+Place = tuple[str, int]  # a node and a byte on it, at a whole sector
 ZERO = (
-    'node=$1; shift; for at do dd if=/dev/zero of="$node" bs=1M count=1 seek="$at"'
-    " oflag=seek_bytes conv=fsync || exit; done"
+    'while [ $# -gt 1 ]; do dd if=/dev/zero of="$1" bs=1M count=1 seek="$2"'
+    " oflag=seek_bytes conv=fsync || exit; shift 2; done"
 )
 # No seek in bytes there, and a disk takes whole sectors only, whose size it says itself.
 ZERO_FREEBSD = (
-    'node=$1; shift; sector=$(diskinfo "$node" | cut -f 2); for at do dd if=/dev/zero'
-    ' of="$node" bs="$sector" count=$((1048576 / sector)) seek=$((at / sector)) || exit; done'
+    'while [ $# -gt 1 ]; do sector=$(diskinfo "$1" | cut -f 2); dd if=/dev/zero of="$1"'
+    ' bs="$sector" count=$((1048576 / sector)) seek=$(($2 / sector)) || exit; shift 2; done'
 )
 
 
@@ -55,47 +56,48 @@ def mount_point(target: Target) -> str:
 
 def wipe(node: str, claims: tuple[Claim, ...], says: str = "") -> Step:
     """Erase every signature of a node. wipefs opens it exclusively, so a node in use stays whole."""
-    return Step(
-        ("wipefs", "--all", node), says or f"Erase the signatures of {node}", destroys=claims
-    )
+    return _wipe([node], claims, says)
 
 
-def erase(disk: Claim, facts: HostFacts) -> list[Step]:
-    """Make a whole disk blank: its partitions, its signatures, what is at both ends of it.
+def _wipe(nodes: Sequence[str], claims: tuple[Claim, ...], says: str = "") -> Step:
+    says = says or f"Erase the signatures of {', '.join(nodes)}"
+    return Step(("wipefs", "--all", *nodes), says, destroys=claims)
 
-    Partitions first: a later table with the same borders would bring their file systems back.
+
+def erase_all(
+    target: Target, nodes: Sequence[Part], facts: HostFacts, also: Sequence[Place] = ()
+) -> list[Step]:
+    """Blank disks of ours as wholes (partitions, signatures, what is at both ends, and the MiB at `also`), and what
+    a layer below made as it is. One command of each kind for all of them: the guard looks at the host before each.
+
+    A disk's partitions first: a later table with the same borders would bring their file systems back.
     """
+    ours = {claim.node: claim for claim in claims_of(target)}
+    disks = tuple(ours[node.node] for node in nodes if node.node in ours)
+    claims = disks if len(disks) == len(nodes) else claims_of(target)
+    if not nodes:
+        return []
+    zero = zeros([*_ends(nodes), *also], claims, facts)
     if facts.os_family == "freebsd":
-        return [_destroy_table(disk), zero(Part(disk.node, disk.size), (disk,), facts)]
+        return [*map(_destroy_table, disks), zero]
+    cut, signed = _partitions(disks, facts)
+    steps = [_wipe([*signed, *(node.node for node in nodes)], claims), zero]
+    return [*steps, *([_reread(cut)] if cut else []), settle()]
+
+
+def _partitions(
+    disks: Iterable[Claim], facts: HostFacts
+) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+    """The disks that have some, and those partitions that have signatures."""
     graph = Graph(facts)
-    device = graph.find(disk.node)
-    names = graph.stack_on(device.name) if device else []
-    parts = [d for n in names if (d := graph.devices.get(n)) and d.type == "part"]
-    signed = sorted(part.path for part in parts if part.signatures)
-    steps = [wipe(node, (disk,)) for node in (*signed, disk.node)]
-    steps.append(zero(Part(disk.node, disk.size), (disk,), facts))
-    return [*steps, *([_reread(disk)] if parts else []), settle()]
-
-
-def erase_piece(piece: Part, claims: tuple[Claim, ...], facts: HostFacts) -> list[Step]:
-    """The same for a partition or volume that a layer below made. It must be there when the steps run."""
-    if facts.os_family == "freebsd":
-        return [zero(piece, claims, facts)]
-    return [wipe(piece.node, claims), zero(piece, claims, facts), settle()]
-
-
-def erase_all(target: Target, nodes: Sequence[Part], facts: HostFacts) -> list[Step]:
-    """A disk of ours as a whole, with its partitions; what a layer below made as it is."""
-    disks = {claim.node: claim for claim in claims_of(target)}
-    steps: list[Step] = []
-    for node in nodes:
-        if node.node in disks:
-            steps += erase(disks[node.node], facts)
-        else:
-            steps += erase_piece(node, claims_of(target), facts)
-    # One wait for all of them.
-    waits = [settle()] if settle() in steps else []
-    return [*(step for step in steps if step != settle()), *waits]
+    cut, signed = [], []
+    for disk in disks:
+        device = graph.find(disk.node)
+        names = graph.stack_on(device.name) if device else []
+        parts = [d for n in names if (d := graph.devices.get(n)) and d.type == "part"]
+        signed += sorted(part.path for part in parts if part.signatures)
+        cut += [disk] if parts else []
+    return tuple(cut), tuple(signed)
 
 
 def erase_use(target: Target, use: str, facts: HostFacts, main: bool = False) -> list[Step]:
@@ -103,22 +105,25 @@ def erase_use(target: Target, use: str, facts: HostFacts, main: bool = False) ->
     return erase_all(target, members(target, use, main), facts)
 
 
-def zero(piece: Part, claims: tuple[Claim, ...], facts: HostFacts) -> Step:
-    """Zeros over the first and the last MiB, where partition tables, GPT, md 0.90 and 1.0 and ZFS write.
+def _ends(nodes: Iterable[Part]) -> list[Place]:
+    """The first and the last MiB, where partition tables, GPT, md 0.90 and 1.0 and ZFS write.
 
     wipefs alone is not enough: kernels see tables in noise, an xfs superblock without its magic passed for one
     (tests/rig/noise.py), and ZFS finds what libblkid does not.
     """
-    return zero_at(piece.node, (0, max(piece.size - MIB, 0)), claims, facts)
+    return [(node.node, at) for node in nodes for at in (0, max(node.size - MIB, 0))]
 
 
-def zero_at(node: str, places: Iterable[int], claims: tuple[Claim, ...], facts: HostFacts) -> Step:
-    """Zeros over one MiB at each of these bytes, which are whole sectors."""
+def zeros(
+    places: Iterable[Place], claims: tuple[Claim, ...], facts: HostFacts, says: str = ""
+) -> Step:
+    """Zeros over one MiB at each of these places."""
     places = tuple(dict.fromkeys(places))
+    nodes = ", ".join(dict.fromkeys(node for node, _ in places))
     script = ZERO_FREEBSD if facts.os_family == "freebsd" else ZERO
     return Step(
-        ("sh", "-c", script, "zero", node, *map(str, places)),
-        f"Write zeros over {len(places)} MiB of {node}: its ends, and where something began or ended",
+        ("sh", "-c", script, "zero", *(str(word) for place in places for word in place)),
+        says or f"Write zeros over {len(places)} MiB: the ends of {nodes}",
         destroys=claims,
     )
 
@@ -132,11 +137,12 @@ def _destroy_table(disk: Claim) -> Step:
     )
 
 
-def _reread(disk: Claim) -> Step:
+def _reread(disks: tuple[Claim, ...]) -> Step:
+    nodes = [disk.node for disk in disks]
     return Step(
-        ("blockdev", "--rereadpt", disk.node),
-        f"Have the kernel forget the partitions of {disk.node}",
-        destroys=(disk,),
+        ("blockdev", "--rereadpt", *nodes),
+        f"Have the kernel forget the partitions of {', '.join(nodes)}",
+        destroys=disks,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from agents.contracts import Claim, Need, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers._steps import MIB, erase, is_claimed, settle, zero_at
+from agents.layers._steps import MIB, Place, erase_all, is_claimed, settle
 
 LABEL = "Partitions"
 NEEDS = (
@@ -60,12 +60,10 @@ def needs(options: Any) -> tuple[Need, ...]:
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError for a disk that is too small, naming the numbers."""
     freebsd = facts.os_family == "freebsd"
-    steps: list[Step] = []
+    planned = _cuts(options, target)
+    steps = _erase(planned, target, facts)
     made: list[Part] = []
-    for disk, cuts in _cuts(options, target):
-        steps += erase(disk, facts)
-        edges = [at for cut in cuts for at in (cut.start, cut.start + cut.size - MIB)]
-        steps.append(zero_at(disk.node, edges, (disk,), facts))
+    for disk, cuts in planned:
         steps += _gpart(disk, cuts) if freebsd else [_sgdisk(disk, cuts, facts)]
         made += [Part(_node(cut.label, facts), cut.size) for cut in cuts]
     if not freebsd:
@@ -146,13 +144,19 @@ def _gpart(disk: Claim, cuts: list[_Cut]) -> list[Step]:
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     """Partitions, then tables; what lies at their edges goes too, lest a later table brings it back."""
-    steps: list[Step] = []
-    for disk, cuts in _cuts(options, target):
-        if is_claimed(disk, facts) is None:
-            continue
-        edges = [at for cut in cuts for at in (cut.start, cut.start + cut.size - MIB)]
-        steps += [*erase(disk, facts), zero_at(disk.node, edges, (disk,), facts)]
-    return steps
+    there = [(disk, cuts) for disk, cuts in _cuts(options, target) if is_claimed(disk, facts)]
+    return _erase(there, target, facts)
+
+
+def _erase(planned: list[tuple[Claim, list[_Cut]]], target: Target, facts: HostFacts) -> list[Step]:
+    edges: list[Place] = [
+        (disk.node, at)
+        for disk, cuts in planned
+        for cut in cuts
+        for at in (cut.start, cut.start + cut.size - MIB)
+    ]
+    disks = [Part(disk.node, disk.size) for disk, _ in planned]
+    return erase_all(target, disks, facts, edges)
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:

@@ -28,7 +28,7 @@ from agents.facts.model import HostFacts, Zpool
 from agents.guard import claims_of
 from agents.layers import _zfs, _zfs_space
 from agents.layers._pieces import erase_all, still_there
-from agents.layers._steps import MIB, members, settle, taken
+from agents.layers._steps import MIB, members, settle, taken, zeros
 from agents.layers._vdevs import PARITY, Group, differences, groups
 
 LABEL = "zpool"
@@ -43,10 +43,6 @@ USES = {
 WANTS = "devices"
 GIVES = "pool"
 RESERVED = 8 << 20  # partition 9, which nothing is ever written to
-UNLABEL = (
-    'while [ $# -gt 1 ]; do for at in 0 "$2"; do dd if=/dev/zero of="$1" bs=1M count=1'
-    ' seek="$at" oflag=seek_bytes conv=fsync || exit; done; shift 2; done'
-)
 LOST = "for it lost a disk and its I/O is suspended: reboot the host, then retry"
 
 
@@ -178,7 +174,7 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
         steps.append(_destroy(pool.name, claims))
     there = still_there(target, _nodes(target), facts)
     if labelled := _labelled(there, facts):
-        steps.append(_unlabel(labelled, claims))
+        steps.append(_unlabel(labelled, claims, facts))
     return list(_zfs.settled([*steps, *erase_all(target, there, facts)], facts))
 
 
@@ -201,11 +197,11 @@ def _labelled(nodes: Iterable[Part], facts: HostFacts) -> list[Part]:
     return [] if facts.os_family == "freebsd" else [Part(part.path, part.size) for part in parts]
 
 
-def _unlabel(parts: list[Part], claims: tuple[Claim, ...]) -> Step:
+def _unlabel(parts: list[Part], claims: tuple[Claim, ...], facts: HostFacts) -> Step:
     """The label of a cache or spare device nobody but ZFS sees, so what has one is not looked for."""
-    words = [word for part in parts for word in (part.node, str(part.size - MIB))]
+    ends = [(part.node, at) for part in parts for at in (0, part.size - MIB)]
     says = "Write zeros over the ZFS labels at both ends of " + ", ".join(p.node for p in parts)
-    return Step(("sh", "-c", UNLABEL, "unlabel", *words), says, destroys=claims)
+    return zeros(ends, claims, facts, says)
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
