@@ -148,7 +148,7 @@ class SpareSerializer(serializers.Serializer[dict[str, str]]):
     role = serializers.CharField(help_text="hdd, ssd, nvme, …")
 
 
-class LostDiskSerializer(serializers.Serializer[Destroyed]):
+class DestroyedSerializer(serializers.Serializer[Destroyed]):
     node = serializers.CharField(help_text="/dev/sdb")
     identity = serializers.CharField()
     model = serializers.CharField()
@@ -161,7 +161,7 @@ class OrphanSerializer(serializers.Serializer[orphans.Orphan]):
     name = serializers.CharField(help_text="With which all its names begin")
     layout = serializers.IntegerField(source="layout.pk", default=None, allow_null=True)
     left = serializers.ListField(child=serializers.CharField(), help_text="What of it is there")
-    destroys = LostDiskSerializer(many=True, help_text="Disks that taking it down wipes")
+    destroys = DestroyedSerializer(many=True, help_text="Disks that taking it down wipes")
     why_not = serializers.CharField(help_text="Why it cannot be taken down; empty: it can")
     by_hand = serializers.ListField(child=serializers.CharField(), help_text="Commands, then")
 

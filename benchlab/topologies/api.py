@@ -11,8 +11,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.destroyed import Destroyed
 from benchlab.api import OwnRow, Problem, ReadOnly, messages, storable
+from benchlab.hosts.api import DestroyedSerializer
 from benchlab.hosts.models import Host
 from benchlab.runs import dryrun
 from benchlab.team.services import team_of
@@ -53,15 +53,6 @@ class CommandSerializer(serializers.Serializer[planned.Command]):
     )
     argv = serializers.ListField(child=serializers.CharField(), help_text="Secrets as ***")
     says = serializers.CharField()
-
-
-class DestroyedSerializer(serializers.Serializer[Destroyed]):
-    node = serializers.CharField(help_text="/dev/sdb")
-    identity = serializers.CharField()
-    model = serializers.CharField()
-    serial = serializers.CharField()
-    size = serializers.IntegerField(help_text="Bytes")
-    holds = serializers.ListField(child=serializers.CharField(), help_text="What was found on it")
 
 
 class DryRunSerializer(serializers.Serializer[dryrun.DryRun]):
