@@ -152,6 +152,8 @@ def _masked(text: str, argv: Sequence[Argument]) -> str:
 
 
 def _failure(record: StepRecord) -> str:
-    last = [line for line in record.stderr.splitlines() if line.strip()][-3:]
-    said = " / ".join(line.strip() for line in last) or "it said nothing"
+    lines = [line.strip() for line in record.stderr.splitlines() if line.strip()]
+    if len(lines) > 4:  # the cause stands first where usage follows (mkfs.xfs), and last after warnings
+        lines = [*lines[:2], "…", *lines[-2:]]
+    said = " / ".join(lines) or "it said nothing"
     return f"{' '.join(record.argv)} ended with exit code {record.exit_code}: {said}"

@@ -39,7 +39,7 @@ PARTS = 4
 
 @pytest.fixture(scope="module")
 def host(make_rig_host) -> UmlHost:
-    return make_rig_host([DiskSpec(256, serial=f"LANE-{name}") for name in DISKS])
+    return make_rig_host([DiskSpec(512, serial=f"LANE-{name}") for name in DISKS])
 
 
 @pytest.fixture(scope="module")
