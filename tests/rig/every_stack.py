@@ -76,6 +76,7 @@ def fio(bench: Bench, target: Target) -> None:
     [(name, content)] = job.inputs.items()
     script = 'cd /tmp && cat >"$1" && shift && exec "$@" </dev/null'
     argv = ("sh", "-c", script, "fio", name, *job.argv)
+    bench.seen = None
     bench.host.ssh(*argv, stdin=content.decode(), timeout=120)
 
 
