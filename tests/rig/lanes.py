@@ -45,11 +45,18 @@ class Lane:
 
 
 class Lanes:
-    """All lanes of one host, planned once while it is blank."""
+    """All lanes of one host, planned once while it is blank. `changes_only`: commands that only look or wait are not
+    counted, for what they leave on the disks is what the one before them left.
+    """
 
     def __init__(
-        self, stacks: Iterable[tuple[LayerSpec, ...]], shell: Shell, disks: Sequence[str]
+        self,
+        stacks: Iterable[tuple[LayerSpec, ...]],
+        shell: Shell,
+        disks: Sequence[str],
+        changes_only: bool = False,
     ) -> None:
+        self.changes_only = changes_only
         self.blank = linux.read(shell)
         self.lanes: list[Lane] = []
         left = list(disks)
@@ -61,18 +68,27 @@ class Lanes:
     def go(self, shell: Shell, count: int) -> bool:
         """The first `count` commands of every lane's life; whether any lane had that many."""
         for lane in self.lanes:
-            lane.run(shell, lane.plan.steps[:count], self.blank)
-        if all(count <= len(lane.plan.steps) for lane in self.lanes):
+            lane.run(shell, self._first(lane.plan.steps, count), self.blank)
+        built = [self._counted(lane.plan.steps) for lane in self.lanes]
+        if count <= min(built):
             return True
-        more = count < max(len(lane.plan.steps) for lane in self.lanes)
+        more = count < max(built)
         facts = linux.read(shell)
-        for lane in self.lanes:
-            rest = count - len(lane.plan.steps)
+        for lane, done in zip(self.lanes, built, strict=True):
+            rest = count - done
             if rest > 0:
                 down = stack.teardown(lane.plan, facts)
-                more = more or rest < len(down)
-                lane.run(shell, down[:rest], facts)
+                more = more or rest < self._counted(down)
+                lane.run(shell, self._first(down, rest), facts)
         return more
+
+    def _counted(self, steps: Sequence[Step]) -> int:
+        return sum(bool(step.destroys) or not self.changes_only for step in steps)
+
+    def _first(self, steps: Sequence[Step], count: int) -> Sequence[Step]:
+        """Up to the `count`-th that counts; all of them when there are not so many."""
+        ends = [n for n, step in enumerate(steps, 1) if step.destroys or not self.changes_only]
+        return steps[: ends[count - 1]] if count <= len(ends) else steps
 
     def take_down(self, shell: Shell) -> None:
         """As the engine does afterwards: from fresh facts, and again, up to three times."""

@@ -11,7 +11,7 @@ import pytest
 
 from agents.chain import LayerSpec, Wanted
 from agents.contracts import RETRYABLE, AgentError, Shell
-from benchlab.practice import DiskSpec, UmlHost
+from benchlab.practice import DiskSpec, PracticeHost, UmlHost
 from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Lanes
@@ -78,7 +78,7 @@ def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
     raise AssertionError(f"a layout of more than {MOST} commands")
 
 
-def cut(host: UmlHost, shell: Shell) -> None:
+def cut(host: PracticeHost, shell: Shell) -> None:
     host.cut()
     try:
         with pytest.raises(AgentError) as raised:
@@ -88,7 +88,7 @@ def cut(host: UmlHost, shell: Shell) -> None:
         host.heal()
 
 
-def prove(host: UmlHost, lanes: Lanes, blank: str, count: int) -> None:
+def prove(host: PracticeHost, lanes: Lanes, blank: str, count: int) -> None:
     """Blank by our facts, and by the test's own look."""
     try:
         lanes.take_down(shell_on(host))

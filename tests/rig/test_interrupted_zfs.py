@@ -1,0 +1,63 @@
+"""The same (test_interrupted.py) for layouts with ZFS, after every command that may change a disk.
+
+A boot costs ten seconds here and a command up to one, so those that only look or wait are not counted.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.practice import DiskSpec, QemuHost
+from tests.rig.bench import filesystem, shell_on
+from tests.rig.blank import storage_state
+from tests.rig.lanes import Lanes
+from tests.rig.test_interrupted import cut, layer, prove
+
+STACKS = (
+    (layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs")),
+    (layer("zpool", {"layout": "mirror"}, data=2), layer("zvol"), filesystem("ext4")),
+    (layer("zpool", {"layout": "raidz1"}, data=3), layer("zfs")),
+)  # fmt: skip
+DISKS = tuple(f"vd{letter}" for letter in "bcdefghi")
+MOST = 40  # more changes than any lane makes
+PARTS = 2
+
+
+@pytest.fixture(scope="module")
+def host(make_zfs_host) -> QemuHost:
+    return make_zfs_host([DiskSpec(128, serial=f"LANE-{name}") for name in DISKS])
+
+
+@pytest.fixture(scope="module")
+def lanes(host) -> Lanes:
+    return Lanes(STACKS, shell_on(host), DISKS, changes_only=True)
+
+
+@pytest.fixture(scope="module")
+def blank(host) -> str:
+    return storage_state(host)
+
+
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_power_loss(host, lanes, blank, part):
+    for count in range(part, MOST, PARTS):
+        more = lanes.go(shell_on(host), count)
+        host.kill()
+        host.restart()
+        prove(host, lanes, blank, count)
+        if not more:
+            return
+    raise AssertionError(f"a layout of more than {MOST} changes")
+
+
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
+    for count in range(part, MOST, PARTS):
+        shell = shell_on(host)
+        more = lanes.go(shell, count)
+        if count == part:
+            cut(host, shell)
+        prove(host, lanes, blank, count)
+        if not more:
+            return
+    raise AssertionError(f"a layout of more than {MOST} changes")
