@@ -53,7 +53,7 @@ def test_an_array_is_made_used_and_taken_down_to_blank_disks(bench, name):
     assert_no_array(bench)
 
 
-@pytest.mark.parametrize(("level", "count"), [(0, 2), (5, 3)])
+@pytest.mark.parametrize(("level", "count"), [(0, 2), (5, 3), (10, 3)])
 def test_an_array_grows(bench, level, count):
     stage = StageSpec(1, devices=(Wanted("data", "ssd", 1),))
     made = bench.plan(md(count, level=level, assume_clean=True), stages=[stage])
