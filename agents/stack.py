@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agents import options, registry
-from agents.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
+from agents import options, picking, planprint, registry
+from agents.chain import LayerSpec, StageSpec, check_chain, check_stages
 from agents.contracts import (
     NOTHING,
     Ask,
@@ -103,11 +101,11 @@ def plan(
     """The layers, bottom up, on disks of the pool. Raises PlanError or OptionsError saying which layer."""
     check_chain(specs)
     check_stages(specs, stages)
-    free = _free(facts, pool)
+    free = picking.free(facts, pool)
     placed: list[Placed] = []
     for number, spec in enumerate(specs, start=1):
         with _named(f"layer {number} ({spec.kind})"):
-            target = _on(placed, name, _pick(spec.devices, free))
+            target = _on(placed, name, picking.pick(spec.devices, free))
             driver = registry.layer(spec.kind)
             made = driver.plan(options.build(driver.Options, spec.options), target, facts)
         placed.append(_placed(spec, target, made))
@@ -117,7 +115,7 @@ def plan(
         with _named(f"stage {number}"):
             grown.append(_grow(stage, grown[-1].layers if grown else tuple(placed), free, facts))
     made_up = StackPlan(name, tuple(placed), "", tuple(grown))
-    return replace(made_up, fingerprint=_fingerprint(made_up.steps, made_up.claims, facts))
+    return replace(made_up, fingerprint=planprint.of(made_up.steps, made_up.claims, facts))
 
 
 def _check_top(top: Placed) -> None:
@@ -162,7 +160,7 @@ def _grow(
     old = layers[stage.layer - 1]
     driver = registry.growing(old.spec.kind)
     assert driver is not None, "check_stages looked"
-    more = _pick(stage.devices, free)
+    more = picking.pick(stage.devices, free)
     devices = {use: old.target.devices.get(use, ()) + more.get(use, ())
                for use in {**old.target.devices, **more}}  # fmt: skip
     target = replace(old.target, devices=devices)
@@ -200,59 +198,6 @@ def needs(specs: Iterable[LayerSpec]) -> list[Need]:
         for driver, given in drivers
         for need in driver.needs(options.build(driver.Options, given))
     ]
-
-
-def _free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
-    """Role -> spare disks of this host in a lasting order. One that is not unambiguously here is left out."""
-    free: dict[str, list[Claim]] = {}
-    for spare in sorted(pool, key=lambda spare: spare.identity):
-        here = [d for d in facts.devices if d.identity == spare.identity]
-        if len(here) == 1 and (here[0].size, here[0].model) == (spare.size, spare.model):
-            claim = Claim(spare.identity, here[0].path, spare.size, spare.model)
-            free.setdefault(spare.role, []).append(claim)
-    return free
-
-
-def _pick(devices: Iterable[Wanted], free: dict[str, list[Claim]]) -> dict[str, tuple[Claim, ...]]:
-    """Takes from `free`, so that no disk is used twice."""
-    picked = {}
-    for wanted in devices:
-        there = free.get(wanted.role, [])
-        if len(there) < wanted.count:
-            raise PlanError(
-                f"{wanted.use} needs {wanted.count} {wanted.role or 'disk'}(s) and the host has"
-                f" {len(there)} spare: mark more disks spare with that role, or ask for fewer"
-            )
-        picked[wanted.use] = tuple(there[: wanted.count])
-        del there[: wanted.count]
-    return picked
-
-
-def _fingerprint(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
-    """Of every command, and of each disk with all that is on it."""
-    graph = Graph(facts)
-    disks = []
-    for claim in claims:
-        device = graph.find(claim.node)
-        on_it = sorted(graph.stack_on(device.name)) if device else []
-        # The scheduler and such may change without harm.
-        disks.append([asdict(claim), [_state(graph, name) for name in on_it]])
-    content = json.dumps([_words(steps), disks], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _state(graph: Graph, name: str) -> list[Any]:
-    device = graph.devices.get(name)
-    if device is None:
-        return [name]
-    signatures = sorted([s.type, s.offset, s.label, s.uuid] for s in device.signatures)
-    return [name, device.identity, device.path, device.size, device.model, signatures,
-            sorted(device.holders), sorted(device.mounts), device.swap,
-            graph.facts.members.get(name, "")]  # fmt: skip
-
-
-def _words(steps: Iterable[Step]) -> list[Any]:
-    return [[[str(w) for w in step.argv], step.stdin, _words(step.undo)] for step in steps]
 
 
 def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:

@@ -1,0 +1,40 @@
+"""The fingerprint of a plan: it changes when a command does, or a claimed disk with anything on it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from agents.contracts import Claim, Step
+from agents.facts.graph import Graph
+from agents.facts.model import HostFacts
+
+
+def of(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
+    """Of every command, and of each disk with all that is on it."""
+    graph = Graph(facts)
+    disks = []
+    for claim in claims:
+        device = graph.find(claim.node)
+        on_it = sorted(graph.stack_on(device.name)) if device else []
+        # The scheduler and such may change without harm.
+        disks.append([asdict(claim), [_state(graph, name) for name in on_it]])
+    content = json.dumps([_words(steps), disks], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _state(graph: Graph, name: str) -> list[Any]:
+    device = graph.devices.get(name)
+    if device is None:
+        return [name]
+    signatures = sorted([s.type, s.offset, s.label, s.uuid] for s in device.signatures)
+    return [name, device.identity, device.path, device.size, device.model, signatures,
+            sorted(device.holders), sorted(device.mounts), device.swap,
+            graph.facts.members.get(name, "")]  # fmt: skip
+
+
+def _words(steps: Iterable[Step]) -> list[Any]:
+    return [[[str(w) for w in step.argv], step.stdin, _words(step.undo)] for step in steps]
