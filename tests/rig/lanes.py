@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agents import apply, stack
+from agents import guard, quote, stack
 from agents.blank import not_blank
 from agents.chain import LayerSpec
 from agents.contracts import Shell, Step
@@ -28,20 +28,17 @@ class Lane:
     plan: stack.StackPlan
 
     def run(self, shell: Shell, steps: Sequence[Step], facts: HostFacts) -> None:
-        """Guarded by these facts. Raises AgentError saying which lane."""
-        try:
-            apply.apply(
-                steps,
-                shell,
-                layout=self.name,
-                spares=self.spares,
-                read_facts=lambda: facts,
-                log=lambda record: None,
-                undo=False,
-            )
-        except Exception as error:
-            error.add_note(f"lane {self.name}")
-            raise
+        """Each guarded by these facts, then all in one go: a channel of its own for each would triple the time.
+
+        Raises GuardError, or AssertionError with what the command that failed has said.
+        """
+        for step in steps:
+            guard.check(step, facts, self.spares, self.name)
+            assert not step.stdin, "no layer's step reads its stdin"
+        script = "\n".join(f"{quote.command_line(step.argv)} </dev/null || exit" for step in steps)
+        ran = shell.run(("sh", "-c", script), root=True, timeout_s=300)
+        said = f"{self.name}: {ran.stderr.decode(errors='replace')[-1500:]}"
+        assert ran.exit_code == 0, said
 
 
 class Lanes:

@@ -45,13 +45,18 @@ def md(version: str) -> Left:
 
 HALF = "vgcreate -qy vg1 $d /dev/ubdb; dd if=/dev/zero of=/dev/ubdb bs=1M count=2 conv=fsync; udevadm settle"
 LUKS1 = "printf x | cryptsetup luksFormat -q --type luks1 --pbkdf-force-iterations 1000 $d -"
+# udev reads a disk that was written to, and while it does the table cannot be read again.
+COPY_ALONE = (
+    "sgdisk -n 1:0:0 $d; udevadm settle; dd if=/dev/zero of=$d bs=1M count=1; udevadm settle;"
+    " blockdev --rereadpt $d"
+)
 MAY_GO = (
     (Left("ext2 at 1024 alone", "mkfs.ext2 -qF $d;" + ONLY_1024), Left("xfs", "mkfs.xfs -qf $d"),
      Left("btrfs", "mkfs.btrfs -qf $d")),
     (Left("vfat", VFAT), Left("gpt with ext4", "sgdisk -n 1:0:0 $d;" + TABLE),
      Left("dos with ext4", "parted -s $d mklabel msdos mkpart primary 1MiB 100%;" + TABLE)),
     (Left("ext3", "mkfs.ext3 -qF $d"), Left("minix", "mkfs.minix $d"),
-     Left("gpt's copy alone", "sgdisk -n 1:0:0 $d; dd if=/dev/zero of=$d bs=1M count=1; blockdev --rereadpt $d")),
+     Left("gpt's copy alone", COPY_ALONE)),
 )  # fmt: skip
 MAY_NOT = (
     (Left("swap", "mkswap -q $d", "swap"), Left("LUKS 1", LUKS1, "crypto_LUKS"),
