@@ -153,7 +153,8 @@ def _masked(text: str, argv: Sequence[Argument]) -> str:
 
 def _failure(record: StepRecord) -> str:
     lines = [line.strip() for line in record.stderr.splitlines() if line.strip()]
-    if len(lines) > 4:  # the cause stands first where usage follows (mkfs.xfs), and last after warnings
+    # The cause stands first where usage follows it (mkfs.xfs), and last after warnings.
+    if len(lines) > 4:
         lines = [*lines[:2], "…", *lines[-2:]]
     said = " / ".join(lines) or "it said nothing"
     return f"{' '.join(record.argv)} ended with exit code {record.exit_code}: {said}"
