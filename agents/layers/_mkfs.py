@@ -15,14 +15,14 @@ KEEP = {
 
 
 def command(
-    kind: str, target: Target, more: Sequence[str], discard: bool
+    kind: str, target: Target, more: Sequence[str], nodiscard: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """argv, and notes worth recording."""
     geometry, notes = _geometry(kind, target)
     start = {"xfs": ("-q", "-f"), "ext4": ("-q", "-F"), "btrfs": ("-f",)}[kind]
-    keep = () if discard else KEEP[kind]
+    keep = KEEP[kind] if nodiscard else ()
     if kind == "ext4":
-        geometry, more = _ext4(geometry, more, discard)
+        geometry, more = _ext4(geometry, more, nodiscard)
     argv = (f"mkfs.{kind}", *start, "-L", target.name, *geometry, *keep, *more, target.volume)
     return argv, notes
 
@@ -43,7 +43,7 @@ def _geometry(kind: str, target: Target) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _ext4(
-    geometry: tuple[str, ...], more: Sequence[str], discard: bool
+    geometry: tuple[str, ...], more: Sequence[str], nodiscard: bool
 ) -> tuple[tuple[str, ...], Sequence[str]]:
     """All extended options in one -E: of several mke2fs takes only the last, and the alignment would be lost."""
     extended, rest = list(geometry[1:]), []
@@ -53,6 +53,6 @@ def _ext4(
             extended.append(word[2:] or next(words, ""))
         else:
             rest.append(word)
-    if not discard:
+    if nodiscard:
         extended.append("nodiscard")
     return (("-E", ",".join(filter(None, extended))) if extended else ()), rest

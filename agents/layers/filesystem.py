@@ -43,11 +43,9 @@ class Options:
     mount_options: tuple[str, ...] = field(
         default=(), metadata={"help": "Mount options, such as noatime"}
     )
-    discard: bool = field(
-        default=True,
-        metadata={
-            "help": "mkfs discards every block first, as it does by default (slow on some stacks)"
-        },
+    nodiscard: bool = field(
+        default=False,
+        metadata={"help": "Keep mkfs from discarding every block first (slow on some stacks)"},
     )
 
     def __post_init__(self) -> None:
@@ -82,7 +80,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
             f"{options.type} needs {SMALLEST[options.type] // MIB} MiB at least,"
             f" {target.volume} has {target.size // MIB} MiB"
         )
-    argv, notes = _mkfs.command(options.type, target, options.mkfs_options, options.discard)
+    argv, notes = _mkfs.command(options.type, target, options.mkfs_options, options.nodiscard)
     steps = (
         Step(
             argv,

@@ -75,7 +75,7 @@ def _quick(entry: dict[str, Any]) -> dict[str, Any]:
     """User Mode Linux discards 32 KiB at a time: a wide xfs would take minutes."""
     if entry["kind"] != "filesystem":
         return entry
-    return {**entry, "options": {**entry["options"], "discard": False}}
+    return {**entry, "options": {**entry["options"], "nodiscard": True}}
 
 
 def _narrow(entry: dict[str, Any]) -> dict[str, Any]:

@@ -25,12 +25,12 @@ def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -
 
 STACKS = (
     (layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1),
-     filesystem("xfs", discard=False)),
+     filesystem("xfs", nodiscard=True)),
     (layer("lvm", {"type": "mirror"}, data=2), layer("lvm_cache", {"kind": "writecache"}, cache=1)),
-    (layer("md", {"level": 5}, data=3), filesystem("ext4", discard=False)),
-    (layer("bcache", {"bucket_size": 131072}, backing=1, cache=1), filesystem("btrfs", discard=False)),
+    (layer("md", {"level": 5}, data=3), filesystem("ext4", nodiscard=True)),
+    (layer("bcache", {"bucket_size": 131072}, backing=1, cache=1), filesystem("btrfs", nodiscard=True)),
     (layer("partition", data=2), layer("md", {"level": 1}), layer("lvm")),
-    (layer("raw", data=1), filesystem("ext4", discard=False), layer("tuning", {"read_ahead_kb": 64})),
+    (layer("raw", data=1), filesystem("ext4", nodiscard=True), layer("tuning", {"read_ahead_kb": 64})),
 )  # fmt: skip
 DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmno")
 MOST = 80  # more commands than any lane has
