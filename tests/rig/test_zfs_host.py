@@ -36,6 +36,7 @@ def test_only_lab_may_sudo(zfs_host, user, code):
     assert zfs_host.ssh("sudo", "-n", "true", user=user, check=False).returncode == code
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("depth", [4, 16])
 def test_a_capped_disk_gives_its_cap_whatever_is_outstanding(zfs_host, depth):
     out = zfs_host.ssh(
