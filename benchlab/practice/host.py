@@ -278,6 +278,7 @@ class PracticeHost(ABC):
         sizes = [int(sectors) >> 11 for sectors in self.ssh("cat", *files).stdout.split()]
         if sizes != [disk.size_mb for disk in disks]:
             raise PracticeError(f"{self.name}: the slow disks have {sizes} MiB")
+        self.ssh("udevadm", "settle")  # a disk's serial is known once its udev rule has run
 
     def _power_off(self) -> None:
         record = self.record
