@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from agents import apply as executor
 from agents.apply import FRESH_S, Look, StepRecord, apply
 from agents.contracts import AgentError, GuardError, Ran, Reason, Secret, Step
 from tests.agents.made_up import claim, disk, host, spare
 
 SDB = disk("sdb")
+OTHER = disk("sdc", 2)
 WIPE = Step(("wipefs", "--all", "/dev/sdb"), "wipe", destroys=(claim(SDB),))
 
 
@@ -56,7 +58,7 @@ class Trial:
             steps,
             self.shell,
             layout="bl17",
-            spares=spare(SDB),
+            spares=spare(SDB, OTHER),
             read_facts=self.read,
             log=self.log,
             **given,
@@ -67,18 +69,34 @@ def step(name: str, *undo: str, **given) -> Step:
     return Step((name,), name, undo=tuple(Step((u,), u) for u in undo), **given)
 
 
-def test_facts_are_read_before_every_wipe_and_the_log_comes_first():
+ONCE = ["log wipefs", "look", "run wipefs", "end wipefs"]
+SERVED = ["log wipefs", "run wipefs", "end wipefs"]
+SYNC = ["log sync", "run sync", "end sync"]
+
+
+def test_facts_are_read_before_a_disk_is_touched_and_the_log_comes_first():
     trial = Trial()
     trial.apply([WIPE, step("sync"), WIPE])
-    once = ["log wipefs", "look", "run wipefs", "end wipefs"]
-    assert trial.story == [*once, "log sync", "run sync", "end sync", *once]
+    assert trial.story == [*ONCE, *SYNC, *SERVED]
 
 
-def test_a_fresh_look_serves_the_first_step_alone():
+def test_facts_are_read_again_when_they_are_no_longer_fresh(monkeypatch):
+    monkeypatch.setattr(executor, "SAME_S", 0.0)
+    trial = Trial()
+    trial.apply([WIPE, step("sync"), WIPE])
+    assert trial.story == [*ONCE, *SYNC, *ONCE]
+
+
+def test_facts_are_read_again_before_another_disk_is_touched():
+    trial = Trial([host(SDB, OTHER)])
+    trial.apply([WIPE, step("wipefs", destroys=(claim(OTHER),)), WIPE])
+    assert trial.story == [*ONCE, *ONCE, *SERVED]
+
+
+def test_a_fresh_look_serves_the_first_step():
     trial = Trial()
     trial.apply([WIPE, WIPE], look=Look(host(SDB), time.monotonic()))
-    once = ["log wipefs", "run wipefs", "end wipefs"]
-    assert trial.story == [*once, once[0], "look", *once[1:]]
+    assert trial.story == [*SERVED, *SERVED]
 
 
 def test_a_fresh_look_is_guarded_like_any_other():
