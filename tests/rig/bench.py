@@ -54,18 +54,24 @@ class Bench:
     def plan(self, *specs: LayerSpec, stages: Sequence[StageSpec] = ()) -> stack.StackPlan:
         return stack.plan(specs, LAYOUT, self.facts(), self.spares.values(), stages)
 
-    def apply(self, steps: Sequence[Step], undo: bool = True) -> None:
+    def apply(
+        self, steps: Sequence[Step], undo: bool = True, look: apply.Look | None = None
+    ) -> None:
         """Whoever changes the host by other means than this and `run` forgets `seen`."""
         try:
             apply.apply(steps, self.shell, layout=LAYOUT, spares=self.spares, read_facts=self.facts,
-                        log=self.records.append, undo=undo)  # fmt: skip
+                        log=self.records.append, undo=undo, look=look)  # fmt: skip
         finally:
             self.seen = None if steps else self.seen
 
     def build(self, made: stack.StackPlan) -> None:
+        """Layer by layer, as the engine does: the look that verifies one serves the next one's first step."""
+        look = None
         for number, layer in enumerate(made.layers, start=1):
-            self.apply(layer.steps)
-            assert stack.verify(made, self.facts(), upto=number) == []
+            self.apply(layer.steps, look=look)
+            began = time.monotonic()
+            look = apply.Look(self.facts(), began)
+            assert stack.verify(made, look.facts, upto=number) == []
 
     def grow(self, made: stack.StackPlan, stage: int = 1) -> None:
         self.apply(made.stages[stage - 1].steps)
@@ -81,7 +87,9 @@ class Bench:
         raise AssertionError(stack.awaited(made, self.facts(), stage))
 
     def take_down(self, made: stack.StackPlan) -> None:
-        self.apply(stack.teardown(made, self.facts()), undo=False)
+        began = time.monotonic()
+        look = apply.Look(self.facts(), began)
+        self.apply(stack.teardown(made, look.facts), undo=False, look=look)
 
     def assert_taken_down(self, made: stack.StackPlan) -> None:
         """Take it down, see blank disks by two pairs of eyes, and take it down again: no harm."""
