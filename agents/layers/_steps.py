@@ -93,7 +93,8 @@ def _partitions(
     cut, signed = [], []
     for disk in disks:
         device = graph.find(disk.node)
-        names = graph.stack_on(device.name) if device else []
+        # Its own: those of an array on it go with the array.
+        names = sorted(graph.above.get(device.name, ())) if device else []
         parts = [d for n in names if (d := graph.devices.get(n)) and d.type == "part"]
         signed += sorted(part.path for part in parts if part.signatures)
         cut += [disk] if parts else []

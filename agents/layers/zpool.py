@@ -87,6 +87,7 @@ def needs(options: Any) -> tuple[Need, ...]:
 def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     """Erase, load the module, make the pool in one command. Raises PlanError naming the numbers."""
     _zfs.check_module(facts)
+    _refuse_arrays(target)
     if target.pool:
         raise PlanError(f"a zpool cannot stand on a volume of {target.pool}: leave one out")
     made = groups(options, target)
@@ -202,6 +203,15 @@ def _unlabel(parts: list[Part], claims: tuple[Claim, ...], facts: HostFacts) -> 
     ends = [(part.node, at) for part in parts for at in (0, part.size - MIB)]
     says = "Write zeros over the ZFS labels at both ends of " + ", ".join(p.node for p in parts)
     return zeros(ends, claims, facts, says)
+
+
+def _refuse_arrays(target: Target) -> None:
+    """OpenZFS cuts an array by the array's own alignment, so what the pool holds is not what its arithmetic says."""
+    for node in (part.node for use in USES for part in members(target, use, use == "data")):
+        if node.startswith("/dev/md/"):
+            raise PlanError(
+                f"{node} is an md array: give its disks to the pool itself (mirror, raidz1 to raidz3)"
+            )
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
