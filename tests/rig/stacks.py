@@ -54,7 +54,6 @@ UNUSUAL_ZFS: dict[str, list[dict[str, Any]]] = {
     "a pool of mirrors with SLOG": [
         layer("zpool", {"layout": "mirror"}, data=("hdd", 4), log=("ssd", 1)),
         layer("zfs", {"recordsize": 8192, "compression": "lz4", "logbias": "throughput", "primarycache": "metadata"})],
-    "LVM on a zvol": [layer("zpool", {}, data=("hdd", 2)), layer("zvol"), layer("lvm"), fs("ext4")],
     "a pool on partitions, raidz2": [
         layer("partition", {}, data=("hdd", 4)), layer("zpool", {"layout": "raidz2"}),
         layer("zfs", {"sync": "always"})],
