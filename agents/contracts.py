@@ -30,6 +30,9 @@ class Metric:
     unit: Unit
     labels: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    line: int = field(
+        default=0, compare=False
+    )  # where the output says so, from 1; 0: nowhere in particular
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from agents.contracts import (
     Watch,
 )
 from agents.facts.model import HostFacts
+from agents.found import Found
 
 
 class Layer(Protocol):
@@ -120,6 +121,27 @@ class Tool(Protocol):
 
     def parse(self, outputs: Mapping[str, bytes], options: Any) -> list[Metric]:
         """Figures from {"stdout": …, "stderr": …, each of Job.outputs}. Raises ParseError, nothing else."""
+        ...
+
+
+class Recording(Tool, Protocol):
+    """A tool whose outputs hold figures over time, too: fio's logs."""
+
+    def series(self, outputs: Mapping[str, bytes], options: Any) -> list[Series]:
+        """Raises ParseError, nothing else."""
+        ...
+
+
+class Reader(Protocol):
+    """A module in agents/readers/: finds its kind of result in any text that a person pasted or uploaded.
+
+    What merely looks like its kind and cannot be read is a Found with `trouble`; it never raises.
+    """
+
+    LABEL: str
+
+    def find(self, text: str, name: str) -> list[Found]:
+        """`text` has "\n" only; `name` is the file's name, or "". Line numbers are those of `text`, from 1."""
         ...
 
 

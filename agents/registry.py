@@ -8,9 +8,20 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from agents import layers, samplers, tools
+from agents import layers, readers, samplers, tools
 from agents.contracts import OptionsError
-from agents.protocols import Asking, Awaiting, Growing, Layer, Restoring, Sampler, Stretching, Tool
+from agents.protocols import (
+    Asking,
+    Awaiting,
+    Growing,
+    Layer,
+    Reader,
+    Recording,
+    Restoring,
+    Sampler,
+    Stretching,
+    Tool,
+)
 
 D = TypeVar("D")
 
@@ -29,6 +40,7 @@ CONTRACT = {
     ),
     tools: ("LABEL", "NEEDS", "Options", "job", "precheck", "outstanding", "parse"),
     samplers: ("LABEL", "FILES", "WATCHES", "series"),
+    readers: ("LABEL", "find"),
 }
 
 
@@ -56,6 +68,10 @@ def all_tools() -> dict[str, Tool]:
 
 def all_samplers() -> dict[str, Sampler]:
     return cast(dict[str, Sampler], load(samplers))
+
+
+def all_readers() -> dict[str, Reader]:
+    return cast(dict[str, Reader], load(readers))
 
 
 def layer(kind: str) -> Layer:
@@ -94,6 +110,12 @@ def asking(kind: str) -> Asking | None:
 
 def tool(kind: str) -> Tool:
     return _pick(all_tools(), kind, "tool")
+
+
+def recording(kind: str) -> Recording | None:
+    """The tool, if it also records figures over time."""
+    driver = tool(kind)
+    return cast(Recording, driver) if hasattr(driver, "series") else None
 
 
 def _pick(drivers: dict[str, D], kind: str, what: str) -> D:

@@ -1,0 +1,50 @@
+"""What a reader (agents/readers/) finds in a text: a result as one run would have printed it. Plain frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.contracts import Metric, Series
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One result, and the lines of the text that hold it."""
+
+    kind: str  # the reader: "pg_test_fsync", "iostat"
+    first: int  # line, from 1
+    last: int  # line, inclusive
+    title: str  # what a person calls it: fio's job names, dd's command line
+    tool: str = ""  # agents/tools/ kind that prints such; "" for one that only watches, or that we do not run
+    version: str = ""  # of the tool, as printed
+    command: str = ""  # the command line, where the text shows it
+    metrics: tuple[Metric, ...] = ()  # each with its line in the whole text
+    series: tuple[Series, ...] = ()  # those of a watcher (iostat), or of a log
+    options: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of the tool, as far as the text tells
+    point: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what differs between results found together
+    outstanding: int | None = None  # outstanding I/Os
+    notes: tuple[str, ...] = ()
+    trouble: str = ""  # why it cannot be read; then there are neither metrics nor series
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Lines that no reader knows."""
+
+    first: int
+    last: int
+    text: str  # the beginning of the first of them
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that is in a text, in its order."""
+
+    found: tuple[Found, ...]
+    unread: tuple[Unread, ...]

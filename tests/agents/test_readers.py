@@ -1,0 +1,100 @@
+"""Every reader against its cases: texts as people paste and upload them, and what must be found in them.
+
+`tests/cases/readers/<kind>/NAME.expected.json` stands beside the text NAME.<anything> (whose file name is given to the
+reader as the file's, unless "name" is). It is `{"note", "found": [{"first", "last", "title", "metrics":
+[[name, value, unit, line, labels?], …], …any other field of Found}]}`; "trouble" holds a part of the message. "unread"
+lists the lines, as [first, last], that no reader at all knows.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import reading, registry
+from agents.found import Found
+
+CASES = Path(__file__).parents[1] / "cases" / "readers"
+SUFFIX = ".expected.json"
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(path, id=f"{path.parent.name}/{path.name.removesuffix(SUFFIX)}")
+        for path in sorted(CASES.glob(f"*/*{SUFFIX}"))
+    ]
+
+
+def text_of(path: Path) -> tuple[str, str]:
+    stem = path.name.removesuffix(SUFFIX)
+    (found,) = (p for p in path.parent.iterdir() if p != path and p.name.startswith(f"{stem}."))
+    return found.read_text().replace("\r\n", "\n"), found.name
+
+
+def plain(one: Found, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a Found that the case speaks of."""
+    shown: dict[str, Any] = {}
+    for key in wanted:
+        value = getattr(one, key)
+        if key == "metrics":
+            value = [[m.name, m.value, m.unit.value, m.line, *([dict(m.labels)] if m.labels else [])]
+                     for m in value]  # fmt: skip
+        if key == "series":
+            value = [
+                [s.device, s.metric, s.unit.value, list(s.times), list(s.values)] for s in value
+            ]
+        shown[key] = list(value) if isinstance(value, tuple) else value
+    return shown
+
+
+def same(got: Any, wanted: Any) -> bool:
+    if isinstance(wanted, float) and isinstance(got, float):
+        return got == pytest.approx(wanted, rel=1e-9)
+    if isinstance(wanted, list) and isinstance(got, list):
+        return len(got) == len(wanted) and all(map(same, got, wanted))
+    return bool(got == wanted)
+
+
+@pytest.mark.parametrize("path", cases())
+def test_text(path: Path) -> None:
+    expected = json.loads(path.read_text())
+    text, name = text_of(path)
+    kind = path.parent.name
+    found = [
+        one for one in reading.read(text, expected.get("name", name)).found if one.kind == kind
+    ]
+    assert len(found) == len(expected["found"]), [one.title for one in found]
+    for one, wanted in zip(found, expected["found"], strict=True):
+        if trouble := wanted.pop("trouble", ""):
+            assert trouble in one.trouble
+            assert not one.metrics
+        else:
+            assert not one.trouble
+        for key, value in plain(one, wanted).items():
+            assert same(value, wanted[key]), f"{key}: {value} is not {wanted[key]}"
+    if "unread" in expected:
+        unread = reading.read(text, expected.get("name", name)).unread
+        assert [[u.first, u.last] for u in unread] == expected["unread"]
+
+
+@pytest.mark.parametrize("path", cases())
+def test_every_figure_stands_in_its_line_or_follows_from_the_block(path: Path) -> None:
+    text, name = text_of(path)
+    for one in reading.read(text, name).found:
+        assert 1 <= one.first <= one.last <= text.count("\n") + 1
+        assert all(one.first <= metric.line <= one.last for metric in one.metrics)
+
+
+@pytest.mark.parametrize("kind", registry.all_readers())
+def test_every_reader_has_its_cases(kind: str) -> None:
+    assert list((CASES / kind).glob(f"*{SUFFIX}")), f"tests/cases/readers/{kind} has no case"
+
+
+@pytest.mark.parametrize("kind", registry.all_readers())
+def test_foreign_texts_hold_nothing(kind: str) -> None:
+    here = Path(__file__).read_text()
+    for text in ("", "\n", "{}", "[]", "null", here, "\x00\x7f" * 50, "1 2 3\n" * 40):
+        assert registry.all_readers()[kind].find(text, "") == []
