@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "benchlab.topologies",
     "benchlab.campaigns",
     "benchlab.runs",
+    "benchlab.imports",
     "benchlab.charts",
     "benchlab.up",
 ]

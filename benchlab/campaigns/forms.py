@@ -13,6 +13,10 @@ from benchlab.hosts.models import Host
 from benchlab.topologies.models import Topology
 
 MOST_REPEATS = 100
+RUNNABLE: dict[str, dict[str, Any]] = {
+    "hosts": {"access": Host.Access.SSH},
+    "workloads": {"imported": False},
+}
 
 
 class WorkloadForm(forms.Form):
@@ -54,7 +58,7 @@ class CampaignForm(forms.Form):
         for name, model in (("hosts", Host), ("topologies", Topology), ("workloads", Workload)):
             field = self.fields[name]
             assert isinstance(field, ManyField)
-            field.queryset = model.objects.for_user(user)
+            field.queryset = model.objects.for_user(user).filter(**RUNNABLE.get(name, {}))
 
     def factors(self) -> dict[str, Any] | None:
         """What the estimate needs, or None while something of it is missing or wrong."""

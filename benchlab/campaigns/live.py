@@ -111,7 +111,7 @@ async def campaign_events(request: HttpRequest, pk: int) -> StreamingHttpRespons
 
 
 def _may_see(request: HttpRequest, pk: int) -> bool:
-    return Campaign.objects.for_user(request.user).filter(pk=pk).exists()
+    return Campaign.objects.visible_to(request.user).filter(pk=pk).exists()
 
 
 async def _stream(pk: int) -> AsyncIterator[bytes]:

@@ -19,6 +19,8 @@ class Workload(models.Model):
     tool = models.CharField(max_length=40, help_text="A driver in agents/tools/")
     options = models.JSONField(default=dict, blank=True)
     sweep = models.JSONField(default=dict, blank=True)
+    # Of results that were measured elsewhere; it cannot be run, and `tool` may be none of ours.
+    imported = models.BooleanField(default=False, editable=False)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -39,8 +41,16 @@ class Campaign(models.Model):
         RANDOM_BLOCKS = "random_blocks", "Randomised blocks (each repeat in a new random order)"
         AS_WRITTEN = "as_written", "As written"
 
+    class Source(models.TextChoices):
+        MEASURED = "", "Measured here"
+        IMPORTED = "imported", "Imported"
+        LIBRARY = "library", "Reference library"
+
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="campaigns")
     name = models.CharField(max_length=200)
+    source = models.CharField(max_length=10, choices=Source, blank=True, editable=False)
+    # Where imported results come from: {"title", "author", "date", "url", …}, all of them text.
+    origin = models.JSONField(default=dict, blank=True, editable=False)
     question = models.TextField(blank=True)
     repeats = models.PositiveSmallIntegerField(default=3)
     order = models.CharField(max_length=20, choices=Order, default=Order.RANDOM_BLOCKS)

@@ -103,6 +103,10 @@ def check_owned(team: Team, *groups: Sequence[Any]) -> None:
     for row in (row for group in groups for row in group):
         if row.team_id != team.pk:
             raise ValidationError(f"{row} does not belong to {team}.")
+        if getattr(row, "access", Host.Access.SSH) != Host.Access.SSH:
+            raise ValidationError(f"{row} cannot run anything: {row.get_access_display()}.")
+        if getattr(row, "imported", False):
+            raise ValidationError(f"{row} was imported with its results and cannot be run.")
 
 
 def factors(

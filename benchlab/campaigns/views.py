@@ -82,7 +82,7 @@ def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | No
 @require_GET
 def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """The whole page, or with HX-Target one of its live parts. ?log=all shows every line of the log."""
-    campaign = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     target = request.htmx.target if request.htmx else None  # type: ignore[attr-defined]
     context: dict[str, Any] = {"campaign": campaign}
     if target in PARTS:

@@ -24,7 +24,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     every = groups(request.user, wanted.campaigns)
     found = wanted.keep(every)
     context = {
-        "campaigns": Campaign.objects.for_user(request.user).only("name", "created_at"),
+        "campaigns": Campaign.objects.visible_to(request.user).only("name", "created_at"),
         "wanted": wanted,
         "topologies": _choices((group.topology, group.topology_name) for group in every),
         "hosts": _choices((group.host, group.host_name) for group in every),

@@ -25,7 +25,7 @@ def differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]
     """{workload: what differs between its lines}; a workload whose lines are all alike is left out. One query."""
     newest = [max(sample.attempt for sample in group.samples) for group in groups]
     rows = (
-        Attempt.objects.for_user(user)
+        Attempt.objects.visible_to(user)
         .select_related("facts", "layout", "run__host")
         .in_bulk(newest)
     )

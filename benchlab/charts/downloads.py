@@ -17,7 +17,7 @@ from benchlab.runs.models import Artifact, Attempt
 @require_GET
 def artifact(request: HttpRequest, pk: int) -> HttpResponse:
     """As the host gave it. A browser saves it and never guesses a type."""
-    row = get_object_or_404(Artifact.objects.for_user(request.user), pk=pk)
+    row = get_object_or_404(Artifact.objects.visible_to(request.user), pk=pk)
     raw = bytes(row.content)
     kind = "application/octet-stream" if b"\0" in raw[:4096] else "text/plain; charset=utf-8"
     answer = _attachment(raw, kind, f"attempt-{row.attempt_id}-{row.name}")
@@ -29,7 +29,7 @@ def artifact(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def campaign_csv(request: HttpRequest, pk: int) -> HttpResponse:
     """One row per run that succeeded."""
-    campaign = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     found = asked.lines(request.GET).keep(groups(request.user, [campaign.pk]))
     return _csv(tables.campaign_csv(found), f"campaign-{campaign.pk}.csv")
 
@@ -44,7 +44,7 @@ def compare_csv(request: HttpRequest) -> HttpResponse:
 @require_GET
 def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponse:
     """Every sample of every device, not thinned."""
-    attempt = get_object_or_404(Attempt.objects.for_user(request.user), pk=pk)
+    attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
     return _csv(tables.series_csv(tracks_of(attempt)), f"attempt-{attempt.pk}-series.csv")
 
 

@@ -18,7 +18,7 @@ from benchlab.runs.models import Attempt, Series
 @require_GET
 def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
     """IOPS and latency over outstanding I/Os, or bars. ?metric= ?operation= ?latency= ?workload= ?topology= ?host="""
-    campaign = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     found = asked.lines(request.GET).keep(groups(request.user, [campaign.pk]))
     return _json(curve_or_bars(campaign.name, found, asked.choice(request.GET)))
 
@@ -79,7 +79,7 @@ def title_of(attempt: Attempt) -> str:
 
 
 def _attempt(request: HttpRequest, pk: int) -> Attempt:
-    rows = Attempt.objects.for_user(request.user).select_related(
+    rows = Attempt.objects.visible_to(request.user).select_related(
         "facts", "run__topology", "run__workload"
     )
     return get_object_or_404(rows, pk=pk)

@@ -70,7 +70,7 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
     if workload is not None:
         wanted &= Q(run__workload=workload)
     attempts = (
-        Attempt.objects.for_user(user)
+        Attempt.objects.visible_to(user)
         .filter(wanted)
         .select_related("run__campaign", "run__topology", "run__host", "run__workload")
         .order_by("run_id", "-number")

@@ -73,7 +73,7 @@ class Tried:
 def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """?attempt= shows another attempt than the last."""
     run = get_object_or_404(
-        Run.objects.for_user(request.user).select_related(
+        Run.objects.visible_to(request.user).select_related(
             "campaign", "host", "topology", "workload"
         ),
         pk=pk,

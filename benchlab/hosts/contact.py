@@ -23,6 +23,8 @@ def connect(host: Host) -> Shell:
             f"{pinned}; nothing runs there until a person has decided which is right",
             Reason.HOST_KEY_CHANGED,
         )
+    if host.credential is None:
+        raise AgentError(f"{host.name} is not reached by SSH: {host.get_access_display()}")
     try:
         private = credentials.private_key(host.credential)
     except VaultError as error:

@@ -37,12 +37,20 @@ class Credential(models.Model):
 
 
 class Host(models.Model):
+    class Access(models.TextChoices):
+        SSH = "ssh", "SSH"
+        DYNAMO = "dynamo", "Managed by dynamo only"
+        DESCRIBED = "described", "Not reached: results from it were imported"
+
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="hosts")
     name = models.CharField(max_length=100)
-    address = models.CharField(max_length=255)
+    access = models.CharField(max_length=10, choices=Access, default=Access.SSH, editable=False)
+    address = models.CharField(max_length=255, blank=True)
     port = models.PositiveIntegerField(default=22)
     user = models.CharField(max_length=64, default="root")
-    credential = models.ForeignKey(Credential, on_delete=models.PROTECT, related_name="hosts")
+    credential = models.ForeignKey(
+        Credential, null=True, on_delete=models.PROTECT, related_name="hosts"
+    )
     host_key = models.TextField(
         blank=True, help_text="The pinned public key; empty until a person confirmed it"
     )
@@ -61,7 +69,14 @@ class Host(models.Model):
 
     class Meta:
         ordering = ["name"]
-        constraints = [models.UniqueConstraint(fields=["team", "name"], name="host_name_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["team", "name"], name="host_name_once"),
+            models.CheckConstraint(
+                condition=Q(access="ssh", credential__isnull=False) & ~Q(address="")
+                | ~Q(access="ssh") & Q(credential__isnull=True),
+                name="host_reached_by_ssh_has_key",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

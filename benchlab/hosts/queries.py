@@ -65,6 +65,8 @@ def listed(user: AbstractBaseUser | AnonymousUser) -> list[HostRow]:
 
 def state(host: Host, sudo: bool | None, busy: str | None) -> State:
     """What to say of a host in two or three words; the worst first."""
+    if host.access != Host.Access.SSH:
+        return State("badge-queued", host.get_access_display())
     if host.trouble:
         return State("badge-failed", advice(host.trouble).title)
     if not host.host_key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -16,6 +17,8 @@ from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
 
 SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
+# In the meta of an attempt that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …]
+READERS = "readers"
 
 
 def sampled(family: str) -> tuple[str | Watch, ...]:
@@ -43,6 +46,15 @@ def store(attempt: Attempt, fetched: job.Fetched) -> None:
     files = {**fetched.files, SAMPLES: fetched.samples}
     if fetched.log:
         files[LOG] = fetched.log
+    keep(attempt, files)
+    attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
+    attempt.exit_code = fetched.meta.exit_code
+    attempt.save(update_fields=["meta", "exit_code"])
+    LiveChunk.objects.filter(attempt=attempt).delete()
+
+
+def keep(attempt: Attempt, files: Mapping[str, bytes]) -> None:
+    """As artifacts, with their hashes."""
     Artifact.objects.bulk_create(
         Artifact(
             attempt=attempt,
@@ -53,10 +65,6 @@ def store(attempt: Attempt, fetched: job.Fetched) -> None:
         )
         for name, raw in files.items()
     )
-    attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
-    attempt.exit_code = fetched.meta.exit_code
-    attempt.save(update_fields=["meta", "exit_code"])
-    LiveChunk.objects.filter(attempt=attempt).delete()
 
 
 def conclude(attempt: Attempt, verdict: Verdict) -> Verdict:
@@ -80,6 +88,8 @@ def conclude(attempt: Attempt, verdict: Verdict) -> Verdict:
 def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
     """Parse the stored artifacts. A tool that failed has no figures worth keeping, its devices do."""
     files = {row.name: bytes(row.content) for row in attempt.artifacts.all()}
+    if readers := attempt.meta.get(READERS):
+        return _elsewhere(files, readers)
     metrics: list[Metric] = []
     series: list[tuple[str, SeriesData]] = []
     errors: list[str] = []
@@ -95,6 +105,22 @@ def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
             series += [(kind, one) for one in sampler.series(frames)]
     except ParseError as error:
         errors.append(f"samples: {error}")
+    return Figures(metrics, series, errors)
+
+
+def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> Figures:
+    """Of results measured elsewhere: the first artifact has the metrics, each has its series."""
+    metrics: list[Metric] = []
+    series: list[tuple[str, SeriesData]] = []
+    errors: list[str] = []
+    for number, (artifact, kind, name) in enumerate(readers):
+        found = registry.all_readers()[kind].find(files[artifact].decode(), name)
+        if len(found) != 1 or found[0].trouble:
+            said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
+            errors.append(f"{artifact}: {said}")
+            continue
+        metrics += found[0].metrics if number == 0 else ()
+        series += [(kind, one) for one in found[0].series]
     return Figures(metrics, series, errors)
 
 
@@ -126,6 +152,7 @@ def replace(attempt: Attempt, figures: Figures) -> None:
             unit=m.unit,
             labels=dict(m.labels),
             note=m.note,
+            line=m.line,
         )
         for m in figures.metrics
     )

@@ -291,6 +291,9 @@ class Measurement(models.Model):
     unit = models.CharField(max_length=8)
     labels = models.JSONField(default=dict, blank=True)
     note = models.TextField(blank=True)
+    line = models.PositiveIntegerField(
+        default=0, help_text="Where the tool's output says so, from 1; 0: nowhere in particular"
+    )
 
     TEAM_PATH = "attempt__run__campaign__team"
     objects = OwnedQuerySet["Measurement"].as_manager()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -23,9 +24,18 @@ class Team(models.Model):
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL, through="Membership", related_name="teams"
     )
+    # The one team without members: its rows are everybody's to read and nobody's to change.
+    library = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TeamQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["library"], condition=Q(library=True), name="team_one_library"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -48,9 +58,19 @@ class OwnedQuerySet(models.QuerySet[M]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         if not user.is_authenticated:
             return self.none()
+        # A subquery, not a join: a user in two teams must not see a row twice.
+        return self._of(Membership.objects.filter(user_id=user.pk).values("team_id"))
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Also the reference library's: for pages that only show. Whatever changes something asks `for_user`."""
+        if not user.is_authenticated:
+            return self.none()
+        return self._of(
+            Team.objects.filter(Q(membership__user_id=user.pk) | Q(library=True)).values("pk")
+        )
+
+    def _of(self, teams: models.QuerySet[Any]) -> Self:
         # Models that reach their team through another one name the path.
         path = getattr(self.model, "TEAM_PATH", "team")
-        # A subquery, not a join: a user in two teams must not see a row twice.
-        teams = Membership.objects.filter(user_id=user.pk).values("team_id")
         lookup: dict[str, Any] = {f"{path}__in": teams}
         return self.filter(**lookup)

@@ -60,6 +60,7 @@ def register_this_machine(state: State, team: Team) -> Host:
     now = {"port": port, "user": user, "host_key": sshd.host_public_key(state)}
     if any(getattr(host, field) != value for field, value in now.items()):
         hosts.change_host(host, **now)
+    assert host.credential is not None, "a host reached by SSH has a key"
     sshd.authorize(state, host.credential.public_key)
     return host
 

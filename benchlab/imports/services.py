@@ -1,0 +1,224 @@
+"""Storing results that were measured elsewhere, so that every page treats them like our own.
+
+A campaign of such results has runs, attempts, artifacts, measurements and series; its layouts are over from the start,
+and its hosts need not be reachable. Figures are read from the stored artifacts, as those of measured attempts are, so
+`manage.py reparse` rebuilds them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from agents.found import Found
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.hosts.models import Host
+from benchlab.imports.models import Source
+from benchlab.runs import collect, fingerprint
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+
+Person = AbstractBaseUser | AnonymousUser
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The lines of a text that hold one result."""
+
+    found: Found
+    name: str  # of the file it is in
+    text: str  # those lines; every line of the file when it is the whole
+
+    @property
+    def artifact(self) -> str:
+        """A name that no other piece of the file has."""
+        stem, dot, suffix = self.name.rpartition(".")
+        lines = f"lines-{self.found.first}-{self.found.last}"
+        return f"{stem}.{lines}.{suffix}" if dot and stem else f"{self.name}.{lines}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A piece that a person agreed to, with what the text could not tell."""
+
+    piece: Piece
+    host: Host
+    topology: Topology
+    workload: str  # its name
+    point: Mapping[str, Any] = field(default_factory=dict)  # what it varies: {"iodepth": 4}
+    outstanding: int | None = None
+    beside: tuple[Piece, ...] = ()  # what watched meanwhile: iostat
+
+
+@transaction.atomic
+def store(
+    *,
+    team: Team,
+    user: Person | None,
+    name: str,
+    question: str,
+    results: Sequence[Result],
+    sources: Mapping[str, bytes],
+    source: str = Campaign.Source.IMPORTED,
+    origin: Mapping[str, str] | None = None,
+) -> Campaign:
+    """A campaign of these results. Raises ValidationError naming what cannot be; then nothing was stored."""
+    if not results:
+        raise ValidationError("There is no result to store.")
+    _check(team, results)
+    campaign = Campaign(
+        team=team,
+        name=name,
+        question=question,
+        source=source,
+        origin=dict(origin or {}),
+        repeats=1,
+        order=Campaign.Order.AS_WRITTEN,
+        seed=secrets.randbelow(2**31),
+        created_by_id=user.pk if user else None,
+        started_at=timezone.now(),
+    )
+    campaign.full_clean(exclude=["created_by"])
+    campaign.save()
+    _keep(campaign, sources)
+    runs = _runs(campaign, results)
+    layouts = _layouts(campaign, results)
+    for run, result in zip(runs, results, strict=True):
+        _attempt(run, layouts[run.host_id, run.topology_id], result)
+    return campaign
+
+
+def _check(team: Team, results: Sequence[Result]) -> None:
+    for result in results:
+        for row in (result.host, result.topology):
+            if row.team_id != team.pk:
+                raise ValidationError(f"{row} does not belong to {team}.")
+        for piece in (result.piece, *result.beside):
+            if piece.found.trouble:
+                raise ValidationError(
+                    f"{piece.name}, line {piece.found.first}: {piece.found.trouble}"
+                )
+
+
+def _keep(campaign: Campaign, sources: Mapping[str, bytes]) -> None:
+    Source.objects.bulk_create(
+        Source(campaign=campaign, name=name, content=raw, size=len(raw), sha256=sha256(raw))
+        for name, raw in sources.items()
+    )
+
+
+def sha256(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
+    """One per result; those that are alike in everything are repeats."""
+    workloads: dict[tuple[str, str], Workload] = {}
+    seen: Counter[str] = Counter()
+    runs = []
+    for position, result in enumerate(results):
+        found = result.piece.found
+        tool = found.tool or found.kind
+        key = result.workload, tool
+        if key not in workloads:
+            workloads[key] = _workload(campaign, result.workload, tool)
+        cell = repr((result.host.pk, result.topology.pk, key, sorted(result.point.items())))
+        seen[cell] += 1
+        runs.append(
+            Run(
+                campaign=campaign,
+                host=result.host,
+                topology=result.topology,
+                workload=workloads[key],
+                tool=tool,
+                options={**found.options, **result.point},
+                point=dict(result.point),
+                outstanding=result.outstanding,
+                repeat=seen[cell],
+                position=position,
+            )
+        )
+    campaign.repeats = max(seen.values())
+    campaign.save(update_fields=["repeats"])
+    return Run.objects.bulk_create(runs, batch_size=1000)
+
+
+def _workload(campaign: Campaign, name: str, tool: str) -> Workload:
+    """The team's imported workload of that name and tool; a name that is taken by another gets a number."""
+    known = {row.name: row for row in Workload.objects.filter(team=campaign.team)}
+    tried, number = name, 1
+    while tried in known:
+        if known[tried].imported and known[tried].tool == tool:
+            return known[tried]
+        number += 1
+        tried = f"{name} ({number})"
+    made = Workload(
+        team=campaign.team, created_by=campaign.created_by, name=tried, tool=tool, imported=True
+    )
+    made.full_clean(exclude=["created_by"])
+    made.save()
+    return made
+
+
+def _layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[int, int], Layout]:
+    """A layout that is over for each host and topology: what measured results have, too."""
+    wanted = {(r.host.pk, r.topology.pk): r.topology for r in results}
+    now = timezone.now()
+    made = Layout.objects.bulk_create(
+        Layout(
+            campaign=campaign,
+            host_id=host,
+            topology=topology,
+            stack=topology.stack,
+            stages=topology.stages,
+            position=position,
+            phase=LayoutPhase.DONE,
+            outcome=Outcome.SUCCEEDED,
+            planned_at=now,
+            ended_at=now,
+        )
+        for position, ((host, _), topology) in enumerate(wanted.items())
+    )
+    return {(layout.host_id, layout.topology_id): layout for layout in made}
+
+
+def _attempt(run: Run, layout: Layout, result: Result) -> None:
+    """With its artifacts, and the figures that are read from them. Raises ValidationError."""
+    pieces = {piece.artifact: piece for piece in (result.piece, *result.beside)}
+    found = result.piece.found
+    attempt = Attempt.objects.create(
+        run=run,
+        layout=layout,
+        phase=AttemptPhase.DONE,
+        outcome=Outcome.SUCCEEDED,
+        tool_version=found.version[:200],
+        argv=[found.command] if found.command else [],
+        fingerprint=fingerprint.digest(
+            {
+                "elsewhere": True,
+                "host": run.host_id,
+                "stack": layout.stack,
+                "tool": run.tool,
+                "tool_version": found.version,
+                "options": run.options,
+            }
+        ),
+        meta={collect.READERS: [[name, p.found.kind, p.name] for name, p in pieces.items()]},
+    )
+    texts = {name: piece.text.encode() for name, piece in pieces.items()}
+    collect.keep(attempt, texts)
+    figures = collect.read(attempt)
+    if figures.errors:
+        raise ValidationError("; ".join(figures.errors))
+    collect.replace(attempt, figures)

@@ -1,0 +1,102 @@
+"""Results that were measured elsewhere, stored: equal to our own in every table, and rebuilt from their artifacts."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from agents import reading, registry
+from agents.contracts import Metric, Unit
+from agents.found import Found
+from benchlab.campaigns import progress
+from benchlab.campaigns.models import Campaign
+from benchlab.charts.queries import groups
+from benchlab.hosts.models import Host
+from benchlab.imports.services import Piece, Result, store
+from benchlab.runs import collect
+from benchlab.runs.models import Attempt
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+
+TEXT = "noise\nRATE 12 at depth 4\nRATE 13 at depth 8\n"
+
+
+class Rates:
+    """A reader as plain as can be."""
+
+    LABEL = "Rates"
+
+    @staticmethod
+    def find(text: str, name: str) -> list[Found]:
+        return [
+            Found("rates", n, n, line, point={"iodepth": int(line.split()[4])},
+                  outstanding=int(line.split()[4]),
+                  metrics=(Metric("iops", float(line.split()[1]), Unit.OPS_PER_SECOND, line=n),))
+            for n, line in enumerate(text.split("\n"), start=1)
+            if line.startswith("RATE")
+        ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def reader(monkeypatch):
+    monkeypatch.setattr(registry, "all_readers", lambda: {"rates": Rates})
+
+
+@pytest.fixture
+def results(team):
+    host = Host.objects.create(team=team, name="elsewhere", access=Host.Access.DESCRIBED)
+    topology = Topology.objects.create(team=team, name="stripe", stack=[])
+    lines = TEXT.split("\n")
+    return [
+        Result(Piece(one, "a.txt", lines[one.first - 1]), host, topology, "rates", one.point, one.outstanding)
+        for one in reading.read(TEXT).found
+    ]  # fmt: skip
+
+
+def stored(team, user, results, **more) -> Campaign:
+    return store(team=team, user=user, name="old", question="", results=results,
+                 sources={"a.txt": TEXT.encode()}, **more)  # fmt: skip
+
+
+def test_they_are_runs_like_any_other(team, user, results, django_assert_num_queries):
+    campaign = stored(team, user, results)
+    assert progress.of_one(campaign).state == progress.State.DONE
+    (line,) = groups(user, [campaign.pk])
+    assert [(s.outstanding, s.values) for s in line.samples] == [(4, {"iops": 12.0}), (8, {"iops": 13.0})]  # fmt: skip
+    assert bytes(campaign.sources.get().content) == TEXT.encode()
+
+
+def test_figures_are_read_from_the_artifacts(team, user, results):
+    campaign = stored(team, user, results)
+    attempt = Attempt.objects.filter(run__campaign=campaign).first()
+    (artifact,) = attempt.artifacts.all()
+    assert (artifact.name, bytes(artifact.content)) == ("a.lines-2-2.txt", b"RATE 12 at depth 4")
+    attempt.measurements.all().delete()
+    assert collect.reparse(attempt) == ""
+    assert [(m.name, m.value, m.line) for m in attempt.measurements.all()] == [("iops", 12.0, 1)]
+
+
+def test_the_same_cell_again_is_a_repeat(team, user, results):
+    campaign = stored(team, user, [*results, results[0]])
+    assert sorted(campaign.runs.values_list("outstanding", "repeat")) == [(4, 1), (4, 2), (8, 1)]
+    assert campaign.repeats == 2
+
+
+def test_what_cannot_be_read_stores_nothing(team, user, results):
+    broken = Piece(results[0].piece.found, "a.txt", "RATTE 12")
+    with pytest.raises(ValidationError, match="0 results, not one"):
+        stored(team, user, [Result(broken, results[0].host, results[0].topology, "rates")])
+    assert not Campaign.objects.exists()
+
+
+def test_the_library_is_everybodys_to_read_and_nobodys_to_change(team, user, results):
+    library = Team.objects.create(name="Reference library", library=True)
+    Host.objects.update(team=library)
+    Topology.objects.update(team=library)
+    for result in results:
+        result.host.refresh_from_db()
+        result.topology.refresh_from_db()
+    campaign = stored(library, None, results, source=Campaign.Source.LIBRARY)
+    assert campaign in Campaign.objects.visible_to(user)
+    assert campaign not in Campaign.objects.for_user(user)
+    assert groups(user, [campaign.pk])
