@@ -107,6 +107,11 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
 def _pieces(target: Target) -> tuple[Part, ...]:
     if target.volume.startswith(f"/dev/{target.name}/"):
         raise PlanError(f"{target.volume} is a logical volume already: one LVM layer is enough")
+    if target.volume.startswith("/dev/zvol/"):
+        # Seen with LVM 2.03.16 on OpenZFS 2.1: the physical volume is made, and vgcreate does not find it.
+        raise PlanError(
+            f"{target.volume} is a zvol, and LVM does not find its volumes there: use the zvol itself"
+        )
     if not (found := members(target, "data", main=True)):
         raise PlanError("data: there is no disk to make the volume on")
     return found
