@@ -1,22 +1,24 @@
-"""dd: one stream of blocks, as the articles use it; what it prints is checked and computed again.
+"""dd: one stream of blocks, as the articles use it; `_dd_output` checks what it prints.
 
 On a filesystem `dd.sh` writes (or lays out, then reads) one file of ours and removes it; of a raw volume it first makes
 sure that it is a device.
-Bandwidth is bytes over seconds, since dd's own rate is rounded to two or three digits.
+
+Flags differ: GNU has all of FLAGS since 8.11; FreeBSD has iflag and oflag since 12.2 (direct since 13; fullblock,
+fsync, sync), BusyBox direct and fullblock alone, and older ones none. So the host's own dd is asked beforehand.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target, Unit
+from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
+from agents.tools import _dd_output
 
 LABEL = "dd"
 NEEDS = (Need("dd", {"debian": "coreutils", "rhel": "coreutils"}),)
 FLAGS = frozenset(
-    {"direct", "dsync", "fullblock", "noatime", "nocache", "nofollow", "nonblock", "sync"}
+    {"direct", "dsync", "fsync", "fullblock", "noatime", "nocache", "nofollow", "nonblock", "sync"}
 )
 CONVERSIONS = frozenset({"fdatasync", "fsync", "nocreat", "notrunc", "sparse"})
 SOURCES = {"zero": "/dev/zero", "random": "/dev/urandom"}
@@ -48,6 +50,46 @@ if [ "$mode" = read ]; then
     if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi
 fi
 dd "$@"
+"""
+
+ASKING = rb"""#!/bin/sh
+# sh ddflags.sh iflag=A,B oflag=C conv=D...   Does this dd know them all? No data is touched.
+# Every dd reads its arguments before it opens a file: one that knows them complains of the missing input only.
+missing=./no-such-input
+knows() {
+    said=$(dd "if=$missing" of=/dev/null count=0 "$@" 2>&1)
+    case $said in *"$missing"*) return 0 ;; esac
+    said=$(printf '%s\n' "$said" | head -n 1)
+    return 1
+}
+knows || {
+    echo "there is no dd that works on this host: $said" >&2
+    exit 1
+}
+answer=0
+for given; do
+    rest=${given#*=},
+    while [ "$rest" ]; do
+        one=${given%%=*}=${rest%%,*}
+        rest=${rest#*,}
+        knows "$one" || {
+            echo "$one: this host's dd does not know it ($said); leave it out" >&2
+            answer=1
+        }
+    done
+done
+[ "$answer" -ne 0 ] || knows "$@" || {
+    echo "$*: this host's dd does not take them together ($said)" >&2
+    answer=1
+}
+case $(dd if=/dev/zero of=/dev/null bs=512 count=1 2>&1) in
+*' bytes '*) ;;
+*)
+    echo "this host's dd does not print how long it took (BusyBox built without that): install coreutils" >&2
+    answer=1
+    ;;
+esac
+exit "$answer"
 """
 
 
@@ -112,8 +154,16 @@ def job(options: Options, target: Target) -> Job:
 
 
 def precheck(options: Options, target: Target) -> Job | None:
-    """dd checks nothing without doing it; what can be checked, Options does."""
-    return None
+    """Does this host's dd know each flag, and print its time? No data is touched."""
+    return Job(
+        argv=("sh", "ddflags.sh", *_flags(options)),
+        inputs={"ddflags.sh": ASKING},
+        env={"LC_ALL": "C"},
+        expected_s=1.0,
+        timeout_s=30.0,
+        writes=0,
+        drop_caches=False,
+    )
 
 
 def outstanding(options: Options) -> int | None:
@@ -127,12 +177,16 @@ def _arguments(options: Options, path: str) -> tuple[str, ...]:
     sizes = {"bs": options.block_size, "ibs": options.ibs, "obs": options.obs}
     found += [f"{key}={value}" for key, value in sizes.items() if value]
     found.append(f"count={options.count}")
+    return (*found, *_flags(options))
+
+
+def _flags(options: Options) -> tuple[str, ...]:
     flags = {"iflag": options.iflag, "oflag": options.oflag, "conv": options.conv}
-    return (*found, *(f"{key}={','.join(names)}" for key, names in flags.items() if names))
+    return tuple(f"{key}={','.join(names)}" for key, names in flags.items() if names)
 
 
 def _expected_s(options: Options, moved: int, laid_out: bool) -> float:
-    synced = {"sync", "dsync"} & set(options.oflag)
+    synced = {"sync", "dsync", "fsync"} & set(options.oflag)
     blocks = moved / (options.block_size or options.obs or 512)
     layout = moved / EXPECTED_RATE if laid_out and options.direction == "read" else 0.0
     return layout + moved / EXPECTED_RATE + (blocks * EXPECTED_SYNC_S if synced else 0.0) + 1.0
@@ -144,80 +198,14 @@ def _writes(options: Options, target: Target, moved: int) -> int:
     return -(-moved // (1 << 20)) << 20 if target.mount else 0
 
 
-RECORDS = re.compile(r"^(\d{1,18})\+(\d{1,18}) records (in|out)$")
-SUMMARY = re.compile(
-    r"^(?P<bytes>\d{1,20}) bytes(?: \([^()]*\))? (?:copied,|transferred in) "
-    r"(?P<s>\d+(?:[.,]\d+)?(?:e[+-]?\d{1,3})?) ?(?:s|secs?|seconds?)(?:, | \()"
-    r"(?:(?P<rate>\d+(?:[.,]\d+)?) ?(?P<unit>[kKMGTP]?)(?:i?B|bytes)/s(?:ec)?|Infinity B/s)\)?$"
-)
-MULTIPLE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-
-
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
-    """GNU 5 to 9, BusyBox, BSD and macOS. dd prints to stderr; pasted results come as stdout."""
+    """GNU, BusyBox, FreeBSD. dd prints to stderr; pasted results come as stdout."""
     name = "stderr" if b" records " in outputs.get("stderr", b"") else "stdout"
     raw = outputs.get(name) or outputs.get("stderr", b"")
     try:
-        lines = [line.strip() for line in raw.decode("utf-8").replace("\r", "\n").split("\n")]
+        lines = [_dd_output.last_shown(line) for line in raw.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1, "") from None
     if not any(lines):
         raise ParseError("empty: dd printed nothing")
-    read, written = _records(lines, "in"), _records(lines, "out")
-    moved, seconds, note = _summary(lines)
-    failed = [line for line in lines if line.startswith("dd: ") and "warning" not in line]
-    return [
-        Metric("bytes", moved, Unit.BYTES),
-        Metric("runtime", seconds, Unit.SECONDS),
-        Metric("bandwidth", _rate(moved, seconds), Unit.BYTES_PER_SECOND, note=note),
-        Metric("iops", _rate(sum(written), seconds), Unit.OPS_PER_SECOND, note=note),
-        Metric("records.in", float(sum(read)), Unit.RATIO, note=_partial(read)),
-        Metric("records.out", float(sum(written)), Unit.RATIO, note=_partial(written)),
-        Metric("errors", float(len(failed)), Unit.RATIO, note="; ".join(failed)[:500]),
-    ]
-
-
-def _records(lines: list[str], way: str) -> tuple[int, int]:
-    """Full and partial blocks. More than one such line: several runs, or dd was asked for its progress."""
-    found = [match for line in lines if (match := RECORDS.match(line)) and match[3] == way]
-    if not found:
-        number, said = next(((n, line) for n, line in enumerate(lines, 1) if line), (0, ""))
-        raise ParseError(
-            f"no 'records {way}' line, so dd did not finish (or not in English)", number, said
-        )
-    if len(found) > 1:
-        raise ParseError(f"'records {way}' is there {len(found)} times: several runs in one")
-    return int(found[0][1]), int(found[0][2])
-
-
-def _summary(lines: list[str]) -> tuple[float, float, str]:
-    """Bytes, seconds, note. The last line counts: status=progress prints some before."""
-    out = next(i for i, line in enumerate(lines) if RECORDS.match(line) and line.endswith("out"))
-    for number, line in enumerate(lines[out + 1 :], out + 2):
-        if found := SUMMARY.match(line):
-            return _checked(found, number, line)
-    raise ParseError(
-        "no summary after 'records out': truncated, or status=noxfer", out + 1, lines[out]
-    )
-
-
-def _checked(found: re.Match[str], number: int, line: str) -> tuple[float, float, str]:
-    moved, seconds = float(found["bytes"]), float(found["s"].replace(",", "."))
-    if seconds > 1e9:
-        raise ParseError("dd never ran so long", number, line)
-    if not seconds:
-        return moved, seconds, "too short to be timed"
-    if found["rate"]:
-        printed = float(found["rate"].replace(",", ".")) * MULTIPLE[found["unit"]]
-        # BusyBox means 1024 by K; rounding to one digit may cost 5 %
-        if not 0.8 * printed - 1 <= moved / seconds <= 1.25 * printed + 1:
-            raise ParseError("bytes, seconds and rate do not agree", number, line)
-    return moved, seconds, ""
-
-
-def _rate(amount: float, seconds: float) -> float | None:
-    return amount / seconds if seconds else None
-
-
-def _partial(records: tuple[int, int]) -> str:
-    return f"{records[0]} full, {records[1]} partial" if records[1] else ""
+    return _dd_output.metrics(lines)
