@@ -1,0 +1,84 @@
+"""A dd command line, as a terminal log shows it: its words, and those of our own options that it says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.tools import dd
+
+# A prompt, sudo or time may stand before; what follows the operands (a redirection, &&) does not belong to it.
+LINE = re.compile(r"(?:^|[\s#$%>;&|(/])dd((?: +[a-z]{2,6}=[^\s;&|<>()]+)+)")
+LONGEST = 1000  # characters of a command line
+SUFFIXES = {
+    "": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "KiB": 1 << 10, "kB": 1000, "KB": 1000,
+    "m": 1 << 20, "M": 1 << 20, "MiB": 1 << 20, "MB": 1000**2, "g": 1 << 30, "G": 1 << 30, "GiB": 1 << 30,
+    "GB": 1000**3, "T": 1 << 40, "TiB": 1 << 40, "TB": 1000**4,
+}  # fmt: skip
+SIZE = re.compile(r"(\d{1,15})([a-zA-Z]{0,3})")
+SIZES = {"bs": "block_size", "ibs": "ibs", "obs": "obs", "count": "count"}
+FLAGS = {"iflag": dd.FLAGS, "oflag": dd.FLAGS, "conv": dd.CONVERSIONS}
+SOURCES = {path: name for name, path in dd.SOURCES.items()} | {"/dev/random": "random"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`options` are those of the tool dd; `notes` say what it has no option for."""
+
+    text: str
+    options: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def read(line: str) -> Command | None:
+    """The last dd command in a line; None when there is none."""
+    found = list(LINE.finditer(line)) if len(line) <= LONGEST else []
+    if not found:
+        return None
+    words = found[-1][1].split()
+    given = dict(word.split("=", 1) for word in words)
+    if not given.keys() & {"if", "of", "bs", "obs", "ibs"}:
+        return None
+    options, notes = _options(given)
+    return Command("dd " + " ".join(words), options, tuple(notes))
+
+
+def size(text: str) -> int | None:
+    """Bytes or blocks of "4K", "1M", "2x512"; None when unknown, or when two dds would differ."""
+    product = 1
+    for part in text.split("x"):
+        match = SIZE.fullmatch(part)
+        if match is None or match[2] not in SUFFIXES or len(text) > 40:
+            return None
+        product *= int(match[1]) * SUFFIXES[match[2]]
+    return product if 0 < product < 1 << 63 else None
+
+
+def _options(given: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
+    options: dict[str, Any] = {}
+    notes: list[str] = []
+    for key, name in SIZES.items():
+        if key in given and not (key in ("ibs", "obs") and "bs" in given):  # bs wins
+            value = size(given[key])
+            if value is None:
+                notes.append(f"{key}={given[key]} is not understood")
+            else:
+                options[name] = value
+    if "bs" not in given:
+        options["block_size"] = 0
+    options |= _direction(given)
+    for key, known in FLAGS.items():
+        flags = [flag for flag in given.get(key, "").split(",") if flag]
+        if ours := [flag for flag in flags if flag in known]:
+            options[key] = ours
+        notes += [f"{key}={flag} has no option here" for flag in flags if flag not in known]
+    return options, notes
+
+
+def _direction(given: dict[str, str]) -> dict[str, Any]:
+    if given.get("of") == "/dev/null":
+        return {"direction": "read"}
+    if given.get("if") in SOURCES:
+        return {"direction": "write", "source": SOURCES[given["if"]]}
+    return {}

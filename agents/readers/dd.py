@@ -1,0 +1,166 @@
+"""dd's results in any text: blocks of three lines, with the command line before them where a terminal log has it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agents.contracts import ParseError
+from agents.found import Found
+from agents.readers import _dd_command
+from agents.tools import _dd_output
+
+LABEL = "dd"
+REACH = 4  # lines that may stand between a command and its result: complaints, progress
+MANY = 60_000  # characters of a line that is none of dd's
+# "1024+0 Datensätze ein", "记录了1024+0 的读入": dd in another language, twice, then a line with a rate
+FOREIGN = re.compile(r"[^\d+]{0,20}\d{1,18}\+\d{1,18}[^\d+]{2,60}")
+FOREIGN_RATE = re.compile(r"\d{1,19} ?[^\d\s][^/]{0,150} [kKMGTP]?i?[^\W\d]{1,8}/\w{1,4}")
+CUT = "the result is cut: dd prints 'records in', 'records out', and then bytes, time and rate"
+NOT_ENGLISH = "dd printed this in another language; run it again with LC_ALL=C"
+
+
+def find(text: str, name: str) -> list[Found]:
+    lines = [_clean(line) for line in text.split("\n")]
+    return list(_blocks(lines))
+
+
+def _clean(line: str) -> str:
+    """White space as dd printed it: a web page has non-breaking and doubled spaces."""
+    return " ".join(_dd_output.last_shown(line).split()) if len(line) < MANY else ""
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[Found]:
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not line or not ("+" in line or "/s" in line):
+            at += 1
+            continue
+        if _way(line):
+            end = _end(lines, at)
+            yield _found(lines, at, end)
+        elif _foreign(lines, at):
+            end = at + 3
+            yield _trouble(lines, at, end, NOT_ENGLISH)
+        elif (after := _after_progress(lines, at)) > at:
+            # Progress belongs to the result that follows it; without one, the rest was cut.
+            end = after
+            if after == len(lines) or _way(lines[after]) != "in":
+                yield _trouble(lines, at, end, CUT)
+        else:
+            end = at + 1
+        at = end
+
+
+def _way(line: str) -> str:
+    """ "in" or "out" for a line of records."""
+    match = _dd_output.RECORDS.fullmatch(line)
+    return match[3] if match else ""
+
+
+def _end(lines: Sequence[str], at: int) -> int:
+    """Behind the last line of the block that begins at `at`: records in, records out, what BSD adds, the summary."""
+    end = at + 1
+    if _way(lines[at]) == "in":
+        if end == len(lines) or _way(lines[end]) != "out":
+            return end
+        end += 1
+    ahead = end
+    while ahead < len(lines) and re.fullmatch(
+        r"\d+ (?:odd length swab|truncated) .*", lines[ahead]
+    ):
+        ahead += 1
+    return ahead + 1 if ahead < len(lines) and _dd_output.summary(lines[ahead]) else end
+
+
+def _after_progress(lines: Sequence[str], at: int) -> int:
+    """Behind the run of summaries that begins at `at`; `at` itself when there is none."""
+    while at < len(lines) and _dd_output.summary(lines[at]):
+        at += 1
+    return at
+
+
+def _foreign(lines: Sequence[str], at: int) -> bool:
+    if at + 2 >= len(lines):
+        return False
+    first, second, third = lines[at : at + 3]
+    return bool(
+        FOREIGN.fullmatch(first) and FOREIGN.fullmatch(second) and FOREIGN_RATE.match(third)
+    )
+
+
+def _found(lines: Sequence[str], start: int, end: int) -> Found:
+    first = _first(lines, start)
+    try:
+        metrics = _dd_output.metrics(lines[first:end])
+    except ParseError as error:
+        said = CUT if end - start < 3 else _without_place(error)
+        return _trouble(lines, start, end, said)
+    shifted = tuple(dataclasses.replace(one, line=one.line + first) for one in metrics)
+    figures = {one.name: one.value or 0.0 for one in metrics}
+    at, command = _command(lines, first, figures)
+    plain = f"dd of {figures['bytes']:.0f} bytes"
+    if command is None:
+        return Found("dd", first + 1, end, plain, tool="dd", metrics=shifted, outstanding=1)
+    return Found(
+        kind="dd",
+        first=at + 1,
+        last=end,
+        title=command.text,
+        tool="dd",
+        command=command.text,
+        metrics=shifted,
+        options=command.options,
+        outstanding=1,
+        notes=(*command.notes, *_unfinished(command.options, figures)),
+    )
+
+
+def _trouble(lines: Sequence[str], start: int, end: int, says: str) -> Found:
+    return Found("dd", start + 1, end, lines[start][:80], tool="dd", trouble=says)
+
+
+def _without_place(error: ParseError) -> str:
+    """Its line number counts from the block's beginning, and would mislead."""
+    return str(error).partition(" (line ")[0]
+
+
+def _first(lines: Sequence[str], start: int) -> int:
+    """The block with its progress and complaints, which stand right before it."""
+    first = start
+    while first and (_dd_output.summary(lines[first - 1]) or lines[first - 1].startswith("dd: ")):
+        if first > 1 and _way(lines[first - 2]) == "out":
+            break  # the end of another result
+        first -= 1
+    return first
+
+
+def _command(
+    lines: Sequence[str], first: int, figures: dict[str, float]
+) -> tuple[int, _dd_command.Command | None]:
+    """The nearest command line before `first` and its index, if it can have given this result."""
+    for at in range(first - 1, max(first - REACH, 0) - 1, -1):
+        if _dd_output.summary(lines[at]) or _way(lines[at]):
+            break  # that is another run's
+        if found := _dd_command.read(lines[at]):
+            return at, found if _fits(found.options, figures) else None
+    return first, None
+
+
+def _unfinished(options: dict[str, Any], figures: dict[str, float]) -> Iterator[str]:
+    count = options.get("count", 0)
+    if figures["records.in"] < count:
+        yield f"{figures['records.in']:.0f} of {count} blocks: it ended early, or was asked while it ran"
+
+
+def _fits(options: dict[str, Any], figures: dict[str, float]) -> bool:
+    """Blocks and bytes are what the command asked for, or fewer: an input may end early, a disk be full."""
+    count = options.get("count")
+    written = options.get("block_size") or options.get("obs") or 512
+    read = options.get("block_size") or options.get("ibs") or 512
+    if count and figures["records.in"] > count:
+        return False
+    return figures["bytes"] <= min(written * figures["records.out"], read * figures["records.in"])

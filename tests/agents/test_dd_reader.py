@@ -1,0 +1,152 @@
+"""dd's results in mutated texts: what is read stays what it was, or is trouble; and no text takes long."""
+
+from __future__ import annotations
+
+import functools
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import options as driver_options
+from agents.readers import _dd_command
+from agents.readers import dd as reader
+from agents.tools import dd
+from tests.agents.test_readers import CASES
+
+NAMES = ("article-000", "terminal", "dirty-handwritten")
+FOREIGN = [
+    "",
+    "  ",
+    "$ ls -l",
+    "-rw-r--r-- 1 root root 5 out",
+    "sda 0.00 1.00",
+    "1+1 = 2",
+    "100 MB/s",
+    "dd",
+]
+SPACES = [" ", "  ", "\t", "\u00a0", " \u2009"]
+Figures = tuple[tuple[str, float | None], ...]
+
+
+@functools.cache
+def text(name: str) -> str:
+    (path,) = Path(CASES / "dd").glob(f"{name}.txt")
+    return path.read_text()
+
+
+@functools.cache
+def borders(name: str) -> frozenset[int]:
+    """Lines before which another may stand: those that begin a result, unless they follow one at once."""
+    found = reader.find(text(name), "")
+    return frozenset({one.first for one in found} - {one.last + 1 for one in found})
+
+
+def figures(of: str) -> list[Figures]:
+    return [tuple((m.name, m.value) for m in one.metrics) for one in reader.find(of, "")]
+
+
+@settings(max_examples=3000, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_dirt_around_changes_nothing(seed: int) -> None:
+    """White space, indentation, and foreign lines between results. A seed, since a draw for each line takes long."""
+    random = Random(seed)
+    name = random.choice(NAMES)
+    indent, space = random.choice(["", "  ", "\t"]), random.choice(SPACES)
+    lines: list[str] = []
+    for number, line in enumerate(text(name).rstrip("\n").split("\n"), 1):
+        if number in borders(name) and random.random() < 0.5:
+            lines.append(random.choice(FOREIGN))
+        lines.append(indent + line.replace(" ", space) + random.choice(["", " ", "\r"]))
+    assert figures("\n".join(lines)) == figures(text(name))
+
+
+@settings(max_examples=4000, deadline=None)
+@given(data=st.data())
+def test_a_line_that_changed_harms_no_other_result(data: st.DataObject) -> None:
+    """One line altered, dropped or doubled: results without it are as before, its own is right or gone."""
+    name = data.draw(st.sampled_from(NAMES))
+    lines = text(name).split("\n")
+    before = reader.find(text(name), "")
+    at = data.draw(st.integers(0, len(lines) - 1))
+    how = data.draw(st.sampled_from(["drop", "cut", "digit", "twice"]))
+    line = lines[at]
+    if how == "drop":
+        changed: list[str] = []
+    elif how == "twice":
+        changed = [line, line]
+    elif how == "cut":
+        changed = [line[: data.draw(st.integers(0, len(line)))]]
+    else:
+        spots = [i for i, c in enumerate(line) if c.isdigit()] or [0]
+        spot = data.draw(st.sampled_from(spots))
+        changed = [line[:spot] + data.draw(st.sampled_from("0123456789")) + line[spot + 1 :]]
+    after = figures("\n".join([*lines[:at], *changed, *lines[at + 1 :]]))
+    for one in before:
+        if one.metrics and not one.first <= at + 1 <= one.last:
+            assert tuple((m.name, m.value) for m in one.metrics) in after
+    rates = {pair: None for one in before for m in one.metrics if (pair := (m.name, m.value))}
+    for result in after:
+        told = dict(result)
+        if told and ("runtime", told["runtime"]) in rates:
+            continue
+        # A digit of the seconds changed: only as far as the printed rate is rounded.
+        assert not told or how == "digit"
+
+
+@settings(max_examples=3000, deadline=None)
+@given(data=st.data())
+def test_a_cut_text_holds_no_new_figures(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(NAMES))
+    whole = text(name)
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, len(whole)))
+    # A cut inside a number leaves another number: cut between words.
+    piece = " ".join(whole[start:end].partition(" ")[2].rpartition(" ")[:1])
+    # dd's complaint may be what was cut off; the rest of a result is whole, or there is none.
+    known = {result[:-1] for result in figures(whole)}
+    assert all(result[:-1] in known for result in figures(piece) if result)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_options_are_those_of_the_tool(name: str) -> None:
+    for one in reader.find(text(name), ""):
+        built = driver_options.build(dd.Options, dict(one.options))
+        assert isinstance(built, dd.Options)
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("dd if=/dev/zero of=x bs=2x512 count=3", {"block_size": 1024, "count": 3}),
+        ("# dd if=/dev/zero of=x bs=1kB oflag=direct,append", {"block_size": 1000}),
+        ("time sudo dd if=/dev/zero of=x obs=4K ibs=8k;", {"obs": 4096, "ibs": 8192}),
+        ("dd if=a of=b bs=8B", {}),  # 8 bytes to GNU, 4096 to FreeBSD
+    ],
+)
+def test_sizes_as_people_write_them(line: str, options: dict[str, int]) -> None:
+    found = _dd_command.read(line)
+    assert found is not None
+    assert options.items() <= found.options.items()
+
+
+@pytest.mark.parametrize(
+    "line", ["add if=1", "dd", "dd count=3", "class dd: if=3", "oflag=sync", "dd --version"]
+)
+def test_what_is_no_command(line: str) -> None:
+    assert _dd_command.read(line) is None
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["1+0 records in\n", "1 bytes copied, 1 s, 0.0 kB/s\n", "dd: x\n", "1+1 ab\n1+1 cd\n", "dd if=" * 9,
+     "1+0 records in\n1+0 records out\n", " " * 99, "9" * 99, "dd a=b a=b\n", "/s+" * 30],
+)  # fmt: skip
+def test_long_texts_are_read_in_linear_time(unit: str) -> None:
+    long = unit * (2_000_000 // len(unit))
+    begun = time.perf_counter()
+    assert all(one.trouble for one in reader.find(long, ""))
+    assert time.perf_counter() - begun < 10
