@@ -152,6 +152,7 @@ class Need:
     )  # OS family ("debian", "rhel", "freebsd") -> package
     version_argv: tuple[str, ...] = ()  # empty: program --version
     minimum: str = ""
+    places: tuple[str, ...] = ()  # directories beside PATH where it may be; shell patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +285,9 @@ class Watch:
     # costs nothing on Linux and three forks on FreeBSD: name the first line of a report where it has one.
     begins: str = "*"
     families: tuple[str, ...] = ()  # OS families on which it is run; empty: on all
+    where: tuple[
+        str, ...
+    ] = ()  # run only where a file of any of these patterns is, when the job starts
 
     @property
     def key(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
@@ -23,26 +24,50 @@ def ask(shell: Shell, argv: tuple[str, ...], timeout_s: float) -> bytes:
 
 
 def asked(programs: Iterable[Need]) -> tuple[str, ...]:
-    """The version command of each program, once; "NAME=COMMAND" where another program answers for it."""
+    """The version command of each program, once; "NAME=COMMAND" where another program answers for it.
+
+    Where a program may be elsewhere than in PATH, the same command follows with each such path (a pattern).
+    """
     words = []
     for need in programs:
         argv = need.version_argv or (need.program, "--version")
         word = " ".join(argv)
         words.append(word if argv[0] == need.program else f"{need.program}={word}")
+        words += [f"{place}/{word}" for place in need.places]
     return tuple(dict.fromkeys(words))
 
 
-def tools(sections: Mapping[str, Section]) -> dict[str, str]:
-    """Program -> the first line it printed, on either stream, whatever its exit code.
+VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+|\d+(?=(?:beta|rc|devel)))")
 
-    Where another program answers (modinfo for a module), only its success says that the thing is there.
+
+def tools(sections: Mapping[str, Section]) -> dict[str, str]:
+    """Program -> the line with its version, on either stream, whatever its exit code; else the first line it printed.
+
+    Where another program answers (modinfo for a module), only its success says that the thing is there. Of a program
+    that is there several times, in PATH and elsewhere, the newest that runs counts.
     """
-    found = {}
+    found: dict[str, str] = {}
     for name, section in sections.items():
         if name.startswith("answer ") and section.exit_code == 0:
             found[name.removeprefix("answer ")] = text(section.stdout).strip().partition("\n")[0]
         if name.startswith("version "):
-            said = (text(section.stdout) + "\n" + section.stderr).split("\n")
-            program = PurePosixPath(name.removeprefix("version ")).name
-            found[program] = next((line.strip() for line in said if line.strip()), "")
+            path = PurePosixPath(name.removeprefix("version "))
+            said = _version_line(text(section.stdout) + "\n" + section.stderr)
+            if path.is_absolute() and (
+                section.exit_code or _version(said) <= _version(found.get(path.name, ""))
+            ):
+                continue
+            found[path.name] = said
     return found
+
+
+def _version_line(said: str) -> str:
+    """The first line with a version: bonnie++ complains before it says its own."""
+    lines = [line.strip() for line in said.split("\n") if line.strip()]
+    return next((line for line in lines if VERSION.search(line)), lines[0] if lines else "")
+
+
+def _version(line: str) -> tuple[int, ...]:
+    """() when the line says none, which is before all."""
+    found = VERSION.search(line)
+    return tuple(int(part[:9]) for part in found[1].split(".")) if found else ()

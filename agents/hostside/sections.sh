@@ -21,9 +21,20 @@ note() { # NAME TEXT...: a section without a command, and without a fork
     printf '\n=%s end 0\n\n=%s done\n' "$nonce" "$nonce"
 }
 there() { command -v "$1" >/dev/null 2>&1; }
-versions() { # "PROGRAM ARG..." or "NAME=PROGRAM ARG..."...
+versions() { # "PROGRAM ARG...", "NAME=PROGRAM ARG..." or "/PATTERN ARG..."...
     set -f
     for program; do
+        case $program in
+            /*)
+                set +f # several may be installed: each says its own version
+                for found in ${program%% *}; do
+                    # shellcheck disable=SC2086  # the words of one version command
+                    [ ! -x "$found" ] || section "version $found" "$found" ${program#* }
+                done
+                set -f
+                continue
+                ;;
+        esac
         title=version
         case ${program%% *} in *=*) title="answer ${program%%=*}" program=${program#*=} ;; esac
         # shellcheck disable=SC2086  # the words of one version command

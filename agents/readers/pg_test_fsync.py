@@ -1,0 +1,80 @@
+"""pg_test_fsync's tables in any text: whole runs, and parts of them as people quote them."""
+
+from __future__ import annotations
+
+import re
+
+from agents.contracts import ParseError
+from agents.found import Found
+from agents.tools import _pg_test_fsync_text as text
+
+LABEL = "pg_test_fsync"
+KIND = "pg_test_fsync"
+COMMAND = re.compile(
+    r"(?:^|[\s#$>%])((?:sudo (?:-u \S+ )?)?(?:[\w.~/-]*/)?pg_test_fsync(?: [^|&;<>]*)?)$"
+)
+PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
+
+
+def find(whole: str, name: str) -> list[Found]:
+    lines = [text.clean(line) for line in whole.split("\n")]
+    found, index = [], 0
+    while index < len(lines):
+        if not text.begins(lines[index]):
+            index += 1
+            continue
+        one, index = _one(lines, index)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _one(lines: list[str], first: int) -> tuple[Found | None, int]:
+    """The run that begins there, and where to look on."""
+    before = _command(lines, first)
+    start = first if before is None else before
+    command = "" if before is None else _command_of(lines[before])
+    title = f"pg_test_fsync {command.partition('pg_test_fsync')[2].strip()}".strip()
+    try:
+        run = text.read(lines, first)
+    except ParseError as error:
+        last = max(error.line, first + 1)
+        return Found(KIND, start + 1, last, title, KIND, command=command, trouble=str(error)), last
+    if not run.metrics:
+        if not run.sections:
+            return None, first + 1  # "5 seconds per test" of anything else
+        nothing = "the table has no line that can be read"
+        trouble = Found(
+            KIND, start + 1, run.last + 1, title, KIND, command=command, trouble=nothing
+        )
+        return trouble, run.last + 1
+    return Found(
+        KIND, start + 1, run.last + 1, title, KIND,
+        command=command,
+        metrics=tuple(run.metrics),
+        options={"seconds": run.seconds} if run.seconds else {},
+        outstanding=1,
+        notes=tuple(_notes(run, command)),
+    ), run.last + 1  # fmt: skip
+
+
+def _notes(run: text.Run, command: str) -> list[str]:
+    notes = [f"not there: {'; '.join(run.missing)}"] if run.missing else []
+    if run.cut:
+        notes.append(f"cut within the line of {run.cut}")
+    if version := PATH_VERSION.search(command):
+        notes.append(f"by its path, of PostgreSQL {version[1]}")
+    return notes
+
+
+def _command(lines: list[str], first: int) -> int | None:
+    """Index of the command line right above, if there is one."""
+    above = next(
+        (index for index in range(first - 1, max(first - 3, -1), -1) if lines[index]), None
+    )
+    return above if above is not None and COMMAND.search(lines[above]) else None
+
+
+def _command_of(line: str) -> str:
+    found = COMMAND.search(line)
+    return found[1] if found else ""

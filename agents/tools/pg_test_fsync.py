@@ -1,0 +1,166 @@
+"""pg_test_fsync: how many synced writes of a PostgreSQL block a disk does in a second, by each way to sync.
+
+It is part of PostgreSQL and hardly ever in PATH: `pg_test_fsync.sh` takes the newest that the host has and says which.
+It removes what it has written to, even a device's node, so it only ever gets a file of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
+from agents.tools import _pg_test_fsync_text as text
+
+LABEL = "pg_test_fsync"
+PROGRAM = "pg_test_fsync"
+PLACES = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/usr/libexec/postgresql*",
+    "/usr/local/pgsql*/bin",
+    "/opt/*/bin",
+    "/opt/*/*/bin",
+)
+NEEDS = (
+    Need(
+        PROGRAM,
+        {
+            "debian": "postgresql",
+            "rhel": "postgresql-contrib",
+            "suse": "postgresql-contrib",
+            "arch": "postgresql",
+            "alpine": "postgresql",
+        },
+        places=PLACES,
+    ),
+)
+FILE = "benchlab.pg_test_fsync"
+TESTS = 18  # of each run at most: 5 + 5 + 5 + 2 + 1
+SEGMENT = 16 << 20  # bytes written before the first test
+# B/s of a test that syncs: 60k writes of 8 kB, which the fastest disk of the articles nearly does. The unsynced one
+# writes the same 8 kB over and over into the cache.
+FASTEST = 60_000 * 8192
+
+SCRIPT = rb"""#!/bin/sh
+# sh pg_test_fsync.sh FILE SECONDS PROGRAM PLACE...   PROGRAM: a path; or a name, to be looked for in PATH and in each
+# PLACE (a pattern), and the newest wins. Standard error says which it was.
+file=$1 seconds=$2 program=$3
+shift 3
+candidates() {
+    command -v "$program"
+    for place; do
+        # shellcheck disable=SC2086  # a pattern
+        for found in $place/"$program"; do echo "$found"; done
+    done
+}
+versions() { # "MAJOR MINOR PATCH RANK PATH" of each: a path found earlier has the higher rank
+    rank=1000
+    while IFS= read -r found; do
+        [ -x "$found" ] && [ -f "$found" ] || continue
+        said=$("$found" --version 2>/dev/null </dev/null | sed -n \
+            '1s/^[^0-9]*\([0-9]\{1,4\}\)\.\{0,1\}\([0-9]\{0,4\}\)\.\{0,1\}\([0-9]\{0,4\}\).*/\1 0\2 0\3/p')
+        [ -z "$said" ] || echo "$said $rank $found"
+        rank=$((rank - 1))
+    done
+}
+case $program in
+    /*) ;;
+    *)
+        newest=$(candidates "$@" | versions | sort -k1,1n -k2,2n -k3,3n -k4,4n | tail -n 1)
+        [ -n "$newest" ] || {
+            echo "pg_test_fsync.sh: no $program in PATH nor in $*" >&2
+            exit 127
+        }
+        program=/${newest#*/}
+        ;;
+esac
+said=$("$program" --version 2>&1 </dev/null) || {
+    echo "pg_test_fsync.sh: $program does not run here: $said" >&2
+    exit 126
+}
+echo "pg_test_fsync.sh: $program: $said" >&2
+trap 'rm -f -- "$file"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+"$program" -s "$seconds" -f "$file"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    seconds: int = field(
+        default=5,
+        metadata={"help": "length of each of its 17 tests", "unit": "s", "minimum": 1},
+    )
+    program: str = field(
+        default="",
+        metadata={
+            "help": "path of the pg_test_fsync to run; empty: the newest in PATH and where packages put "
+            "PostgreSQL"
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if self.seconds > 3600:
+            raise OptionsError(f"seconds: {self.seconds} is above 3600; all tests would take days")
+        path = self.program
+        if path and not (
+            path.startswith("/") and path.endswith(f"/{PROGRAM}") and path.isprintable()
+        ):
+            raise OptionsError(f"program: {path!r} is no absolute path of a {PROGRAM}")
+
+
+def job(options: Options, target: Target) -> Job:
+    if not target.mount:
+        raise OptionsError(
+            f"target {target.name!r} has no mount point: pg_test_fsync removes what it has written to, "
+            "so it gets a file, never a device; put a filesystem on top"
+        )
+    path = f"{target.mount.rstrip('/')}/{FILE}"
+    expected = options.seconds * TESTS + 5.0
+    program = options.program or PROGRAM
+    return Job(
+        argv=("sh", "pg_test_fsync.sh", path, str(options.seconds), program, *PLACES),
+        inputs={"pg_test_fsync.sh": SCRIPT},
+        env={"LC_ALL": "C"},  # it is translated into a dozen languages
+        expected_s=expected,
+        timeout_s=expected * 3 + 600,
+        writes=SEGMENT + options.seconds * (TESTS - 1) * FASTEST,
+    )
+
+
+def precheck(options: Options, target: Target) -> Job | None:
+    """There is nothing that Options does not check."""
+    return None
+
+
+def outstanding(options: Options) -> int | None:
+    return 1
+
+
+def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """One whole run, every table and every row of it."""
+    lines = decoded(outputs.get("stdout", b""))
+    first = next((index for index, line in enumerate(lines) if line), None)
+    if first is None:
+        raise ParseError("empty: pg_test_fsync printed nothing")
+    if not text.START.fullmatch(lines[first]):
+        raise ParseError("pg_test_fsync begins otherwise", first + 1, lines[first])
+    run = text.read(lines, first)
+    end = run.last + 1
+    beyond = next((index for index in range(end, len(lines)) if lines[index]), None)
+    if beyond is not None and not run.cut:
+        raise ParseError("not understood", beyond + 1, lines[beyond])
+    if run.missing:
+        raise ParseError(f"truncated: without {'; '.join(run.missing)}", end, lines[run.last])
+    return run.metrics
+
+
+def decoded(raw: bytes) -> list[str]:
+    """Cleaned lines. Raises ParseError for what is no text."""
+    try:
+        found = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
+    return [text.clean(line) for line in found.replace("\r\n", "\n").split("\n")]
