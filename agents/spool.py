@@ -60,6 +60,7 @@ def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> byte
         "each": " ".join(number for number, watch in watches.items() if not watch.lasting),
         **{f"key_{number}": watch.key for number, watch in watches.items()},
         **{f"begins_{number}": watch.begins for number, watch in watches.items()},
+        **{f"where_{number}": " ".join(watch.where) for number, watch in watches.items()},
     }
     content = {
         "benchlab": b"A spool directory of BenchLab. Remove it when no job runs in it.\n",

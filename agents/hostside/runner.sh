@@ -71,6 +71,10 @@ lead() { # OWN_SESSION: runs the job to its end
   caches
   sampler=''
   sources=
+  # shellcheck disable=SC2086
+  present $lasting && lasting=$found
+  # shellcheck disable=SC2086
+  present $each && each=$found
   if [ -n "$sampled$lasting$each" ]; then
     # shellcheck disable=SC2086
     frame $sampled

@@ -49,6 +49,22 @@ frame() { # FILE...
   printf '%s.\n' "$text" >>samples
 }
 
+present() { # NUMBER...: sets found, those commands whose stack is here; the others shall cost nothing
+  found=
+  for number in "$@"; do
+    eval "where=\$where_$number"
+    # shellcheck disable=SC2086  # patterns
+    if [ -z "$where" ] || any_file $where; then found="$found $number"; fi
+  done
+}
+
+any_file() { # FILE...
+  for file in "$@"; do
+    [ ! -e "$file" ] || return 0
+  done
+  return 1
+}
+
 head_line() { # NUMBER: of a command's part in a frame
   eval "text=\"\$text# \$key_$1\$newline\""
 }
@@ -64,7 +80,7 @@ run_once() { # NUMBER: in the background, so that a TERM can end the wait for it
 open_streams() { # starts every command that goes on, and who stamps its lines; sets sources
   for number in $lasting; do
     mkfifo "pipe-$number"
-    sh "./sampled-$number" </dev/null >"pipe-$number" 9>&- &
+    sh "./sampled-$number" </dev/null >"pipe-$number" 2>/dev/null 9>&- &
     sources="$sources $!"
     stamp_lines "$number" <"pipe-$number" 9>&- &
     sources="$sources $!"

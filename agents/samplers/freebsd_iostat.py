@@ -3,7 +3,8 @@
 Columns by their names, as versions differ: up to FreeBSD 10 r/s w/s kr/s kw/s qlen svc_t %b, later ms/r ms/w ms/o ms/t
 before qlen and %b. kr/s and kw/s are KiB. The first report is the average since boot, and left out. A time per request
 is NaN in a second without such requests. `queue` is qlen: the requests in flight at the end of the second, not their
-mean over it as on Linux. Times are printed in whole ms from FreeBSD 12 on: a 0 is less than half a ms.
+mean over it as on Linux. Times are printed in whole ms from FreeBSD 12 on, where a 0 is less than half a ms: reads' and
+writes' are gstat's where it runs.
 
 Disks are kept also when idle; pass-through and optical devices only if they did something during the run.
 """
@@ -15,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
+from agents.samplers import gstat
 from agents.samplers._stamped import Line, lines
 
 LABEL = "Disks (FreeBSD's iostat -x)"
@@ -45,12 +47,13 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     """One series per disk and metric, over all reports; NaN where the disk was absent. Raises ParseError."""
     reports = _reports(lines(frames, WATCHES[0]))[1:]
     times = tuple(at for at, _ in reports)
+    finer = {one.metric for one in gstat.series(frames)} & {"read.await", "write.await"}
     found: list[Series] = []
     for device in dict.fromkeys(name for _, rows in reports for name in rows):
         kept = [rows.get(device, {}) for _, rows in reports]
         if ONLY_IF_USED.match(device) and not any(v > 0 for row in kept for v in row.values()):
             continue
-        metrics = [metric for metric in UNITS if any(metric in row for row in kept)]
+        metrics = [m for m in UNITS if m not in finer and any(m in row for row in kept)]
         found += [
             Series(device, m, UNITS[m], times, tuple(row.get(m, nan) for row in kept))
             for m in metrics

@@ -52,6 +52,26 @@ def test_what_commands_print_is_in_the_frames(shell, here):
     assert -0.5 < said[0].at < said[-1].at < frames[-1].at - frames[0].at
 
 
+def test_a_command_whose_stack_is_not_here_is_never_run(shell, here, tmp_path):
+    (tmp_path / "pools" / "bl17").mkdir(parents=True)
+    ran = tmp_path / "ran"
+
+    def touching(name, *where, lasting=False):
+        return Watch(("touch", f"{ran}-{name}"), lasting=lasting, where=where)
+
+    watches = (
+        touching("a", f"{tmp_path}/none/*/", f"{tmp_path}/pools/*/"),
+        touching("b", f"{tmp_path}/none/*/", f"{tmp_path}/none"),
+        touching("c", f"{tmp_path}/pools", lasting=True),
+        touching("d", f"{tmp_path}/nowhere", lasting=True),
+    )
+    job.start(shell, here, sh("sleep 1"), watches, 0.3)
+    assert job.poll(shell, here, 20).state is State.EXITED
+    assert sorted(path.name for path in tmp_path.glob("ran-*")) == ["ran-a", "ran-c"]
+    frames = job.frames(job.fetch(shell, here).samples)
+    assert set(frames[-1].files) == {watches[0].key, watches[2].key}
+
+
 def test_a_stamp_that_is_none_is_an_error():
     with pytest.raises(ParseError, match="no time"):
         _stamped.lines([Frame(1.0, {LASTING.key: "row\n"})], LASTING)

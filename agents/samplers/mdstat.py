@@ -1,0 +1,73 @@
+"""Arrays of md: what is missing, and how a resync, recovery, reshape or check goes on, from /proc/mdstat.
+
+`sync.bandwidth` is the kernel's own speed, its mean over the last half minute; NaN, as `sync.done`, while nothing goes
+on. The counts of `done` are of the array's members, not of its capacity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from agents.contracts import Frame, ParseError, Series, Unit, Watch
+from agents.samplers._counters import rows_to_series
+
+LABEL = "Arrays (/proc/mdstat)"
+FILES = ("/proc/mdstat",)
+WATCHES: tuple[Watch, ...] = ()
+
+ARRAY = re.compile(r"(md\S+) : (\S.*)")
+DISKS = re.compile(r"\[(\d+)/(\d+)\] \[[U_]+\]")
+SYNC = re.compile(r"\b(?:resync|recovery|reshape|check|repair)\s*=\s*")
+GOING = re.compile(
+    r"\d+(?:\.\d+)?% \((\d+)/(\d+)\) finish=-?\d+(?:\.\d+)?min speed=(\d+)K/sec(?:\s|$)"
+)
+WAITING = ("DELAYED", "PENDING", "REMOTE")
+UNITS = {
+    "degraded": Unit.RATIO,
+    "sync.done": Unit.RATIO,
+    "sync.bandwidth": Unit.BYTES_PER_SECOND,
+}
+
+
+def series(frames: Sequence[Frame]) -> list[Series]:
+    """One series per array and metric, at every frame. Raises ParseError."""
+    seen = [
+        (frame.at - frames[0].at, dict(_arrays(frame.files[FILES[0]])))
+        for frame in frames
+        if FILES[0] in frame.files
+    ]
+    found: list[Series] = []
+    for device in sorted({name for _, arrays in seen for name in arrays}):
+        rows = [(at, arrays.get(device, {})) for at, arrays in seen]
+        found += rows_to_series(device, rows, UNITS)
+    return found
+
+
+def _arrays(text: str) -> Iterator[tuple[str, dict[str, float]]]:
+    """Every array with what its lines say."""
+    name, row = "", dict[str, float]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if array := ARRAY.match(line):
+            if name:
+                yield name, row
+            name, row = array[1], dict[str, float]()
+        elif not line.startswith(" "):
+            continue  # Personalities, unused devices, an empty line
+        elif not name:
+            raise ParseError("a line of no array in /proc/mdstat", number, line)
+        elif disks := DISKS.search(line):
+            row["degraded"] = float(int(disks[1]) - int(disks[2]))
+        elif sync := SYNC.search(line):
+            row |= _sync(line[sync.end() :], number, line)
+    if name:
+        yield name, row
+
+
+def _sync(said: str, number: int, line: str) -> dict[str, float]:
+    going = GOING.match(said)
+    if going and 0 <= int(going[1]) <= int(going[2]) > 0:
+        return {"sync.done": int(going[1]) / int(going[2]), "sync.bandwidth": int(going[3]) * 1024.0}  # fmt: skip
+    if said.strip() in WAITING:
+        return {}
+    raise ParseError("not the progress of an array", number, line)
