@@ -1,0 +1,194 @@
+"""What a transcript says was measured, in dynamo's own units. Runs on the host.
+
+dynamo's data messages carry no tag, so this follows the whole session: which workers have which targets and accesses
+tells how many results come and of what.
+"""
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from agents.dynamo import messages, results, wire
+from agents.dynamo.calibrate import Poll, Rate, rate
+from agents.dynamo.messages import AccessSpec, ManagerInfo, Target
+from agents.dynamo.results import ManagerResults, WorkerResults
+from agents.dynamo.transcript import DONE, LOGIN, Record, Transcript
+from agents.dynamo.wire import DynamoError, Message
+
+MAX_WORKERS = 128
+
+
+class Exchange(NamedTuple):
+    """A request of the console's and all that dynamo answered."""
+
+    request: Message
+    payload: bytes
+    sent: float
+    replies: Tuple[Record, ...]
+
+
+class Update(NamedTuple):
+    """What was done since the last update: when it was asked for, and when the results of each worker were there."""
+
+    sent: float
+    received: Tuple[float, ...]
+    manager: ManagerResults
+    workers: Tuple[WorkerResults, ...]
+
+
+class Active(NamedTuple):
+    """A worker that took part."""
+
+    number: int  # from 1
+    access: AccessSpec
+    targets: Tuple[Target, ...]
+
+
+class Measured(NamedTuple):
+    """One test, whole."""
+
+    info: ManagerInfo
+    workers: Tuple[Active, ...]
+    manager: ManagerResults
+    results: Tuple[WorkerResults, ...]
+    updates: Tuple[Update, ...]
+    began: float  # RECORD_ON went out
+    ended: float  # the answer to RECORD_OFF was there
+    rate: Rate
+    notes: Dict[str, Any]
+
+    @property
+    def has_bins(self) -> bool:
+        """False: this is 1.1.0-rc1, which measures the page cache."""
+        return all(target.bins for worker in self.results for target in worker.targets)
+
+
+def tests(transcript: Transcript) -> List[Measured]:
+    """Every test of a session that came to its end. Raises DynamoError."""
+    if transcript.end.get("outcome") != DONE:
+        raise DynamoError("result", f"the session failed: {transcript.end.get('text', '')}")
+    notes = {key: value for _, note in transcript.notes for key, value in note.items()}
+    account = _Account(notes)
+    for exchange in _exchanges(transcript, account):
+        account.take(exchange)
+    return account.found
+
+
+def _exchanges(transcript: Transcript, account: "_Account") -> Iterator[Exchange]:
+    """Requests with their answers; the login goes to the account at once."""
+    opened: Optional[Message] = None
+    payload, sent = b"", 0.0
+    replies: List[Record] = []
+    for record in transcript.records:
+        if record.channel == LOGIN:
+            account.log_in(record)
+        elif record.kind == "<":
+            replies.append(record)
+        elif record.wire != wire.MESSAGE.size:
+            payload = record.raw
+        elif wire.message(record.raw).purpose != wire.STOP_PREPARE:
+            if opened is not None:
+                yield Exchange(opened, payload, sent, tuple(replies))
+            opened, payload, sent, replies = wire.message(record.raw), b"", record.at, []
+    if opened is not None:
+        yield Exchange(opened, payload, sent, tuple(replies))
+
+
+class _Account:
+    def __init__(self, notes: Dict[str, Any]) -> None:
+        self.found: List[Measured] = []
+        self._notes = notes
+        self._info: Optional[ManagerInfo] = None
+        self._access: List[Optional[AccessSpec]] = []
+        self._targets: List[Tuple[Target, ...]] = []
+        self._updates: List[Update] = []
+        self._began: Optional[float] = None
+        self._off: Optional[Poll] = None  # its ticks are not known yet
+
+    def log_in(self, record: Record) -> None:
+        if record.kind == "<" and record.wire == wire.DATA_BYTES:
+            self._info = messages.manager_info(record.raw)
+            self._access, self._targets = [], []
+
+    def take(self, exchange: Exchange) -> None:
+        purpose = exchange.request.purpose
+        if purpose == wire.ADD_WORKERS:
+            self._add(_answer(exchange).data)
+        elif purpose == wire.SET_ACCESS:
+            self._set(exchange, self._access, messages.access_spec)
+        elif purpose == wire.SET_TARGETS:
+            self._set(exchange, self._targets, messages.targets)
+        elif purpose == wire.EXIT and exchange.request.data >= 0 and self._targets:
+            self._access.pop()
+            self._targets.pop()
+        elif purpose == wire.RECORD_ON:
+            self._began, self._off, self._updates = exchange.sent, None, []
+        elif purpose == wire.RECORD_OFF:
+            self._off = Poll(exchange.sent, _last(exchange).at, 0)
+        elif purpose == wire.REPORT_UPDATE and self._began is not None and self._off is None:
+            times = tuple(reply.at for reply in exchange.replies[1:])
+            self._updates.append(Update(exchange.sent, times, *self._report(exchange)))
+        elif purpose == wire.REPORT_RESULTS and self._off is not None:
+            self._finish(exchange)
+
+    def _add(self, count: int) -> None:
+        if not 0 <= count <= MAX_WORKERS - len(self._targets):
+            raise DynamoError("result", f"{count} more workers: out of step with dynamo")
+        self._access += [None] * count
+        self._targets += [()] * count
+
+    def _set(self, exchange: Exchange, where: List[Any], decode: Any) -> None:
+        worker = exchange.request.data
+        if _answer(exchange).data != 1:
+            return
+        if not (worker == wire.ALL_WORKERS or 0 <= worker < len(where)):
+            raise DynamoError("result", f"{exchange.request.name} of a worker {worker} that is not there")  # fmt: skip
+        value = decode(exchange.payload)
+        for number in range(len(where)) if worker == wire.ALL_WORKERS else (worker,):
+            where[number] = value
+
+    def _active(self) -> Tuple[Active, ...]:
+        return tuple(
+            Active(number, access, targets)
+            for number, (access, targets) in enumerate(zip(self._access, self._targets), start=1)
+            if access is not None and access.lines and targets
+        )
+
+    def _report(self, exchange: Exchange) -> Tuple[ManagerResults, Tuple[WorkerResults, ...]]:
+        active = self._active()
+        if self._info is None:
+            raise DynamoError("result", "the session has no login")
+        if len(exchange.replies) != 1 + len(active):
+            raise DynamoError("result", f"{len(exchange.replies)} results for {len(active)} workers")  # fmt: skip
+        manager = results.manager_results(exchange.replies[0].raw)
+        return manager, tuple(
+            results.worker_results(reply.raw, len(worker.targets), self._info.ticks)
+            for reply, worker in zip(exchange.replies[1:], active)
+        )
+
+    def _finish(self, exchange: Exchange) -> None:
+        manager, found = self._report(exchange)
+        assert self._info is not None and self._off is not None and self._began is not None
+        polls = [self._polls(number, worker) for number, worker in enumerate(found)]
+        self.found.append(
+            Measured(
+                self._info, self._active(), manager, found, tuple(self._updates), self._began,
+                self._off.received, rate(self._info.ticks, polls), self._notes,
+            )
+        )  # fmt: skip
+        self._off = self._began = None
+
+    def _polls(self, number: int, worker: WorkerResults) -> List[Poll]:
+        """All times at which this worker's clock is known: at its updates, and when recording ended."""
+        assert self._off is not None
+        polls = [Poll(u.sent, u.received[number], u.workers[number].last) for u in self._updates]
+        return [*polls, Poll(self._off.sent, self._off.received, worker.last)]
+
+
+def _last(exchange: Exchange) -> Record:
+    if not exchange.replies:
+        raise DynamoError("result", f"{exchange.request.name} was not answered")
+    return exchange.replies[-1]
+
+
+def _answer(exchange: Exchange) -> Message:
+    _last(exchange)
+    return wire.message(exchange.replies[0].raw)

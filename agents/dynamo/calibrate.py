@@ -1,0 +1,71 @@
+"""How fast dynamo's clock really ticks, from what it said at known times. Runs on the host.
+
+dynamo counts ticks of the CPU's time-stamp counter and takes their rate from the first "cpu MHz" line of /proc/cpuinfo
+as it was when it started: the core's momentary clock, which may be half or twice the counter's.
+"""
+
+from typing import List, NamedTuple, Optional, Sequence
+
+from agents.dynamo.wire import DynamoError
+
+TOLERANCE = 0.005  # a rate that is wrong by no more is not touched
+SHORTEST = 0.5  # seconds between two polls that can say anything
+APART = 0.01  # two workers' clocks may differ by so much before they are called unsynchronised
+
+
+class Poll(NamedTuple):
+    """`ticks` were on dynamo's clock at some time between `sent` and `received` (seconds)."""
+
+    sent: float
+    received: float
+    ticks: int
+
+    @property
+    def middle(self) -> float:
+        return (self.sent + self.received) / 2
+
+    @property
+    def doubt(self) -> float:
+        return max(0.0, self.received - self.sent) / 2
+
+
+class Rate(NamedTuple):
+    """Ticks per second: as dynamo says, as measured (None: too short to say), and the one to reckon with."""
+
+    reported: float
+    measured: Optional[float]
+    doubt: float  # relative, of `measured`
+    used: float
+
+    @property
+    def wrong(self) -> bool:
+        """dynamo's own is not used."""
+        return self.used != self.reported
+
+
+def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
+    """`polls` of each worker, in order of time. Raises DynamoError where the clocks make no sense."""
+    if not 1e5 <= reported <= 1e12:
+        raise DynamoError("result", f"dynamo says its clock has {reported:g} ticks per second")
+    found: List[float] = []
+    doubts: List[float] = []
+    for own in polls:
+        if len(own) < 2 or own[-1].middle - own[0].middle < SHORTEST:
+            continue
+        span = own[-1].middle - own[0].middle
+        if own[-1].ticks <= own[0].ticks:
+            raise DynamoError(
+                "result", "dynamo's clock went backwards: CPUs out of step, or a moved VM"
+            )
+        found.append((own[-1].ticks - own[0].ticks) / span)
+        doubts.append((own[0].doubt + own[-1].doubt) / span)
+    if not found:
+        return Rate(reported, None, 0.0, reported)
+    measured, doubt = sorted(found)[len(found) // 2], max(doubts)
+    if max(found) / min(found) - 1 > APART + 2 * doubt:
+        raise DynamoError(
+            "result",
+            f"the workers' clocks tick differently ({min(found):.4g} to {max(found):.4g} per s)",
+        )
+    off = abs(measured / reported - 1)
+    return Rate(reported, measured, doubt, measured if off > max(TOLERANCE, doubt) else reported)

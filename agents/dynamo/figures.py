@@ -1,0 +1,102 @@
+"""What a worker or target did, in base units, and how such figures add up. Runs on the host."""
+
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+from agents.dynamo.results import BINS, RawResult
+
+# Seconds; upper ends (exclusive) of dynamo's latency bins. The last bin stays empty: what takes 10 s is in none.
+BOUNDS = (
+    50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 1 / 67, 20e-3, 1 / 33, 50e-3, 0.1, 0.2, 0.5,
+    1.0, 2.0, 4.0, 5.0, 10.0,
+)  # fmt: skip
+
+
+class Way(NamedTuple):
+    """Reads, writes, or both."""
+
+    ios: int
+    bytes: int
+    errors: int
+    iops: float  # 1/s
+    bandwidth: float  # B/s
+    waited: float  # s: all latencies together
+    slowest: float  # s
+
+    @property
+    def mean(self) -> Optional[float]:
+        """Seconds; None where there was no I/O."""
+        return self.waited / self.ios if self.ios else None
+
+
+class Figures(NamedTuple):
+    reads: Way
+    writes: Way
+    seconds: float  # measured time, the longest
+    bins: Tuple[int, ...]  # () where dynamo keeps none
+
+    @property
+    def all(self) -> Way:
+        return added((self.reads, self.writes))
+
+
+def added(ways: Iterable[Way]) -> Way:
+    """Rates and counts add up, and so do summed latencies: means are made of these, never of means."""
+    found: List[Way] = list(ways)
+    return Way(
+        sum(way.ios for way in found),
+        sum(way.bytes for way in found),
+        sum(way.errors for way in found),
+        sum(way.iops for way in found),
+        sum(way.bandwidth for way in found),
+        sum(way.waited for way in found),
+        max((way.slowest for way in found), default=0.0),
+    )
+
+
+def figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
+    """Of one target. `seconds` > 0 is its worker's measured time, `ticks` how many make one."""
+    reads = Way(
+        raw.read_count, raw.bytes_read, raw.read_errors, raw.read_count / seconds,
+        raw.bytes_read / seconds, raw.read_latency_sum / ticks, raw.max_read_latency / ticks,
+    )  # fmt: skip
+    writes = Way(
+        raw.write_count, raw.bytes_written, raw.write_errors, raw.write_count / seconds,
+        raw.bytes_written / seconds, raw.write_latency_sum / ticks, raw.max_write_latency / ticks,
+    )  # fmt: skip
+    return Figures(reads, writes, seconds, raw.bins)
+
+
+def total(parts: Sequence[Figures]) -> Figures:
+    """Of targets of a worker, or of workers; bins only where all have them."""
+    whole = all(part.bins for part in parts)
+    bins = tuple(sum(part.bins[n] for part in parts) for n in range(BINS)) if whole else ()
+    return Figures(
+        added(part.reads for part in parts),
+        added(part.writes for part in parts),
+        max(part.seconds for part in parts),
+        bins,
+    )
+
+
+def edges(number: int, scale: float = 1.0) -> Tuple[float, float]:
+    """Seconds from (inclusive) and to (exclusive) of a bin; `scale` is reported/used ticks per second.
+
+    dynamo reckons the bins with the rate it believes in, so they are wider or narrower where that is wrong.
+    """
+    low = BOUNDS[number - 1] if number else 0.0
+    high = BOUNDS[number] if number < len(BOUNDS) else float("inf")
+    return low * scale, high * scale
+
+
+def percentile(found: Figures, rank: float, scale: float = 1.0) -> Optional[Tuple[float, float]]:
+    """Bounds (s) of the latency that `rank` percent of all I/Os do not exceed; None where there is nothing to say."""
+    ios = found.all.ios
+    if not found.bins or not ios:
+        return None
+    reached, slowest = 0, found.all.slowest
+    for number in range(len(BOUNDS)):
+        reached += found.bins[number]
+        if reached and reached >= rank / 100.0 * ios:
+            low, high = edges(number, scale)
+            return low, max(low, min(high, slowest))
+    return BOUNDS[-1] * scale, max(slowest, BOUNDS[-1] * scale)

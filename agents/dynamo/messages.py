@@ -1,0 +1,192 @@
+"""What data messages say, but for results: who dynamo is, targets, access specifications. Runs on the host."""
+
+import struct
+from typing import Iterable, List, NamedTuple, Tuple, Union
+
+from agents.dynamo.wire import DATA_BYTES, DATA_HEADER, DynamoError, field, padded, text
+
+LOGICAL = 0x8A000000  # a directory: I/O goes to iobw.tst in it
+PHYSICAL = 0x8C000000  # a raw block device
+ACTIVE = 0x40000000  # the original console sets it in what it sends
+TCP_MASK = 0x80088000
+TARGET_BYTES, MAX_TARGETS = 434, 2048
+MAX_LINES, LINE_BYTES = 100, 32
+SPEC_BYTES = 3332
+_LOGIN = struct.Struct("<Hid")
+_HEAD = struct.Struct("<iiiI")
+_DISK = struct.Struct("<20x4iQQ")
+_TAIL = struct.Struct("<3iQiQ")
+_LINE = struct.Struct("<5i3I")
+_INFO_BYTES = 146
+
+
+class ManagerInfo(NamedTuple):
+    """A login: who dynamo is, and where it listens. `ticks` per second is what it believes; often wrong."""
+
+    size: int
+    version: str
+    name: str
+    address: str
+    port: int
+    processors: int
+    ticks: float
+
+    def encode(self) -> bytes:
+        names = field(self.version, 80, "version") + field(self.name, 128, "name")
+        names += field(self.address, 128, "address")
+        whole = padded(names + _LOGIN.pack(self.port, self.processors, self.ticks))
+        return DATA_HEADER.pack(self.size, 0) + whole[DATA_HEADER.size :]
+
+
+def manager_info(raw: bytes) -> ManagerInfo:
+    _enough(raw, 358, "login")
+    size, _ = DATA_HEADER.unpack_from(raw, 0)
+    port, processors, ticks = _LOGIN.unpack_from(raw, 344)
+    names = text(raw[8:88]), text(raw[88:216]), text(raw[216:344])
+    return ManagerInfo(size, names[0], names[1], names[2], port, processors, ticks)
+
+
+class Disk(NamedTuple):
+    """Sizes count sectors of `sector_size`; dynamo reports, and finds out again, ready and sector_size itself."""
+
+    has_partitions: int = 0
+    not_mounted: int = 0
+    ready: int = 0
+    sector_size: int = 512
+    maximum_size: int = 0
+    starting_sector: int = 0
+
+
+class Tcp(NamedTuple):
+    """A network target; we only read them."""
+
+    local_port: int
+    remote_address: str
+    remote_port: int
+
+
+class Opaque(NamedTuple):
+    """Details of a kind that nobody uses any more (VI)."""
+
+    raw: bytes
+
+
+class Target(NamedTuple):
+    """What a worker works on. `queue_depth` is the number of outstanding I/Os of this worker on this target."""
+
+    name: str
+    type: int
+    details: Union[Disk, Tcp, Opaque]
+    queue_depth: int = 0
+    data_pattern: int = 0
+    trans_per_conn: int = 0
+    random: int = 0  # the seed
+    use_fixed_seed: int = 0
+    fixed_seed_value: int = 0
+    test_connection_rate: int = 0
+    read_only: int = 0
+    reserved: int = 0
+
+    @property
+    def is_raw(self) -> bool:
+        return (self.type & PHYSICAL) == PHYSICAL
+
+    @property
+    def is_disk(self) -> bool:
+        return self.is_raw or (self.type & LOGICAL) == LOGICAL
+
+    def encode(self) -> bytes:
+        if not isinstance(self.details, Disk):
+            raise DynamoError("options", f"target {self.name!r}: only disks can be sent")
+        head = _HEAD.pack(self.read_only, self.reserved, self.test_connection_rate, self.type)
+        tail = _TAIL.pack(*self[3:9])
+        info = _DISK.pack(*self.details).ljust(_INFO_BYTES, b"\0")
+        return field(self.name, 80, "target name") + b"\0" * 160 + head + info + tail
+
+
+def targets(raw: bytes) -> Tuple[Target, ...]:
+    """The valid targets of a data message; what stands behind them is old memory."""
+    _enough(raw, DATA_HEADER.size, "targets")
+    _, count = DATA_HEADER.unpack_from(raw, 0)
+    if not 0 <= count <= MAX_TARGETS:
+        raise DynamoError("protocol", f"a list of {count} targets: the stream is out of step")
+    _enough(raw, DATA_HEADER.size + count * TARGET_BYTES, "targets")
+    return tuple(_target(raw, DATA_HEADER.size + TARGET_BYTES * i) for i in range(count))
+
+
+def encode_targets(found: Iterable[Target]) -> bytes:
+    """A whole data message."""
+    all_of_them: List[Target] = list(found)
+    if len(all_of_them) > MAX_TARGETS:
+        raise DynamoError("options", f"{len(all_of_them)} targets; at most {MAX_TARGETS}")
+    return padded(b"".join(target.encode() for target in all_of_them), len(all_of_them))
+
+
+def _target(raw: bytes, at: int) -> Target:
+    read_only, reserved, rate, kind = _HEAD.unpack_from(raw, at + 240)
+    info = raw[at + 256 : at + 256 + _INFO_BYTES]
+    details: Union[Disk, Tcp, Opaque]
+    if (kind & LOGICAL) == LOGICAL or (kind & PHYSICAL) == PHYSICAL:
+        details = Disk(*_DISK.unpack_from(info, 0))
+    elif (kind & TCP_MASK) == TCP_MASK:
+        ports = struct.unpack_from("<I", info, 0)[0], struct.unpack_from("<I", info, 84)[0]
+        details = Tcp(ports[0], text(info[4:84]), ports[1])
+    else:
+        details = Opaque(info)
+    depth, pattern, transactions, seed, fixed, value = _TAIL.unpack_from(raw, at + 402)
+    return Target(
+        text(raw[at : at + 80]), kind, details, depth, pattern, transactions, seed, fixed, value,
+        rate, read_only, reserved,
+    )  # fmt: skip
+
+
+class AccessLine(NamedTuple):
+    """One kind of access, drawn for `of_size` percent of the bursts. Sizes and alignment are bytes, delay is ms."""
+
+    size: int
+    of_size: int = 100
+    reads: int = 0
+    random: int = 0
+    delay: int = 0
+    burst: int = 1
+    align: int = 0  # 0: to the sector size
+    reply: int = 0
+
+
+class AccessSpec(NamedTuple):
+    """A mix of accesses. Without lines it is the idle one: its worker does nothing and reports nothing."""
+
+    name: str
+    lines: Tuple[AccessLine, ...]
+    default_assignment: int = 0
+
+    def encode(self) -> bytes:
+        """A whole data message."""
+        if len(self.lines) > MAX_LINES:
+            raise DynamoError("options", f"{len(self.lines)} access lines; at most {MAX_LINES}")
+        rows = [_LINE.pack(line.of_size, line.reads, line.random, line.delay, line.burst,
+                           line.align, line.reply, line.size) for line in self.lines]  # fmt: skip
+        if len(rows) < MAX_LINES:
+            rows.append(struct.pack("<i", -1))  # ends the table
+        head = field(self.name, 128, "access specification") + struct.pack(
+            "<i", self.default_assignment
+        )
+        return padded((head + b"".join(rows)).ljust(SPEC_BYTES, b"\0"))
+
+
+def access_spec(raw: bytes) -> AccessSpec:
+    _enough(raw, DATA_HEADER.size + SPEC_BYTES, "access specification")
+    lines: List[AccessLine] = []
+    for number in range(MAX_LINES):
+        row = _LINE.unpack_from(raw, 140 + LINE_BYTES * number)
+        if row[0] == -1:
+            break
+        of_size, reads, random, delay, burst, align, reply, size = row
+        lines.append(AccessLine(size, of_size, reads, random, delay, burst, align, reply))
+    assignment = struct.unpack_from("<i", raw, 136)[0]
+    return AccessSpec(text(raw[8:136]), tuple(lines), assignment)
+
+
+def _enough(raw: bytes, least: int, what: str) -> None:
+    if not least <= len(raw) <= DATA_BYTES:
+        raise DynamoError("protocol", f"{what}: {len(raw)} bytes, which must be at least {least}")

@@ -1,0 +1,184 @@
+"""Results as dynamo reports them, in its own units (bytes, counts, clock ticks). Runs on the host."""
+
+import math
+import struct
+from typing import Any, List, NamedTuple, Tuple
+
+from agents.dynamo.wire import DynamoError, padded
+
+BINS = 21
+MAX_CPUS, MAX_INTERFACES = 64, 64
+STRIDE, STRIDE_RC1 = (
+    296,
+    128,
+)  # bytes of one target's result: 1.1.0, and 1.1.0-rc1, which has no bins
+MAX_TARGETS = 2048
+_COUNTERS = struct.Struct("<6Q2I9Q")  # the last one, counter_time, is always 0
+_BINS = struct.Struct("<21q")
+_MANAGER = struct.Struct("<qqi")
+_CPU = struct.Struct("<6d")
+_TCP = struct.Struct("<di")
+_INTERFACE = struct.Struct("<3d")
+_WORKER = struct.Struct("<QQi")
+TEN_SECONDS = 10.0  # an I/O that takes longer is in no bin
+
+
+class Cpu(NamedTuple):
+    """Percent of one CPU over the recorded time; interrupts per second are the machine's, in CPU 0 only."""
+
+    total: float
+    user: float
+    system: float
+    dpc: float
+    irq: float
+    interrupts: float
+
+
+class Interface(NamedTuple):
+    packets: float
+    errors_out: float
+    errors_in: float
+
+
+class ManagerResults(NamedTuple):
+    """The whole machine. `cpu_count` may be any number where there are more than 64: `cpus` has what is usable."""
+
+    jiffies_first: int
+    jiffies_last: int
+    cpu_count: int
+    cpus: Tuple[Cpu, ...]
+    segments_resent: float = 0.0
+    interfaces: Tuple[Interface, ...] = ()
+
+    def encode(self) -> bytes:
+        """A whole data message."""
+        raw = bytearray(4640)
+        _MANAGER.pack_into(raw, 0, self.jiffies_first, self.jiffies_last, self.cpu_count)
+        for number, cpu in enumerate(self.cpus):
+            _CPU.pack_into(raw, 20 + 48 * number, *cpu)
+        _TCP.pack_into(raw, 3092, self.segments_resent, len(self.interfaces))
+        for number, interface in enumerate(self.interfaces):
+            _INTERFACE.pack_into(raw, 3104 + 24 * number, *interface)
+        return padded(bytes(raw))
+
+
+def manager_results(raw: bytes) -> ManagerResults:
+    if len(raw) < 4648:
+        raise DynamoError("protocol", f"manager results: {len(raw)} bytes of 4648")
+    first, last, count = _MANAGER.unpack_from(raw, 8)
+    rows = count if 0 < count <= MAX_CPUS else 0  # more than 64 CPUs overrun dynamo's table
+    cpus = tuple(Cpu(*map(_finite, _CPU.unpack_from(raw, 28 + 48 * c))) for c in range(rows))
+    resent, interfaces = _TCP.unpack_from(raw, 3100)
+    seen = min(max(interfaces, 0), MAX_INTERFACES)
+    found = tuple(
+        Interface(*map(_finite, _INTERFACE.unpack_from(raw, 3112 + 24 * n))) for n in range(seen)
+    )
+    return ManagerResults(first, last, count, cpus, _finite(resent), found)
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0  # an interval of no length divides by zero
+
+
+class RawResult(NamedTuple):
+    """One target of one worker. Latencies are clock ticks; `bins` is () where this dynamo keeps none (rc1)."""
+
+    bytes_read: int
+    bytes_written: int
+    read_count: int
+    write_count: int
+    transaction_count: int
+    connection_count: int
+    read_errors: int
+    write_errors: int
+    max_read_latency: int
+    read_latency_sum: int
+    max_write_latency: int
+    write_latency_sum: int
+    max_transaction_latency: int
+    max_connection_latency: int
+    transaction_latency_sum: int
+    connection_latency_sum: int
+    counter_time: int = 0
+    bins: Tuple[int, ...] = ()
+
+    @property
+    def ios(self) -> int:
+        return self.read_count + self.write_count
+
+    @property
+    def max_latency(self) -> int:
+        return max(self.max_read_latency, self.max_write_latency)
+
+
+class WorkerResults(NamedTuple):
+    """One active worker: its own time in ticks, and its targets in the order of SET_TARGETS."""
+
+    first: int
+    last: int
+    targets: Tuple[RawResult, ...]
+
+    def encode(self) -> bytes:
+        """A whole data message; results without bins are laid out as rc1 does."""
+        rows: List[bytes] = [_WORKER.pack(self.first, self.last, len(self.targets))]
+        for target in self.targets:
+            rows.append(_COUNTERS.pack(*target[:17]))
+            rows.append(_BINS.pack(*target.bins) if target.bins else b"")
+        return padded(b"".join(rows))
+
+
+def worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:
+    """`expected`: the targets that this worker was given; `ticks` per second, as dynamo believes.
+
+    Raises DynamoError when the bytes fit neither layout.
+    """
+    if len(raw) < 28:
+        raise DynamoError("protocol", f"worker results: {len(raw)} bytes")
+    first, last, count = _WORKER.unpack_from(raw, 8)
+    if count != expected or not 0 <= count <= MAX_TARGETS:
+        raise DynamoError(
+            "protocol",
+            f"results of {count} targets where {expected} were set: the stream is out of step",
+        )
+    stride = layout(raw, count, ticks)
+    return WorkerResults(first, last, tuple(_raw_result(raw, i, stride) for i in range(count)))
+
+
+def layout(raw: bytes, count: int, ticks: float) -> int:
+    """Which of the two layouts these results have; dynamo's login does not tell them apart.
+
+    Where there are bins they count every read and write. In rc1's layout that place holds the next target's counters,
+    so "all bins are zero" would not do for two targets.
+    """
+    need = 28 + STRIDE * count
+    wide = raw.ljust(need, b"\0")
+    if all(_counted(_raw_result(wide, i, STRIDE), ticks) for i in range(count)):
+        return STRIDE
+    narrow = [_raw_result(wide, i, STRIDE_RC1) for i in range(count)]
+    if all(_plausible(result) for result in narrow):
+        return STRIDE_RC1
+    raise DynamoError("protocol", "worker results that fit neither 1.1.0 nor 1.1.0-rc1")
+
+
+def _counted(result: RawResult, ticks: float) -> bool:
+    total, binned = result.ios, sum(result.bins)
+    if min(result.bins) < 0 or not _plausible(result):
+        return False
+    if result.max_latency >= TEN_SECONDS * ticks:
+        return binned <= total
+    # I/Os that end while the report is made may be counted on one side only
+    return abs(total - binned) <= max(16, total // 100) and (binned > 0 or total == 0)
+
+
+def _plausible(result: RawResult) -> bool:
+    done = result.read_count or not (result.bytes_read or result.read_latency_sum)
+    wrote = result.write_count or not (result.bytes_written or result.write_latency_sum)
+    return bool(done and wrote) and result.read_count < 1 << 48 and result.write_count < 1 << 48
+
+
+def _raw_result(raw: bytes, number: int, stride: int) -> RawResult:
+    at = 28 + stride * number
+    counters = _COUNTERS.unpack_from(raw, at)
+    bins = _BINS.unpack_from(raw, at + STRIDE_RC1) if stride == STRIDE else ()
+    values: Tuple[Any, ...] = (*counters, bins)
+    return RawResult(*values)

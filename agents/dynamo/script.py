@@ -1,0 +1,271 @@
+"""What a console does with one dynamo, step by step; see console.py for who runs it. Runs on the host.
+
+Each function is a piece of a session, to be used as `yield from`. EXIT is never sent while I/O runs (dynamo would
+crash), and always after STOP was answered; where that cannot be, nothing is sent and the stream is to be closed.
+"""
+
+from typing import Generator, List, NamedTuple, Sequence, Tuple
+
+from agents.dynamo import messages, wire
+from agents.dynamo.console import Answer, Cancelled, Pause, Script, Send, Sleep, Step, Tell
+from agents.dynamo.messages import AccessSpec, ManagerInfo, Target
+from agents.dynamo.specs import Trial
+from agents.dynamo.wire import ALL_WORKERS, MANAGER, DynamoError, Message
+
+SHORT, OPENING, STOPPING = 10.0, 30.0, 60.0  # s: settings and START, BEGIN_IO, STOP
+PER_WORKER = 0.1  # s more for each worker in a report
+CHECK_PREPARED = "prepared"  # Pause: the owner looks whether the files are there now, and whole
+
+
+class Phase(NamedTuple):
+    """An event: "set up", "prepare", "start", "ramp", "record", "stop", "results", "exit" begins."""
+
+    name: str
+
+
+class Seen(NamedTuple):
+    """An event: the disks and network interfaces that dynamo reports."""
+
+    disks: Tuple[Target, ...]
+    networks: Tuple[Target, ...]
+
+
+class Reported(NamedTuple):
+    """An event: results came. `answer.parts` are the manager's, then one of each worker in `active` (their targets)."""
+
+    purpose: int  # REPORT_UPDATE: since the last one; REPORT_RESULTS: the whole test
+    active: Tuple[int, ...]
+    answer: Answer
+
+
+class Unclean(DynamoError):
+    """EXIT must not be sent any more: only close the stream."""
+
+
+def login(name: str = "", timeout: float = 0.0) -> Generator[Step, Answer, ManagerInfo]:
+    """The login connection. Refuses another version, and (where `name` is said) another dynamo. Gives ManagerInfo."""
+    answer = yield Send("waiting for dynamo to log in", (), "MD", timeout)
+    greeting, info = wire.message(answer.parts[0]), messages.manager_info(answer.parts[1])
+    if greeting.purpose != wire.LOGIN:
+        raise DynamoError("protocol", f"a login begins with LOGIN, not with {greeting.name}")
+    trouble = _unwanted(greeting, info, name)
+    reply = wire.WRONG_VERSION if trouble else wire.LOGIN_OK
+    yield Send("answering the login", (Message(wire.LOGIN, reply).encode(),))
+    if trouble:
+        raise DynamoError("version", trouble)
+    return info
+
+
+def _unwanted(greeting: Message, info: ManagerInfo, name: str) -> str:
+    if not wire.accepted(greeting.data, info.size):
+        return (
+            f"this dynamo is {info.version!r} (0x{greeting.data & 0xFFFFFFFF:08x}, data messages "
+            f"of {info.size} bytes); only 1.1.0 can be driven (0x{wire.VERSION_1_1_0:08x}, "
+            f"{wire.DATA_BYTES} bytes): take the 1.1.0 build"
+        )
+    if name and info.name != name:
+        return f"another dynamo, {info.name!r}, logged in where {name!r} was awaited"
+    return ""
+
+
+def session(tests: Sequence[Trial], report: bool = False) -> Script:
+    """All of the control connection: each test, then EXIT. With `report`, first a Seen event.
+
+    A report makes dynamo touch every mounted file system and open every unmounted disk of that machine.
+    """
+    try:
+        if report:
+            yield from report_targets()
+        yield from each(tests)
+    except Unclean:
+        raise
+    except DynamoError:
+        yield from leave()
+        raise
+    yield from leave()
+
+
+def each(tests: Sequence[Trial]) -> Script:
+    """Tests one after another; workers are added where one needs more, and have no targets where one needs fewer."""
+    workers = 0
+    for test in tests:
+        if len(test.workers) > workers:
+            yield from add_workers(len(test.workers) - workers)
+            workers = len(test.workers)
+        nobody: Tuple[Tuple[Target, ...], ...] = ((),) * (workers - len(test.workers))
+        yield Tell(Phase("set up"))
+        yield from set_up(test._replace(workers=test.workers + nobody))
+        yield from run(test)
+
+
+def set_up(test: Trial) -> Script:
+    """Accesses, targets and (where some are not ready) files; then all again, as the original console does."""
+    yield from _set_all_access(test)
+    if any(test.prepare):
+        for worker in range(len(test.workers)):
+            given = test.prepare[worker] if worker < len(test.prepare) else ()
+            yield from set_targets(worker, given)
+        yield from prepare()
+        yield Pause(CHECK_PREPARED)
+        yield from _set_all_access(test)
+    for worker, given in enumerate(test.workers):
+        yield from set_targets(worker, given)
+
+
+def _set_all_access(test: Trial) -> Script:
+    for worker in range(len(test.workers)):
+        yield from set_access(worker, test.access)
+
+
+def run(test: Trial) -> Script:
+    """From START to the results. However it ends, no I/O runs any more, or Unclean is raised."""
+    yield Tell(Phase("start"))
+    try:
+        yield from start()
+    except Cancelled:
+        raise Unclean("cancelled", "stopped on request") from None
+    recording = [False]
+    try:
+        yield from begin(len(test.active))
+        yield from record(test, recording)
+    except Cancelled:
+        yield from stop(recording[0])
+        raise
+    yield Tell(Phase("stop"))
+    yield from stop(False)
+    yield Tell(Phase("results"))
+    yield from results(wire.REPORT_RESULTS, test.active)
+
+
+def record(test: Trial, recording: List[bool]) -> Script:
+    """Ramp, then recorded time with an update every `poll` seconds. recording[0]: RECORD_OFF is still to be sent."""
+    now = yield Tell(Phase("ramp"))
+    if test.ramp:
+        yield Sleep(now + test.ramp)
+    yield Tell(Phase("record"))
+    recording[0] = True
+    answer = yield Send("switching recording on", (Message(wire.RECORD_ON, ALL_WORKERS).encode(),))
+    number = 1
+    while test.poll and number * test.poll <= test.duration * (1 + 1e-9):
+        now = yield Sleep(answer.sent_at + number * test.poll)
+        yield from results(wire.REPORT_UPDATE, test.active)
+        # after a late one, those that are past are left out
+        number = max(number + 1, int((now - answer.sent_at) / test.poll) + 1)
+    yield Sleep(answer.sent_at + test.duration)
+    recording[0] = False
+    yield from record_off()
+
+
+def record_off() -> Script:
+    yield from _ask(wire.RECORD_OFF, ALL_WORKERS, "switching recording off", SHORT)
+
+
+def stop(recording: bool) -> Script:
+    """Brings all I/O to an end; answered when the last one has come back."""
+    if recording:
+        yield from record_off()
+    says = "waiting for the outstanding I/Os to end (a disk or server may hang)"
+    yield from _ask(wire.STOP, ALL_WORKERS, says, STOPPING)
+
+
+def leave() -> Script:
+    """Ends dynamo. Only while no I/O runs."""
+    yield Tell(Phase("exit"))
+    yield Send("sending EXIT", (Message(wire.EXIT, MANAGER).encode(),))
+
+
+def remove_worker(worker: int) -> Script:
+    """Always the last one goes, whichever is named."""
+    yield Send("removing a worker", (Message(wire.EXIT, worker).encode(),))
+
+
+def reset() -> Script:
+    """dynamo forgets its workers and logs in again, on the same port. Only while no I/O runs."""
+    yield Send("sending RESET", (Message(wire.RESET, MANAGER).encode(),))
+
+
+def report_targets() -> Script:
+    request = Message(wire.REPORT_TARGETS, MANAGER).encode()
+    answer = yield Send("asking for the targets", (request,), "DDD", SHORT)
+    disks, networks, _ = map(messages.targets, answer.parts)
+    yield Tell(Seen(disks, networks))
+
+
+def add_workers(count: int) -> Script:
+    reply = yield from _ask(wire.ADD_WORKERS, count, f"adding {count} workers", SHORT)
+    if reply.data != count:
+        raise DynamoError("refused", f"dynamo made {reply.data} of {count} workers")
+
+
+def set_access(worker: int, spec: AccessSpec) -> Script:
+    says = f"setting the access specification of worker {worker + 1}"
+    reply = yield from _ask(wire.SET_ACCESS, worker, says, SHORT, spec.encode())
+    if reply.data != 1:
+        raise DynamoError("refused", f"{says}: dynamo has no memory for its buffer")
+
+
+def set_targets(worker: int, found: Sequence[Target]) -> Script:
+    parts = Message(wire.SET_TARGETS, worker).encode(), messages.encode_targets(found)
+    says = f"setting the targets of worker {worker + 1}"
+    answer = yield Send(says, parts, "MD", SHORT)
+    reply = _reply(answer, (wire.SET_TARGETS,), says)
+    if reply.data != 1:
+        names = ", ".join(target.name for target in found)
+        raise DynamoError(
+            "refused",
+            f"{says} ({names}): dynamo refused. A directory is missing or not writable, a device "
+            "cannot be opened, or all AIO slots are taken (sysctl fs.aio-max-nr)",
+        )
+
+
+def prepare() -> Script:
+    """Lays out the files; takes as long as it takes, answered every 3 s at the earliest, and can be cancelled."""
+    yield Tell(Phase("prepare"))
+    says = "preparing the files"
+    request = Message(wire.PREP_DISKS, ALL_WORKERS).encode()
+    cancel = Message(wire.STOP_PREPARE, ALL_WORKERS).encode()
+    answer = yield Send(says, (request,), "M", 0.0, cancel)
+    reply = _reply(answer, (wire.PREP_DISKS, wire.STOP_PREPARE), says)
+    if reply.data != 1:
+        raise DynamoError("refused", f"{says}: dynamo could not begin; is the directory writable?")
+
+
+def start() -> Script:
+    reply = yield from _ask(wire.START, ALL_WORKERS, "starting the workers", SHORT)
+    if reply.data != 1:
+        raise Unclean("refused", "dynamo did not start its workers")
+
+
+def begin(active: int) -> Script:
+    """I/O runs from here on."""
+    says = "opening the targets"
+    reply = yield from _ask(wire.BEGIN_IO, ALL_WORKERS, says, OPENING)
+    if reply.data != 1:
+        # with several workers some may have begun; with one EXIT was seen to be safe
+        kind = DynamoError if active <= 1 else Unclean
+        raise kind("refused", f"{says}: dynamo could not open one; is its directory still there?")
+
+
+def results(purpose: int, active: Tuple[int, ...]) -> Script:
+    request = Message(purpose, MANAGER).encode()
+    says = "asking for results" if purpose == wire.REPORT_RESULTS else "asking for an update"
+    timeout = SHORT + PER_WORKER * len(active)
+    answer = yield Send(says, (request,), "D" * (1 + len(active)), timeout)
+    yield Tell(Reported(purpose, active, answer))
+
+
+def _ask(
+    purpose: int, data: int, says: str, timeout: float, payload: bytes = b""
+) -> Generator[Step, Answer, Message]:
+    request = Message(purpose, data).encode()
+    answer = yield Send(says, (request, payload) if payload else (request,), "M", timeout)
+    return _reply(answer, (purpose,), says)
+
+
+def _reply(answer: Answer, purposes: Sequence[int], says: str) -> Message:
+    reply = wire.message(answer.parts[0])
+    if reply.purpose not in purposes:
+        raise Unclean(
+            "protocol", f"{says}: dynamo answered {reply.name} {reply.data}: out of step with it"
+        )
+    return reply

@@ -1,0 +1,187 @@
+"""The figures of a test: names, values, units, and what is to be known about them. Runs on the host.
+
+One place for both the result on the host and the reading of the artifact later.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from agents.dynamo import figures
+from agents.dynamo.account import Measured
+from agents.dynamo.figures import Figures, Way
+from agents.dynamo.wire import DynamoError
+
+RATE, BANDWIDTH, SECONDS, BYTES, ONE = "op/s", "B/s", "s", "B", "1"
+RANKS = (("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
+OFF_WALL, SLACK = 0.05, 0.1  # how far dynamo's time may be from ours: share, and seconds
+TOO_FAST = 10e-6  # s; no disk answers in so short a mean time
+MAX_CPUS = 64
+
+
+class Row(NamedTuple):
+    name: str
+    value: Optional[float]
+    unit: str
+    labels: Dict[str, str] = {}
+    note: str = ""
+
+
+class Part(NamedTuple):
+    """What one worker did on one target; both count from 1."""
+
+    worker: int
+    target: int
+    name: str
+    outstanding: int
+    figures: Figures
+
+
+def parts(test: Measured) -> List[Part]:
+    """Raises DynamoError where dynamo's time and ours do not agree even after calibrating."""
+    found: List[Part] = []
+    for worker, result in zip(test.workers, test.results):
+        seconds = (result.last - result.first) / test.rate.used
+        slowest = max(target.max_latency for target in result.targets) / test.rate.used
+        _check_time(test, worker.number, seconds, slowest)
+        for number, (target, raw) in enumerate(zip(worker.targets, result.targets), start=1):
+            made = figures.figures(raw, seconds, test.rate.used)
+            found.append(Part(worker.number, number, target.name, target.queue_depth, made))
+    if not found:
+        raise DynamoError("result", "no worker took part")
+    return found
+
+
+def _check_time(test: Measured, worker: int, seconds: float, slowest: float) -> None:
+    """dynamo counts from the end of the last I/O of the ramp, which on a slow disk may be well into our time."""
+    wall = test.ended - test.began
+    if not wall * (1 - OFF_WALL) - slowest - SLACK <= seconds <= wall * (1 + OFF_WALL) + SLACK or (
+        seconds <= 0
+    ):
+        raise DynamoError(
+            "result",
+            f"worker {worker}: dynamo measured {seconds:.3f} s while {wall:.3f} s passed; its clock "
+            "(the CPU's counter) cannot be trusted on this machine",
+        )
+
+
+def rows(test: Measured) -> List[Row]:
+    """All figures: the whole first, then each worker and target where there are several."""
+    every = parts(test)
+    whole = figures.total([part.figures for part in every])
+    scale = test.rate.reported / test.rate.used
+    found = _rows(whole, {}, scale, "; ".join(warnings(test, whole)), bins=True)
+    found += _machine(test)
+    workers = sorted({part.worker for part in every})
+    for number in workers:
+        own = [part for part in every if part.worker == number]
+        if len(workers) > 1:
+            summed = figures.total([part.figures for part in own])
+            found += _rows(summed, {"worker": str(number)}, scale)
+        if len(own) > 1:
+            for part in own:
+                labels = {"worker": str(number), "target": str(part.target)}
+                found += _rows(part.figures, labels, scale, part.name)
+    return found
+
+
+def _rows(
+    found: Figures, labels: Dict[str, str], scale: float, note: str = "", bins: bool = False
+) -> List[Row]:
+    made: List[Row] = []
+    for prefix, way in (("", found.all), ("read.", found.reads), ("write.", found.writes)):
+        made += _way(prefix, way, labels, "" if prefix else note)
+    made.append(Row("runtime", found.seconds, SECONDS, labels))
+    for name, rank in RANKS:
+        bounds = figures.percentile(found, rank, scale)
+        if bounds is not None:
+            made.append(Row(f"lat.{name}.low", bounds[0], SECONDS, labels))
+            made.append(Row(f"lat.{name}.high", bounds[1], SECONDS, labels))
+    for number, hits in enumerate(found.bins):
+        if bins or hits:
+            low, high = figures.edges(number, scale)
+            own = dict(labels, **{"from": f"{low:.6g}", "to": f"{high:.6g}"})
+            made.append(Row("lat.bin", float(hits), ONE, own))
+    return made
+
+
+def _way(prefix: str, way: Way, labels: Dict[str, str], note: str) -> List[Row]:
+    nothing = "" if way.ios else "no I/O"
+    return [
+        Row(prefix + "iops", way.iops, RATE, labels, note),
+        Row(prefix + "bandwidth", way.bandwidth, BANDWIDTH, labels),
+        Row(prefix + "lat.mean", way.mean, SECONDS, labels, nothing),
+        Row(prefix + "lat.max", way.slowest if way.ios else None, SECONDS, labels, nothing),
+        Row(prefix + "ios", float(way.ios), ONE, labels),
+        Row(prefix + "bytes", float(way.bytes), BYTES, labels),
+        Row(prefix + "errors", float(way.errors), ONE, labels),
+    ]
+
+
+def _machine(test: Measured) -> List[Row]:
+    cpus = [] if _too_many(test) else list(test.manager.cpus)
+    note = "" if cpus else f"dynamo cannot count more than {MAX_CPUS} CPUs"
+    found: List[Row] = []
+    for name, column in (("cpu.busy", 0), ("cpu.user", 1), ("cpu.system", 2)):
+        shares = [cpu[column] / 100.0 for cpu in cpus]
+        mean = sum(shares) / len(shares) if shares else None
+        found.append(Row(name, None if mean is None else max(0.0, mean), ONE, {}, note))
+    interrupts = sum(cpu.interrupts for cpu in cpus) if cpus else None
+    found.append(Row("cpu.interrupts", interrupts, RATE, {}, note))
+    rate = test.rate
+    said = "used" if rate.wrong else "used only to check: dynamo's own is right"
+    if rate.measured is None:
+        said = "too short a run to measure it"
+    found.append(Row("tick_rate.reported", rate.reported, RATE, {}, "" if rate.wrong else "used"))
+    found.append(Row("tick_rate.measured", rate.measured, RATE, {}, said))
+    for way in ("read", "write"):
+        counted = kernel(test, way)
+        if counted is not None:
+            found.append(Row(f"kernel.{way}.ios", counted[0], ONE))
+            found.append(Row(f"kernel.{way}.bytes", counted[1], BYTES))
+    return found
+
+
+def _too_many(test: Measured) -> bool:
+    """A machine whose CPU figures are not of the whole machine."""
+    return bool(test.notes.get("cpus", 0) > MAX_CPUS) or not test.manager.cpus
+
+
+def kernel(test: Measured, way: str) -> Optional[Tuple[float, float]]:
+    """I/Os and bytes that the kernel counted meanwhile on all devices below, where the console looked."""
+    before, after = test.notes.get("diskstats_before"), test.notes.get("diskstats_after")
+    if not isinstance(before, dict) or not isinstance(after, dict) or set(before) != set(after):
+        return None
+    at = 0 if way == "read" else 2  # [reads, bytes read, writes, bytes written] of each device
+    ios = sum(after[device][at] - before[device][at] for device in after)
+    moved = sum(after[device][at + 1] - before[device][at + 1] for device in after)
+    return (float(ios), float(moved)) if ios >= 0 and moved >= 0 and after else None
+
+
+def warnings(test: Measured, whole: Figures) -> List[str]:
+    """Sentences that belong to the result."""
+    found: List[str] = []
+    if not test.has_bins:
+        found.append(
+            "this dynamo is 1.1.0-rc1: it works through the page cache, so these are no figures of "
+            "the disk; use the 1.1.0 final build"
+        )
+    mean = whole.all.mean
+    if mean is not None and mean < TOO_FAST:
+        said = f"a mean latency of {mean * 1e6:.2g} us is no disk's"
+        found.append(f"{said}: I/Os failed, or a cache answered")
+    if test.rate.wrong and test.rate.measured is not None:
+        off = test.rate.measured / test.rate.reported - 1
+        found.append(f"dynamo's clock rate was {off:+.1%} off, the measured one is used")
+    counted = sum(whole.bins)
+    if whole.bins and counted != whole.all.ios and whole.all.slowest < 9.5:
+        found.append(f"the latency bins hold {counted} of {whole.all.ios} I/Os")
+    return found
+
+
+def as_json(test: Measured) -> Dict[str, Any]:
+    """For result.json: rows as lists, and what was measured with."""
+    return {
+        "version": test.info.version,
+        "wall_s": test.ended - test.began,
+        "ticks": {"reported": test.rate.reported, "measured": test.rate.measured, "used": test.rate.used},
+        "metrics": [[row.name, row.value, row.unit, row.labels, row.note] for row in rows(test)],
+    }  # fmt: skip

@@ -1,0 +1,117 @@
+"""All messages of a session as one file, which is the artifact: written as they pass, read back whole or not at all.
+
+Runs on the host. The file: MAGIC, then records. Each is a HEAD (kind, channel, nanoseconds, bytes on the wire, bytes
+stored, check sum), then what is stored: the message without the zeros at its end. Kinds:
+
+    >  the console sent it        N  a note of the console's, JSON
+    <  dynamo sent it             E  the end, JSON: {"outcome": "done" or a DynamoError's kind, "text"}
+
+The channel is L (login) or C (control). Times are those of the console's monotonic clock, from its start. The check sum
+(CRC-32) goes on from the record before, so that nothing can be missing, doubled or changed.
+"""
+
+import json
+import struct
+from binascii import crc32
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+
+from agents.dynamo.wire import DATA_BYTES, MESSAGE, DynamoError
+
+MAGIC = b"benchlab dynamo messages 1\n"
+HEAD = struct.Struct("<ccQIII")
+_SIZED = struct.Struct("<ccQII")
+LOGIN, CONTROL = "L", "C"
+DONE = "done"
+
+
+class Record(NamedTuple):
+    kind: str
+    channel: str
+    at: float  # seconds
+    stored: bytes
+    wire: int
+
+    @property
+    def raw(self) -> bytes:
+        """The message as it was on the wire."""
+        return self.stored.ljust(self.wire, b"\0")
+
+
+class Transcript(NamedTuple):
+    records: Tuple[Record, ...]  # only ">" and "<"
+    notes: Tuple[Tuple[float, Dict[str, Any]], ...]
+    end: Dict[str, Any]
+
+
+class Writer:
+    """`write` takes bytes; what was written is a whole transcript only after `end`."""
+
+    def __init__(self, write: Callable[[bytes], Any], began: float) -> None:
+        self._write, self._began = write, began
+        self._sum = crc32(MAGIC)
+        write(MAGIC)
+
+    def message(self, direction: str, channel: str, at: float, raw: bytes) -> None:
+        self._record(direction, channel, at, raw.rstrip(b"\0"), len(raw))
+
+    def note(self, at: float, said: Dict[str, Any]) -> None:
+        self._json("N", at, said)
+
+    def end(self, at: float, outcome: str, text: str = "") -> None:
+        self._json("E", at, {"outcome": outcome, "text": text})
+
+    def _json(self, kind: str, at: float, said: Dict[str, Any]) -> None:
+        stored = json.dumps(said, sort_keys=True).encode()
+        self._record(kind, "-", at, stored, len(stored))
+
+    def _record(self, kind: str, channel: str, at: float, stored: bytes, wire: int) -> None:
+        nanoseconds = max(0, round((at - self._began) * 1e9))
+        sized = _SIZED.pack(kind.encode(), channel.encode(), nanoseconds, wire, len(stored))
+        self._sum = crc32(stored, crc32(sized, self._sum))
+        self._write(sized + struct.pack("<I", self._sum) + stored)
+
+
+def read(data: bytes) -> Transcript:
+    """Raises DynamoError("result", …) unless every byte of a whole session is there."""
+    if not data.startswith(MAGIC):
+        raise DynamoError("result", "these are no messages of a dynamo session, or another format")
+    at, check = len(MAGIC), crc32(MAGIC)
+    found: List[Record] = []
+    while at < len(data) and not (found and found[-1].kind == "E"):
+        record, at, check = _record(data, at, check)
+        found.append(record)
+    if at < len(data):
+        raise DynamoError("result", f"{len(data) - at} bytes stand behind the session's end")
+    if not found or found[-1].kind != "E":
+        raise DynamoError("result", f"cut off: the session has no end (after {at} bytes)")
+    notes = tuple((r.at, _json(r)) for r in found if r.kind == "N")
+    messages = tuple(r for r in found if r.kind in "<>")
+    return Transcript(messages, notes, _json(found[-1]))
+
+
+def _record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
+    if len(data) - at < HEAD.size:
+        raise DynamoError("result", f"cut off in the middle of a message, at byte {at}")
+    kind, channel, nanoseconds, wire, size, said = HEAD.unpack_from(data, at)
+    begins = at + HEAD.size
+    if size > DATA_BYTES or size > len(data) - begins:
+        raise DynamoError("result", f"cut off in the middle of a message, at byte {at}")
+    stored = data[begins : begins + size]
+    check = crc32(stored, crc32(data[at : at + _SIZED.size], check))
+    if check != said:
+        raise DynamoError("result", f"damaged: the check sum is wrong at byte {at}")
+    message = kind in (b"<", b">")
+    if not (kind in (b"N", b"E") or (message and wire in (MESSAGE.size, DATA_BYTES))):
+        raise DynamoError("result", f"an unknown record at byte {at}")
+    record = Record(kind.decode(), channel.decode("latin-1"), nanoseconds / 1e9, stored, wire)
+    return record, begins + size, check
+
+
+def _json(record: Record) -> Dict[str, Any]:
+    try:
+        said = json.loads(record.stored.decode())
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise DynamoError("result", "a note that is no JSON object")
+    return said
