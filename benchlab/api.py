@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -134,6 +135,12 @@ class Nowhere(APIView):
 
 class Owned(viewsets.GenericViewSet[M]):
     """Rows of the user's teams and no others: deny by default."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Who may not touch the row learns that before the request's body is looked at."""
+        super().initial(request, *args, **kwargs)
+        if self.detail and request.method not in SAFE_METHODS:
+            self.get_object()
 
     def get_queryset(self) -> QuerySet[M]:
         queryset = super().get_queryset()

@@ -52,6 +52,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "benchlab.team.enforcing.Pages",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -98,6 +99,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     # The database is the queue; this only makes sure that a lost nudge costs seconds, not a campaign.
     "sweep": {"task": "benchlab.runs.tasks.sweep", "schedule": 3.0, "options": {"expires": 3}},
+    "drafts": {"task": "benchlab.imports.tasks.sweep_drafts", "schedule": 30.0, "options": {"expires": 30}},
 }
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -122,7 +124,9 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 SERVESTATIC_USE_FINDERS = True
 SERVESTATIC_AUTOREFRESH = DEBUG
-DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20  # without files; those: benchlab/imports/receiving.py
+DATA_UPLOAD_MAX_NUMBER_FILES = 2000
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000  # an import's page has eight for each of its results
 
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -155,7 +159,7 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["benchlab.team.enforcing.AsTheTableSays"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],

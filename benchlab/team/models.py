@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
+
+from benchlab.team.roles import Role, asked_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -16,7 +19,7 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 
 class TeamQuerySet(models.QuerySet["Team"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return self.filter(membership__user_id=user.pk) if user.is_authenticated else self.none()
+        return self.filter(pk__in=teams_of(user).values("team_id"))
 
 
 class Team(models.Model):
@@ -44,30 +47,40 @@ class Team(models.Model):
 class Membership(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    role = models.CharField(max_length=10, choices=Role, default=Role.OWNER)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        ordering = ["pk"]
         constraints = [models.UniqueConstraint(fields=["team", "user"], name="membership_once")]
 
     def __str__(self) -> str:
         return f"{self.user} in {self.team}"
 
 
+def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membership]:
+    """The user's memberships in the role that this request needs (benchlab/team/permissions.py), or in a higher one."""
+    return Membership.objects.filter(
+        user_id=user.pk or 0, user__is_active=True, role__in=asked_of(user).and_above
+    )
+
+
 class OwnedQuerySet(models.QuerySet[M]):
     """Every list that a person sees starts from `for_user(user)`: deny by default."""
 
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Rows of teams where the user has the role that this request needs."""
         if not user.is_authenticated:
             return self.none()
         # A subquery, not a join: a user in two teams must not see a row twice.
-        return self._of(Membership.objects.filter(user_id=user.pk).values("team_id"))
+        return self._of(teams_of(user).values("team_id"))
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Also the reference library's: for pages that only show. Whatever changes something asks `for_user`."""
         if not user.is_authenticated:
             return self.none()
-        return self._of(
-            Team.objects.filter(Q(membership__user_id=user.pk) | Q(library=True)).values("pk")
-        )
+        mine = Q(pk__in=teams_of(user).values("team_id"))
+        return self._of(Team.objects.filter(mine | Q(library=True)).values("pk"))
 
     def _of(self, teams: models.QuerySet[Any]) -> Self:
         # Models that reach their team through another one name the path.

@@ -5,22 +5,22 @@ from __future__ import annotations
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 
-from benchlab.team.models import Membership, Team
+from benchlab.team.models import Membership, Team, teams_of
+from benchlab.team.roles import asked_of
 
 FIRST_TEAM = "Lab"
 
 
 def team_of(user: AbstractBaseUser | AnonymousUser) -> Team:
-    """The team that owns what `user` makes: their first one. Raises PermissionDenied when there is none."""
-    membership = (
-        Membership.objects.filter(user_id=user.pk or 0)
-        .select_related("team")
-        .order_by("pk")
-        .first()
-    )
-    if membership is None:
-        raise PermissionDenied("You belong to no team yet; ask an admin to add you to one.")
-    return membership.team
+    """The team that owns what `user` makes: the first in which they may. Raises PermissionDenied when there is none."""
+    membership = teams_of(user).select_related("team").first()
+    if membership is not None:
+        return membership.team
+    if Membership.objects.filter(user_id=user.pk or 0).exists():
+        raise PermissionDenied(
+            f"That needs the role {asked_of(user).word.lower()} in a team of yours."
+        )
+    raise PermissionDenied("You belong to no team yet; ask an admin to add you to one.")
 
 
 def join_first_team(user: AbstractBaseUser) -> Team:

@@ -20,7 +20,7 @@ NOUNS = [
     "measurements", "series",
 ]  # fmt: skip
 # One or two for the session's user and the count; the rest by what a row needs of others.
-QUERIES = dict.fromkeys(NOUNS, 3) | {"campaigns": 5}
+QUERIES = dict.fromkeys(NOUNS, 3) | {"campaigns": 5, "credentials": 4}  # the last asks for a role
 
 
 @pytest.fixture

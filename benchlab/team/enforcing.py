@@ -1,0 +1,86 @@
+"""Where the table (permissions.py) is enforced: before every page, and before every API action."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.utils.deprecation import MiddlewareMixin
+from rest_framework.permissions import BasePermission
+
+from benchlab.team import permissions
+from benchlab.team.models import Membership, teams_of
+from benchlab.team.permissions import Level
+from benchlab.team.roles import Role, asks_for
+
+if TYPE_CHECKING:  # rest_framework.views itself imports this module, for its default permission
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+NAMESPACE = "api"
+
+
+def admit(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
+    """Let the request see the rows that its level is about, and no others. Raises PermissionDenied in words."""
+    if level is Level.ANYONE:
+        return
+    if not user.is_authenticated:
+        raise PermissionDenied("That needs an account.")
+    if level is Level.SITE_ADMIN and not getattr(user, "is_superuser", False):
+        raise PermissionDenied("That is for site admins.")
+    if level.role is None:
+        return
+    asks_for(user, level.role)
+    # Who is in no team sees empty pages that say what to do; who lacks the role everywhere is told which.
+    if level.role != Role.VIEWER and not teams_of(user).exists():
+        if Membership.objects.filter(user_id=user.pk).exists():
+            raise PermissionDenied(f"That needs the role {level.value} in a team of yours.")
+        raise PermissionDenied("You belong to no team yet; ask an admin to add you to one.")
+
+
+class Pages(MiddlewareMixin):
+    """It must come after LoginRequiredMiddleware, which sends strangers to the login page."""
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+    ) -> HttpResponseBase | None:
+        return refusal(request)
+
+
+def refusal(request: HttpRequest) -> HttpResponseBase | None:
+    """None when the page may go on. Raises PermissionDenied."""
+    match = request.resolver_match
+    assert match is not None
+    if match.namespace == NAMESPACE or match.func.__name__ == "Nowhere":
+        return None  # the API knows its caller only later, by the token: AsTheTableSays
+    rule = permissions.PAGES.get(match.url_name or "")
+    level = permissions.page_level(match.url_name or "", request.method or "")
+    if rule is not None and level is None:
+        return HttpResponseNotAllowed(
+            [*(["GET"] if rule.see else []), *(["POST"] if rule.do else [])]
+        )
+    if level is None:
+        raise PermissionDenied(f"{match.view_name!r} is not in the permission table.")
+    admit(request.user, level)
+    return None
+
+
+class AsTheTableSays(BasePermission):
+    """The API's only permission class."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        noun = getattr(view, "queryset", None)
+        if noun is None:
+            return bool(request.user and request.user.is_authenticated)
+        action = getattr(view, "action", None)
+        if action in (None, "metadata"):
+            return bool(request.user.is_authenticated)  # an unknown method is told as such
+        level = permissions.api_level(noun.model._meta.model_name, action)
+        if level is None:
+            raise PermissionDenied("That action is not in the permission table.")
+        if not request.user.is_authenticated:
+            return False
+        admit(request.user, level)
+        return True

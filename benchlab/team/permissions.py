@@ -1,0 +1,203 @@
+"""Who may do what: the one table. A page or an API action that is not in it is refused to everybody.
+
+Levels are roles in the team that owns the row in question; a row of a team where the caller has less is as unknown to
+them as one that nobody has (404), and who has that role nowhere is told so (403). The reference library's rows count
+as seen by every signed-in user, and are changed by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from benchlab.team.roles import Role
+
+
+class Level(Enum):
+    """What a request needs; the words stand in the docs."""
+
+    ANYONE = "anyone, also without an account"
+    SIGNED_IN = "anyone with an account"
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    OWNER = "owner"
+    SITE_ADMIN = "site admin"
+
+    @property
+    def role(self) -> Role | None:
+        """The role in the row's team; None where teams do not matter."""
+        return Role(self.value) if self.value in Role.values else None
+
+
+ANYONE, SIGNED_IN, SITE_ADMIN = Level.ANYONE, Level.SIGNED_IN, Level.SITE_ADMIN
+VIEWER, OPERATOR, OWNER = Level.VIEWER, Level.OPERATOR, Level.OWNER
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`see`: GET and HEAD; `do`: every other method. None: there is no such."""
+
+    see: Level | None = None
+    do: Level | None = None
+
+
+# By the URL's name.
+PAGES: Mapping[str, Rule] = {
+    "healthz": Rule(ANYONE),
+    "login": Rule(ANYONE, ANYONE),
+    "logout": Rule(do=SIGNED_IN),
+    "home": Rule(VIEWER),
+    # To reach a new host, to trust its key and to say what may be destroyed there is an owner's.
+    "host-list": Rule(VIEWER),
+    "host-add": Rule(OWNER, OWNER),
+    "credential-list": Rule(OWNER),
+    "credential-delete": Rule(do=OWNER),
+    "host-detail": Rule(VIEWER),
+    "host-change": Rule(OWNER, OWNER),
+    "host-delete": Rule(OWNER, OWNER),
+    "host-read": Rule(do=OPERATOR),
+    "host-orphan": Rule(OPERATOR, OPERATOR),
+    "host-install-confirm": Rule(OWNER, OWNER),
+    "host-install": Rule(VIEWER),
+    "host-history": Rule(VIEWER),
+    "host-snapshot": Rule(VIEWER),
+    "host-key": Rule(OWNER, OWNER),
+    "host-key-ask": Rule(do=OWNER),
+    "host-key-keep": Rule(do=OWNER),
+    "device-detail": Rule(VIEWER, OWNER),
+    "device-keep": Rule(do=OWNER),
+    "topology-list": Rule(VIEWER),
+    "topology-new": Rule(OPERATOR, OPERATOR),
+    "topology-detail": Rule(VIEWER),
+    "topology-edit": Rule(OPERATOR, OPERATOR),
+    "topology-plan": Rule(VIEWER, OPERATOR),
+    "workload-list": Rule(VIEWER),
+    "workload-new": Rule(OPERATOR, OPERATOR),
+    "workload-detail": Rule(VIEWER),
+    "campaign-list": Rule(VIEWER),
+    "campaign-new": Rule(OPERATOR, OPERATOR),
+    "campaign-detail": Rule(VIEWER),
+    "campaign-events": Rule(VIEWER),
+    "campaign-plan": Rule(do=OPERATOR),
+    "campaign-start": Rule(do=OPERATOR),
+    "campaign-pause": Rule(do=OPERATOR),
+    "campaign-resume": Rule(do=OPERATOR),
+    "campaign-cancel": Rule(OPERATOR, OPERATOR),
+    "campaign-retry": Rule(do=OPERATOR),
+    "run-retry": Rule(do=OPERATOR),
+    "layout-person-done": Rule(do=OPERATOR),
+    "layout-teardown": Rule(do=OPERATOR),
+    "run-detail": Rule(VIEWER),
+    "campaign-figure": Rule(VIEWER),
+    "campaign-csv": Rule(VIEWER),
+    "attempt-device-figure": Rule(VIEWER),
+    "attempt-cpu-figure": Rule(VIEWER),
+    "attempt-live-figure": Rule(VIEWER),
+    "attempt-series-csv": Rule(VIEWER),
+    "artifact-download": Rule(VIEWER),
+    "import-new": Rule(OPERATOR, OPERATOR),
+    "import-detail": Rule(OPERATOR, OPERATOR),
+    "import-discard": Rule(do=OPERATOR),
+    "import-file": Rule(OPERATOR),
+    "library": Rule(VIEWER),
+    "source-download": Rule(VIEWER),
+    "artifact-lines": Rule(VIEWER),
+    "compare": Rule(VIEWER),
+    "compare-figure": Rule(VIEWER),
+    "compare-csv": Rule(VIEWER),
+    "schema": Rule(SIGNED_IN),
+    "api-docs": Rule(SIGNED_IN),
+    "api-token": Rule(SIGNED_IN, SIGNED_IN),
+}
+
+# By the viewset's noun and the action's name.
+API: Mapping[str, Level] = {
+    "team.list": VIEWER,
+    "team.retrieve": VIEWER,
+    "credential.list": OWNER,
+    "credential.retrieve": OWNER,
+    "credential.create": OWNER,
+    "host.list": VIEWER,
+    "host.retrieve": VIEWER,
+    "host.create": OWNER,
+    "host.offer_key": OWNER,
+    "host.confirm_key": OWNER,
+    "host.read_facts": OPERATOR,
+    "host.missing": VIEWER,
+    "host.install_packages": OWNER,
+    "host.orphans": VIEWER,
+    "device.list": VIEWER,
+    "device.retrieve": VIEWER,
+    "device.mark_spare": OWNER,
+    "device.unmark_spare": OWNER,
+    "packageinstall.list": VIEWER,
+    "packageinstall.retrieve": VIEWER,
+    "factsnapshot.list": VIEWER,
+    "factsnapshot.retrieve": VIEWER,
+    "topology.list": VIEWER,
+    "topology.retrieve": VIEWER,
+    "topology.create": OPERATOR,
+    "topology.plan": OPERATOR,
+    "workload.list": VIEWER,
+    "workload.retrieve": VIEWER,
+    "workload.create": OPERATOR,
+    "campaign.list": VIEWER,
+    "campaign.retrieve": VIEWER,
+    "campaign.create": OPERATOR,
+    "campaign.plan": OPERATOR,
+    "campaign.apply": OPERATOR,
+    "campaign.start": OPERATOR,
+    "campaign.pause": OPERATOR,
+    "campaign.resume": OPERATOR,
+    "campaign.cancel": OPERATOR,
+    "run.list": VIEWER,
+    "run.retrieve": VIEWER,
+    "run.retry": OPERATOR,
+    "layout.list": VIEWER,
+    "layout.retrieve": VIEWER,
+    "layout.teardown": OPERATOR,
+    "layout.person_done": OPERATOR,
+    "attempt.list": VIEWER,
+    "attempt.retrieve": VIEWER,
+    "steplog.list": VIEWER,
+    "steplog.retrieve": VIEWER,
+    "transition.list": VIEWER,
+    "transition.retrieve": VIEWER,
+    "artifact.list": VIEWER,
+    "artifact.retrieve": VIEWER,
+    "artifact.content": VIEWER,
+    "draft.retrieve": OPERATOR,
+    "draft.list": OPERATOR,
+    "draft.create": OPERATOR,
+    "draft.destroy": OPERATOR,
+    "draft.agree": OPERATOR,
+    "source.list": VIEWER,
+    "source.retrieve": VIEWER,
+    "source.content": VIEWER,
+    "measurement.list": VIEWER,
+    "measurement.retrieve": VIEWER,
+    "series.list": VIEWER,
+    "series.retrieve": VIEWER,
+}
+
+
+def page_level(name: str, method: str) -> Level | None:
+    """What a page needs; None: not in the table, so nobody may."""
+    rule = PAGES.get(name, Rule())
+    return rule.see if method in ("GET", "HEAD", "OPTIONS") else rule.do
+
+
+def api_level(noun: str, action: str | None) -> Level | None:
+    """What an API action needs; None: not in the table, so nobody may."""
+    return API.get(f"{noun}.{action}")
+
+
+def table() -> Iterator[tuple[str, str, str]]:
+    """(what, method or "", level in words), for the docs."""
+    for name, rule in PAGES.items():
+        for method, level in (("see", rule.see), ("do", rule.do)):
+            if level is not None:
+                yield name, method, level.value
+    for action, level in API.items():
+        yield action, "API", level.value

@@ -1,0 +1,32 @@
+"""Roles in a team, and what a request needs: the least role for each URL and method stands in permissions.py."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Role(models.TextChoices):
+    """In a team, from the least to the most; each may what those before it may."""
+
+    VIEWER = "viewer", "Viewer: sees everything of the team"
+    OPERATOR = "operator", "Operator: runs campaigns on its hosts"
+    OWNER = "owner", "Owner: marks disks spare, keeps credentials and members"
+
+    @property
+    def word(self) -> str:
+        return self.label.partition(":")[0]
+
+    @property
+    def and_above(self) -> list[str]:
+        every = list(type(self))
+        return [role.value for role in every[every.index(self) :]]
+
+
+def asks_for(user: object, role: Role) -> None:
+    """From now on, in this request, only rows of teams where the user is at least this are the user's."""
+    user._least_role = role  # type: ignore[attr-defined]
+
+
+def asked_of(user: object) -> Role:
+    """What asks_for said; to see is the least."""
+    return getattr(user, "_least_role", Role.VIEWER)

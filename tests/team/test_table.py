@@ -1,0 +1,188 @@
+"""Every page and every API action, for every role, in the own team and a foreign one, against the permission table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from rest_framework.test import APIClient
+
+from benchlab.api_urls import router
+from benchlab.runs import commands
+from benchlab.team import permissions
+from benchlab.team.models import Membership, Team
+from benchlab.team.permissions import Level
+from benchlab.team.roles import Role
+from tests.api.conftest import everything
+
+RANK = {Role.VIEWER: 1, Role.OPERATOR: 2, Role.OWNER: 3}
+NEEDS = {Level.VIEWER: 1, Level.OPERATOR: 2, Level.OWNER: 3}
+# Names of keyword arguments beyond `pk`, and which row of `everything` each stands for.
+PK_OF = {"host": "host", "credential": "credential", "topology": "topology", "workload": "workload",
+         "campaign": "campaign", "run": "run", "layout": "layout", "attempt": "attempt", "artifact": "artifact",
+         "device": "host"}  # fmt: skip
+
+
+def pages(
+    patterns: list[Any] | None = None, prefix: str = ""
+) -> Iterator[tuple[str, URLPattern, str]]:
+    """(name, pattern, route) of every page; the API's nouns are walked by their router."""
+    for entry in get_resolver().url_patterns if patterns is None else patterns:
+        route = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            if entry.namespace != "api":
+                yield from pages(entry.url_patterns, route)
+        elif entry.name:
+            yield entry.name, entry, route
+
+
+def actions() -> Iterator[tuple[str, str, str, Any]]:
+    """(noun, action, method, viewset) of every API action."""
+    for prefix, viewset, _ in router.registry:
+        for route in router.get_routes(viewset):
+            for method, action in router.get_method_map(viewset, route.mapping).items():
+                yield prefix, action, method, viewset
+
+
+PAGES = {name: route for name, _, route in pages()}
+
+
+def noun(viewset: Any) -> str:
+    return str(viewset.queryset.model._meta.model_name)
+
+
+def test_the_table_has_every_page_and_no_other():
+    assert set(PAGES) == set(permissions.PAGES)
+
+
+def test_the_table_has_every_api_action_and_no_other():
+    assert {f"{noun(v)}.{action}" for _, action, _, v in actions()} == set(permissions.API)
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """Nothing leaves the house: no nudge to a worker, no look at a host."""
+    from benchlab.hosts import services
+
+    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    for name in ("offer_key", "read_facts"):
+        monkeypatch.setattr(services, name, lambda host: "")
+
+
+@pytest.fixture
+def rows(team):
+    return everything(team)
+
+
+def person(role: Role | None, team: Team) -> User:
+    made = User.objects.create_user(f"{role or 'nobody'}")
+    if role:
+        Membership.objects.create(team=team, user=made, role=role)
+    return made
+
+
+def url(name: str, rows: Any) -> str:
+    """With ids of these rows in it: <int:pk> is the one that the name begins with."""
+    route = PAGES[name]
+    first = PK_OF.get(name.partition("-")[0], "")
+    attempt = rows.attempts[0]
+    its = {"attempt": attempt, "artifact": attempt.artifacts.first()}
+    ids = {
+        "<int:pk>": getattr(its.get(first) or getattr(rows, first, None), "pk", 1),
+        "<int:device_pk>": rows.device.pk,
+        "<int:layout_pk>": rows.layout.pk,
+        "<int:install_pk>": rows.host.installs.get().pk,
+        "<int:snapshot_pk>": getattr(rows.host.snapshots.first(), "pk", 1),
+    }
+    for part, value in ids.items():
+        route = route.replace(part, str(value))
+    assert "<" not in route, f"{name}: say what {route} means"
+    return f"/{route}"
+
+
+def of_a_row(name: str) -> bool:
+    return "<" in PAGES[name]
+
+
+METHODS = [
+    (name, method)
+    for name, rule in permissions.PAGES.items()
+    for method, level in (("get", rule.see), ("post", rule.do))
+    if level is not None
+]
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS)
+def test_pages(rows, team, other_user, name, method):
+    level = permissions.page_level(name, method.upper())
+    for role in (None, *Role):
+        user = person(role, team)
+        found = ask_page(user, name, method, rows)
+        allowed = level in (Level.ANYONE, Level.SIGNED_IN) or (
+            level in NEEDS and (RANK.get(role, 0) >= NEEDS[level])
+        )
+        if role is None and level is Level.VIEWER and not of_a_row(name):
+            allowed = True  # an empty page that says what to do
+        said = f"{method} {name} as {role}: {found}"
+        assert (found not in (403, 404)) == allowed, said
+        assert found < 500, said
+
+
+@pytest.mark.parametrize(("name", "method"), [m for m in METHODS if of_a_row(m[0])])
+def test_pages_of_another_team(rows, other_user, name, method):
+    """Its owner is an owner, but not of these rows."""
+    assert ask_page(other_user, name, method, rows) == 404
+
+
+def ask_page(user: User, name: str, method: str, rows: Any) -> int:
+    web = Client(raise_request_exception=True)
+    web.force_login(user)
+    return int(getattr(web, method)(url(name, rows)).status_code)
+
+
+ACTIONS = sorted({(prefix, action, method, noun(v)) for prefix, action, method, v in actions()})
+
+
+@pytest.mark.parametrize(("prefix", "action", "method", "noun"), ACTIONS)
+def test_api(rows, team, other_user, prefix, action, method, noun):
+    level = permissions.API[f"{noun}.{action}"]
+    for role in (None, *Role):
+        found = ask_api(person(role, team), prefix, action, method, noun, rows)
+        allowed = RANK.get(role, 0) >= NEEDS[level]
+        if role is None and level is Level.VIEWER and action == "list":
+            allowed = True  # and empty
+        said = f"{method} {prefix} {action} as {role}: {found}"
+        assert (found not in (403, 404)) == allowed, said
+        assert found < 500, said
+    if action not in ("list", "create"):
+        assert ask_api(other_user, prefix, action, method, noun, rows) == 404
+
+
+def ask_api(user: User, prefix: str, action: str, method: str, noun: str, rows: Any) -> int:
+    client = APIClient()
+    client.force_authenticate(user)
+    path = f"/api/{prefix}/"
+    if action not in ("list", "create"):
+        path += f"{row_of(noun, rows)}/"
+        if action != "retrieve":
+            path += f"{action.replace('_', '-')}/"
+    return int(getattr(client, method)(path, {} if method != "get" else None).status_code)
+
+
+def row_of(noun: str, rows: Any) -> int:
+    found = {
+        "team": lambda: rows.team,
+        "packageinstall": lambda: rows.host.installs.get(),
+        "factsnapshot": lambda: rows.host.snapshots.get(),
+        "steplog": lambda: rows.layout.steps.first(),
+        "transition": lambda: rows.layout.transitions.first(),
+        "attempt": lambda: rows.attempts[0],
+        "artifact": lambda: rows.attempts[0].artifacts.first(),
+        "measurement": lambda: rows.attempts[0].measurements.first(),
+        "series": lambda: rows.attempts[0].series.first(),
+    }.get(noun, lambda: getattr(rows, noun))()
+    return int(found.pk)
