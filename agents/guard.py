@@ -70,11 +70,24 @@ def job_refusals(
     graph = Graph(facts)
     claims = () if target.mount else claims_of(target)
     found = _claims(claims, graph, spares, layout)
-    texts = [*argv, *(text.decode("utf-8", "backslashreplace") for text in files.values())]
+    texts = [*argv, *(_content(name, content, target) for name, content in files.items())]
     # What lies under a mounted file system is not for a tool to touch, ours or not.
     found += _net(texts, claims, graph, "" if target.mount else layout, groups=False)
     found += [reason for text in texts for reason in _escapes(text, target)]
     return list(dict.fromkeys(found))
+
+
+def _content(name: str, content: bytes, target: Target) -> str:
+    """A file of a job as it will be understood: in a script, the layout's place stands for its variable."""
+    text = content.decode("utf-8", "backslashreplace")
+    if not name.endswith(".sh") or re.search(r"BENCHLAB_(?:MOUNT|VOLUME)=", text):
+        return text
+    return LAYOUT_VARIABLE.sub(lambda match: _place(match[1] or match[2], target), text)
+
+
+def _place(variable: str, target: Target) -> str:
+    """Empty where the layout has no such place: then the path that the script makes of it shows."""
+    return target.mount if variable == "MOUNT" else "" if target.mount else target.volume
 
 
 def claims_of(target: Target) -> tuple[Claim, ...]:
@@ -191,6 +204,10 @@ def _net(
             yield f"the command names {name}, which the plan does not claim: it would be harmed"
 
 
+# agents/tools/command.py sets these; any other expansion stays as it is, and is refused in a path.
+LAYOUT_VARIABLE = re.compile(
+    r"\$BENCHLAB_(MOUNT|VOLUME)(?!\w)|\$\{BENCHLAB_(MOUNT|VOLUME)(?::?\?[^{}$`\n]*)?\}"
+)
 WRITING_KEYS = r"filename|directory|opendir|of|replay_redirect|aux-path|write_\w+_log|if"
 COMMAND_KEYS = r"exec_prerun|exec_postrun|exec_pre|exec_post"
 

@@ -139,9 +139,11 @@ def _field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
         return forms.BooleanField(**{**common, "required": False})
     if typing.get_origin(kind) is tuple:
         common["help_text"] = f"{common['help_text']} (one a line)".strip()
+        if meta.get("multiline"):
+            common["widget"] = _wide()
         return LinesField(**common)
     if meta.get("multiline"):
-        common["widget"] = forms.Textarea(attrs={"rows": 6, "spellcheck": "false"})
+        common["widget"] = _wide()
         return forms.CharField(**common)
     if choices := meta.get("choices"):
         if not sweep:
@@ -151,6 +153,10 @@ def _field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
     if kind is str and not sweep:
         return forms.CharField(**common)
     return (ValuesField if sweep else ValueField)(kind=kind, unit=unit, **common)
+
+
+def _wide() -> forms.Textarea:
+    return forms.Textarea(attrs={"rows": 6, "spellcheck": "false"})
 
 
 def _initial(spec: Spec, value: Any) -> Any:

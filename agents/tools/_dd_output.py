@@ -12,20 +12,23 @@ from dataclasses import dataclass
 
 from agents.contracts import Metric, ParseError, Unit
 
-RECORDS = re.compile(r"(\d{1,18})\+(\d{1,18}) records (in|out)")
+RECORDS = re.compile(r"(\d{1,18})\+(\d{1,18}) records (in|out)", re.ASCII)
 _AMOUNT = r"(?P<bytes>\d{1,19}) bytes?"
 _DECIMAL = r"\d{1,12}(?:[.,]\d{1,12})?"
 # "0.0158 seconds, 1.2GB/s": BusyBox puts no space before its unit, and means 1024 by K.
 BUSYBOX = re.compile(
-    rf"{_AMOUNT} \([^()]{{1,40}}\) copied, (?P<s>{_DECIMAL}) seconds, (?P<rate>{_DECIMAL})(?P<unit>[KMGTPE]?)B/s"
+    rf"{_AMOUNT} \([^()]{{1,40}}\) copied, (?P<s>{_DECIMAL}) seconds, (?P<rate>{_DECIMAL})(?P<unit>[KMGTPE]?)B/s",
+    re.ASCII,
 )
 GNU = re.compile(
     rf"{_AMOUNT}(?: \([^()]{{1,60}}\))? copied, (?P<s>{_DECIMAL}(?:e[+-]?\d{{1,3}})?) (?:s|seconds), "
-    rf"(?:(?P<rate>{_DECIMAL}) (?P<unit>[kKMGTPE]?)B/s|Infinity B/s)"
+    rf"(?:(?P<rate>{_DECIMAL}) (?P<unit>[kKMGTPE]?)B/s|Infinity B/s)",
+    re.ASCII,
 )
 BSD = re.compile(
     rf"{_AMOUNT}(?: \([^()]{{1,60}}\))? transferred in (?P<s>{_DECIMAL}) secs "
-    rf"\((?P<rate>\d{{1,19}}) bytes/sec(?: - [^()]{{1,30}})?\)"
+    rf"\((?P<rate>\d{{1,19}}) bytes/sec(?: - [^()]{{1,30}})?\)",
+    re.ASCII,
 )
 POWERS = " KMGTPE"
 LONGEST_S = 1e9  # no dd ran for thirty years

@@ -1,0 +1,209 @@
+"""Figures that a person takes out of the output of any program: one line for each, as regex or JSONPath. Pure.
+
+    NAME [UNIT] [x FACTOR] = [FILE] regex|json [first|last|sum|each]: PATTERN
+
+    iops [op/s] = regex: IOPS=([0-9.]+)
+    read.bandwidth [B/s] x 1024 = json: $.jobs[0].read.bw
+    lat.p99 [s] x 0.000001 = out.json json: $.latency["99.0"]
+    device.writes [1] = stderr regex sum: wrote ([0-9]+) blocks
+
+The first group of a regex is the number; `^` and `$` are the ends of a line. It must match exactly once, unless
+`first`, `last`, `sum` or `each` is said. FILE is stdout unless named.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agents import finding
+from agents.contracts import AgentError, Metric, OptionsError, ParseError, Unit
+from agents.finding import Value
+
+FORM = "NAME [UNIT] = regex: PATTERN, or NAME [UNIT] x FACTOR = FILE json: $.PATH"
+LINE = re.compile(
+    r"(?P<name>\S{1,80}) {0,9}\[(?P<unit>[^\[\]]{0,20})\](?: {0,9}x {0,9}(?P<factor>[^\s=]{1,40}))? {0,9}="
+    r"(?: {0,9}(?P<file>[A-Za-z0-9_][A-Za-z0-9_.+@%-]{0,99})(?= ))?? {0,9}(?P<way>regex|json)"
+    r"(?: {1,9}(?P<which>[a-z]{1,10}))? {0,9}: ?(?P<pattern>.{1,500})"
+)
+NAME = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*")
+WHICH = ("", "first", "last", "sum", "each")
+FACTOR = re.compile(r"\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,2})?", re.ASCII)
+NUMBER = re.compile(r"\+?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+UNKNOWN = re.compile(r"n/?a\*?|none|null|nan|-{1,9}|\+{2,9}", re.IGNORECASE)
+MOST = 100  # extractions of one command
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """One line of the form above."""
+
+    name: str
+    unit: Unit
+    factor: float
+    file: str
+    way: str
+    which: str  # "": there must be exactly one
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What one line made of a text: a figure, or trouble."""
+
+    extraction: str
+    name: str = ""
+    value: float | None = None
+    unit: str = ""
+    line: int = 0  # of the text, from 1
+    note: str = ""
+    labels: str = ""
+    trouble: str = ""
+
+
+def read(lines: Sequence[str]) -> tuple[Extraction, ...]:
+    """Raises OptionsError naming the line and what is wrong with it."""
+    if len(lines) > MOST:
+        raise OptionsError(f"extract: {len(lines)} lines are more than {MOST}")
+    found: list[Extraction] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            one = _read(line)
+        except OptionsError as error:
+            raise OptionsError(f"extract: line {number}, {line[:120]!r}: {error}") from None
+        if any(one.name == other.name for other in found):
+            raise OptionsError(f"extract: line {number}: {one.name} is there twice")
+        found.append(one)
+    return tuple(found)
+
+
+def metrics(extractions: Sequence[Extraction], outputs: Mapping[str, bytes]) -> list[Metric]:
+    """All figures. Raises ParseError naming the extraction that found none, and the line where it looked."""
+    texts = {name: text(raw) for name, raw in outputs.items()}
+    return [metric for one in extractions for metric in _metrics(one, texts)]
+
+
+def try_extractions(
+    sample: str, lines: Sequence[str], file: str = "stdout", seconds: float = 5.0
+) -> list[Tried]:
+    """What each line would read in `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each."""
+    shown = text(sample.encode())
+    tried: list[Tried] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            one = read([line])[0]
+            if any(one.name == other.name for other in tried if other.extraction != line):
+                raise OptionsError(f"extract: line {number}: {one.name} is there twice")
+            if one.file != file:
+                tried.append(Tried(line, one.name, trouble=f"reads {one.file}, which is not here"))
+                continue
+            for metric in _metrics(one, {file: shown}, seconds):
+                tried.append(_row(line, metric))
+        except ParseError as error:
+            tried.append(Tried(line, line.partition(" ")[0], line=error.line, trouble=str(error)))
+        except AgentError as error:
+            said = str(error).removeprefix("extract: line 1, ").removeprefix(f"{line[:120]!r}: ")
+            tried.append(Tried(line, trouble=said))
+    return tried
+
+
+def text(raw: bytes) -> str:
+    """Whatever a program printed; a byte that is no UTF-8 harms nothing but itself."""
+    return raw.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _row(line: str, metric: Metric) -> Tried:
+    labels = " ".join(metric.labels.values())
+    return Tried(
+        line, metric.name, metric.value, metric.unit.value, metric.line, metric.note, labels
+    )
+
+
+def _read(line: str) -> Extraction:
+    match = LINE.fullmatch(line.replace("\t", " ").strip())
+    if match is None:
+        raise OptionsError(f"write it as {FORM}")
+    if not NAME.fullmatch(match["name"]):
+        raise OptionsError(f"{match['name']!r} is no name: small letters, digits and _, with dots")
+    which = match["which"] or ""
+    if which not in WHICH:
+        raise OptionsError(f"{which!r} is none of {', '.join(WHICH[1:])}")
+    finding.check(match["way"], match["pattern"])
+    return Extraction(
+        name=match["name"],
+        unit=_unit(match["unit"].strip()),
+        factor=_factor(match["factor"] or "1"),
+        file=match["file"] or "stdout",
+        way=match["way"],
+        which=which,
+        pattern=match["pattern"],
+    )
+
+
+def _unit(said: str) -> Unit:
+    try:
+        return Unit(said)
+    except ValueError:
+        known = ", ".join(unit.value for unit in Unit)
+        raise OptionsError(
+            f"unit {said!r} is none of {known}; milliseconds are [s] x 0.001, KiB/s are [B/s] x 1024"
+        ) from None
+
+
+def _factor(said: str) -> float:
+    if not FACTOR.fullmatch(said) or not 0 < float(said) < math.inf:
+        raise OptionsError(f"factor {said!r} is no positive number: 1024, 0.001, 1e-6")
+    return float(said)
+
+
+def _metrics(one: Extraction, texts: Mapping[str, str], seconds: float = 5.0) -> list[Metric]:
+    said = texts.get(one.file)
+    if said is None:
+        raise ParseError(f"{one.name}: the command left no file {one.file}")
+    if not said.strip():
+        raise ParseError(f"{one.name}: {one.file} is empty")
+    try:
+        found = finding.values(one.way, one.pattern, said, one.which, seconds)
+    except finding.Missed as missed:
+        raise ParseError(f"{one.name}: {one.file}: {missed}", missed.line, missed.shown) from None
+    if one.which == "sum":
+        return [_sum(one, found)]
+    labels = [{"number": str(n)} for n, _ in enumerate(found, 1)] if one.which == "each" else [{}]
+    return [_metric(one, value, label) for value, label in zip(found, labels, strict=True)]
+
+
+def _metric(one: Extraction, found: Value, labels: Mapping[str, str]) -> Metric:
+    value = _number(one, found)
+    note = "" if value is not None else f"printed as {found.said[:40]}"
+    scaled = None if value is None else value * one.factor
+    if scaled is not None and not math.isfinite(scaled):
+        raise ParseError(f"{one.name}: {found.said[:40]!r} is too large", found.line, found.shown)
+    return Metric(one.name, scaled, one.unit, labels, note, found.line)
+
+
+def _sum(one: Extraction, found: Sequence[Value]) -> Metric:
+    parts = [_metric(one, value, {}) for value in found]
+    known = [part.value for part in parts if part.value is not None]
+    if len(known) < len(parts):
+        # A sum without its unknown parts would be a wrong number.
+        return Metric(one.name, None, one.unit, note="a part is not available", line=found[0].line)
+    return Metric(one.name, math.fsum(known), one.unit, note=f"sum of {len(known)}", line=found[0].line)  # fmt: skip
+
+
+def _number(one: Extraction, found: Value) -> float | None:
+    said = found.said.strip()
+    if UNKNOWN.fullmatch(said):
+        return None
+    if not NUMBER.fullmatch(said):
+        cure = (
+            "take a comma or a unit apart in the pattern"
+            if any(c.isdigit() for c in said)
+            else "mend the pattern"
+        )
+        raise ParseError(f"{one.name}: {said[:40]!r} is no number; {cure}", found.line, found.shown)
+    value = float(said)
+    if not math.isfinite(value):
+        raise ParseError(f"{one.name}: {said[:40]!r} is too large", found.line, found.shown)
+    return value

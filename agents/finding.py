@@ -1,0 +1,207 @@
+"""Where a regex or a JSONPath points in a text: the words, and their lines. Pure, and bounded in time.
+
+`regex` can be stopped, which `re` cannot: a pattern that backtracks for ever ends as an error. A JSONPath may have one
+step that searches (`..` or a filter), no functions and no lists of selectors: then its cost is bounded by the document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+import regex
+from jsonpath import JSONPathEnvironment, JSONPathError
+
+from agents.contracts import OptionsError
+
+MOST = 1000  # values of one extraction
+SLOWEST = 10e6  # characters a second that any fair pattern reads
+WALKED = 50_000_000  # characters that may be read again to tell lines
+QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
+SPACE = re.compile(r"[ \t\r\n]*")
+BEFORE = re.compile(r"[0-9][.,]?$|(?:^|[^A-Za-z0-9_])-$")
+INSIDE = re.compile(r"[.,]?[0-9]")
+BEYOND = re.compile(r"[^\W\d_]|%")
+
+_paths = JSONPathEnvironment(strict=True)
+_paths.function_extensions.clear()  # match() would run a pattern that nothing stops
+_decoder = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What was found, as it stood there; `line` from 1, or 0 when it cannot be told; `shown` is that line."""
+
+    said: str
+    line: int
+    shown: str = ""
+
+
+class Missed(Exception):
+    """No value, or none that is certain; with the line of the text (0: the whole) and what stands there."""
+
+    def __init__(self, says: str, line: int = 0, shown: str = "") -> None:
+        super().__init__(says)
+        self.line, self.shown = line, shown
+
+
+def check(way: str, pattern: str) -> None:
+    """Raises OptionsError saying what is wrong with the pattern."""
+    if way == "json":
+        _check_path(pattern)
+        return
+    try:
+        compiled = regex.compile(pattern, regex.MULTILINE)
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+        raise OptionsError(f"the regex is wrong: {error}") from None
+    if compiled.groups < 1:
+        raise OptionsError("the regex has no group: put the number into parentheses, ([0-9.]+)")
+
+
+def values(way: str, pattern: str, text: str, which: str, seconds: float) -> list[Value]:
+    """One value, or all for sum and each. Raises Missed saying how many there are instead, and where."""
+    by_path = way == "json"
+    found = _by_path(pattern, text, which) if by_path else _by_regex(pattern, text, which, seconds)
+    if not found:
+        raise Missed("matches nowhere")
+    if which in ("sum", "each") or len(found) == 1:
+        return found
+    lines = ", ".join(str(value.line) for value in found)
+    many = "twice" if len(found) == 2 else "three times or more"
+    says = f"matches {many} (lines {lines}): say first, last, sum or each"
+    raise Missed(says, found[1].line, found[1].shown)
+
+
+def _by_regex(pattern: str, text: str, which: str, seconds: float) -> list[Value]:
+    limit = seconds + len(text) / SLOWEST
+    try:
+        matches = regex.finditer(pattern, text, regex.MULTILINE, timeout=limit)
+        return _values_at(text, _wanted(matches, which))
+    except TimeoutError:
+        raise Missed(
+            f"the regex takes more than {limit:.0f} s: begin it with ^ or a word"
+        ) from None
+
+
+def _wanted(matches: Iterator[Any], which: str) -> Sequence[Any]:
+    if which == "first":
+        return list(islice(matches, 1))
+    if which == "last":
+        return list(deque(matches, maxlen=1))
+    found = list(islice(matches, MOST + 1 if which else 3))
+    if len(found) > MOST:
+        raise Missed(f"matches more than {MOST} times")
+    return found
+
+
+def _values_at(text: str, matches: Sequence[Any]) -> list[Value]:
+    found: list[Value] = []
+    line, seen = 1, 0
+    for match in matches:
+        at = max(match.start(1), match.start())
+        # a group in a look-behind may stand before the match that came last
+        line, seen = (line, seen) if at >= seen else (1, 0)
+        line, seen = line + text.count("\n", seen, at), at
+        start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        shown = text[start : min(end if end >= 0 else len(text), start + 200)]
+        if says := _torn(text, match):
+            raise Missed(says, line, shown)
+        found.append(Value(match[1], line, shown))
+    return found
+
+
+def _torn(text: str, match: Any) -> str:
+    """Why the group holds but a piece of a figure: 12.3 of 12.3k, or the last digit of 1234; "" if it does not."""
+    if match[1] is None:
+        return "matches, but its first group is not part of it"
+    start, end = match.span(1)
+    before, after = text[max(start - 2, 0) : start], text[end : end + 2]
+    if BEFORE.search(before):
+        return f"{match[1][:40]!r} is but the end of a figure: {before!r} stands before it"
+    if INSIDE.match(after) or (end == match.end() and BEYOND.match(after)):
+        return f"{match[1][:40]!r} is followed by {after!r}: say in the pattern what comes after the number"
+    return ""
+
+
+def _check_path(path: str) -> None:
+    try:
+        _paths.compile(path)
+    except (JSONPathError, RecursionError) as error:
+        raise OptionsError(f"the JSONPath is wrong: {str(error).splitlines()[0]}") from None
+    plain = QUOTED.sub("", path)
+    if plain.count("..") + plain.count("?") > 1:
+        raise OptionsError("a JSONPath may search (.. or [?…]) once only")
+    if "," in plain:
+        raise OptionsError("a JSONPath with a list of names: write one line for each")
+
+
+def _by_path(path: str, text: str, which: str) -> list[Value]:
+    try:
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Missed(f"is not JSON: {error.msg}", error.lineno) from None
+    try:
+        found = _wanted(iter(_paths.finditer(path, data)), which)
+    except (JSONPathError, RecursionError) as error:
+        raise Missed(f"the JSONPath fails: {str(error).splitlines()[0]}") from None
+    told = len(found) * len(text) <= WALKED
+    return [_json_value(one, text, told) for one in found]
+
+
+def _json_value(match: Any, text: str, told: bool) -> Value:
+    at = _place(text, match.parts) if told else -1
+    line = text.count("\n", 0, at) + 1 if at >= 0 else 0
+    value = match.value
+    if isinstance(value, bool) or not (value is None or isinstance(value, int | float | str)):
+        kind = {bool: "true or false", dict: "an object", list: "a list"}[type(value)]
+        raise Missed(f"{match.path} is {kind}, no number", line)
+    return Value("null" if value is None else str(value), line, str(match.path)[:200])
+
+
+def _place(text: str, parts: Sequence[int | str]) -> int:
+    """Where the value at `parts` begins; -1 when it cannot be told."""
+    try:
+        at = _skip(text, 0)
+        for part in parts:
+            at = _member(text, at, part) if isinstance(part, str) else _item(text, at, part)
+        return at
+    except (ValueError, IndexError, RecursionError, StopIteration):
+        return -1
+
+
+def _skip(text: str, at: int) -> int:
+    match = SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _member(text: str, at: int, name: str) -> int:
+    """Behind the last `"name":` of the object that begins at `at`: of several alike, the last one counts."""
+    found = -1
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        key, at = _decoder.raw_decode(text, at)
+        at = _skip(text, _skip(text, at) + 1)
+        found = at if key == name else found
+        at = _next(text, at)
+    if found < 0:
+        raise ValueError(name)
+    return found
+
+
+def _item(text: str, at: int, index: int) -> int:
+    at = _skip(text, at + 1)
+    for _ in range(index):
+        at = _next(text, at)
+    return at
+
+
+def _next(text: str, at: int) -> int:
+    """Behind the value that begins at `at`, and behind its comma."""
+    at = _skip(text, _decoder.raw_decode(text, at)[1])
+    return _skip(text, at + 1) if text[at] == "," else at

@@ -1,0 +1,143 @@
+"""Anything else: a script of the person's own, and lines that say which figures its output holds.
+
+The script is the person's own code. It runs on the host as root, with the layout's mount point, volume and size in its
+environment; beyond the guard's look at the devices and paths that it names, BenchLab does not understand what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from agents import extraction
+from agents.contracts import AgentError, Job, Metric, Need, OptionsError, ParseError, Target
+from agents.spool import plain
+
+LABEL = "command"
+NEEDS: tuple[Need, ...] = ()  # nobody can tell; a missing program fails with its own words
+SCRIPT = "command.sh"
+EXAMPLE = """cd "${BENCHLAB_MOUNT:?this needs a file system}"
+LC_ALL=C dd if=/dev/zero of=mine bs=8192 count=10000 conv=fsync 2>&1
+rm mine"""
+EXAMPLE_EXTRACT = ("runtime [s] = regex: copied, ([0-9.e-]+) s",)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    command: str = field(
+        default=EXAMPLE,
+        metadata={
+            "multiline": True,
+            "help": "a POSIX sh script. It is your own code, runs as root on the host, and BenchLab does not know what "
+            "it does. It begins in an empty directory; $BENCHLAB_MOUNT is the layout's directory or $BENCHLAB_VOLUME "
+            "its device (the other one is not set), $BENCHLAB_SIZE its bytes, $BENCHLAB_OUTSTANDING and "
+            "$BENCHLAB_PARAMETER are the options below",
+        },
+    )
+    extract: tuple[str, ...] = field(
+        default=EXAMPLE_EXTRACT,
+        metadata={
+            "multiline": True,
+            "help": f"the figures to read, each as {extraction.FORM}; try them below",
+        },
+    )
+    outputs: tuple[str, ...] = field(
+        default=(), metadata={"help": "files that it leaves in the directory it began in"}
+    )
+    outstanding: int = field(
+        default=0, metadata={"help": "outstanding I/Os that it keeps; 0: not told", "minimum": 0}
+    )
+    parameter: str = field(
+        default="", metadata={"help": "a word for the script, so that it can be swept"}
+    )
+    seconds: int = field(
+        default=60, metadata={"help": "how long it will take", "unit": "s", "minimum": 1}
+    )
+    timeout_s: int = field(
+        default=3600, metadata={"help": "after that it is stopped", "unit": "s", "minimum": 1}
+    )
+    writes: int = field(
+        default=0,
+        metadata={"help": "what it writes at most; 0: nobody can tell", "unit": "B", "minimum": 0},
+    )
+
+    def __post_init__(self) -> None:
+        if not self.command.strip():
+            raise OptionsError("command: there is nothing to run")
+        if "\0" in self.command + self.parameter:
+            raise OptionsError("command: it holds a NUL character")
+        if self.seconds > self.timeout_s:
+            raise OptionsError(
+                f"timeout_s: {self.timeout_s} s is less than the {self.seconds} s it takes"
+            )
+        for name in self.outputs:
+            _check_name(name)
+        self.check_extract()
+
+    def check_extract(self) -> None:
+        known = {"stdout", "stderr", *self.outputs}
+        for one in extraction.read(self.extract):
+            if one.file not in known:
+                raise OptionsError(f"extract: {one.name} reads {one.file}, which is not in outputs")
+
+
+def job(options: Options, target: Target) -> Job:
+    if not (target.mount or target.volume):
+        raise OptionsError(f"target {target.name!r} has neither a volume nor a mount point")
+    # A browser ends lines as Windows does, and sh would take the return for a part of the word.
+    script = options.command.replace("\r\n", "\n").rstrip("\n") + "\n"
+    return Job(
+        argv=("sh", SCRIPT),
+        outputs=options.outputs,
+        inputs={SCRIPT: script.encode()},
+        env=_environment(options, target),
+        expected_s=float(options.seconds),
+        timeout_s=float(options.timeout_s),
+        writes=options.writes or None,
+    )
+
+
+def precheck(options: Options, target: Target) -> Job | None:
+    """sh reads the script and runs nothing of it."""
+    return replace(
+        job(options, target),
+        argv=("sh", "-n", SCRIPT),
+        outputs=(),
+        expected_s=1.0,
+        timeout_s=30.0,
+        writes=0,
+        drop_caches=False,
+    )
+
+
+def outstanding(options: Options) -> int | None:
+    return options.outstanding or None
+
+
+def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """What the lines of `extract` find in stdout, stderr and the outputs."""
+    found = extraction.metrics(extraction.read(options.extract), outputs)
+    if not found:
+        raise ParseError("no figure is read: add a line to extract")
+    return found
+
+
+def _environment(options: Options, target: Target) -> dict[str, str]:
+    """What the script is told; what there is none of is not set, so that ${…:?} ends it."""
+    told = {
+        "BENCHLAB_MOUNT": target.mount,
+        "BENCHLAB_VOLUME": "" if target.mount else target.volume,
+        "BENCHLAB_SIZE": str(target.size) if target.size else "",
+        "BENCHLAB_OUTSTANDING": str(options.outstanding) if options.outstanding else "",
+        "BENCHLAB_PARAMETER": options.parameter,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _check_name(name: str) -> None:
+    try:
+        clash = plain(name) in (SCRIPT, "stdout", "stderr")
+    except AgentError as error:
+        raise OptionsError(f"outputs: {error}") from None
+    if clash:
+        raise OptionsError(f"outputs: {name} is taken; give the file another name")
