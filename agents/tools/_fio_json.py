@@ -10,78 +10,71 @@ latencies under `sync`.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agents.contracts import ParseError
-from agents.tools._fio_model import FioJob, Latencies, Traffic
+from agents.tools import _fio_load, _json_lines
+from agents.tools._fio_model import (
+    ALL_CLIENTS,
+    LARGEST,
+    PERCENTILES,
+    FioJob,
+    Latencies,
+    Traffic,
+    number,
+)
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
-LARGEST = 2.0**65  # fio counts in 64 bits; anything above is no number of fio's
-_TWICE = object()  # a key that came twice with different values: fatal only for whoever reads it
+PLACES = {"iops": ("iops",), "bandwidth": ("bw_bytes", "bw"), "bytes": ("io_bytes",),
+          "ios": ("total_ios",), "runtime": ("runtime",)}  # fmt: skip
+FIGURES = ("mean", "stddev", "min", "max")
+WHOLE = {"errors": ("total_err", "error"), "cpu.user": ("usr_cpu",), "cpu.system": ("sys_cpu",),
+         "depth.reached": ("iodepth_level",)}  # fmt: skip
+
+Lines = Mapping[str, int]
 
 
-def jobs(text: str) -> tuple[list[FioJob], str]:
-    """Jobs, and what fio printed around the document (its warnings), one line."""
-    data, notes = _document(text)
-    found = data.get("jobs")
-    if not isinstance(found, list) or not found:
-        raise ParseError("JSON, but not a result of fio: no jobs in it")
-    options = data.get("global options", {})
-    return [_job(job, options, f"jobs[{index}]") for index, job in enumerate(found)], notes
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where a job stands: the line of each path in a small document, in a large one only that of the job."""
+
+    lines: Lines
+    begins: int
+
+    def at(self, where: str, names: Mapping[str, tuple[str, ...]]) -> Lines:
+        """The line of each figure: of the first of its keys that is there."""
+        found = {"": self.begins}
+        for figure, keys in names.items() if self.lines else ():
+            known = (self.lines.get(f"{where}.{key}", 0) for key in keys)
+            found[figure] = next(filter(None, known), self.begins)
+        return found
 
 
-def _document(text: str) -> tuple[dict[str, Any], str]:
-    start = text.find("{")
-    if start < 0:
-        raise ParseError("no result of fio in it", 1, text.lstrip().split("\n")[0])
-    before = text[:start]
-    decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
-    try:
-        data, end = decoder.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        culprit = text.split("\n")[error.lineno - 1]
-        raise ParseError(f"broken or truncated JSON: {error.msg}", error.lineno, culprit) from None
-    except ParseError as error:
-        raise ParseError(str(error), *_find(text, error.text)) from None
-    except (ValueError, RecursionError) as error:
-        raise ParseError(f"JSON that cannot be read: {str(error)[:80]}") from None
-    after = text[end:].strip()
-    if "{" in after:
-        line = text.count("\n", 0, text.index("{", end)) + 1
-        raise ParseError("a second result in one file; fio was told --status-interval?", line, "{")
-    if after and not after.startswith(("fio: ", "note: ")):
-        raise ParseError("text after the result", text.count("\n", 0, end) + 2, after)
-    return data, _one_line(before + "\n" + after)
+def jobs(raw: bytes) -> tuple[Iterator[FioJob], str]:
+    """Jobs one by one (raising ParseError on the way), and what fio printed around them (its warnings), one line."""
+    document = _fio_load.load(raw)
+    return _jobs(document, _lines(raw)), document.notes
 
 
-def _one_line(text: str) -> str:
-    return "; ".join(
-        "".join(filter(str.isprintable, line)).strip() for line in text.splitlines() if line.strip()
-    )[:1000]
+def _lines(raw: bytes) -> Lines:
+    return _json_lines.lines(raw.decode()) if len(raw) <= _json_lines.LARGEST else {}
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        found[key] = _TWICE if key in found and found[key] != value else value
-    return found
-
-
-def _constant(name: str) -> float:
-    raise ParseError(f"{name} is not a number", text=name)
-
-
-def _find(text: str, wanted: str) -> tuple[int, str]:
-    lines = text.split("\n")
-    return next(((n, line.strip()) for n, line in enumerate(lines, 1) if wanted in line), (0, ""))
+def _jobs(document: _fio_load.Document, lines: Lines) -> Iterator[FioJob]:
+    name = "client_stats" if "client_stats" in document.rest else "jobs"
+    options = document.rest.get("global options", {})
+    for index, (job, begins) in enumerate(document.jobs):
+        if index and isinstance(job, dict) and job.get("jobname") == ALL_CLIENTS:
+            continue  # the sum of those before
+        where = f"{name}[{index}]"
+        yield _job(job, options, where, _Spot(lines, begins or lines.get(where, 0)))
 
 
 def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
     value = data.get(key, default)
-    if value is _TWICE:
+    if value is _fio_load.TWICE:
         raise ParseError(f"{where}.{key} is there twice, with different values")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ParseError(f"{where}.{key} should be a number, not {str(value)[:80]!r}")
@@ -97,11 +90,11 @@ def _object(data: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
     return value
 
 
-def _job(data: Any, options: Any, where: str) -> FioJob:
+def _job(data: Any, options: Any, where: str, spot: _Spot) -> FioJob:
     if not isinstance(data, dict):
         raise ParseError(f"{where} should be an object, not {type(data).__name__}")
     traffic = {
-        name: _traffic(_object(data, name, where), f"{where}.{name}")
+        name: _traffic(_object(data, name, where), f"{where}.{name}", spot)
         for name in DIRECTIONS
         if _busy(_object(data, name, where), f"{where}.{name}")
     }
@@ -113,11 +106,12 @@ def _job(data: Any, options: Any, where: str) -> FioJob:
         group=int(_number(data, "groupid", where, 0)),
         errors=int(_number(data, "total_err", where, 0)) or int(error != 0),
         traffic=traffic,
-        sync=_latencies(_object(sync, "lat_ns", where), 1e9, None, f"{where}.sync.lat_ns"),
+        sync=_latencies(_object(sync, "lat_ns", where), 1e9, None, f"{where}.sync.lat_ns", spot),
         levels=_levels(_object(data, "iodepth_level", where), f"{where}.iodepth_level"),
         depth=_depth(options, data.get("job options")),
         cpu_user=_number(data, "usr_cpu", where, 0) / 100,
         cpu_system=_number(data, "sys_cpu", where, 0) / 100,
+        lines=spot.at(where, WHOLE),
     )
 
 
@@ -126,7 +120,7 @@ def _busy(data: dict[str, Any], where: str) -> bool:
     return bool(data) and any(_number(data, key, where, 0) for key in ("total_ios", "io_bytes"))
 
 
-def _traffic(data: dict[str, Any], where: str) -> Traffic:
+def _traffic(data: dict[str, Any], where: str, spot: _Spot) -> Traffic:
     runtime = _number(data, "runtime", where) / 1000
     iops = _number(data, "iops", where)
     ios = _number(data, "total_ios", where) if "total_ios" in data else None
@@ -140,7 +134,8 @@ def _traffic(data: dict[str, Any], where: str) -> Traffic:
         bytes=moved,
         ios=ios,
         runtime=runtime,
-        **{kind: _named(data, kind, weight, where) for kind in ("slat", "clat", "lat")},
+        lines=spot.at(where, PLACES),
+        **{kind: _named(data, kind, weight, where, spot) for kind in ("slat", "clat", "lat")},
     )
 
 
@@ -164,15 +159,17 @@ def _close(got: float, wanted: float, slack: float) -> bool:
     return abs(got - wanted) <= max(slack, 1.0) + 1e-3 * wanted
 
 
-def _named(data: dict[str, Any], kind: str, weight: float, where: str) -> Latencies | None:
+def _named(
+    data: dict[str, Any], kind: str, weight: float, where: str, spot: _Spot
+) -> Latencies | None:
     if f"{kind}_ns" in data:
         found = _object(data, f"{kind}_ns", where)
-        return _latencies(found, 1e9, None, f"{where}.{kind}_ns")
-    return _latencies(_object(data, kind, where), 1e6, weight, f"{where}.{kind}")
+        return _latencies(found, 1e9, None, f"{where}.{kind}_ns", spot)
+    return _latencies(_object(data, kind, where), 1e6, weight, f"{where}.{kind}", spot)
 
 
 def _latencies(
-    data: dict[str, Any], scale: float, weight: float | None, where: str
+    data: dict[str, Any], scale: float, weight: float | None, where: str, spot: _Spot
 ) -> Latencies | None:
     """`weight` stands in for N, which 2.x does not print. None where nothing was measured (slat of a sync engine)."""
     if not data:
@@ -181,12 +178,11 @@ def _latencies(
     high = _number(data, "max", where)
     if not count or (weight is not None and not high):
         return None
-    bins = _bins(_object(data, "bins", where), scale, f"{where}.bins")
-    if bins and "N" in data and sum(bins.values()) != count:
-        raise ParseError(f"{where}: bins hold {sum(bins.values())} samples of {count:.0f}")
+    bins = _bins(_object(data, "bins", where), count, f"{where}.bins")
     low, mean = _number(data, "min", where), _number(data, "mean", where)
     if not low - 1 <= mean <= high + 1:
         raise ParseError(f"{where}: mean {mean} is not between min {low} and max {high}")
+    ranks = _object(data, "percentile", where)
     return Latencies(
         count=count,
         mean=mean / scale,
@@ -194,32 +190,47 @@ def _latencies(
         low=low / scale,
         high=high / scale,
         bins=bins,
-        percentiles=_ranks(_object(data, "percentile", where), scale, f"{where}.percentile"),
+        bins_per_second=scale,
+        percentiles=_ranks(ranks, scale, f"{where}.percentile"),
+        lines=spot.at(where, _places(ranks)) if spot.lines else {"": spot.begins},
     )
 
 
-def _key(key: str, where: str) -> float:
+def _places(ranks: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The keys of each figure: a percentile stands in its own line, or follows from the bins."""
+    found = {figure: (figure,) for figure in FIGURES}
+    printed = {number(key, "percentile"): f"percentile.{key}" for key in ranks}
+    for figure, rank in PERCENTILES.items():
+        found[figure] = (*([printed[rank]] if rank in printed else []), "bins", "percentile")
+    return found
+
+
+def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
+    """Hits by bin as fio names it. Looked at in C as far as may be: nearly all of a json+ is this."""
+    if not data:
+        return {}
+    hits = data.values()
     try:
-        value = float(key)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < LARGEST:
-        raise ParseError(f"{where}: {key[:80]!r} should be a number")
-    return value
-
-
-def _bins(data: dict[str, Any], scale: float, where: str) -> dict[float, int]:
-    return {_key(key, where) / scale: int(_number(data, key, where)) for key in data}
+        total = sum(hits)
+        right = type(total) is int and total == count and min(hits) >= 0
+    except TypeError:
+        right, total = False, 0
+    if not right:
+        total = int(sum(_number(data, key, where) for key in data))
+        data = {key: int(value) for key, value in data.items()}
+    if total != count:
+        raise ParseError(f"{where}: {total} samples of {count:.0f}")
+    return data
 
 
 def _ranks(data: dict[str, Any], scale: float, where: str) -> dict[float, float]:
-    ranks = {_key(key, where): _number(data, key, where) / scale for key in data}
+    ranks = {number(key, where): _number(data, key, where) / scale for key in data}
     return {rank: value for rank, value in ranks.items() if rank}  # 2.x pads with "0.00"
 
 
 def _levels(data: dict[str, Any], where: str) -> dict[int, float]:
     levels = {
-        int(_key(key.removeprefix(">="), where)): _number(data, key, where) / 100 for key in data
+        int(number(key.removeprefix(">="), where)): _number(data, key, where) / 100 for key in data
     }
     levels.pop(0, None)
     return levels

@@ -7,8 +7,9 @@ histogram bins or, where there are none, from the one job that printed them: per
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents.contracts import Metric, ParseError, Unit
 
@@ -20,20 +21,34 @@ PERCENTILES = {
     "p99.9": 99.9,
     "p99.99": 99.99,
 }
+LARGEST = 2.0**65  # fio counts in 64 bits; anything above is no number of fio's
+ALL_CLIENTS = "All clients"  # what fio calls the sum over --client; we add up by ourselves
+DIRECTIONS = ("read", "write", "trim")
+KINDS = ("slat", "clat", "lat")
 NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
+
+
+Lines = Mapping[str, int]  # where the output says a figure, from 1
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """One latency statistic. `count` weighs it; bins map a latency (s) to a count, percentiles a rank (%) to s."""
+    """One latency statistic. `count` weighs it; bins map a latency to a count, percentiles a rank (%) to s.
+
+    A bin is named as fio prints it, so many to a second: it is made a number only when the bins were added up.
+    """
 
     count: float
     mean: float
     stddev: float
     low: float
     high: float
-    bins: Mapping[float, int] = field(default_factory=dict)
+    bins: Mapping[str, int] = field(default_factory=dict)
+    bins_per_second: float = 1.0
     percentiles: Mapping[float, float] = field(default_factory=dict)
+    lines: Lines = field(
+        default_factory=dict, compare=False
+    )  # of "mean", "p99", …; "" of all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +63,9 @@ class Traffic:
     slat: Latencies | None = None
     clat: Latencies | None = None
     lat: Latencies | None = None
+    lines: Lines = field(
+        default_factory=dict, compare=False
+    )  # of "iops", "bandwidth", "bytes", "ios", "runtime"; "" of all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,55 +80,123 @@ class FioJob:
     depth: int | None = None  # the iodepth that fio says it was given
     cpu_user: float | None = None
     cpu_system: float | None = None
+    lines: Lines = field(
+        default_factory=dict, compare=False
+    )  # of "errors", "cpu.user", "cpu.system", "depth.reached"; "" of all others
 
 
-def metrics(jobs: Sequence[FioJob], depth: int, note: str = "") -> list[Metric]:
+def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
     """All figures; `depth` is the asked iodepth where the output does not say, `note` what fio printed besides.
 
     Groups may have run one after another (stonewall), so several groups are labelled, never added up.
     Raises ParseError when there was no I/O at all.
     """
-    if not any(job.traffic for job in jobs):
+    groups: dict[int, Group] = {}
+    for job in jobs:
+        groups.setdefault(job.group, Group()).add(job)
+    if not any(job.traffic for group in groups.values() for job in group.jobs):
         # fio exits with 2 then, while its JSON says "error": 0
         raise ParseError("no job moved a byte" + (f"; it said: {note[:300]}" if note else ""))
-    groups = sorted({job.group for job in jobs})
     found: list[Metric] = []
-    for group in groups:
-        labels = {"group": str(group)} if len(groups) > 1 else {}
-        members = [job for job in jobs if job.group == group]
-        found += _Writer(labels).group(members, depth, note)
+    for number, group in sorted(groups.items()):
+        labels = {"group": str(number)} if len(groups) > 1 else {}
+        found += _Writer(labels).group(group, depth, note)
     return found
 
 
+class Pool:
+    """Several latency statistics as if one had been kept. Bins are added up at once: one by one they fill the memory.
+
+    Percentiles survive only by bins, or when there is but one.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Latencies] = []
+        self._bins: defaultdict[str, int] = defaultdict(int)
+        self._whole = True  # half a histogram would be a wrong one
+
+    def add(self, part: Latencies | None) -> None:
+        if part is None or part.count <= 0:
+            return
+        scales = {one.bins_per_second for one in (part, *self.parts[:1])}
+        self._whole = self._whole and bool(part.bins) and len(scales) == 1
+        if self._whole:
+            bins = self._bins
+            for at, hits in part.bins.items():
+                bins[at] += hits
+        self.parts.append(replace(part, bins={}))
+
+    def result(self) -> Latencies | None:
+        known, bins = self.parts, self._bins if self._whole else {}
+        if len(known) < 2:
+            return replace(known[0], bins=bins) if known else None
+        count = sum(part.count for part in known)
+        mean = sum(part.mean * part.count for part in known) / count
+        squares = sum(
+            max(part.count - 1, 0) * part.stddev**2 + part.count * (part.mean - mean) ** 2
+            for part in known
+        )
+        return Latencies(
+            count=count,
+            mean=mean,
+            stddev=math.sqrt(squares / (count - 1)) if count > 1 else 0.0,
+            low=min(part.low for part in known),
+            high=max(part.high for part in known),
+            bins=bins,
+            bins_per_second=known[0].bins_per_second,
+            lines=known[0].lines,
+        )
+
+
 def merge(parts: Iterable[Latencies | None]) -> Latencies | None:
-    """Several statistics as if one had been kept. Percentiles survive only by bins, or when there is but one."""
-    known = [part for part in parts if part is not None and part.count > 0]
-    if len(known) < 2:
-        return known[0] if known else None
-    count = sum(part.count for part in known)
-    mean = sum(part.mean * part.count for part in known) / count
-    squares = sum(
-        max(part.count - 1, 0) * part.stddev**2 + part.count * (part.mean - mean) ** 2
-        for part in known
-    )
-    return Latencies(
-        count=count,
-        mean=mean,
-        stddev=math.sqrt(squares / (count - 1)) if count > 1 else 0.0,
-        low=min(part.low for part in known),
-        high=max(part.high for part in known),
-        bins=_merge_bins(known),
-    )
-
-
-def _merge_bins(parts: Sequence[Latencies]) -> dict[float, int]:
-    if not all(part.bins for part in parts):
-        return {}  # half a histogram would be a wrong one
-    merged: dict[float, int] = {}
+    pool = Pool()
     for part in parts:
-        for latency, hits in part.bins.items():
-            merged[latency] = merged.get(latency, 0) + hits
-    return merged
+        pool.add(part)
+    return pool.result()
+
+
+def number(text: str, where: str) -> float:
+    """A number that fio gave as a key. Raises ParseError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < LARGEST:
+        raise ParseError(f"{where}: {text[:80]!r} should be a number")
+    return value
+
+
+def seconds(found: Latencies) -> dict[float, int]:
+    """Its bins by latency (s)."""
+    return {number(at, "bins") / found.bins_per_second: hits for at, hits in found.bins.items()}
+
+
+class Group:
+    """The jobs of one group: their bins are kept only as sums."""
+
+    def __init__(self) -> None:
+        self.jobs: list[FioJob] = []
+        self.pools: dict[tuple[str, str], Pool] = {}  # (direction, kind of latency)
+
+    def add(self, job: FioJob) -> None:
+        slim = {name: self._traffic(name, part) for name, part in job.traffic.items()}
+        self._pool("sync", "lat").add(job.sync)
+        self.jobs.append(replace(job, traffic=slim, sync=None))
+
+    def _traffic(self, name: str, part: Traffic) -> Traffic:
+        for kind in KINDS:
+            self._pool(name, kind).add(getattr(part, kind))
+        return replace(part, slat=None, clat=None, lat=None)
+
+    def _pool(self, name: str, kind: str) -> Pool:
+        return self.pools.setdefault((name, kind), Pool())
+
+    def latencies(self, name: str, kind: str) -> Latencies | None:
+        return self._pool(name, kind).result()
+
+    def whole(self, kind: str) -> Latencies | None:
+        """Of all directions. Sums of sums: the same as of all parts, since counts and squares add up."""
+        return merge(self.latencies(name, kind) for name in (*DIRECTIONS, "mixed"))
 
 
 def percentile(bins: Mapping[float, int], rank: float) -> float:
@@ -129,47 +215,55 @@ class _Writer:
         self.labels = labels
         self.found: list[Metric] = []
 
-    def add(self, name: str, value: float | None, unit: Unit, note: str = "") -> None:
-        self.found.append(Metric(name, value, unit, self.labels, note))
+    def add(
+        self, name: str, value: float | None, unit: Unit, note: str = "", line: int = 0
+    ) -> None:
+        self.found.append(Metric(name, value, unit, self.labels, note, line))
 
-    def group(self, jobs: Sequence[FioJob], depth: int, note: str) -> list[Metric]:
-        for name in ("read", "write", "trim"):
+    def group(self, group: Group, depth: int, note: str) -> list[Metric]:
+        jobs = group.jobs
+        for name in DIRECTIONS:
             parts = [job.traffic[name] for job in jobs if name in job.traffic]
             if parts:
-                self.direction(name, parts)
-        self.total(jobs)
-        self.latencies("sync.lat", merge(job.sync for job in jobs), len(jobs))
+                self.direction(name, parts, group)
+        self.total(group)
+        self.latencies("sync.lat", group.latencies("sync", "lat"), len(jobs))
         self.host(jobs, depth)
-        self.add("errors", float(sum(job.errors for job in jobs)), Unit.RATIO, note)
+        errors = float(sum(job.errors for job in jobs))
+        self.add("errors", errors, Unit.RATIO, note, _line(jobs, "errors"))
         return self.found
 
-    def direction(self, name: str, parts: Sequence[Traffic]) -> None:
+    def direction(self, name: str, parts: Sequence[Traffic], group: Group) -> None:
         self.rates(f"{name}.", parts)
-        self.add(f"{name}.bytes", sum(part.bytes for part in parts), Unit.BYTES)
+        moved = sum(part.bytes for part in parts)
+        self.add(f"{name}.bytes", moved, Unit.BYTES, line=_line(parts, "bytes"))
         counts = [part.ios for part in parts if part.ios is not None]
         if len(counts) == len(parts):
-            self.add(f"{name}.ios", sum(counts), Unit.RATIO)
+            self.add(f"{name}.ios", sum(counts), Unit.RATIO, line=_line(parts, "ios"))
         for kind in ("slat", "lat"):
-            self.mean(f"{name}.{kind}.mean", merge(getattr(part, kind) for part in parts))
-        self.latencies(f"{name}.clat", merge(part.clat for part in parts), len(parts))
+            self.mean(f"{name}.{kind}.mean", group.latencies(name, kind))
+        self.latencies(f"{name}.clat", group.latencies(name, "clat"), len(parts))
 
-    def total(self, jobs: Sequence[FioJob]) -> None:
-        parts = [part for job in jobs for part in job.traffic.values()]
+    def total(self, group: Group) -> None:
+        parts = [part for job in group.jobs for part in job.traffic.values()]
         if not parts:
             return
         self.rates("", parts)
-        self.mean("lat.mean", merge(part.lat for part in parts))
+        self.mean("lat.mean", group.whole("lat"))
         wanted = {"mean", "p50", "p99", "p99.9"}
-        self.latencies("clat", merge(part.clat for part in parts), len(parts), wanted)
-        self.add("runtime", max(part.runtime for part in parts), Unit.SECONDS)
+        self.latencies("clat", group.whole("clat"), len(parts), wanted)
+        longest = max(parts, key=lambda part: part.runtime)
+        self.add("runtime", longest.runtime, Unit.SECONDS, line=_line([longest], "runtime"))
 
     def rates(self, prefix: str, parts: Sequence[Traffic]) -> None:
-        self.add(f"{prefix}iops", sum(part.iops for part in parts), Unit.OPS_PER_SECOND)
-        self.add(f"{prefix}bandwidth", sum(part.bandwidth for part in parts), Unit.BYTES_PER_SECOND)
+        iops, bandwidth = sum(part.iops for part in parts), sum(part.bandwidth for part in parts)
+        self.add(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, line=_line(parts, "iops"))
+        line = _line(parts, "bandwidth")
+        self.add(f"{prefix}bandwidth", bandwidth, Unit.BYTES_PER_SECOND, line=line)
 
     def mean(self, name: str, found: Latencies | None) -> None:
         if found is not None:
-            self.add(name, found.mean, Unit.SECONDS)
+            self.add(name, found.mean, Unit.SECONDS, line=_line([found], "mean"))
 
     def latencies(
         self, name: str, found: Latencies | None, parts: int, wanted: set[str] | None = None
@@ -181,25 +275,36 @@ class _Writer:
         note = "" if found.bins or found.percentiles or parts < 2 else NOT_MERGED
         for figure, value in figures.items():
             if wanted is None or figure in wanted:
-                self.add(f"{name}.{figure}", value, Unit.SECONDS, note if figure == "mean" else "")
+                said = note if figure == "mean" else ""
+                self.add(f"{name}.{figure}", value, Unit.SECONDS, said, _line([found], figure))
 
     def host(self, jobs: Sequence[FioJob], depth: int) -> None:
         reached = [_reached(job, depth) for job in jobs if job.levels and job.traffic]
         if reached:
             total = sum(weight for _, weight in reached)
             share = sum(share * weight for share, weight in reached) / total
-            self.add("depth.reached", share, Unit.RATIO)
+            self.add("depth.reached", share, Unit.RATIO, line=_line(jobs, "depth.reached"))
         for name, shares in (
             ("cpu.user", [job.cpu_user for job in jobs if job.cpu_user is not None]),
             ("cpu.system", [job.cpu_system for job in jobs if job.cpu_system is not None]),
         ):
             if shares:
-                self.add(name, sum(shares) / len(shares), Unit.RATIO)
+                mean = sum(shares) / len(shares)
+                self.add(name, mean, Unit.RATIO, line=_line(jobs, name))
+
+
+def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
+    """Where the first of them says this figure."""
+    for thing in things:
+        if line := thing.lines.get(figure, 0) or thing.lines.get("", 0):
+            return line
+    return 0
 
 
 def _percentiles(found: Latencies) -> dict[str, float]:
     if found.bins:
-        return {name: percentile(found.bins, rank) for name, rank in PERCENTILES.items()}
+        bins = seconds(found)
+        return {name: percentile(bins, rank) for name, rank in PERCENTILES.items()}
     return {
         name: found.percentiles[rank]
         for name, rank in PERCENTILES.items()

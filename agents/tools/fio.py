@@ -7,12 +7,13 @@ file is removed at the end. A raw volume is used from its start, up to `size`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
 from agents.tools import _fio_jobfile as jobfile
-from agents.tools import _fio_json, _fio_model, _fio_text
+from agents.tools import _fio_json, _fio_model, _fio_terse, _fio_text
 
 LABEL = "fio"
 NEEDS = (
@@ -21,6 +22,7 @@ NEEDS = (
 )
 RESULT = "fio.json"
 LOGS = tuple(f"fio_{kind}.log" for kind in ("bw", "iops", "lat", "clat", "slat"))
+JSON = re.compile(rb"\s*\{")
 LAYOUT_RATE = 100e6  # B/s, a slow disk's: how fast we expect a file to be laid out
 OVERRIDABLE = {
     "rw": "rw",
@@ -174,6 +176,9 @@ def outstanding(options: Options) -> int | None:
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
     raw = outputs.get(RESULT) or outputs.get("stdout", b"")
+    if JSON.match(raw):  # 100 MB of it are not to be decoded, nor searched for what they are
+        jobs, notes = _fio_json.jobs(raw)
+        return _fio_model.metrics(jobs, options.iodepth, notes)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -181,8 +186,12 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         raise ParseError("not text", line, repr(raw[error.start : error.start + 40])) from None
     if not text.strip():
         raise ParseError("empty: fio wrote no result" + _complaint(outputs))
-    reader = _fio_text if _fio_text.HEAD.search(text) else _fio_json
-    jobs, notes = reader.jobs(text)
+    if _fio_text.HEAD.search(text):
+        jobs, notes = _fio_text.jobs(text)
+    elif _fio_terse.HEAD.search(text):
+        jobs, notes = _fio_terse.jobs(text)
+    else:
+        jobs, notes = _fio_json.jobs(raw)
     return _fio_model.metrics(jobs, options.iodepth, notes)
 
 

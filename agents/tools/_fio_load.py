@@ -1,0 +1,200 @@
+"""fio's JSON document, job by job, without ever holding all of it as objects: a long json+ is mostly histogram bins.
+
+A job's text begins with `{ "jobname" :` in every version of fio, and in valid JSON no string can hold those bytes. So
+the text is cut there; when the head, every piece and the tail are valid JSON of their own, then so is the whole, and it
+says the same. Whatever does not cut is loaded whole, and what orjson refuses is read again by the standard library,
+which knows the line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agents.contracts import ParseError
+
+WHOLE = 1 << 20  # bytes: below, cutting is not worth it
+TWICE = object()  # a key that came twice with different values: fatal only for whoever reads it
+_FIRST_KEY = b"jobname"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`jobs` are (object, line where it begins, or 0 where it is known better); `rest` is all but them."""
+
+    rest: dict[str, Any]
+    jobs: Iterable[tuple[Any, int]]
+    notes: str  # what fio printed around the document, one line
+
+
+class _Uncut(Exception):
+    """The text cannot be read in pieces."""
+
+
+def load(raw: bytes) -> Document:
+    """Raises ParseError, also while `jobs` are taken."""
+    start = raw.find(b"{")
+    if start < 0:
+        raise ParseError("no result of fio in it", 1, _text(raw).lstrip().split("\n")[0])
+    end = raw.rfind(b"}") + 1
+    try:
+        after = _after(raw[end:])
+        if len(raw) >= WHOLE:
+            rest, jobs = _cut(raw, start, end)
+            return Document(rest, jobs, _one_line(_text(raw[:start]) + "\n" + after))
+        data = _object(raw, start, end)
+    except _Uncut:
+        data, after = _slowly(_text(raw))
+    rest, found = _apart(data)
+    notes = _one_line(_text(raw[:start]) + "\n" + after)
+    return Document(rest, [(job, 0) for job in found], notes)
+
+
+def _after(raw: bytes) -> str:
+    after = _text(raw).strip()
+    if after and not after.startswith(("fio: ", "note: ")):
+        raise _Uncut
+    return after
+
+
+def _apart(data: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """The jobs: fio's own, or with --client those of all clients."""
+    for name in ("jobs", "client_stats"):
+        found = data.get(name)
+        if isinstance(found, list) and found:
+            return {key: value for key, value in data.items() if key != name} | {name: []}, found
+    raise ParseError("JSON, but not a result of fio: no jobs in it")
+
+
+def _cut(raw: bytes, start: int, end: int) -> tuple[dict[str, Any], Iterator[tuple[Any, int]]]:
+    starts = list(_starts(raw, start))
+    if len(starts) < 2:
+        raise _Uncut
+    head = _object(raw[start : starts[0]] + b"]}")
+    name = next(reversed(head), "")
+    if name not in ("jobs", "client_stats") or head[name] != []:
+        raise _Uncut
+    tail = _object(b'{"jobs":[' + raw[starts[-1] : end])
+    if len(tail["jobs"]) != 1 or set(tail) & set(head) > {"jobs"}:
+        raise _Uncut
+    return {**tail, **head, name: []}, _pieces(raw, starts, tail["jobs"][0])
+
+
+def _starts(raw: bytes, at: int) -> Iterator[int]:
+    # without its quotes, which bins are full of: bytes.find skips by the last byte
+    while (at := raw.find(_FIRST_KEY, at)) >= 0:
+        before = raw[max(at - 64, 0) : at].rstrip(b'"').rstrip()
+        if before.endswith(b"{") and raw[at - 1 : at + 8] == b'"jobname"':
+            yield max(at - 64, 0) + len(before) - 1
+        at += len(_FIRST_KEY)
+
+
+def _pieces(raw: bytes, starts: list[int], last: Any) -> Iterator[tuple[Any, int]]:
+    line, seen = 1, 0
+    for begin, end in zip(starts, [*starts[1:], None], strict=True):
+        line, seen = line + raw.count(b"\n", seen, begin), begin
+        if end is None:
+            yield last, line
+            return
+        comma = raw.rfind(b",", begin, end)
+        try:
+            if raw[comma + 1 : end].strip():
+                raise _Uncut
+            yield _object(raw, begin, comma), line
+        except _Uncut:
+            _slowly(_text(raw))  # says what is wrong, and where
+            raise ParseError("a job that cannot be read", line, "") from None
+
+
+def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, Any]:
+    """A JSON object, at orjson's speed where no key comes twice. Raises _Uncut."""
+    end = len(raw) if end is None else end
+    try:
+        data = orjson.loads(memoryview(raw)[begin:end])
+    except orjson.JSONDecodeError:
+        raise _Uncut from None
+    if not isinstance(data, dict):
+        raise _Uncut
+    # orjson takes the last of two keys silently; then there are more colons than members
+    if raw.find(b"\\", begin, end) >= 0 or raw.count(b":", begin, end) != _colons(data):
+        data = _carefully(raw[begin:end].decode())
+    return data
+
+
+def _carefully(text: str) -> dict[str, Any]:
+    try:
+        data: dict[str, Any] = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
+    except (ParseError, ValueError, RecursionError):
+        raise _Uncut from None
+    return data
+
+
+def _colons(value: Any) -> int:
+    """The colons that this value has as JSON, if no key holds one and none comes twice."""
+    if isinstance(value, str):
+        return value.count(":")
+    if isinstance(value, list):
+        return sum(map(_colons, value))
+    if isinstance(value, dict):
+        # of bins only what is right is counted: with anything but numbers in them there are too few
+        return len(value) + sum(
+            len(within) if key == "bins" and isinstance(within, dict) else _colons(within)
+            for key, within in value.items()
+        )
+    return 0
+
+
+def _slowly(text: str) -> tuple[dict[str, Any], str]:
+    """By the standard library: the object, and the text behind it. Its errors carry the line."""
+    start = text.find("{")
+    decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+    try:
+        data, end = decoder.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        culprit = text.split("\n")[error.lineno - 1]
+        raise ParseError(f"broken or truncated JSON: {error.msg}", error.lineno, culprit) from None
+    except ParseError as error:
+        raise ParseError(str(error), *_find(text, error.text)) from None
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"JSON that cannot be read: {str(error)[:80]}") from None
+    after = text[end:].strip()
+    if "{" in after:
+        line = text.count("\n", 0, text.index("{", end)) + 1
+        raise ParseError("a second result in one file; fio was told --status-interval?", line, "{")
+    if after and not after.startswith(("fio: ", "note: ")):
+        raise ParseError("text after the result", text.count("\n", 0, end) + 2, after)
+    return data, after
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ParseError("not text", line, repr(raw[error.start : error.start + 40])) from None
+
+
+def _one_line(text: str) -> str:
+    return "; ".join(
+        "".join(filter(str.isprintable, line)).strip() for line in text.splitlines() if line.strip()
+    )[:1000]
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        found[key] = TWICE if key in found and found[key] != value else value
+    return found
+
+
+def _constant(name: str) -> float:
+    raise ParseError(f"{name} is not a number", text=name)
+
+
+def _find(text: str, wanted: str) -> tuple[int, str]:
+    lines = text.split("\n")
+    return next(((n, line.strip()) for n, line in enumerate(lines, 1) if wanted in line), (0, ""))
