@@ -1,0 +1,88 @@
+"""Results of bonnie++ in any text: its tables, its lines of CSV, or both together as it prints them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agents.found import Found
+from agents.tools import _bonnie_csv as csv
+from agents.tools import _bonnie_model as model
+from agents.tools import _bonnie_runs as runs
+
+LABEL = "bonnie++"
+KIND = "bonnie"
+COMMAND = re.compile(
+    r"(?:^|[\s#$>%])((?:sudo (?:-u \S+ )?)?(?:[\w.~/-]{0,200}/)?bonnie\+\+(?: [^|&;<>]*)?)$"
+)
+ABOVE = 40  # lines in which its progress and its command are looked for
+
+
+def find(text: str, name: str) -> list[Found]:
+    if "Sequential" not in text and "," not in text:
+        return []
+    lines = text.split("\n")
+    return [_found(lines, run) for run in runs.find(lines)]
+
+
+def _found(lines: list[str], run: runs.Run) -> Found:
+    start, command = _above(lines, run.first)
+    if run.error:
+        return _trouble(start, run, command, str(run.error))
+    if run.csv is None and run.text is not None and not run.text.columns:
+        why = "some tests did not run, and with white space collapsed nothing tells which"
+        return _trouble(start, run, command, why)
+    best = run.best
+    # What the text has and the CSV line has not: 1.0x says its version there only
+    version = best.version or (run.text.version if run.text else "")
+    words = ["bonnie++", best.name, best.size]
+    return Found(
+        KIND, start + 1, run.last + 1, " ".join(word for word in words if word),
+        tool=KIND,
+        version=version,
+        command=command,
+        metrics=tuple(model.metrics(best)),
+        options=_options(best),
+        notes=tuple(_notes(run)),
+    )  # fmt: skip
+
+
+def _trouble(start: int, run: runs.Run, command: str, why: str) -> Found:
+    return Found(KIND, start + 1, run.last + 1, "bonnie++", KIND, command=command, trouble=why)
+
+
+def _options(table: model.Table) -> dict[str, Any]:
+    """Of the tool, as far as the result tells. 2.00 leaves the size of a chunk out of its CSV line."""
+    found: dict[str, Any] = {"size": model.size_of(table.size) or 0}
+    count = re.match(r"\d{1,9}", table.files)
+    found["files"] = int(count[0]) if count else 0
+    if table.size:
+        found["fast"] = "write.char" not in table.cells
+    return found
+
+
+def _notes(run: runs.Run) -> list[str]:
+    notes = []
+    if run.csv is None:
+        notes.append("without the line of CSV: figures are as rounded as the text has them")
+    elif run.text is None:
+        notes.append("the line of CSV only")
+    elif not run.text.columns:
+        notes.append("the text could not be compared with the line of CSV")
+    if run.best.size and not run.best.files:
+        notes.append("not there: the tests of small files")
+    return notes
+
+
+def _above(lines: list[str], first: int) -> tuple[int, str]:
+    """Where the run's own lines begin, and its command line: progress stands between that and the result."""
+    start = first
+    for index in range(first - 1, max(first - ABOVE, -1), -1):
+        line = " ".join(lines[index].split()) if len(lines[index]) < runs.LONGEST else "long"
+        if command := COMMAND.search(line):
+            return index, command[1]
+        if runs.PROGRESS.fullmatch(line) or csv.HEAD.fullmatch(line):
+            start = index
+        elif line:
+            break
+    return start, ""

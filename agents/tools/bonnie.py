@@ -1,0 +1,179 @@
+"""bonnie++: one file written, rewritten and read, random seeks in it, and many small files made, looked up and removed.
+
+It wants a directory: `bonnie.sh` makes one of ours on the target's mount, gives it to the user who is to run it, and
+removes it. The line of CSV counts; the text above it must say the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
+from agents.tools import _bonnie_model as model
+from agents.tools import _bonnie_runs as runs
+
+LABEL = "bonnie++"
+NEEDS = (
+    Need(
+        "bonnie++",
+        dict.fromkeys(("debian", "rhel", "suse", "arch", "alpine", "freebsd"), "bonnie++"),
+    ),
+)
+DIRECTORY = "benchlab.bonnie"
+MIB = 1 << 20
+SEEKS = 8192  # a tenth of them writes
+EXPECTED_RATE, EXPECTED_FILES = 100e6, 1000.0  # a slow disk's: B/s, and files per second
+CHARACTERS_S = 120.0  # the tests per character: a second or two of a small part, minutes in 1.0x
+USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?")
+
+SCRIPT = rb"""#!/bin/sh
+# sh bonnie.sh DIRECTORY USER BONNIE-ARGUMENT...   Runs bonnie++ in a new directory that is removed afterwards.
+directory=$1 user=$2
+shift 2
+rm -rf -- "$directory" # of a run that was killed
+mkdir -- "$directory" || exit
+trap 'rm -rf -- "$directory"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+chown -- "$user" "$directory" || exit
+bonnie++ -d "$directory" -u "$user" "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    size: int = field(
+        default=16 << 30,
+        metadata={
+            "help": "of the file; twice the host's RAM at least, or it refuses; 0: only small files",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
+    ram: int = field(
+        default=0,
+        metadata={
+            "help": "RAM that it reckons with; 0: what the host has. Less than that measures the cache",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
+    chunk_size: int = field(
+        default=8192,
+        metadata={"help": "of each read and write, a power of 2", "unit": "B", "minimum": 256},
+    )
+    files: int = field(
+        default=16, metadata={"help": "small files, in units of 1024; 0: none", "minimum": 0}
+    )
+    file_max: int = field(
+        default=0, metadata={"help": "largest of the small files", "unit": "B", "minimum": 0}
+    )
+    file_min: int = field(
+        default=0, metadata={"help": "smallest of the small files", "unit": "B", "minimum": 0}
+    )
+    directories: int = field(
+        default=1, metadata={"help": "over which the small files are spread", "minimum": 1}
+    )
+    fast: bool = field(default=False, metadata={"help": "-f: without the tests per character"})
+    direct: bool = field(default=False, metadata={"help": "-D: past the page cache (O_DIRECT)"})
+    sync: bool = field(
+        default=False, metadata={"help": "-b: no write buffering, fsync after each small file"}
+    )
+    user: str = field(
+        default="root", metadata={"help": "-u: who runs it, a user's name or number, or user:group"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.size % MIB or self.ram % MIB:
+            raise OptionsError("size, ram: whole MiB only, bonnie++ counts in them")
+        if not self.size and not self.files:
+            raise OptionsError("size, files: with both 0 there is nothing to do")
+        if self.size and self.ram and self.size < 2 * self.ram:
+            raise OptionsError("size: less than twice ram; bonnie++ would refuse it")
+        if self.chunk_size > MIB or self.chunk_size & (self.chunk_size - 1):
+            raise OptionsError(f"chunk_size: {self.chunk_size} is no power of 2 from 256 to 1 MiB")
+        if self.file_max < self.file_min:
+            raise OptionsError("file_max: smaller than file_min")
+        if not USER.fullmatch(self.user):
+            raise OptionsError(f"user: {self.user!r} is no user or user:group")
+
+
+def job(options: Options, target: Target) -> Job:
+    if not target.mount:
+        raise OptionsError(
+            f"target {target.name!r} has no mount point: bonnie++ works in a directory; put a filesystem on top"
+        )
+    path = f"{target.mount.rstrip('/')}/{DIRECTORY}"
+    expected = _expected_s(options)
+    return Job(
+        argv=("sh", "bonnie.sh", path, options.user, *_arguments(options, target)),
+        inputs={"bonnie.sh": SCRIPT},
+        env={"LC_ALL": "C"},
+        expected_s=expected,
+        timeout_s=expected * 10 + 3600,
+        writes=_writes(options),
+    )
+
+
+def precheck(options: Options, target: Target) -> Job | None:
+    """bonnie++ checks nothing without doing it; what can be checked, Options does."""
+    return None
+
+
+def outstanding(options: Options) -> int | None:
+    """None: one for most tests, several processes seek."""
+    return None
+
+
+def _arguments(options: Options, target: Target) -> tuple[str, ...]:
+    """The machine's name is ours: a host's own may hold a comma or nothing."""
+    found = ["-m", target.name, "-s", f"{options.size // MIB}:{options.chunk_size}"]
+    if options.ram:
+        found += ["-r", str(options.ram // MIB)]
+    spread = (options.file_max, options.file_min, options.directories)
+    extra = "".join(f":{number}" for number in spread) if spread != (0, 0, 1) else ""
+    found += ["-n", f"{options.files}{extra if options.files else ''}"]
+    flags = {"-f": options.fast, "-D": options.direct, "-b": options.sync}
+    return (*found, *(flag for flag, wanted in flags.items() if wanted))
+
+
+def _expected_s(options: Options) -> float:
+    passes = 4 * options.size / EXPECTED_RATE  # write, rewrite (twice), read
+    small = 2 * options.files * 1024
+    characters = CHARACTERS_S if options.size and not options.fast else 0.0
+    moved = small * options.file_max / EXPECTED_RATE
+    return passes + characters + 3 * small / EXPECTED_FILES + moved + 10.0
+
+
+def _writes(options: Options) -> int:
+    """At most: what files and directories need beside their content, nobody can tell."""
+    whole = options.size * (2 if options.fast else 3)
+    seeks = SEEKS * options.chunk_size if options.size else 0
+    return whole + seeks + 2 * options.files * 1024 * max(options.file_max, 4096)
+
+
+def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """One result: the line of CSV, and what the text above it says is compared."""
+    raw = outputs.get("stdout", b"")
+    try:
+        lines = raw.decode("utf-8").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
+    if not any(line.strip() for line in lines):
+        raise ParseError("empty: bonnie++ printed no result")
+    found = list(runs.find(lines))
+    for run in found:
+        if run.error:
+            raise run.error
+    known = {index for run in found for index in range(run.first, run.last + 1)}
+    for index, line in enumerate(lines):
+        if index not in known and line.strip() and not runs.PROGRESS.fullmatch(line.strip()):
+            raise ParseError("not understood", index + 1, line)
+    if len(found) != 1:
+        raise ParseError(f"{len(found)} results, and a run has one")
+    if found[0].csv is None:
+        last = found[0].last
+        raise ParseError("truncated: the line of CSV is not there", last + 1, lines[last])
+    return model.metrics(found[0].csv)
