@@ -43,6 +43,7 @@ CHAOS = (("chaos", ("-m", "chaos")),)
 NEVER_SKIPPED = {"browser", "rig", "alone"}  # where BENCHLAB_RIG=required
 PACKAGES = (
     "chromium", "fonts-liberation", "busybox", "posh", "yash", "fio", "sysstat", "openssh-server",
+    "bonnie++",
 )  # fmt: skip
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
