@@ -22,5 +22,6 @@ urlpatterns = [
     path("hosts/", include("benchlab.hosts.urls")),
     path("topologies/", include("benchlab.topologies.urls")),
     path("", include("benchlab.charts.urls")),  # /runs/, /compare/
+    path("", include("benchlab.imports.urls")),  # /import/, /library/
     path("api/", include("benchlab.api_urls")),
 ]

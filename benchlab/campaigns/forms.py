@@ -17,6 +17,8 @@ RUNNABLE: dict[str, dict[str, Any]] = {
     "hosts": {"access": Host.Access.SSH},
     "workloads": {"imported": False},
 }
+# Imported with results, as a name: nobody said what its layers are.
+UNKNOWN: dict[str, dict[str, Any]] = {"topologies": {"stack": []}}
 
 
 class WorkloadForm(forms.Form):
@@ -58,7 +60,11 @@ class CampaignForm(forms.Form):
         for name, model in (("hosts", Host), ("topologies", Topology), ("workloads", Workload)):
             field = self.fields[name]
             assert isinstance(field, ManyField)
-            field.queryset = model.objects.for_user(user).filter(**RUNNABLE.get(name, {}))
+            field.queryset = (
+                model.objects.for_user(user)
+                .filter(**RUNNABLE.get(name, {}))
+                .exclude(**UNKNOWN.get(name, {}))
+            )
 
     def factors(self) -> dict[str, Any] | None:
         """What the estimate needs, or None while something of it is missing or wrong."""

@@ -105,6 +105,8 @@ def check_owned(team: Team, *groups: Sequence[Any]) -> None:
             raise ValidationError(f"{row} does not belong to {team}.")
         if getattr(row, "access", Host.Access.SSH) != Host.Access.SSH:
             raise ValidationError(f"{row} cannot run anything: {row.get_access_display()}.")
+        if isinstance(row, Topology) and not row.stack:
+            raise ValidationError(f"The layers of {row} are not known, so it cannot be built.")
         if getattr(row, "imported", False):
             raise ValidationError(f"{row} was imported with its results and cannot be run.")
 

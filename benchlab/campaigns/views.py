@@ -16,7 +16,9 @@ from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.services import create_campaign
+from benchlab.charts import asked
 from benchlab.charts.cards import campaign_cards
+from benchlab.imports.origin import Origin
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.team.services import team_of
@@ -85,6 +87,8 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     target = request.htmx.target if request.htmx else None  # type: ignore[attr-defined]
     context: dict[str, Any] = {"campaign": campaign}
+    if campaign.source:
+        context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
     if target in PARTS:
         context |= PARTS[target](request, campaign)
         if context.get("unchanged"):
@@ -131,7 +135,7 @@ def _running(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 
 def _results(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     """A card per workload. Its chart refreshes itself; the cards are swapped when there is one more, and at the end."""
-    cards = campaign_cards(request.user, campaign.pk)
+    cards = campaign_cards(request.user, campaign.pk, asked.metric(request.GET))
     over = progress.of_one(campaign).over
     shown = ",".join([*(card.key for card in cards), *(["over"] if over else [])])
     return {

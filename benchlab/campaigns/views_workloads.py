@@ -15,7 +15,7 @@ from agents import registry
 from agents.contracts import AgentError
 from benchlab.campaigns import cost, grid, matrix
 from benchlab.campaigns.forms import WorkloadForm
-from benchlab.campaigns.models import Workload
+from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.presets import PRESETS
 from benchlab.campaigns.services import create_workload
 from benchlab.driver_forms import DriverForm, label, show
@@ -24,25 +24,32 @@ from benchlab.team.services import team_of
 
 @require_GET
 def workload_list(request: HttpRequest) -> HttpResponse:
+    mine = Workload.objects.for_user(request.user)
     rows = [
         {"workload": row, "points": len(matrix.points(row.sweep)), "sweep": _words(row, row.sweep)}
-        for row in Workload.objects.for_user(request.user)
+        for row in mine.filter(imported=False)
     ]
-    context = {"rows": rows, "presets": _presets(), "tools": registry.all_tools()}
+    context = {
+        "rows": rows,
+        "imported": mine.filter(imported=True),
+        "presets": _presets(),
+        "tools": registry.all_tools(),
+    }
     return render(request, "workloads/list.html", context)
 
 
 @require_GET
 def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Workload.objects.for_user(request.user), pk=pk)
+    row = get_object_or_404(Workload.objects.visible_to(request.user).select_related("team"), pk=pk)
     driver = registry.all_tools().get(row.tool)
     context = {
         "workload": row,
         "label": driver.LABEL if driver else row.tool,
         "options": _words(row, row.options),
         "sweep": _words(row, row.sweep),
-        "points": _points(row),
-        "job_file": row.options.get("job_file", ""),
+        "points": [] if row.imported else _points(row),
+        "campaigns": Campaign.objects.filter(runs__workload=row).distinct(),
+        "texts": _texts(row),
     }
     return render(request, "workloads/detail.html", context)
 
@@ -122,9 +129,22 @@ def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
         unit = known.get(name, {}).get("x-unit", "")
         value = values[name]
         many = value if isinstance(value, list) else [value]
-        if name != "job_file" and value not in ("", []):
+        if not _is_text(value) and value not in ("", []):
             found.append((label(name, unit), " ".join(_word(v, unit) for v in many)))
     return found
+
+
+def _texts(row: Workload) -> list[tuple[str, str]]:
+    """(heading, text) of the options that are whole files: fio's job file, a script."""
+    return [
+        (label(name, "").capitalize(), value)
+        for name, value in row.options.items()
+        if _is_text(value)
+    ]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\n" in value
 
 
 def _word(value: Any, unit: str) -> str:

@@ -17,13 +17,14 @@ from django_htmx.middleware import HtmxDetails
 from agents import stored
 from agents.contracts import AgentError
 from benchlab.analysis.curves import Little, little
-from benchlab.campaigns.models import Run
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import lines
 from benchlab.charts.balance import Shared, shared
 from benchlab.charts.figures import tracks_of
 from benchlab.charts.queries import during
 from benchlab.charts.tables import DeviceRow, device_rows
 from benchlab.charts.templatetags.si import si, size
-from benchlab.runs import words
+from benchlab.runs import collect, words
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
 from benchlab.topologies import moments
@@ -121,7 +122,7 @@ def _context(run: Run, attempt: Attempt) -> dict[str, Any]:
     measured = list(attempt.measurements.all())
     return {
         "live": attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING),
-        "can_retry": attempt.phase == AttemptPhase.DONE,
+        "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
         "numbers": _numbers(measured),
         "measurements": measured,
         "little": _little(run, measured),
@@ -130,6 +131,8 @@ def _context(run: Run, attempt: Attempt) -> dict[str, Any]:
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),
         "artifacts": attempt.artifacts.all(),
+        "said_by": collect.said_by(attempt),
+        "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
         "meta": _meta(attempt),
     }
 
@@ -166,3 +169,19 @@ def _balance(attempt: Attempt) -> list[Shared]:
 def _devices(attempt: Attempt) -> list[DeviceRow]:
     facts = attempt.facts.facts if attempt.facts else {}
     return device_rows(tracks_of(attempt), facts)
+
+
+@require_GET
+def artifact_lines(request: HttpRequest, pk: int) -> HttpResponse:
+    """The raw output as text with line numbers. ?line= chooses the page; #L12 is its line 12."""
+    row = get_object_or_404(
+        Artifact.objects.visible_to(request.user).select_related("attempt__run__campaign"), pk=pk
+    )
+    raw = bytes(row.content)
+    binary = b"\0" in raw[: 1 << 20]
+    shown = None if binary else lines.around(_text(raw), lines.asked(request.GET.get("line")))
+    return render(request, "runs/artifact.html", {"artifact": row, "lines": shown})
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").replace("\r\n", "\n")

@@ -15,6 +15,7 @@ urlpatterns = [
     path("attempts/<int:pk>/live.json", figures.attempt_live, name="attempt-live-figure"),
     path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
     path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),
+    path("artifacts/<int:pk>/lines/", runs.artifact_lines, name="artifact-lines"),
     path("compare/", compare.compare, name="compare"),
     path("compare/figure.json", figures.compare_figure, name="compare-figure"),
     path("compare/numbers.csv", downloads.compare_csv, name="compare-csv"),

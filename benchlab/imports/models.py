@@ -1,11 +1,12 @@
-"""What was uploaded, byte for byte, beside the campaign that was made of it."""
+"""What was uploaded, byte for byte: in a draft that nobody agreed to yet, then beside the campaign made of it."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
 from benchlab.campaigns.models import Campaign
-from benchlab.team.models import OwnedQuerySet
+from benchlab.team.models import OwnedQuerySet, Team
 
 
 class Source(models.Model):
@@ -25,6 +26,60 @@ class Source(models.Model):
         ordering = ["campaign", "name"]
         constraints = [
             models.UniqueConstraint(fields=["campaign", "name"], name="source_name_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Draft(models.Model):
+    """An upload that is looked at. Nothing of it is a result before a person agrees; after a day it is gone."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="drafts")
+    name = models.CharField(max_length=200)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    objects = OwnedQuerySet["Draft"].as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DraftFile(models.Model):
+    """One file of an upload, unpacked. Read once `reading` is there, or `trouble` says why it cannot be."""
+
+    draft = models.ForeignKey(Draft, on_delete=models.CASCADE, related_name="files")
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=255)
+    content = models.BinaryField()
+    size = models.BigIntegerField(help_text="bytes")
+    sha256 = models.CharField(max_length=64, db_index=True)
+    trouble = models.TextField(blank=True)
+    notes = models.JSONField(default=list, blank=True)
+    # benchlab/imports/stored.py
+    reading = models.JSONField(null=True, blank=True)
+    lines = models.PositiveIntegerField(default=0)
+    tries = models.PositiveSmallIntegerField(default=0)
+    claimed_at = models.DateTimeField(null=True, blank=True, help_text="When reading it began")
+
+    TEAM_PATH = "draft__team"
+    objects = OwnedQuerySet["DraftFile"].as_manager()
+
+    class Meta:
+        ordering = ["draft", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["draft", "position"], name="draft_file_position_once")
+        ]
+        indexes = [
+            models.Index(
+                fields=["claimed_at"],
+                condition=models.Q(reading__isnull=True, trouble=""),
+                name="draft_file_unread",
+            )
         ]
 
     def __str__(self) -> str:

@@ -124,6 +124,14 @@ def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> 
     return Figures(metrics, series, errors)
 
 
+def said_by(attempt: Attempt) -> Artifact | None:
+    """The artifact whose lines Measurement.line counts: the tool's own result file, else what it printed."""
+    kept = {row.name: row for row in attempt.artifacts.all() if row.size}
+    readers = attempt.meta.get(READERS)
+    names = [readers[0][0]] if readers else [f"{attempt.run.tool}.json", "stdout", "stderr"]
+    return next((kept[name] for name in names if name in kept), None)
+
+
 def reparse(attempt: Attempt) -> str:
     """Figures anew from the artifacts. Returns what could not be read; then the old figures stay as they are."""
     figures = read(

@@ -49,7 +49,7 @@ def _short(fit: tuple[Host, dict[str, int]]) -> tuple[int, str]:
 
 @require_GET
 def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Topology.objects.for_user(request.user), pk=pk)
+    row = get_object_or_404(Topology.objects.visible_to(request.user).select_related("team"), pk=pk)
     campaigns = {layout.campaign for layout in row.layouts.select_related("campaign")}
     return render(
         request,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from benchlab.hosts.models import Host
@@ -29,6 +30,11 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
     form = HostForm(request)
     context: dict[str, object] = {"topology": topology, "form": form}
     context["hosts"] = Host.objects.for_user(request.user).exists()
+    if not topology.stack:
+        messages.error(
+            request, "Its layers are not known, so it cannot be planned: say them first."
+        )
+        return redirect("topology-detail", topology.pk)
     if request.method == "POST" and form.is_valid():
         host = form.cleaned_data["host"]
         context |= {"host": host, "run": dryrun.of(topology, host)}

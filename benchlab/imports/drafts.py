@@ -1,0 +1,190 @@
+"""Drafts: from an upload to files whose results are known. Nothing here is a result yet."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from io import BytesIO
+from typing import IO
+
+import kombu.exceptions
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Count, F, Q, Sum
+from django.utils import timezone
+
+from agents import reading
+from benchlab.imports import stored, texts
+from benchlab.imports.models import Draft, DraftFile
+from benchlab.imports.services import sha256
+from benchlab.imports.unpack import File, Limits, Unpacker
+from benchlab.team.models import Team
+
+log = logging.getLogger(__name__)
+
+Person = AbstractBaseUser | AnonymousUser
+AT_ONCE = 1_000_000  # bytes: so much is read while the person waits for the page
+KEPT = timedelta(days=1)
+PATIENCE = timedelta(minutes=10)  # then whoever claimed a file is taken for dead
+NUDGED = timedelta(minutes=1)  # so long a message may wait in the queue
+MOST_TRIES = 3
+AT_MOST = 200  # nudges per sweep
+UNREAD = Q(reading__isnull=True, trouble="")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file as it came, or what was pasted. `size` in bytes."""
+
+    name: str
+    stream: IO[bytes]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the reading of a draft is."""
+
+    files: int
+    read: int
+    size: int
+
+    @property
+    def over(self) -> bool:
+        return self.read == self.files
+
+
+def pasted(text: str, name: str = "") -> Upload:
+    raw = text.encode("utf-8", "surrogatepass")
+    return Upload(name or "pasted.txt", BytesIO(raw), len(raw))
+
+
+def make(
+    *, team: Team, user: Person | None, uploads: Sequence[Upload], limits: Limits | None = None
+) -> Draft:
+    """Unpack, and read what is small. Raises ValidationError when there is nothing."""
+    if not uploads:
+        raise ValidationError("Paste something, or choose at least one file.")
+    unpacker = Unpacker(limits)
+    with transaction.atomic():
+        draft = Draft.objects.create(
+            team=team, name=_name(uploads), created_by_id=user.pk if user else None
+        )
+        position = 0
+        for upload in uploads:  # one file in memory at a time
+            for file in unpacker.unpack(upload.name, upload.stream, upload.size):
+                _keep(draft, position, file)
+                position += 1
+            if unpacker.full:
+                break  # said of the file at which it was full; thousands more would say the same
+        if not position:
+            raise ValidationError(f"There is no file in {draft.name}.")
+    if standing(draft).size < AT_ONCE:
+        for pk in draft.files.filter(UNREAD).values_list("pk", flat=True):
+            read(pk)
+    else:
+        nudge(draft.files.filter(UNREAD).values_list("pk", flat=True))
+    return draft
+
+
+def _name(uploads: Sequence[Upload]) -> str:
+    more = f" and {len(uploads) - 1} more" if len(uploads) > 1 else ""
+    return f"{uploads[0].name[:150]}{more}".replace("\0", "")
+
+
+def _keep(draft: Draft, position: int, file: File) -> None:
+    DraftFile.objects.create(
+        draft=draft,
+        position=position,
+        name=file.name,
+        content=file.raw,
+        size=len(file.raw),
+        sha256=sha256(file.raw),
+        trouble=file.trouble,
+    )
+
+
+def standing(draft: Draft) -> Standing:
+    found = draft.files.aggregate(
+        files=Count("pk"), unread=Count("pk", filter=UNREAD), size=Sum("size")
+    )
+    return Standing(found["files"], found["files"] - found["unread"], found["size"] or 0)
+
+
+def nudge(ids: Iterable[int]) -> None:
+    """Have files read by workers, once what was written is visible to them."""
+    found = list(ids)
+
+    def send() -> None:
+        from benchlab.imports.tasks import read_file
+
+        for pk in found:
+            _send(read_file, pk)
+
+    transaction.on_commit(send)
+
+
+def _send(task: object, pk: int) -> None:
+    try:
+        task.delay(pk)  # type: ignore[attr-defined]
+    except (kombu.exceptions.OperationalError, OSError) as error:
+        log.warning("broker does not answer, the sweeper will see to file %s: %s", pk, error)
+
+
+def read(pk: int) -> None:
+    """Find the results of a file, unless that is done or another is at it. Safe to call at any time."""
+    now = timezone.now()
+    free = Q(claimed_at=None) | Q(claimed_at__lt=now - PATIENCE)
+    mine = DraftFile.objects.filter(UNREAD, free, pk=pk)
+    if not mine.update(claimed_at=now, tries=F("tries") + 1):
+        return
+    row = DraftFile.objects.get(pk=pk)
+    if row.tries > MOST_TRIES:  # it took its worker down each time
+        row.trouble = "Reading it failed several times: it may need more memory than there is."
+    else:
+        _read(row)
+    DraftFile.objects.filter(UNREAD, pk=pk).update(
+        reading=row.reading, trouble=row.trouble, notes=row.notes, lines=row.lines
+    )
+
+
+def _read(row: DraftFile) -> None:
+    try:
+        found = texts.read(row.name, bytes(row.content))
+    except texts.NoText as error:
+        row.trouble = str(error)
+        return
+    row.notes = list(found.notes)
+    row.lines = found.text.count("\n") + 1
+    try:
+        row.reading = stored.to_json(reading.read(found.text, row.name))
+    except Exception:  # whatever a reader does, the other files and the page must go on
+        log.exception("reading %s (file %s)", row.name, row.pk)
+        row.trouble = "Reading it failed by a fault of ours; the log of the worker has the cause."
+
+
+def text_of(row: DraftFile) -> str:
+    """The text whose lines the reading counts. Empty for what is no text."""
+    try:
+        return texts.read(row.name, bytes(row.content)).text
+    except texts.NoText:
+        return ""
+
+
+def due() -> list[int]:
+    """Files that nobody reads: their message was lost, or their worker died."""
+    now = timezone.now()
+    waiting = Q(claimed_at=None, draft__created_at__lt=now - NUDGED) | Q(
+        claimed_at__lt=now - PATIENCE
+    )
+    rows = DraftFile.objects.filter(UNREAD, waiting).order_by("pk")
+    return list(rows.values_list("pk", flat=True)[:AT_MOST])
+
+
+def forget() -> None:
+    """Drafts that nobody agreed to within a day."""
+    for draft in Draft.objects.filter(created_at__lt=timezone.now() - KEPT):
+        draft.delete()

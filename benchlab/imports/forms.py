@@ -1,0 +1,190 @@
+"""Forms of the import pages: what is the same for all results, and one per result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+
+from benchlab.hosts.models import Host
+from benchlab.imports.agreeing import MOST_OUTSTANDING, ORIGIN, Chosen, Key, Refused, Shown
+from benchlab.imports.models import Draft
+from benchlab.topologies.models import Topology
+
+Choices = list[tuple[str, str]]
+EACH_MOST = 500  # more results than that are taken as one: nobody fills in so many rows
+OWN = "a result of its own"
+
+
+class SameForm(forms.Form):
+    """The campaign, where it comes from, and what holds for every result that says nothing else."""
+
+    campaign = forms.CharField(max_length=200, label="Campaign")
+    question = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="What was the question that these results answer?",
+    )
+    title = forms.CharField(required=False, max_length=500, label="Title of the source")
+    author = forms.CharField(required=False, max_length=500)
+    date = forms.CharField(required=False, max_length=10, help_text="2013-05-07, 2013-05 or 2013")
+    url = forms.CharField(required=False, max_length=500, label="Address")
+    host = forms.ChoiceField(required=False, label="Host")
+    new_host = forms.CharField(required=False, max_length=100, label="or a new host, by name")
+    topology = forms.ChoiceField(required=False, label="Topology")
+    new_topology = forms.CharField(
+        required=False, max_length=100, label="or a new topology, by name"
+    )
+    workload = forms.CharField(
+        required=False, max_length=90, help_text="Empty: named by what each result says of itself."
+    )
+
+    def __init__(self, rows: Rows, data: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(data, **kwargs)
+        _choose(self, rows, "choose")
+
+
+class ResultForm(forms.Form):
+    """What differs for one result."""
+
+    take = forms.BooleanField(required=False, initial=True)
+    host = forms.ChoiceField(required=False)
+    new_host = forms.CharField(required=False, max_length=100, label="or a new host")
+    topology = forms.ChoiceField(required=False)
+    new_topology = forms.CharField(required=False, max_length=100, label="or a new topology")
+    workload = forms.CharField(required=False, max_length=90)
+    outstanding = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_OUTSTANDING,
+        label="Outstanding I/Os",
+        help_text="The text does not tell; leave it empty if nobody knows.",
+    )
+    beside = forms.ChoiceField(required=False, label="Belongs to")
+
+    def __init__(
+        self, shown: Shown, rows: Rows, results: Choices, data: Mapping[str, Any] | None
+    ) -> None:
+        super().__init__(data, prefix=f"r{shown.key[0]}-{shown.key[1]}")
+        _choose(self, rows, "as above")
+        self.fields["workload"].widget.attrs["placeholder"] = shown.workload
+        if shown.found.outstanding is not None:
+            del self.fields["outstanding"]
+        if not shown.watches:
+            del self.fields["beside"]
+            return
+        beside = self.fields["beside"]
+        assert isinstance(beside, forms.ChoiceField)
+        beside.choices = [("", OWN), *results]
+        beside.initial = _nearest(shown, results)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The hosts and topologies that may be chosen, asked for once."""
+
+    hosts: Mapping[str, Host]
+    topologies: Mapping[str, Topology]
+
+    @staticmethod
+    def of(draft: Draft) -> Rows:
+        return Rows(
+            {str(row.pk): row for row in Host.objects.filter(team=draft.team)},
+            {str(row.pk): row for row in Topology.objects.filter(team=draft.team)},
+        )
+
+
+def _choose(form: forms.Form, rows: Rows, empty: str) -> None:
+    many: tuple[tuple[str, Iterable[tuple[str, Any]]], ...] = (
+        ("host", rows.hosts.items()),
+        ("topology", rows.topologies.items()),
+    )
+    for name, items in many:
+        field = form.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", f"– {empty} –"), *((key, str(row)) for key, row in items)]
+
+
+def _nearest(shown: Shown, results: Choices) -> str:
+    """What was measured in the same file, before it or else after it: what it most likely watched."""
+    file, first = shown.key
+    near = [tuple(map(int, value.split("-"))) for value, _ in results]
+    same = [key for key in near if key[0] == file]
+    before = [key for key in same if key[1] < first]
+    chosen = max(before) if before else min(same, default=None)
+    return f"{chosen[0]}-{chosen[1]}" if chosen else ""
+
+
+class Everything:
+    """All forms of a draft's page."""
+
+    def __init__(
+        self, draft: Draft, shown: Sequence[Shown], data: Mapping[str, Any] | None
+    ) -> None:
+        self.rows = Rows.of(draft)
+        self.shown = [one for one in shown if not one.found.trouble]
+        self.each = len(self.shown) <= EACH_MOST
+        self.same = SameForm(self.rows, data, initial={"campaign": draft.name})
+        numbered = {one.key: number for number, one in enumerate(shown, 1)}
+        self.measured: Choices = [
+            (f"{one.key[0]}-{one.key[1]}", f"{numbered[one.key]}: {one.found.title}"[:100])
+            for one in self.shown
+            if not one.watches
+        ]
+        self.forms: dict[Key, ResultForm] = {
+            one.key: ResultForm(one, self.rows, self.measured, data)
+            for one in (self.shown if self.each else ())
+        }
+
+    def is_valid(self) -> bool:
+        return all([self.same.is_valid(), *(form.is_valid() for form in self.forms.values())])
+
+    def chosen(self) -> list[Chosen]:
+        return [self._chosen(one) for one in self.shown]
+
+    def origin(self) -> dict[str, str]:
+        return {name: self.same.cleaned_data[name] for name in ORIGIN}
+
+    def _chosen(self, shown: Shown) -> Chosen:
+        form = self.forms.get(shown.key)
+        own: dict[str, Any] = form.cleaned_data if form else {"take": True}
+        same = self.same.cleaned_data
+        beside: str = (
+            own.get("beside", "") if form else _nearest(shown, self.measured) * shown.watches
+        )
+        one_host = own if own.get("host") or own.get("new_host") else same
+        one_topology = own if own.get("topology") or own.get("new_topology") else same
+        file, _, first = beside.partition("-")
+        return Chosen(
+            key=shown.key,
+            take=own["take"],
+            host=self.rows.hosts.get(one_host["host"]),
+            new_host=one_host["new_host"],
+            topology=self.rows.topologies.get(one_topology["topology"]),
+            new_topology=one_topology["new_topology"],
+            workload=own.get("workload") or same["workload"],
+            outstanding=own.get("outstanding"),
+            beside=(int(file), int(first)) if first else None,
+        )
+
+    def refuse(self, refused: Refused) -> None:
+        """Put what is wrong where it was typed; what is wrong of all is said once."""
+        for (index, name), said in refused.errors.items():
+            form: forms.Form = self.same
+            own = self.forms.get(self.shown[index].key) if index is not None else None
+            if own is not None and self._own(own, name):
+                form = own
+            field = name if name in form.fields else None
+            known = list(form.errors.get(field or "__all__", ()))
+            for text in said:
+                if text not in known:
+                    form.add_error(field, text)
+
+    def _own(self, form: ResultForm, name: str) -> bool:
+        """Whether it was said of this result, or left to what holds for all."""
+        if name in ("host", "topology"):
+            given = form.cleaned_data
+            return bool(given.get(name) or given.get(f"new_{name}"))
+        return True

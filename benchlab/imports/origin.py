@@ -1,0 +1,35 @@
+"""Where imported results come from, fit to be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchlab.campaigns.models import Campaign
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """All of it text; `url` is empty unless it is one that a browser may be sent to."""
+
+    title: str
+    author: str
+    date: str
+    url: str
+    more: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def of(campaign: Campaign) -> Origin:
+        told = {str(name): str(value) for name, value in campaign.origin.items() if value}
+        url = told.pop("url", "")
+        safe = url if url.lower().startswith(("http://", "https://")) else ""
+        return Origin(
+            told.pop("title", ""),
+            told.pop("author", ""),
+            told.pop("date", ""),
+            safe,
+            tuple(told.items()),
+        )
+
+    @property
+    def told(self) -> bool:
+        return bool(self.title or self.author or self.date or self.url or self.more)

@@ -1,0 +1,99 @@
+"""Bytes to the text that readers get: lines end with \n, nothing is guessed without saying so, binary is refused."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from benchlab.imports import html_text
+
+BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_-]{2,20})""")
+# Of web pages. Python knows more, some of which are no encodings of text.
+CHARSETS = re.compile(
+    r"(gb2312|gbk|gb18030|big5|shift_jis|euc-(jp|kr)|koi8-[ru]|iso-8859-\d+|windows-125\d)", re.I
+)
+# What no text has: tab, line feed, form feed, carriage return, backspace and escape are in terminal logs.
+CONTROL = bytes({*range(32), 127} - {7, 8, 9, 10, 11, 12, 13, 27})
+MOST_CONTROL = 0.02
+HTML_MOST = 20_000_000
+# Colours and titles of a terminal: "\x1b[0;32m".
+ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[()][0-9A-B]|[=>])"
+)
+
+
+class NoText(Exception):
+    """Why it cannot be read; the text names the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """`notes` say what was done to it, where that is worth knowing."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def read(name: str, raw: bytes) -> Text:
+    """Raises NoText."""
+    if not raw.strip():
+        raise NoText("it is empty" if not raw else "it has nothing but white space")
+    page = html_text.is_page(name, raw[:2048])
+    text, notes = _decoded(raw, page)
+    if page:
+        if len(raw) > HTML_MOST:
+            raise NoText(f"a web page of more than {HTML_MOST / 1e6:.0f} MB: save its text instead")
+        text = html_text.to_text(text)
+        notes = (*notes, "A web page: its text was taken, and lines are those of this text.")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = ESCAPES.sub("", text)
+        notes = (*notes, "Colours and other control sequences of a terminal were left out.")
+    return Text(text, notes)
+
+
+def _decoded(raw: bytes, page: bool) -> tuple[str, tuple[str, ...]]:
+    for bom, encoding in BOMS.items():
+        if raw.startswith(bom):
+            return _strict(raw, encoding), ()
+    _not_binary(raw)
+    try:
+        return raw.decode("utf-8"), ()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        place = f"byte {error.start + 1}, line {line}"
+    said = CHARSET.search(raw[:4096]) if page else None
+    if said and CHARSETS.fullmatch(named := said[1].decode()):
+        return raw.decode(named, "replace"), (f"Read as {named}, as the page says.",)
+    note = f"It is not UTF-8 (at {place}); read as Latin-1, so letters other than English may be wrong."
+    return raw.decode("latin-1"), (note,)
+
+
+def _strict(raw: bytes, encoding: str) -> str:
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise NoText(
+            f"it begins like {encoding[:6].upper()}, but byte {error.start + 1} is not"
+        ) from None
+    if (at := text.find("\0")) >= 0:
+        raise NoText(_nul(text.count("\n", 0, at) + 1))
+    return text
+
+
+def _not_binary(raw: bytes) -> None:
+    if (at := raw.find(b"\0")) >= 0:
+        raise NoText(_nul(raw.count(b"\n", 0, at) + 1) + f", byte {at + 1}")
+    odd = len(raw) - len(raw.translate(None, CONTROL))
+    if odd > len(raw) * MOST_CONTROL:
+        at = min(found for one in CONTROL if (found := raw.find(one)) >= 0)
+        line = raw.count(b"\n", 0, at) + 1
+        raise NoText(
+            f"it is no text but binary (a control character in line {line}, byte {at + 1})"
+        )
+
+
+def _nul(line: int) -> str:
+    return f"it is no text but binary (NUL) in line {line}"

@@ -1,0 +1,343 @@
+"""Files out of what was uploaded: archives unpacked in memory, one file after the other.
+
+Nothing is written to disk, so a member's path, owner or link target cannot matter: names are only shown. No size in
+any header is believed; everything is counted while it is read.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import re
+import stat
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import RawIOBase
+from typing import IO, Any, Protocol, cast
+
+CHUNK = 1 << 20
+STEP = 1 << 16  # packed bytes at a time
+NAME_MOST = 140  # an artifact adds its lines and must stay below 200
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The one place for what an upload may become. Bytes, unless named otherwise."""
+
+    file: int = 200_000_000
+    total: int = 512_000_000
+    members: int = 2000  # files, of all that is uploaded together
+    ratio: int = 250  # unpacked over packed, beyond `trifle`: logs of one metric reach 100
+    trifle: int = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """`raw` is empty where there is `trouble`."""
+
+    name: str
+    raw: bytes = b""
+    trouble: str = ""
+
+
+class _TooMuch(Exception):
+    """The text says which limit."""
+
+
+class _Inflater(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+MAGIC = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x1f\x8b": "gz",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\x07": "rar",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+SUFFIX = re.compile(r"\.(gz|bz2|xz|tgz|tbz2?|txz)$", re.IGNORECASE)
+BROKEN = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError,
+    NotImplementedError, RuntimeError, ValueError, OverflowError,
+)  # fmt: skip
+
+
+class Unpacker:
+    """Counts over all that is uploaded together."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.total = 0
+        self.before = 0  # `total` when the present upload began
+        self.files = 0
+        self.full = ""  # why nothing more is taken
+        self.names: set[str] = set()
+
+    def unpack(self, name: str, stream: IO[bytes], size: int) -> Iterator[File]:
+        """What is in one upload of `size` bytes: itself, or its members. Raises nothing."""
+        if self.full:
+            yield self._refused(name, self.full)
+            return
+        self.before = self.total
+        try:
+            yield from self._unpack(name, stream, size)
+        except _TooMuch as error:
+            yield self._refused(name, str(error))
+        except BROKEN as error:
+            yield self._refused(name, _broken(error))
+
+    def _unpack(self, name: str, stream: IO[bytes], size: int) -> Iterator[File]:
+        head = _head(stream)
+        kind = archive_kind(head)
+        if kind == "zip":
+            yield from self._zip(name, stream, size)
+        elif kind == "tar":
+            yield from self._tar(name, stream, size)
+        elif kind in ("gz", "bz2", "xz"):
+            yield from self._compressed(name, _Unzipped(kind, stream), size)
+        elif kind:
+            yield self._refused(name, f"a {kind} archive cannot be unpacked here: use zip or tar")
+        else:
+            yield self._file(name, stream, 0)
+
+    def _compressed(self, name: str, stream: _Unzipped, packed: int) -> Iterator[File]:
+        """One file, or a tar."""
+        if archive_kind(stream.peek(512)) == "tar":
+            yield from self._tar(name, cast(IO[bytes], stream), packed)
+            return
+        yield self._file(SUFFIX.sub("", name), cast(IO[bytes], stream), packed, nested=True)
+
+    def _zip(self, name: str, stream: IO[bytes], packed: int) -> Iterator[File]:
+        _few_members(stream, self.limits.members)
+        with zipfile.ZipFile(stream) as archive:
+            for info in archive.infolist():
+                if info.is_dir():
+                    continue
+                inside = f"{name}/{clean(info.filename)}"
+                if stat.S_ISLNK(info.external_attr >> 16):
+                    yield self._refused(inside, "it is a link, which holds no text")
+                elif info.flag_bits & 1:
+                    yield self._refused(inside, "it is encrypted: unpack it first")
+                else:
+                    yield self._member(inside, lambda info=info: archive.open(info), packed)
+
+    def _tar(self, name: str, stream: IO[bytes], packed: int) -> Iterator[File]:
+        # Read as a stream, so that a damaged end loses only what is behind it.
+        with tarfile.open(fileobj=_Counted(stream, self.limits.total), mode="r|") as archive:
+            for member in archive:
+                if member.isdir():
+                    continue
+                inside = f"{name}/{clean(member.name)}"
+                if not member.isreg() or member.issparse():
+                    yield self._refused(inside, "it is no plain file, but a link or the like")
+                else:
+                    yield self._member(inside, lambda m=member: archive.extractfile(m), packed)
+
+    def _member(self, name: str, opened: Any, packed: int) -> File:
+        """One that cannot be read does not keep the others from being read."""
+        try:
+            with opened() as stream:
+                return self._file(name, stream, packed, nested=True)
+        except tarfile.TarError:
+            raise  # its stream is at an unknown place now
+        except BROKEN as error:
+            return self._refused(name, _broken(error))
+
+    def _file(self, name: str, stream: IO[bytes], packed: int, nested: bool = False) -> File:
+        """Its bytes. Raises _TooMuch for all that follows, too, where the whole is too large."""
+        parts: list[bytes] = []
+        size = 0
+        while part := stream.read(CHUNK):
+            if nested and not parts and (kind := archive_kind(part)):
+                return self._refused(
+                    name, f"it is an archive ({kind}) in an archive: unpack it first"
+                )
+            parts.append(part)
+            size += len(part)
+            self.total += len(part)
+            if said := self._too_much(size, packed):
+                return self._refused(name, said)
+        if self._counted():
+            return File(self._unique(name), b"".join(parts))
+        return self._refused(name, self.full)
+
+    def _too_much(self, size: int, packed: int) -> str:
+        limits = self.limits
+        if self.total > limits.total:
+            self.full = f"all files together are larger than {limits.total / 1e6:,.0f} MB unpacked"
+            raise _TooMuch(self.full)
+        if packed and self.total - self.before > max(limits.trifle, packed * limits.ratio):
+            self.full = f"it unpacks to more than {limits.ratio} times its size, as a zip bomb does"
+            raise _TooMuch(self.full)
+        if size > limits.file:
+            return f"it is larger than {limits.file / 1e6:,.0f} MB"
+        return ""
+
+    def _counted(self) -> bool:
+        self.files += 1
+        if self.files > self.limits.members:
+            self.full = f"more than {self.limits.members} files"
+        return not self.full
+
+    def _refused(self, name: str, why: str) -> File:
+        self.files += 1
+        if self.files > self.limits.members and why != self.full:
+            self.full = f"more than {self.limits.members} files"
+            raise _TooMuch(self.full)
+        return File(self._unique(name), trouble=why)
+
+    def _unique(self, name: str) -> str:
+        """The name as it is shown, unlike every other."""
+        shown = tried = clean(name)
+        stem, dot, suffix = shown.rpartition(".")
+        number = 1
+        while tried in self.names:
+            number += 1
+            tried = f"{stem} ({number}).{suffix}" if dot and stem else f"{shown} ({number})"
+        self.names.add(tried)
+        return tried
+
+
+def clean(name: str) -> str:
+    """A name fit to be shown: no way out of a directory, no control or direction characters, not too long."""
+    plain = "".join(c for c in name if unicodedata.category(c)[0] != "C")
+    parts = [part.strip() for part in plain.replace("\\", "/").split("/")]
+    shown = "/".join(part for part in parts if part not in ("", ".", ".."))
+    if len(shown) > NAME_MOST:
+        shown = "…" + shown[1 - NAME_MOST :]
+    return shown or "unnamed"
+
+
+def archive_kind(head: bytes) -> str:
+    """ "zip", "tar", "gz", … by the first bytes; "" for anything else."""
+    for magic, kind in MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    return "tar" if head[257:262] == b"ustar" else ""
+
+
+def _head(stream: IO[bytes]) -> bytes:
+    stream.seek(0)
+    head = stream.read(512)
+    stream.seek(0)
+    return head
+
+
+def _few_members(stream: IO[bytes], most: int) -> None:
+    """A list of millions would be memory before any limit is looked at. Raises _TooMuch."""
+    seen, tail = 0, b""
+    while part := stream.read(CHUNK):
+        seen += (tail + part).count(b"PK\x01\x02")
+        tail = part[-3:]
+    stream.seek(0)
+    if seen > most:
+        raise _TooMuch(f"more than {most} files in one archive")
+
+
+def _broken(error: Exception) -> str:
+    said = str(error) or type(error).__name__
+    return f"the archive is damaged or of a kind that cannot be read: {said[:200]}"
+
+
+class _Counted(RawIOBase):
+    """A tar's own stream: also what lies between its files counts, and what its headers make it read."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self.stream, self.left = stream, most * 2
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        part = self.stream.read(min(size, self.left) if size >= 0 else self.left)
+        self.left -= len(part)
+        if self.left <= 0:
+            raise _TooMuch("its headers claim more than it may hold")
+        return part
+
+
+class _Unzipped(RawIOBase):
+    """gz, bz2 or xz as a stream: never more at once than is asked for, and little memory for a dictionary."""
+
+    def __init__(self, kind: str, stream: IO[bytes]) -> None:
+        self.kind, self.stream = kind, stream
+        self.inflater = _inflater(kind)
+        self.waiting = b""  # packed
+        self.ready = b""  # unpacked
+
+    def readable(self) -> bool:
+        return True
+
+    def peek(self, size: int) -> bytes:
+        while len(self.ready) < size and (part := self._more(size)):
+            self.ready += part
+        return self.ready[:size]
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; fewer only at the end. Raises EOFError when the end is missing."""
+        wanted = size if size >= 0 else CHUNK
+        parts, have = [self.ready[:wanted]], len(self.ready[:wanted])
+        self.ready = self.ready[wanted:]
+        while have < wanted and (part := self._more(wanted - have)):
+            parts.append(part)
+            have += len(part)
+        return b"".join(parts)
+
+    def _more(self, size: int) -> bytes:
+        while True:
+            if self.inflater.eof:
+                rest = (self.inflater.unused_data or self.stream.read(STEP)).lstrip(b"\0")
+                if archive_kind(rest[:512]) != self.kind:  # padding, or the end
+                    return b""
+                self.inflater, self.waiting = _inflater(self.kind), rest
+            hungry = getattr(self.inflater, "needs_input", True)
+            fed = self.waiting or (self.stream.read(STEP) if hungry else b"")
+            part = self.inflater.decompress(fed, size)
+            self.waiting = getattr(self.inflater, "unconsumed_tail", b"")
+            if part:
+                return part
+            if hungry and not fed and not self.inflater.eof:
+                raise EOFError("it ends in the middle")
+
+
+def _inflater(kind: str) -> _Inflater:
+    if kind == "gz":
+        return _Gzip()
+    if kind == "bz2":
+        return bz2.BZ2Decompressor()
+    return cast(_Inflater, lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=128 << 20))
+
+
+class _Gzip:
+    """zlib's decompressor with the manners of the other two."""
+
+    def __init__(self) -> None:
+        self.inner = zlib.decompressobj(wbits=31)
+
+    @property
+    def eof(self) -> bool:
+        return self.inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self.inner.unused_data
+
+    @property
+    def unconsumed_tail(self) -> bytes:
+        return self.inner.unconsumed_tail
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self.inner.decompress(data, max_length)

@@ -1,0 +1,185 @@
+"""Pages of the import: hand in, look at what was found, agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import (
+    RequestDataTooBig,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+    ValidationError,
+)
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from agents import registry
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import lines
+from benchlab.imports import agreeing, drafts, receiving
+from benchlab.imports.agreeing import Refused, Shown
+from benchlab.imports.forms import Everything, ResultForm
+from benchlab.imports.models import Draft, DraftFile
+from benchlab.team.services import team_of
+
+PAGE = "imports/draft.html"
+INLINE_MOST = 3000  # numbers on one page; more are one click away
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A result on the page."""
+
+    number: int
+    shown: Shown
+    label: str
+    form: ResultForm | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    file: DraftFile
+    known: Campaign | None  # already imported
+    unread: list[dict[str, Any]]
+    rows: list[Row]
+
+
+@csrf_exempt  # only until the upload handler is in place; _import_new is protected
+@require_http_methods(["GET", "POST"])
+def import_new(request: HttpRequest) -> HttpResponse:
+    if receiving.too_large(request):
+        return _new(request, receiving.TOO_LARGE, 413)
+    request.upload_handlers = [receiving.Spooled(request)]
+    try:
+        request.POST  # noqa: B018  # read here, so that a limit is a sentence and not a bare 400
+    except RequestDataTooBig:
+        return _new(request, receiving.TOO_LONG, 413)
+    except (TooManyFilesSent, TooManyFieldsSent):
+        return _new(request, receiving.TOO_MANY, 413)
+    return _import_new(request)
+
+
+@csrf_protect
+def _import_new(request: HttpRequest) -> HttpResponse:
+    if request.method != "POST":
+        return _new(request)
+    uploads = [
+        drafts.Upload(file.name or "unnamed", file.file, file.size or 0)  # type: ignore[arg-type]
+        for file in request.FILES.getlist("files")
+    ]
+    if text := request.POST.get("text", ""):
+        uploads.insert(0, drafts.pasted(text))
+    try:
+        draft = drafts.make(team=team_of(request.user), user=request.user, uploads=uploads)
+    except ValidationError as error:
+        return _new(request, " ".join(error.messages), 200)
+    return redirect("import-detail", draft.pk)
+
+
+def _new(request: HttpRequest, error: str = "", status: int = 200) -> HttpResponse:
+    context = {
+        "error": error,
+        "kinds": sorted(reader.LABEL for reader in registry.all_readers().values()),
+        "drafts": Draft.objects.for_user(request.user).select_related("created_by"),
+        "text": request.POST.get("text", "") if status == 200 else "",
+    }
+    return render(request, "imports/new.html", context, status=status)
+
+
+def _draft(request: HttpRequest, pk: int) -> Draft:
+    return get_object_or_404(Draft.objects.for_user(request.user), pk=pk)
+
+
+@require_http_methods(["GET", "POST"])
+def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """What was found. POST agrees to what was chosen, and shows all that was typed again when it cannot be."""
+    draft = _draft(request, pk)
+    standing = drafts.standing(draft)
+    if not standing.over:
+        return _progress(request, draft, standing)
+    if request.htmx:  # type: ignore[attr-defined]
+        answer = HttpResponse()
+        answer["HX-Refresh"] = "true"
+        return answer
+    shown = agreeing.results(draft)
+    every = Everything(draft, shown, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and every.is_valid():
+        try:
+            return _agree(request, draft, every)
+        except Refused as refused:
+            every.refuse(refused)
+    return render(request, PAGE, _context(draft, shown, every))
+
+
+def _progress(request: HttpRequest, draft: Draft, standing: drafts.Standing) -> HttpResponse:
+    part = "#import-progress" if request.htmx else ""  # type: ignore[attr-defined]
+    context = {"draft": draft, "standing": standing}
+    return render(request, "imports/reading.html" + part, context)
+
+
+def _agree(request: HttpRequest, draft: Draft, every: Everything) -> HttpResponse:
+    same = every.same.cleaned_data
+    made = agreeing.agree(
+        draft,
+        every.chosen(),
+        user=request.user,
+        name=same["campaign"],
+        question=same["question"],
+        origin=every.origin(),
+    )
+    messages.success(request, f"{made} is imported.")
+    return redirect("campaign-detail", made.pk)
+
+
+def _context(draft: Draft, shown: list[Shown], every: Everything) -> dict[str, Any]:
+    known = agreeing.known(draft)
+    by_file: dict[int, list[Row]] = {}
+    for number, one in enumerate(shown, 1):
+        row = Row(number, one, agreeing.label(one.found.kind), every.forms.get(one.key))
+        by_file.setdefault(one.file.pk, []).append(row)
+    files = [
+        FileRow(
+            file,
+            known.get(file.sha256) if not file.trouble else None,
+            (file.reading or {}).get("unread", []),
+            by_file.get(file.pk, []),
+        )
+        for file in draft.files.defer("content")
+    ]
+    return {
+        "draft": draft,
+        "files": files,
+        "results": len(shown),
+        "numbers": sum(len(one.found.metrics) for one in shown),
+        "every": every,
+        "inline": sum(len(one.found.metrics) for one in shown) <= INLINE_MOST,
+    }
+
+
+@require_GET
+def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
+    """The text of a file with its line numbers, and every number that was read in it. ?line= chooses the page."""
+    draft = _draft(request, pk)
+    file = get_object_or_404(draft.files, pk=file_pk)
+    found = [one for one in agreeing.results(draft) if one.file.pk == file.pk]
+    context = {
+        "draft": draft,
+        "file": file,
+        "rows": [
+            Row(n, one, agreeing.label(one.found.kind), None) for n, one in enumerate(found, 1)
+        ],
+        "lines": lines.around(drafts.text_of(file), lines.asked(request.GET.get("line"))),
+    }
+    return render(request, "imports/file.html", context)
+
+
+@require_POST
+def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
+    draft = _draft(request, pk)
+    draft.delete()
+    messages.success(request, f"{draft} is discarded; nothing of it was stored.")
+    return redirect("import-new")
