@@ -29,16 +29,16 @@ CHARACTERS_S = 120.0  # the tests per character: a second or two of a small part
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?")
 
 SCRIPT = rb"""#!/bin/sh
-# sh bonnie.sh DIRECTORY USER BONNIE-ARGUMENT...   Runs bonnie++ in a new directory that is removed afterwards.
-directory=$1 user=$2
+# sh bonnie.sh PLACE USER BONNIE-ARGUMENT...   Runs bonnie++ in a new directory that is removed afterwards.
+place=$1 user=$2
 shift 2
-rm -rf -- "$directory" # of a run that was killed
-mkdir -- "$directory" || exit
-trap 'rm -rf -- "$directory"' EXIT
+rm -rf -- "$place" # of a run that was killed
+mkdir -- "$place" || exit
+trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-chown -- "$user" "$directory" || exit
-bonnie++ -d "$directory" -u "$user" "$@"
+chown -- "$user" "$place" || exit
+bonnie++ -d "$place" -u "$user" "$@"
 """
 
 

