@@ -46,6 +46,57 @@ def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
+def mail(url: str) -> dict[str, object]:
+    """Django's EMAIL_ settings for smtp://user:password@host:587 (STARTTLS), smtps://… (TLS) or smtp://host?tls=no.
+
+    "" sends nothing: links are then shown to whoever may hand them over.
+    """
+    if not url:
+        return {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
+    parts = urlsplit(url)
+    if parts.scheme not in {"smtp", "smtps"} or not parts.hostname:
+        raise ImproperlyConfigured(
+            "BENCHLAB_MAIL_URL: expected smtp://user:password@host:587 or smtps://user:password@host:465"
+        )
+    tls = parts.scheme == "smtps"
+    plain = parse_qs(parts.query).get("tls") == ["no"]
+    return {
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": parts.port or (465 if tls else 25 if plain else 587),
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_SSL": tls,
+        "EMAIL_USE_TLS": not tls and not plain,
+        "EMAIL_TIMEOUT": 10,
+    }
+
+
+def oidc() -> list[dict[str, object]]:
+    """The one OpenID Connect provider, as allauth's APPS has it; [] without BENCHLAB_OIDC_URL, its issuer."""
+    issuer = text("BENCHLAB_OIDC_URL").rstrip("/")
+    if not issuer:
+        return []
+    if urlsplit(issuer).scheme not in {"http", "https"}:
+        raise ImproperlyConfigured(
+            f"BENCHLAB_OIDC_URL: expected the issuer, https://…, got {issuer!r}"
+        )
+    app: dict[str, object] = {
+        "provider_id": "oidc",
+        "name": text("BENCHLAB_OIDC_NAME", "single sign-on"),
+        "client_id": required("BENCHLAB_OIDC_CLIENT_ID", "BENCHLAB_OIDC_URL needs it"),
+        "secret": required("BENCHLAB_OIDC_CLIENT_SECRET", "BENCHLAB_OIDC_URL needs it"),
+        "settings": {"server_url": issuer, "oauth_pkce_enabled": True},
+    }
+    return [app]
+
+
+def origin(url: str) -> str:
+    """https://name:port of a URL: what a content security policy takes."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 def database(url: str) -> dict[str, object]:
     """Django's DATABASES entry for postgresql://user:password@host:port/name?host=/socket/dir."""
     parts = urlsplit(url)
