@@ -31,6 +31,12 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "template_partials",
     "csp",
     "benchlab.team",
@@ -53,6 +59,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "benchlab.team.enforcing.Pages",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -102,14 +109,53 @@ CELERY_BEAT_SCHEDULE = {
     "drafts": {"task": "benchlab.imports.tasks.sweep_drafts", "schedule": 30.0, "options": {"expires": 30}},
 }
 
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-    )
+# Attempts to log in are counted there, for all web processes together.
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+}
+
+PASSWORD_HASHERS = [
+    f"django.contrib.auth.hashers.{name}"
+    for name in ("Argon2PasswordHasher", "PBKDF2PasswordHasher")  # the second: of older accounts
 ]
+_VALIDATORS: dict[str, dict[str, int]] = {
+    "UserAttributeSimilarityValidator": {},
+    "MinimumLengthValidator": {"min_length": 10},
+    "CommonPasswordValidator": {},
+    "NumericPasswordValidator": {},
+}
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in _VALIDATORS.items()
+]
+PASSWORD_RESET_TIMEOUT = 24 * 3600
+# Accounts: allauth's pages in our look (templates/account, mfa, usersessions), by invitation only (benchlab/team).
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+ACCOUNT_ADAPTER = "benchlab.team.adapters.Accounts"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchLab] "
+ACCOUNT_SESSION_REMEMBER = None  # the person says so: else the session ends with the browser
+ACCOUNT_LOGOUT_REDIRECT_URL = "login"
+ACCOUNT_RATE_LIMITS = {
+    "login": "60/m/ip",
+    "login_failed": "20/5m/ip,5/5m/key",  # a lab may be behind one address
+}
+ALLAUTH_TRUSTED_PROXY_COUNT = env.number(
+    "BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0
+)
+MFA_ADAPTER = "benchlab.team.adapters.SecondFactor"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "BenchLab"
+MFA_TOTP_TOLERANCE = 1  # a telephone's clock may be half a minute off
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+SOCIALACCOUNT_ADAPTER = "benchlab.team.adapters.SingleSignOn"
+SOCIALACCOUNT_ONLY = False
+SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": env.oidc()}}
+SOCIALACCOUNT_OPENID_CONNECT_URL_PREFIX = ""
+globals().update(env.mail(env.text("BENCHLAB_MAIL_URL")))
+DEFAULT_FROM_EMAIL = env.text("BENCHLAB_MAIL_FROM", "benchlab@localhost")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
@@ -128,7 +174,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20  # without files; those: benchlab/import
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000  # an import's page has eight for each of its results
 
-SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -136,6 +182,8 @@ if env.flag("BENCHLAB_HTTPS"):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SECURE_HSTS_SECONDS = 31536000
+# We answer for our own name; what else its domain serves, and with or without TLS, is not ours to say.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -147,7 +195,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF, "data:", "blob:"],
         "connect-src": [SELF],
         "font-src": [SELF],
-        "form-action": [SELF],
+        # The button that logs in by OpenID Connect ends there.
+        "form-action": [SELF, *(env.origin(env.text("BENCHLAB_OIDC_URL")) for _ in env.oidc())],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
         "object-src": [NONE],
