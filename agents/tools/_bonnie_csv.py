@@ -23,8 +23,10 @@ def looks(line: str) -> bool:
     """Whether it is meant to be one."""
     if NEW.match(line):
         return True
+    if line.count(",") != FIELDS_OLD - 1:
+        return False
     fields = line.split(",")
-    return len(fields) == FIELDS_OLD and OLD.match(line) is not None and _old_words(fields)
+    return OLD.match(line) is not None and _old_words(fields)
 
 
 def read(line: str, number: int) -> model.Table:

@@ -16,9 +16,10 @@ FILES = (
 TOO_FAST = "+++: too fast to measure"
 CUT = "at the very end of what was given, where a digit may be missing"
 NO_RATE = "the text has the number of files in place of the rate"  # a bug of 1.98 and 2.00
-LATENCY = re.compile(r"(\d{1,12})(us|ms|s)")
+LATENCY = re.compile(r"(0|[1-9]\d{0,11})(us|ms|s)")
 LATENCY_PARTS = {"us": 1e6, "ms": 1e3, "s": 1.0}
-CPU = re.compile(r"\d{1,7}")
+CPU = re.compile(r"0|[1-9]\d{0,6}")
+RATE = re.compile(r"(?:0|[1-9]\d{0,11})(?:\.\d{1,3})?")
 PLUSES = re.compile(r"\+{3,5}")
 KIB = 1024.0
 SCALE = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -57,7 +58,7 @@ def cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -
         return None
     if PLUSES.fullmatch(rate) and PLUSES.fullmatch(cpu):
         return Cell(None, None, line, note=TOO_FAST, cpu_note=TOO_FAST)
-    if not re.fullmatch(r"\d{1,12}(?:\.\d{1,3})?", rate) or not CPU.fullmatch(cpu):
+    if not RATE.fullmatch(rate) or not CPU.fullmatch(cpu):
         raise ValueError(f"{test}: {rate!r} and {cpu!r} are no rate and CPU use")
     return Cell(float(rate) * scale, int(cpu) / 100, line, step * scale)
 

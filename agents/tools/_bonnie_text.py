@@ -39,9 +39,9 @@ def clean(line: str) -> str:
 
 def begins(line: str) -> bool:
     """Whether a line begins a result in text."""
+    if "-Sequential" not in line:
+        return False  # nearly every line
     words = clean(line)
-    if not words.startswith(("Version", "--")):
-        return False
     return bool(OUTPUT_HEAD.fullmatch(words) or CREATE_HEAD.fullmatch(words))
 
 
@@ -155,5 +155,8 @@ def _latencies(table: model.Table, line: str, number: int, ran: list[str]) -> No
     words = found[1].split() if found else []
     if not found or (ran and len(words) != len(ran)):
         raise ParseError("not one latency for each test", number, line)
-    for test, word in zip(ran, words, strict=False):
-        table.latencies[test] = model.latency(test, word), number
+    try:
+        for test, word in zip(ran, words, strict=False):
+            table.latencies[test] = model.latency(test, word), number
+    except ValueError as error:
+        raise ParseError(str(error), number, line) from None

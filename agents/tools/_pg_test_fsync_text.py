@@ -59,7 +59,7 @@ REMARKS = re.compile(
     r"\* This file system and its mount options do not support direct(?: I/O, e\.g\. ext4 in journaled mode\.)?|"
     r"I/O, e\.g\. ext4 in journaled mode\.)"
 )
-RESULT = re.compile(r"(\d{1,12}\.\d{3}) ops/sec(?: (\d{1,15}) usecs/op)?")
+RESULT = re.compile(r"((?:0|[1-9]\d{0,11})\.\d{3}) ops/sec(?: (0|[1-9]\d{0,14}) usecs/op)?")
 NOT_THERE = {
     "n/a": "n/a: this system has no such method",
     "n/a*": "n/a*: this file system and its mount options do not support direct I/O",
@@ -138,6 +138,8 @@ def read(lines: Sequence[str], first: int) -> Run:
 
 def _section(line: str) -> tuple[str, str] | None:
     """Section and kB, if the line is a section's head."""
+    if not line.startswith(("Compare ", "Test ", "Non-")):
+        return None  # nearly every line
     for section, pattern in HEAD.items():
         if found := pattern.fullmatch(line):
             return section, found[1] if pattern.groups else ""
@@ -177,7 +179,7 @@ def _line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -
         raise ParseError(f"no row of the section {SAYS[section]!r}", index + 1, line)
     if words in run.sections[section]:
         raise ParseError(f"{words} is there twice", index + 1, line)
-    if not _readable(row[2] or "") and not any(lines[index + 1 :]):
+    if not _readable(row[2] or "") and not any(lines[at] for at in range(index + 1, len(lines))):
         run.cut = words
         return True
     if not row[2]:
