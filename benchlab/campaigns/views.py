@@ -16,7 +16,6 @@ from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.services import create_campaign
-from benchlab.charts import asked
 from benchlab.charts.cards import campaign_cards
 from benchlab.imports.origin import Origin
 from benchlab.runs.models import Attempt
@@ -135,7 +134,7 @@ def _running(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 
 def _results(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     """A card per workload. Its chart refreshes itself; the cards are swapped when there is one more, and at the end."""
-    cards = campaign_cards(request.user, campaign.pk, asked.metric(request.GET))
+    cards = campaign_cards(request.user, campaign.pk, request.GET)
     over = progress.of_one(campaign).over
     shown = ",".join([*(card.key for card in cards), *(["over"] if over else [])])
     return {

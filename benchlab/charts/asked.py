@@ -9,18 +9,23 @@ from urllib.parse import urlencode
 from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
-from benchlab.charts.curve import LATENCIES, METRICS, OPERATIONS, Choice
+from benchlab.charts import naming
+from benchlab.charts.curve import LATENCIES, OPERATIONS, Choice
 from benchlab.charts.queries import Group
+from benchlab.topologies import moments
+
+BUILT = "built"  # the moment "as built", whose code is empty
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which lines; an empty set is no wish."""
 
-    campaigns: tuple[int, ...]
-    topologies: frozenset[int]
-    hosts: frozenset[int]
-    workloads: frozenset[int]
+    campaigns: tuple[int, ...] = ()
+    topologies: frozenset[int] = frozenset()
+    hosts: frozenset[int] = frozenset()
+    workloads: frozenset[int] = frozenset()
+    moment: str | None = None  # code of the only one to show
 
     def keep(self, groups: list[Group]) -> list[Group]:
         return [
@@ -29,13 +34,16 @@ class Filter:
             if (not self.topologies or group.topology in self.topologies)
             and (not self.hosts or group.host in self.hosts)
             and (not self.workloads or group.workload in self.workloads)
+            and (self.moment is None or group.stage == self.moment)
         ]
 
     def query(self) -> str:
         """Back as a query string, for the URLs of figure and CSV; each chart adds its own workload."""
-        pairs = [("campaign", pk) for pk in self.campaigns]
+        pairs: list[tuple[str, int | str]] = [("campaign", pk) for pk in self.campaigns]
         pairs += [("topology", pk) for pk in sorted(self.topologies)]
         pairs += [("host", pk) for pk in sorted(self.hosts)]
+        if self.moment is not None:
+            pairs.append(("moment", self.moment or BUILT))
         return urlencode(pairs)
 
 
@@ -43,10 +51,29 @@ def choice(query: QueryDict) -> Choice:
     latency = _one(query, "latency", ("", "all", *LATENCIES))
     shown = tuple(LATENCIES) if latency == "all" else (latency,) if latency else ()
     return Choice(
-        metric=_one(query, "metric", METRICS, "iops"),
+        metric=metric(query) or "iops",
         operation=_one(query, "operation", OPERATIONS),
         latencies=shown,
     )
+
+
+def metric(query: QueryDict) -> str:
+    """The metric or family that is asked for; "" for none. Whether anybody measured it, the chart says."""
+    wanted = query.get("metric", "")
+    if wanted and not naming.is_wanted(wanted):
+        raise BadRequest(f"metric: {wanted[:100]!r} is no metric's name")
+    return wanted
+
+
+def moment(query: QueryDict) -> str | None:
+    """The code of the moment that is asked for; None for all of them."""
+    wanted = query.get("moment", "")
+    if not wanted:
+        return None
+    try:
+        return moments.parse("" if wanted == BUILT else wanted).code
+    except ValueError as error:
+        raise BadRequest(f"moment: {error}") from None
 
 
 def lines(query: QueryDict) -> Filter:
@@ -55,6 +82,7 @@ def lines(query: QueryDict) -> Filter:
         frozenset(_numbers(query, "topology")),
         frozenset(_numbers(query, "host")),
         frozenset(_numbers(query, "workload")),
+        moment(query),
     )
 
 

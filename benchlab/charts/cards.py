@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from urllib.parse import urlencode
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, urlencode
 
+from django.http import QueryDict
 from django.urls import reverse
 
+from benchlab.charts import asked, naming
 from benchlab.charts.conditions import Differences
-from benchlab.charts.curve import METRICS
-from benchlab.charts.queries import Group, Person, groups
-from benchlab.charts.tables import Point, curve_points
+from benchlab.charts.naming import METRICS
+from benchlab.charts.queries import Group, Person, groups, labels
+from benchlab.charts.tables import MetricRow, Point, curve_points, metric_rows
+from benchlab.topologies import moments
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,34 @@ class Card:
     operations: tuple[str, ...]
     lines: int
     points: tuple[Point, ...]
+    chosen: str  # of `metrics`: what is shown first
+    moments: tuple[tuple[str, str], ...] = ()  # (value, words) of those that were measured
+    moment: str = ""  # the only one shown; "" for all
+    kept: tuple[tuple[str, str], ...] = ()  # what the page was asked for, to be asked for again
+    names: tuple[str, ...] = ()  # of the lines, above the columns of `rows`
+    runs: tuple[tuple[int, ...], ...] = ()
+    rows: tuple[MetricRow, ...] = ()  # every metric, where `points` would leave out most
     differences: Differences | None = None  # between its lines' conditions, where they are compared
 
     @property
     def key(self) -> str:
         """Its DOM id. A live page keeps what has the same id, so a sweep's first result, which is bars, has another."""
         return f"chart-{self.workload}" if self.swept else f"chart-{self.workload}-bars"
+
+    @property
+    def rates(self) -> list[tuple[str, str]]:
+        """The choices worth a first place, with their words."""
+        return [(metric, naming.word(metric)) for metric in self.metrics if _is_main(metric)]
+
+    @property
+    def others(self) -> list[tuple[str, str]]:
+        return [(metric, naming.word(metric)) for metric in self.metrics if not _is_main(metric)]
+
+    @property
+    def only_total(self) -> bool:
+        """Whether total latency is all that is known of latencies."""
+        known = [point for point in self.points if point.lat or point.clat["mean"]]
+        return bool(known) and not any(point.clat["mean"] for point in known)
 
     @property
     def broken(self) -> list[Point]:
@@ -44,33 +69,52 @@ class Card:
         return [point for point in self.points if point.knee]
 
 
-def campaign_cards(user: Person, campaign: int) -> list[Card]:
-    """A card per workload of the campaign that has results. Two queries."""
+def _is_main(metric: str) -> bool:
+    return metric in METRICS or "*" in metric or metric in naming.FIRST.values()
+
+
+def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) -> list[Card]:
+    """A card per workload of the campaign that has results. Two queries.
+
+    `query` is the page's: its ?metric= and ?moment= are shown where they were measured.
+    """
+    asks = QueryDict() if query is None else query
     return cards(
         groups(user, [campaign]),
         reverse("campaign-figure", args=[campaign]),
         reverse("campaign-csv", args=[campaign]),
+        asked.Filter(moment=asked.moment(asks)),
+        asked.metric(asks),
     )
 
 
-def cards(found: Sequence[Group], figure_url: str, csv_url: str, query: str = "") -> list[Card]:
-    """`query` narrows the lines down further; the card adds its workload."""
+def cards(
+    found: Sequence[Group], figure_url: str, csv_url: str, wanted: asked.Filter, metric: str = ""
+) -> list[Card]:
+    """`wanted` narrowed the lines down already but for their moment; the card adds its workload."""
     by_workload: dict[int, list[Group]] = {}
     for group in found:
         by_workload.setdefault(group.workload, []).append(group)
-    return [_card(lines, figure_url, csv_url, query) for lines in by_workload.values()]
+    return [_card(lines, figure_url, csv_url, wanted, metric) for lines in by_workload.values()]
 
 
-def _card(lines: list[Group], figure_url: str, csv_url: str, query: str) -> Card:
+def _card(
+    every: list[Group], figure_url: str, csv_url: str, wanted: asked.Filter, metric: str
+) -> Card:
+    codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
+    if wanted.moment not in codes:
+        wanted = replace(wanted, moment=None)
+    lines = wanted.keep(every)
+    query = wanted.query()
     workload = lines[0].workload
-    names = {name for group in lines for sample in group.samples for name in sample.values}
+    names = list(dict.fromkeys(name for group in lines for name in group.units))
     swept = any(group.swept for group in lines)
-    metrics = tuple(metric for metric in METRICS if metric in names)
-    if not swept:  # without a sweep it is a streaming tool more often than not
-        metrics = metrics[::-1]
+    metrics = tuple(naming.ordered(names, lines[0].tool, swept))
+    chosen = metric if metric in metrics else (metrics[0] if metrics else "iops")
     only = "&".join(filter(None, [query, urlencode({"workload": workload})]))
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
-    default = f"&metric={metrics[0]}" if metrics and metrics[0] != "iops" else ""
+    default = f"&{urlencode({'metric': chosen})}" if chosen != "iops" else ""
+    plain = swept or any(name in METRICS for name in names)
     return Card(
         workload=workload,
         title=lines[0].workload_name,
@@ -81,4 +125,13 @@ def _card(lines: list[Group], figure_url: str, csv_url: str, query: str) -> Card
         operations=both if len(both) == 2 else (),
         lines=len(lines),
         points=tuple(curve_points(lines)),
+        chosen=chosen,
+        moments=tuple(
+            (one or asked.BUILT, moments.parse(one).words or "as built") for one in codes
+        ),
+        moment=(wanted.moment or asked.BUILT) if wanted.moment is not None else "",
+        kept=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
+        names=() if plain else tuple(labels(lines)),
+        runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
+        rows=() if plain else tuple(metric_rows(lines, chosen)),
     )

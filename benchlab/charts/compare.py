@@ -22,14 +22,13 @@ def compare(request: HttpRequest) -> HttpResponse:
     """?campaign=1&campaign=2, narrowed down by ?topology=, ?host=, ?workload=."""
     wanted = asked.lines(request.GET)
     every = groups(request.user, wanted.campaigns)
-    found = wanted.keep(every)
     context = {
         "campaigns": Campaign.objects.visible_to(request.user).only("name", "created_at"),
         "wanted": wanted,
         "topologies": _choices((group.topology, group.topology_name) for group in every),
         "hosts": _choices((group.host, group.host_name) for group in every),
         "workloads": _choices((group.workload, group.workload_name) for group in every),
-        "cards": _cards(request.user, wanted, found),
+        "cards": _cards(request.user, wanted, every, asked.metric(request.GET)),
     }
     return render(request, "charts/compare.html", context)
 
@@ -38,8 +37,10 @@ def _choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     return sorted(set(pairs), key=lambda pair: pair[1])
 
 
-def _cards(user: Person, wanted: asked.Filter, found: list[Group]) -> list[Card]:
+def _cards(user: Person, wanted: asked.Filter, every: list[Group], metric: str) -> list[Card]:
     """A chart per workload: they differ too much to overlay. Each says under which conditions its lines differ."""
-    unequal = differences(user, found)
-    made = cards(found, reverse("compare-figure"), reverse("compare-csv"), wanted.query())
+    unequal = differences(user, wanted.keep(every))
+    found = replace(wanted, moment=None).keep(every)
+    urls = reverse("compare-figure"), reverse("compare-csv")
+    made = cards(found, *urls, wanted, metric)
     return [replace(card, differences=unequal.get(card.workload)) for card in made]

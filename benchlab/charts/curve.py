@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
 
 from benchlab.analysis.curves import Spread, curve, knee
-from benchlab.charts import figure
+from benchlab.charts import figure, naming
 from benchlab.charts.figure import Figure
+from benchlab.charts.naming import METRICS
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Sample, labels, line_styles
 from benchlab.charts.templatetags.si import si
 
-# The rate of the upper panel: its word on the axis, its unit.
-METRICS = {"iops": ("IOPS", "op/s"), "bandwidth": ("Throughput", "B/s")}
 OPERATIONS = {"": "", "read": "reads", "write": "writes"}
 LABEL_AT = {"mean": "top right", "p50": "bottom right"}  # these two are often close together
 LATENCIES = {"mean": "solid", "p50": "dash", "p99": "dot", "p99.9": "dashdot"}
@@ -40,7 +39,16 @@ class Choice:
     latencies: tuple[str, ...] = ()  # empty: all for one line, mean and p99 for several
 
     def name(self, base: str) -> str:
-        return f"{self.operation}.{base}" if self.operation else base
+        """The metric of that base; a metric that is no rate of both directions has no other."""
+        its_own = base == self.metric and base not in METRICS
+        return f"{self.operation}.{base}" if self.operation and not its_own else base
+
+    def quantity(self, groups: Iterable[Group]) -> tuple[str, str]:
+        """Word and unit of the metric, for the axis."""
+        if self.metric in METRICS:
+            return METRICS[self.metric]
+        known = [group.units[self.metric] for group in groups if self.metric in group.units]
+        return naming.word(self.metric), naming.shown_unit(self.metric, known[0] if known else "1")
 
     def shown(self, lines: int) -> tuple[str, ...]:
         return self.latencies or (tuple(LATENCIES) if lines == 1 else ("mean", "p99"))
@@ -54,12 +62,13 @@ def lines_of(groups: Sequence[Group]) -> list[Line]:
 def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     """The figure of swept groups. Groups without a sweep belong into benchlab.charts.dots."""
     lines = lines_of([group for group in groups if group.swept])
-    word, unit = METRICS[choice.metric]
+    word, unit = choice.quantity(groups)
     what = " of " + OPERATIONS[choice.operation] if choice.operation else ""
     if not any(_samples(line.group, choice.name(choice.metric)) for line in lines):
         return figure.empty(title, f"No {word}{what} measured over outstanding I/Os yet.")
-    shown = choice.shown(len(lines))
-    data = [trace for line in lines for trace in _rate(line, choice)]
+    kinds = {kind for line in lines if (kind := latency_kind(line.group, choice.operation))}
+    shown = ("mean",) if kinds == {"lat"} else choice.shown(len(lines))
+    data = [trace for line in lines for trace in _rate(line, choice, word, unit)]
     data += [
         trace
         for line in lines
@@ -67,25 +76,39 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         for trace in _latency(line, choice, name, shown, alone=len(lines) == 1)
     ]
     data += _knees(lines, choice)
+    said = " and total latency" if kinds == {"lat"} else " and completion latency" if kinds else ""
     layout = figure.layout(
-        f"{word} and completion latency{what} over outstanding I/Os · {title}",
-        _subtitle(lines, shown),
-        height=640,
-        **_axes(lines, data, word, unit),
+        f"{word}{said}{what} over outstanding I/Os · {title}",
+        _subtitle(lines, shown if kinds else ()),
+        height=640 if kinds else 420,
+        **_axes(lines, data, word, unit, kinds),
     )
-    layout["legend"]["y"] = -0.13
+    layout["legend"]["y"] = -0.13 if kinds else -0.2
     return {"data": data, "layout": layout}
 
 
+def latency_kind(group: Group, operation: str = "") -> str:
+    """The latency that a tool told: "clat" (completion), else "lat" (total, as IOmeter counts it); "" for none."""
+    for kind in ("clat", "lat"):
+        if _samples(group, Choice(operation=operation).name(f"{kind}.mean")):
+            return kind
+    return ""
+
+
 def _axes(
-    lines: Sequence[Line], data: Sequence[dict[str, Any]], word: str, unit: str
+    lines: Sequence[Line], data: Sequence[dict[str, Any]], word: str, unit: str, kinds: set[str]
 ) -> dict[str, Any]:
+    depths = figure.depth_axis(sorted(set().union(*map(_depths, lines))))
+    if not kinds:
+        return {"xaxis": depths, "yaxis": figure.value_axis(word, unit)}
     upper, lower = figure.rows(2, 0.05)
     latencies = [value for trace in data if trace["yaxis"] == "y2" for value in trace["y"]]
+    says = {"clat": "Latency", "lat": "Total latency"}
+    which = says[kinds.pop()] if len(kinds) == 1 else "Latency (total where no completion)"
     return {
-        "xaxis": figure.depth_axis(sorted(set().union(*map(_depths, lines)))) | {"anchor": "y2"},
+        "xaxis": depths | {"anchor": "y2"},
         "yaxis": figure.value_axis(word, unit) | {"domain": upper, "anchor": "x"},
-        "yaxis2": figure.log_axis("Latency", "s", latencies) | {"domain": lower, "anchor": "x"},
+        "yaxis2": figure.log_axis(which, "s", latencies) | {"domain": lower, "anchor": "x"},
     }
 
 
@@ -103,6 +126,8 @@ def _subtitle(lines: Sequence[Line], shown: Sequence[str]) -> str:
     )
     band = ", band: smallest to largest repeat" if most >= 3 else ", too few for a band"
     words = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dash-dotted"}
+    if not shown:
+        return f"Line: median of {count}{band if most > 1 else ''}."
     styles = (
         ", ".join(f"{name} {words[LATENCIES[name]]}" for name in shown)
         if len(shown) > 1
@@ -123,18 +148,18 @@ def _samples(group: Group, name: str) -> list[tuple[int, float, Sample]]:
     ]
 
 
-def _rate(line: Line, choice: Choice) -> list[dict[str, Any]]:
-    unit = METRICS[choice.metric][1]
+def _rate(line: Line, choice: Choice, word: str, unit: str) -> list[dict[str, Any]]:
     found = _samples(line.group, choice.name(choice.metric))
-    return _traces(line, found, unit, METRICS[choice.metric][0], "y", line.style.dash, legend=True)
+    return _traces(line, found, unit, word, "y", line.style.dash, legend=True)
 
 
 def _latency(
     line: Line, choice: Choice, name: str, shown: Sequence[str], *, alone: bool
 ) -> list[dict[str, Any]]:
-    found = _samples(line.group, choice.name(f"clat.{name}"))
+    kind = latency_kind(line.group, choice.operation)
+    found = _samples(line.group, choice.name(f"{kind}.{name}")) if kind else []
     dash = LATENCIES[name] if len(shown) > 1 else "solid"
-    traces = _traces(line, found, "s", f"clat {name}", "y2", dash, legend=False)
+    traces = _traces(line, found, "s", f"{kind} {name}", "y2", dash, legend=False)
     for median in traces[-1:]:
         if alone:  # there is room to say at its end which statistic a line shows
             last = len(median["x"]) - 1
@@ -259,7 +284,8 @@ def knee_of(group: Group, operation: str = "") -> tuple[int, float] | None:
     """(outstanding, IOPS) of the knee, from medians; None when the sweep does not reach it."""
     choice = Choice(operation=operation)
     iops = curve((d, v) for d, v, _ in _samples(group, choice.name("iops")))
-    latency = curve((d, v) for d, v, _ in _samples(group, choice.name("clat.mean")))
+    kind = latency_kind(group, operation) or "clat"
+    latency = curve((d, v) for d, v, _ in _samples(group, choice.name(f"{kind}.mean")))
     both = [depth for depth in iops if depth in latency]
     at = knee(both, [iops[d].median for d in both], [latency[d].median for d in both])
     return None if at is None else (at, iops[at].median)

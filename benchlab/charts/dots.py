@@ -1,4 +1,7 @@
-"""Workloads that sweep no outstanding I/Os (dd, say): a bar for the median and a dot per repeat. Pure."""
+"""Workloads that sweep no outstanding I/Os (dd, say): a bar for the median and a dot per repeat. Pure.
+
+A family of metrics (pg_test_fsync's methods) has a bar for each of them and each line.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchlab.analysis.curves import spread
-from benchlab.charts import figure
-from benchlab.charts.curve import METRICS, Choice, Line, lines_of, url
+from benchlab.charts import figure, naming
+from benchlab.charts.curve import Choice, Line, lines_of, url
 from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
 from benchlab.charts.templatetags.si import si
@@ -15,7 +18,9 @@ from benchlab.charts.templatetags.si import si
 
 def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     """One bar per line; a click on a dot opens its run."""
-    word, unit = METRICS[choice.metric]
+    if "*" in choice.metric:
+        return _family(title, groups, choice)
+    word, unit = choice.quantity(groups)
     name = choice.name(choice.metric)
     lines = [
         line
@@ -35,6 +40,64 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         bargap=0.45,
     )
     return {"data": data, "layout": layout}
+
+
+def _family(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
+    """Metrics of one kind below one another, each with a bar per line."""
+    lines = lines_of([group for group in groups if not group.swept])
+    every = dict.fromkeys(name for line in lines for name in line.group.units)
+    names = naming.members(choice.metric, every)
+    word = naming.word(choice.metric)
+    if not names:
+        return figure.empty(title, f"No {word} measured yet.")
+    units = {name: unit for line in lines for name, unit in line.group.units.items()}
+    unit = naming.shown_unit(names[0], units[names[0]])
+    layout = figure.layout(
+        f"{word} · {title}",
+        "Bar: median over repeats; a click opens the run. No bar: not measured there, or n/a.",
+        height=170 + (18 * len(lines) + 14) * len(names),
+        xaxis=figure.value_axis(word, unit),
+        yaxis={"automargin": True, "autorange": "reversed", "type": "category"},
+        barmode="group",
+        bargap=0.25,
+    )
+    layout["legend"] |= {"y": -72 / (layout["height"] - 120), "traceorder": "normal"}
+    return {"data": [_bars(line, choice, names, unit) for line in lines], "layout": layout}
+
+
+def _bars(line: Line, choice: Choice, names: Sequence[str], unit: str) -> dict[str, Any]:
+    known = [name for name in names if _values(line, name)]
+    points = [spread(_values(line, name)) for name in known]
+    nearest = [
+        min(
+            (abs(sample.values[name] - point.median), sample.run)
+            for sample in line.group.samples
+            if name in sample.values
+        )[1]
+        for name, point in zip(known, points, strict=True)
+    ]
+    words = [naming.member_word(choice.metric, name) for name in known]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": line.label,
+        "x": [point.median for point in points],
+        "y": words,
+        "marker": {
+            "color": line.style.faded(0.45),
+            "line": {"color": line.style.colour, "width": 1},
+        },
+        "text": [si(point.median, unit) for point in points],
+        "textposition": "auto",
+        "insidetextanchor": "start",
+        "customdata": [[url(run)] for run in nearest],
+        "hovertext": [
+            f"{line.label}<br>{name}: <b>{si(point.median, unit)}</b><br>median of {point.n} · run {run}"
+            " · click opens it"
+            for name, point, run in zip(words, points, nearest, strict=True)
+        ],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
 
 
 def _values(line: Line, name: str) -> list[float]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import orjson
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import asked, curve, devices, dots, live
+from benchlab.charts import asked, curve, devices, dots, live, naming
 from benchlab.charts.devices import Track
 from benchlab.charts.figure import Figure
+from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, groups
 from benchlab.runs.models import Attempt, Series
 
@@ -35,8 +37,11 @@ def compare_figure(request: HttpRequest) -> HttpResponse:
 
 def curve_or_bars(title: str, found: list[Group], choice: curve.Choice) -> Figure:
     """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
-    build = curve.build if any(group.swept for group in found) else dots.build
-    return build(title, found, choice)
+    known = {name for group in found for name in group.units}
+    if found and choice.metric not in METRICS and not naming.members(choice.metric, known):
+        raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(known))}")
+    swept = any(group.swept for group in found) and "*" not in choice.metric
+    return (curve.build if swept else dots.build)(title, found, choice)
 
 
 @require_GET

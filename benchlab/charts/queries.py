@@ -17,9 +17,9 @@ from benchlab.topologies import moments
 
 Person = AbstractBaseUser | AnonymousUser
 
+# What tables and files name first; charts take any metric.
 BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
 OPERATIONS = ("", "read.", "write.")  # both together, or one of them
-NAMES = tuple(operation + base for operation in OPERATIONS for base in BASES)
 # Options that make the outstanding I/Os: the first one that a sweep varies is the x axis.
 DEPTH_OPTIONS = ("iodepth", "outstanding", "numjobs")
 
@@ -54,6 +54,7 @@ class Group:
     stage_name: str = ""  # "before growth"; empty when there is nothing but "as built"
     samples: tuple[Sample, ...] = ()
     fingerprints: Mapping[str, int] = field(default_factory=dict)  # -> an attempt that has it
+    units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
 
     @property
     def identity(self) -> Identity:
@@ -77,7 +78,7 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
         .distinct("run_id")
     )
     found = list(attempts)
-    values = _values([attempt.pk for attempt in found])
+    values, units = _values([attempt.pk for attempt in found])
     by_line: dict[tuple[Any, ...], list[Attempt]] = defaultdict(list)
     for attempt in found:
         run = attempt.run
@@ -85,7 +86,7 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
         when = moments.parse(run.stage).rank
         key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, rest, when
         by_line[key].append(attempt)
-    return _named([_group(key[-2], line, values) for key, line in sorted(by_line.items())])
+    return _named([_group(key[-2], line, values, units) for key, line in sorted(by_line.items())])
 
 
 def _named(found: list[Group]) -> list[Group]:
@@ -118,7 +119,12 @@ def rest_of(point: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in sorted(point.items()) if key != axis)
 
 
-def _group(rest: str, attempts: list[Attempt], values: Mapping[int, Mapping[str, float]]) -> Group:
+def _group(
+    rest: str,
+    attempts: list[Attempt],
+    values: Mapping[int, Mapping[str, float]],
+    units: Mapping[str, str],
+) -> Group:
     run = attempts[0].run
     samples = tuple(
         Sample(
@@ -145,19 +151,24 @@ def _group(rest: str, attempts: list[Attempt], values: Mapping[int, Mapping[str,
         stage=run.stage,
         samples=samples,
         fingerprints={a.fingerprint: a.pk for a in attempts if a.fingerprint},
+        units={name: units[name] for sample in samples for name in sample.values},
     )
 
 
-def _values(attempts: list[int]) -> dict[int, dict[str, float]]:
-    """{attempt: {name: value}}. Of labelled measurements (percentiles of one job, say) only the total counts."""
-    rows = Measurement.objects.filter(
-        attempt__in=attempts, name__in=NAMES, labels={}, value__isnull=False
-    ).values_list("attempt", "name", "value")
+def _values(attempts: list[int]) -> tuple[dict[int, dict[str, float]], dict[str, str]]:
+    """({attempt: {name: value}}, {name: unit}). What is labelled is of one job, say: only the total counts."""
+    rows = (
+        Measurement.objects.filter(attempt__in=attempts, labels={}, value__isnull=False)
+        .order_by("pk")
+        .values_list("attempt", "name", "value", "unit")
+    )
     found: dict[int, dict[str, float]] = defaultdict(dict)
-    for attempt, name, value in rows:
+    units: dict[str, str] = {}
+    for attempt, name, value, unit in rows:
         if value is not None:
             found[attempt][name] = value
-    return found
+            units[name] = unit
+    return found, units
 
 
 def labels(found: Sequence[Group]) -> list[str]:

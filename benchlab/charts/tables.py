@@ -10,6 +10,7 @@ from typing import Any
 
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.series import Summary, summary
+from benchlab.charts import naming
 from benchlab.charts.curve import knee_of
 from benchlab.charts.devices import CPU, PANELS, Track
 from benchlab.charts.queries import BASES, Group, Sample, labels
@@ -26,6 +27,7 @@ class Point:
     iops: Spread | None
     bandwidth: Spread | None
     clat: Mapping[str, Spread | None]  # "mean", "p50", "p99", "p99_9"
+    lat: Spread | None  # mean total latency
     little: Little | None
     knee: bool
     runs: tuple[int, ...]
@@ -57,8 +59,7 @@ def _points(group: Group, label: str, operation: str) -> list[Point]:
 
 def _point(label: str, depth: int | None, samples: list[Sample], prefix: str, knee: bool) -> Point:
     def of(base: str) -> Spread | None:
-        found = [s.values[prefix + base] for s in samples if prefix + base in s.values]
-        return spread(found) if found else None
+        return _of(samples, prefix + base)
 
     iops, total = of("iops"), of("lat.mean")
     law = (
@@ -75,10 +76,41 @@ def _point(label: str, depth: int | None, samples: list[Sample], prefix: str, kn
         clat={
             name.replace(".", "_"): of(f"clat.{name}") for name in ("mean", "p50", "p99", "p99.9")
         },
+        lat=total,
         little=law,
         knee=knee,
         runs=tuple(sample.run for sample in samples),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One metric over all lines; a cell is None where it was not measured, or n/a."""
+
+    name: str
+    title: str
+    unit: str
+    cells: tuple[Spread | None, ...]
+
+
+def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
+    """Every metric of lines without a sweep, in the tool's order; those of the choice `first` come first."""
+    units = {name: unit for group in groups for name, unit in group.units.items()}
+    chosen = naming.members(first, units)
+    return [
+        MetricRow(
+            name,
+            naming.word(name),
+            naming.shown_unit(name, units[name]),
+            tuple(_of(group.samples, name) for group in groups),
+        )
+        for name in dict.fromkeys([*chosen, *units])
+    ]
+
+
+def _of(samples: Sequence[Sample], name: str) -> Spread | None:
+    found = [sample.values[name] for sample in samples if name in sample.values]
+    return spread(found) if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +173,17 @@ RUN_HEAD = (
     "repeat",
     "run",
 )
-UNITS = {"iops": "op/s", "bandwidth": "B/s"}  # all else is seconds
+UNITS = {"iops": "op/s", "bandwidth": "B/s"}  # of the first columns; all else of them is seconds
 
 
 def campaign_csv(groups: Sequence[Group]) -> str:
     """One row per run that succeeded, base units in the header."""
     names = [operation + base for operation in ("", "read.", "write.") for base in BASES]
     shown = [n for n in names if any(n in s.values for group in groups for s in group.samples)]
-    head = [*RUN_HEAD, *(f"{name} ({UNITS.get(name.rpartition('.')[2], 's')})" for name in shown)]
+    units = {name: UNITS.get(name.rpartition(".")[2], "s") for name in shown}
+    units |= {name: unit for group in groups for name, unit in group.units.items()}
+    shown = list(units)
+    head = [*RUN_HEAD, *(f"{name} ({unit})" for name, unit in units.items())]
     return to_csv(head, (_run_row(g, s, shown) for g in groups for s in g.samples))
 
 

@@ -10,6 +10,7 @@ register = template.Library()
 
 SI = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 UNIT_WORDS = {"op/s": "IOPS", "1": ""}
+APART = ("IOPS", "ops/s")  # words that a prefix does not stick to: 12.3 k IOPS
 
 
 @register.filter
@@ -26,7 +27,7 @@ def si(value: float | None, unit: str = "") -> str:
         return f"{value:.3g} {word}".strip()
     scale, prefix = next(((s, p) for s, p in SI if abs(value) >= s), SI[-1])
     return (
-        f"{_three(value / scale)} {prefix}{' ' if prefix and word == 'IOPS' else ''}{word}".strip()
+        f"{_three(value / scale)} {prefix}{' ' if prefix and word in APART else ''}{word}".strip()
     )
 
 

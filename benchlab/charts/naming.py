@@ -1,0 +1,88 @@
+"""What a quantity is called, which one a tool is asked for first, and which are shown together. Pure.
+
+A choice is a metric's name ("one.fsync.ops") or a family, a pattern with one star ("one.*.ops").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+# The rates that most tools have: the word on the axis, the unit.
+METRICS = {"iops": ("IOPS", "op/s"), "bandwidth": ("Throughput", "B/s")}
+# What a page shows of a tool unless told otherwise.
+FIRST = {"pg_test_fsync": "one.fsync.ops", "bonnie": "*.bandwidth"}
+FAMILIES: Mapping[str, Mapping[str, str]] = {
+    "pg_test_fsync": {
+        "one.*.ops": "Every method, one write",
+        "two.*.ops": "Every method, two writes",
+        "open_sync.*.ops": "open_sync by size of the writes",
+        "other_descriptor.*.ops": "fsync on another descriptor",
+    },
+    "bonnie": {
+        "*.bandwidth": "Sequential rates",
+        "*.ops": "Seeks and files per second",
+        "*.latency": "Longest latencies",
+        "*.cpu": "CPU",
+    },
+}
+PHRASES = (
+    (re.compile(r"one\.(\w+)\.(?:ops|latency)"), r"\1, one write"),
+    (re.compile(r"two\.(\w+)\.(?:ops|latency)"), r"\1, two writes"),
+    (re.compile(r"open_sync\.(\d+)x(\d+)\.(?:ops|latency)"), r"open_sync, \1 × \2 kB"),
+    (re.compile(r"other_descriptor\.(\w+)\.(?:ops|latency)"), r"\1, another descriptor"),
+    (re.compile(r"unsynced\.write\.(?:ops|latency)"), "writes without sync"),
+)
+WANTED = re.compile(r"[a-z*][a-z0-9_*]*(?:\.[a-z0-9_*-]+){0,6}")
+
+
+def is_wanted(text: str) -> bool:
+    """Whether it may be a choice at all."""
+    return len(text) <= 100 and bool(WANTED.fullmatch(text)) and text.count("*") <= 1
+
+
+def word(name: str) -> str:
+    """What a choice or a metric is called; by its own name where nobody gave it another."""
+    if name in METRICS:
+        return METRICS[name][0]
+    for families in FAMILIES.values():
+        if name in families:
+            return families[name]
+    for pattern, phrase in PHRASES:
+        if pattern.fullmatch(name):
+            return pattern.sub(phrase, name) + (": time" if name.endswith(".latency") else "")
+    return name
+
+
+def members(choice: str, names: Iterable[str]) -> list[str]:
+    """The metrics that a choice stands for: those of a family in the order of `names`."""
+    if "*" not in choice:
+        return [name for name in names if name == choice]
+    before, _, after = choice.partition("*")
+    return [
+        name
+        for name in names
+        if name.startswith(before) and name.endswith(after) and len(name) > len(choice) - 1
+    ]
+
+
+def member_word(choice: str, name: str) -> str:
+    """What tells a member of a family from the others: "one.*.ops", "one.fsync.ops" -> "fsync"."""
+    before, _, after = choice.partition("*")
+    return name.removeprefix(before).removesuffix(after)
+
+
+def shown_unit(name: str, unit: str) -> str:
+    """op/s are IOPS only where they are I/Os: fsyncs and created files are not."""
+    return "ops/s" if unit == "op/s" and name.split(".")[-1] != "iops" else unit
+
+
+def ordered(names: Collection[str], tool: str, swept: bool) -> list[str]:
+    """Every choice among these metrics, the one to show unless told otherwise first."""
+    rates = [metric for metric in METRICS if metric in names]
+    if not swept:  # without a sweep it is a streaming tool more often than not
+        rates = rates[::-1]
+    first = [FIRST[tool]] if tool in FIRST else []
+    families = [] if swept else list(FAMILIES.get(tool, ()))
+    found = [*first, *rates, *families, *sorted(names)]
+    return list(dict.fromkeys(choice for choice in found if members(choice, names)))

@@ -1,0 +1,193 @@
+"""Any metric of a tool can be charted: its word and unit are on the axis, and the usual one is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import plotly.graph_objects as go
+import pytest
+from django.urls import reverse
+
+from benchlab.campaigns.models import Run
+from benchlab.charts import curve, dots, naming
+from benchlab.charts.cards import campaign_cards
+from benchlab.charts.curve import Choice
+from benchlab.charts.queries import Group, Sample
+from benchlab.charts.tables import campaign_csv, curve_points, metric_rows
+from benchlab.runs.models import Measurement
+from tests.charts import made
+from tests.charts.test_figures import group
+
+FSYNCS = {"one.fdatasync.ops": 45160.147, "one.fsync.ops": 45507.091, "two.fsync.ops": 32736.908}
+LATENCY = dict(zip((1, 2, 4, 8, 16), (2.38e-3, 2.40e-3, 3.14e-3, 6.27e-3, 12.55e-3), strict=True))
+
+
+def fsyncs(topology: int = 1, scale: float = 1.0, without: str = "") -> Group:
+    values = {name: value * scale for name, value in FSYNCS.items() if name != without}
+    sample = Sample(run=topology, attempt=topology, repeat=1, outstanding=1, values=values)
+    units = dict.fromkeys(values, "op/s") | ({"one.fsync.latency": "s"} if scale == 9 else {})
+    return Group(1, "C", topology, f"T{topology}", 1, "H", 1, "W", "pg_test_fsync", "",
+                 samples=(sample,), units=units)  # fmt: skip
+
+
+def without_clat(one: Group, total: bool) -> Group:
+    samples = tuple(
+        replace(s, values={"iops": s.values["iops"], **({"lat.mean": LATENCY[s.outstanding or 0]} if total else {})})
+        for s in one.samples
+    )  # fmt: skip
+    return replace(one, samples=samples)
+
+
+def test_one_metric_is_a_bar_per_line_with_its_unit():
+    figure = dots.build("C", [fsyncs(1), fsyncs(2, 0.5)], Choice("one.fsync.ops"))
+    go.Figure(figure)
+    bars = [trace for trace in figure["data"] if trace["type"] == "bar"]
+    assert [bar["x"] for bar in bars] == [[45507.091], [45507.091 / 2]]
+    assert bars[0]["text"] == ["45.5 k ops/s"]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "fsync, one write (ops/s)"
+    assert figure["layout"]["title"]["text"] == "fsync, one write · C"
+
+
+def test_a_family_is_a_bar_per_metric_and_line():
+    figure = dots.build(
+        "C", [fsyncs(1), fsyncs(2, 0.5, without="one.fsync.ops")], Choice("one.*.ops")
+    )
+    go.Figure(figure)
+    assert [(t["name"], t["y"], t["x"]) for t in figure["data"]] == [
+        ("T1", ["fdatasync", "fsync"], [45160.147, 45507.091]),
+        ("T2", ["fdatasync"], [45160.147 / 2]),
+    ]
+    assert figure["data"][0]["customdata"] == [["/runs/1/"], ["/runs/1/"]]
+    assert figure["layout"]["barmode"] == "group"
+
+
+def test_without_completion_latency_the_total_is_drawn_and_said():
+    line = without_clat(group(repeats=1), total=True)
+    figure = curve.build("C", [line], Choice())
+    go.Figure(figure)
+    assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
+    assert "IOPS and total latency over outstanding" in figure["layout"]["title"]["text"]
+    (lower,) = [t for t in figure["data"] if t["yaxis"] == "y2" and "lines+markers" in t["mode"]]
+    assert lower["y"] == list(LATENCY.values())
+    assert "lat mean" in lower["hovertext"][0]
+    rings = [t for t in figure["data"] if t.get("marker", {}).get("symbol") == "circle-open"]
+    assert [ring["x"] for ring in rings] == [[4]]
+    assert [point.knee for point in curve_points([line])] == [False, False, True, False, False]
+
+
+def test_with_and_without_completion_latency_the_axis_says_so():
+    both = [group(1, repeats=1), without_clat(group(2, repeats=1), total=True)]
+    figure = curve.build("C", both, Choice())
+    assert figure["layout"]["yaxis2"]["title"]["text"] == "Latency (total where no completion) (s)"
+
+
+def test_without_any_latency_there_is_one_panel():
+    figure = curve.build("C", [without_clat(group(repeats=1), total=False)], Choice())
+    go.Figure(figure)
+    assert "yaxis2" not in figure["layout"]
+    assert figure["layout"]["title"]["text"] == "IOPS over outstanding I/Os · C"
+    assert "Latency" not in figure["layout"]["title"]["subtitle"]["text"]
+
+
+def test_another_metric_over_outstanding():
+    one = replace(group(repeats=1), units={"iops": "op/s", "clat.p99": "s"})
+    figure = curve.build("C", [one], Choice("clat.p99", operation="read"))
+    go.Figure(figure)
+    assert figure["layout"]["yaxis"]["title"]["text"] == "clat.p99 (s)"
+
+
+@pytest.mark.parametrize(
+    ("names", "tool", "swept", "first"),
+    [
+        ({"iops", "bandwidth", "clat.p99"}, "fio", True, "iops"),
+        ({"iops", "bandwidth"}, "dd", False, "bandwidth"),
+        (set(FSYNCS), "pg_test_fsync", False, "one.fsync.ops"),
+        ({"write.block.bandwidth", "seeks.ops"}, "bonnie", False, "*.bandwidth"),
+        ({"ssd.util", "a"}, "iostat", False, "a"),
+    ],
+)
+def test_what_is_shown_first(names, tool, swept, first):
+    choices = naming.ordered(names, tool, swept)
+    assert choices[0] == first
+    assert names <= set(choices)
+    assert len(set(choices)) == len(choices)
+
+
+@pytest.mark.parametrize("text", ["", "a b", "one.*.*", "../x", "É", "a" * 101, "<b>", "one..ops"])
+def test_no_choice(text):
+    assert not naming.is_wanted(text)
+
+
+def test_a_table_of_every_metric_has_the_chosen_ones_first():
+    rows = metric_rows([fsyncs(1), fsyncs(2, without="two.fsync.ops")], "two.*.ops")
+    assert [row.name for row in rows] == ["two.fsync.ops", "one.fdatasync.ops", "one.fsync.ops"]
+    assert rows[0].title == "fsync, two writes"
+    assert [cell and cell.median for cell in rows[0].cells] == [32736.908, None]
+
+
+def test_csv_has_every_metric_with_its_unit():
+    head, row = campaign_csv([fsyncs()]).splitlines()
+    assert "one.fsync.ops (op/s)" in head
+    assert "45507.091" in row
+
+
+@pytest.fixture
+def synced(lab):
+    """Beside the sweep: pg_test_fsync, with n/a and a labelled figure."""
+    load = made.workload(lab.team, "WAL", "pg_test_fsync")
+    attempt = made.finished(lab.campaign, lab.attempts[0].layout, load, None, 1, 1.0)
+    attempt.measurements.all().delete()
+    for name, value in {**FSYNCS, "one.open_sync.ops": None}.items():
+        Measurement.objects.create(attempt=attempt, name=name, value=value, unit="op/s")
+    Measurement.objects.create(attempt=attempt, name="x", value=1, unit="1", labels={"job": "a"})
+    return load
+
+
+def test_a_card_offers_what_was_measured(user, lab, synced, django_assert_num_queries):
+    with django_assert_num_queries(2):
+        card = campaign_cards(user, lab.campaign.pk)[1]
+    assert card.chosen == "one.fsync.ops"
+    assert "metric=one.fsync.ops" in card.figure_url
+    assert [words for _, words in card.rates[:2]] == ["fsync, one write", "Every method, one write"]
+    assert {name for name, _ in card.others} == {"one.fdatasync.ops", "two.fsync.ops"}
+    assert [row.name for row in card.rows] == ["one.fsync.ops", "one.fdatasync.ops", "two.fsync.ops"]  # fmt: skip
+
+
+def test_the_page_asks_without_javascript(web, lab, synced):
+    page = web.get(reverse("campaign-detail", args=[lab.campaign.pk]), {"metric": "two.fsync.ops"})
+    text = page.content.decode()
+    assert '<option value="two.fsync.ops" selected>fsync, two writes</option>' in text
+    assert '<noscript><button type="submit" class="quiet">Show</button></noscript>' in text
+    cards = {card.title: card for card in page.context["cards"]}
+    assert cards["WAL"].chosen == "two.fsync.ops"
+    assert cards["randread 4 KiB"].chosen == "iops"
+    assert web.get(cards["WAL"].figure_url).json()["data"][0]["x"] == [32736.908]
+
+
+def test_an_unknown_metric_is_a_400_that_names_the_known(web, lab, synced):
+    url = reverse("campaign-figure", args=[lab.campaign.pk])
+    answer = web.get(url, {"workload": synced.pk, "metric": "one.sync.ops"})
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("page", ["campaign-detail", "compare"])
+def test_one_moment_only(web, lab, page):
+    Run.objects.filter(campaign=lab.campaign, topology=lab.stacks[0]).update(stage="after-1")
+    args = [lab.campaign.pk] if page == "campaign-detail" else []
+    query = {"campaign": lab.campaign.pk, "moment": "after-1"}
+    answer = web.get(reverse(page, args=args), query)
+    (card,) = answer.context["cards"]
+    assert card.moments == (("built", "as built"), ("after-1", "after growth 1"))
+    assert {point.label for point in card.points} == {"LVM 64 KiB"}
+    assert '<option value="after-1" selected>after growth 1</option>' in answer.content.decode()
+    assert len(web.get(card.figure_url).json()["layout"]["title"]["text"]) > 0
+    assert web.get(reverse(page, args=args), query | {"moment": "soon"}).status_code == 400
+
+
+def test_compare_keeps_what_was_asked_for(web, lab, synced):
+    query = {"campaign": lab.campaign.pk, "host": lab.host.pk, "metric": "one.*.ops"}
+    card = web.get(reverse("compare"), query).context["cards"][1]
+    assert card.kept == (("campaign", str(lab.campaign.pk)), ("host", str(lab.host.pk)))
+    figure = web.get(card.figure_url).json()
+    go.Figure(figure)
+    assert figure["data"][0]["y"] == ["fdatasync", "fsync"]
