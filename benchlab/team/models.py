@@ -17,54 +17,6 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=models.Model, covariant=True)
 
 
-class TeamQuerySet(models.QuerySet["Team"]):
-    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return self.filter(pk__in=teams_of(user).values("team_id"))
-
-
-class Team(models.Model):
-    name = models.CharField(max_length=100, unique=True)
-    members = models.ManyToManyField(
-        settings.AUTH_USER_MODEL, through="Membership", related_name="teams"
-    )
-    # The one team without members: its rows are everybody's to read and nobody's to change.
-    library = models.BooleanField(default=False, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    objects = TeamQuerySet.as_manager()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["library"], condition=Q(library=True), name="team_one_library"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Membership(models.Model):
-    team = models.ForeignKey(Team, on_delete=models.CASCADE)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
-    role = models.CharField(max_length=10, choices=Role, default=Role.OWNER)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        ordering = ["pk"]
-        constraints = [models.UniqueConstraint(fields=["team", "user"], name="membership_once")]
-
-    def __str__(self) -> str:
-        return f"{self.user} in {self.team}"
-
-
-def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membership]:
-    """The user's memberships in the role that this request needs (benchlab/team/permissions.py), or in a higher one."""
-    return Membership.objects.filter(
-        user_id=user.pk or 0, user__is_active=True, role__in=asked_of(user).and_above
-    )
-
-
 class OwnedQuerySet(models.QuerySet[M]):
     """Every list that a person sees starts from `for_user(user)`: deny by default."""
 
@@ -87,3 +39,95 @@ class OwnedQuerySet(models.QuerySet[M]):
         path = getattr(self.model, "TEAM_PATH", "team")
         lookup: dict[str, Any] = {f"{path}__in": teams}
         return self.filter(**lookup)
+
+
+class TeamQuerySet(models.QuerySet["Team"]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return self.filter(pk__in=teams_of(user).values("team_id"))
+
+
+class Team(models.Model):
+    name = models.CharField(max_length=100, unique=True)
+    members = models.ManyToManyField(
+        settings.AUTH_USER_MODEL, through="Membership", related_name="teams"
+    )
+    # The one team without members: its rows are everybody's to read and nobody's to change.
+    library = models.BooleanField(default=False, editable=False)
+    require_mfa = models.BooleanField(
+        "second factor demanded",
+        default=False,
+        help_text="Members see nothing of the team until they have set up a second factor",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TeamQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["library"], condition=Q(library=True), name="team_one_library"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    team = models.ForeignKey(Team, on_delete=models.CASCADE)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    role = models.CharField(max_length=10, choices=Role, default=Role.OWNER)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [models.UniqueConstraint(fields=["team", "user"], name="membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.team}"
+
+
+class Invitation(models.Model):
+    """A link that lets one person into the team, once (benchlab/team/invitations.py). The link itself is not kept."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+    email = models.EmailField(
+        "e-mail", blank=True, help_text="For whom it is; the link works for whoever has it"
+    )
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    invited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    used_at = models.DateTimeField(null=True, editable=False)
+    used_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.email or 'somebody'} into {self.team}"
+
+    @property
+    def state(self) -> str:
+        if self.used_at:
+            return "used"
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at <= timezone.now() else "open"
+
+
+def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membership]:
+    """The user's memberships in the role that this request needs (benchlab/team/permissions.py), or in a higher one."""
+    return Membership.objects.filter(
+        user_id=user.pk or 0, user__is_active=True, role__in=asked_of(user).and_above
+    )
