@@ -120,7 +120,8 @@ class _Reader:
             self.above = [(0, name)]
             return None
         done = None
-        if not self.pool or (not self.flat and indent == 0) or (self.flat and not self.verbose):
+        top = indent == 0 and not (self.flat and self.verbose)
+        if top or not self.pool or name == self.pool:
             if name in self.report.rows:
                 done = self._begin(number)
             self.pool, self.above, device = name, [], name

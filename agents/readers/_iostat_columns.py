@@ -1,0 +1,137 @@
+"""Columns of `iostat -x` as figures in base units, and what must agree among them.
+
+sysstat 9 to 12 (iostat.c): sectors are 512 bytes, kB 1024, MB 1024²; times in ms; avgrq-sz in sectors, areq-sz in kB.
+FreeBSD (iostat.8): kr/s and kw/s in KiB, svc_t and ms/… in ms, qlen at the report's end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agents.contracts import ParseError, Unit
+from agents.readers._watched import Values
+
+OPS, BPS, S, B, ONE = (Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.BYTES, Unit.RATIO)  # fmt: skip
+KIB, MIB, SECTOR = 1024.0, 1048576.0, 512.0
+UNITS = {
+    "iops": OPS, "bandwidth": BPS, "merges": OPS,
+    "read.iops": OPS, "write.iops": OPS, "read.bandwidth": BPS, "write.bandwidth": BPS,
+    "read.await": S, "write.await": S, "await": S, "queue": ONE, "util": ONE,
+    "read.merges": OPS, "write.merges": OPS, "request.size": B, "read.request.size": B, "write.request.size": B,
+    "service": S, "discard.iops": OPS, "discard.bandwidth": BPS, "discard.merges": OPS, "discard.await": S,
+    "discard.request.size": B, "flush.iops": OPS, "flush.await": S, "other.await": S,
+    "cpu.user": ONE, "cpu.system": ONE, "cpu.iowait": ONE, "cpu.steal": ONE, "cpu.idle": ONE,
+}  # fmt: skip
+IGNORED = {"%rrqm", "%wrqm", "%drqm", *(f"{u}_{w}" for u in ("Blk", "kB", "MB")
+                                        for w in ("read", "wrtn", "dscd"))}  # fmt: skip
+PER_REQUEST = {
+    "read.await": ("read.iops",),
+    "write.await": ("write.iops",),
+    "discard.await": ("discard.iops",),
+    "flush.await": ("flush.iops",),
+    "await": ("read.iops", "write.iops", "discard.iops", "iops"),
+    "service": ("read.iops", "write.iops", "discard.iops", "iops"),
+    "request.size": ("read.iops", "write.iops", "discard.iops", "iops"),
+    "read.request.size": ("read.iops",),
+    "write.request.size": ("write.iops",),
+    "discard.request.size": ("discard.iops",),
+}
+NUMBER = re.compile(r"\d{1,15}(?:([.,])(\d{1,2}))?")
+
+
+def _columns() -> dict[str, tuple[str, float]]:
+    """Heading -> metric, and what one of it is in base units."""
+    known = {
+        "tps": ("iops", 1.0), "kB/s": ("bandwidth", KIB), "MB/s": ("bandwidth", MIB), "rqm/s": ("merges", 1.0),
+        "sec/s": ("bandwidth", SECTOR), "f/s": ("flush.iops", 1.0), "f_await": ("flush.await", 1e-3),
+        "await": ("await", 1e-3), "svctm": ("service", 1e-3), "avgqu-sz": ("queue", 1.0), "aqu-sz": ("queue", 1.0),
+        "avgrq-sz": ("request.size", SECTOR), "areq-sz": ("request.size", KIB), "%util": ("util", 0.01),
+        "kr/s": ("read.bandwidth", KIB), "kw/s": ("write.bandwidth", KIB), "qlen": ("queue", 1.0),
+        "svc_t": ("await", 1e-3), "ms/r": ("read.await", 1e-3), "ms/w": ("write.await", 1e-3),
+        "ms/o": ("other.await", 1e-3), "ms/t": ("await", 1e-3), "%b": ("util", 0.01),
+    }  # fmt: skip
+    for letter, name, word in (("r", "read", "read"), ("w", "write", "wrtn"), ("d", "discard", "dscd")):  # fmt: skip
+        known |= {f"{letter}/s": (f"{name}.iops", 1.0), f"{letter}rqm/s": (f"{name}.merges", 1.0)}
+        known |= {
+            f"{letter}_await": (f"{name}.await", 1e-3),
+            f"{letter}areq-sz": (f"{name}.request.size", KIB),
+        }
+        for unit, scale in (("sec", SECTOR), ("kB", KIB), ("MB", MIB)):
+            known[f"{letter}{unit}/s"] = (f"{name}.bandwidth", scale)
+            known[f"{'Blk' if unit == 'sec' else unit}_{word}/s"] = (f"{name}.bandwidth", scale)
+    return known
+
+
+COLUMNS = _columns()
+
+
+def columns(words: Sequence[str]) -> list[str] | None:
+    """The columns of a line that heads a table of devices; None if it is no such line. Raises ParseError."""
+    if not words or words[0] not in ("Device:", "Device", "device", "device:"):
+        return None
+    found = list(words[1:])
+    if not {"r/s", "w/s"} <= set(found) and "tps" not in found:
+        return None
+    if unknown := [one for one in found if one not in COLUMNS and one not in IGNORED]:
+        raise ParseError(f"a column of iostat that is not known: {unknown[0]}")
+    if len(set(found)) < len(found):
+        raise ParseError("a column of iostat twice")
+    return found
+
+
+def looks_like_row(words: Sequence[str], wide: int) -> bool:
+    """Numbers behind a name, though maybe too few or not well written."""
+    digits = sum(word[0].isdigit() for word in words[1:])
+    named = bool(words) and not NUMBER.fullmatch(words[0])
+    return named and len(words) > max(3, wide // 3) and digits >= 0.7 * (len(words) - 1)
+
+
+def row(words: Sequence[str], heads: Sequence[str], number: int, line: str) -> Values:
+    """The figures of one device. Raises ParseError."""
+    if len(words) != len(heads) + 1:
+        raise ParseError(
+            f"{len(words) - 1} figures under {len(heads)} headings of iostat", number, line
+        )
+    said = [NUMBER.fullmatch(word) for word in words[1:]]
+    if not all(said) or len({one[1] for one in said if one and one[1]}) > 1:
+        raise ParseError("not a row of iostat's figures", number, line)
+    values: Values = {}
+    margin: dict[str, float] = {}
+    for head, one in zip(heads, said, strict=True):
+        if head in COLUMNS and one:
+            metric, scale = COLUMNS[head]
+            # What a person reads, 0.01 * 59: not 0.59000000001.
+            values[metric] = _scaled(float(one[0].replace(",", ".")), scale)
+            margin[metric] = scale * 0.5 * 10.0 ** -len(one[2] or "")
+    _agree(values, margin, number, line)
+    for metric, rates in PER_REQUEST.items():
+        if metric in values and not any(values.get(rate) for rate in rates):
+            values[metric] = None
+    return values
+
+
+def _scaled(value: float, scale: float) -> float:
+    return value * scale if scale >= 1 else value / round(1 / scale)
+
+
+def _agree(values: Values, margin: dict[str, float], number: int, line: str) -> None:
+    """Bytes per request are bytes over requests. Raises ParseError."""
+    for prefix in ("read.", "write.", "discard.", ""):
+        size = values.get(f"{prefix}request.size")
+        parts = (prefix,) if prefix or "bandwidth" in values else ("read.", "write.", "discard.")
+        given = [p for p in parts if f"{p}bandwidth" in values]
+        if size is None or not given:
+            continue
+        many = sum(values.get(f"{p}iops") or 0.0 for p in given)
+        much = sum(values[f"{p}bandwidth"] or 0.0 for p in given)
+        many_off = sum(margin.get(f"{p}iops", 0.0) for p in given)
+        much_off = sum(margin[f"{p}bandwidth"] for p in given)
+        if many <= 2 * many_off:
+            continue
+        off = margin[f"{prefix}request.size"]
+        low, high = (much - much_off) / (many + many_off), (much + much_off) / (many - many_off)
+        if not low * 0.99 - off <= size <= high * 1.01 + off:
+            raise ParseError(
+                f"{size:.0f} B per request, but {much / many:.0f} by the rates", number, line
+            )

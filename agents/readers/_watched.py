@@ -1,0 +1,169 @@
+"""Reports of a command that watches (iostat, zpool iostat) as one Found: shared by their readers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from math import nan
+
+from agents.contracts import Metric, Series, Unit
+from agents.found import Found
+
+Values = dict[str, float | None]  # by metric; None: there was no such request
+
+CLOCKS = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S",
+          "%m/%d/%y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d/%m/%y %H:%M:%S")  # fmt: skip
+DATE = re.compile(r"(?:Time: )?\d\d?[/.:-]\d\d[/.:-]\d\d\S*(?: \S+){0,2}|\d{4}-\d\d-\d\d[T ]\S+|\d{9,10}"
+                  r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} \d\d? [\d:]{8} (?:\w+ ){0,3}\d{4}")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    line: int
+    values: Values
+
+
+@dataclass(slots=True)
+class Report:
+    first: int
+    last: int
+    rows: dict[str, Sample] = field(default_factory=dict)  # by device; "": the host
+    when: float | None = None  # seconds of some clock
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is common to all that one reader finds."""
+
+    name: str
+    units: Mapping[str, Unit]
+    weights: Mapping[str, tuple[str, ...]]  # of a time per request: the rates of those requests
+
+
+def when(line: str) -> tuple[bool, float | None]:
+    """Is the line a date, and which second, where that is certain?"""
+    line = " ".join(line.split())
+    if not DATE.fullmatch(line):
+        return False, None
+    if line.isdigit():
+        return True, float(line)
+    for form in CLOCKS:
+        try:
+            return True, datetime.strptime(line, form).timestamp() if "%z" in form else _second(line, form)  # fmt: skip
+        except ValueError:
+            continue
+    found = re.search(r"(\w{3}) +(\d\d?) ([\d:]{8}) .*?(\d{4})$", line)
+    if found and not re.search(r"\b[AP]M\b", line):
+        try:
+            return True, _second(" ".join(found.groups()), "%b %d %H:%M:%S %Y")
+        except ValueError:
+            pass
+    return True, None
+
+
+def _second(line: str, form: str) -> float:
+    return (datetime.strptime(line, form) - datetime(1970, 1, 1)).total_seconds()
+
+
+def interval(command: str) -> float | None:
+    """Seconds between reports, by the command line: "-w 1", or the first of the numbers that end it."""
+    if flag := re.search(r"\s-w ?(\d+(?:\.\d+)?)(?=\s|$)", command):
+        return float(flag[1]) or None
+    ending = re.search(r"\s(\d+(?:\.\d+)?)(?:\s+\d+)?\s*$", command)
+    return (float(ending[1]) or None) if ending else None
+
+
+def leaves_boot_out(command: str) -> bool:
+    return any(re.fullmatch(r"-[A-Za-z]*y[A-Za-z]*", word) for word in command.split())
+
+
+def found(
+    kind: Kind, reports: Sequence[Report], command: str, title: str, notes: Sequence[str] = ()
+) -> Found:
+    """All reports of one run of the command; at least one."""
+    said = list(notes)
+    kept = list(reports)
+    if not leaves_boot_out(command):
+        if len(reports) > 1:
+            kept = kept[1:]
+            said.append(
+                "the first report is the average since boot, as these commands begin: left out"
+            )
+        else:
+            said.append("the only report: it may be the average since boot")
+    times = _times(reports, kept, command, said)
+    devices = dict.fromkeys(name for report in kept for name in report.rows)
+    return Found(
+        kind.name,
+        min(report.first for report in reports),
+        max(report.last for report in reports),
+        title,
+        command=command,
+        metrics=tuple(m for device in devices for m in _metrics(kind, device, kept)),
+        series=tuple(s for device in devices for s in _series(kind, device, kept, times)),
+        notes=tuple(said),
+    )
+
+
+def _times(
+    reports: Sequence[Report], kept: Sequence[Report], command: str, notes: list[str]
+) -> tuple[float, ...]:
+    """Seconds at which the kept reports were made, since the one before the first of them."""
+    clocks = [report.when for report in reports]
+    known = [at for at in clocks if at is not None]
+    rising = all(a < b for a, b in pairwise(known))
+    if len(known) == len(clocks) > 1 and rising:
+        before = known[0] if len(kept) < len(known) else 2 * known[0] - known[1]
+        return tuple(at - before for at in known[len(known) - len(kept) :])
+    step = interval(command)
+    if step is None and len(reports) > 1:
+        notes.append("the text does not tell the time between reports: they are numbered")
+    return tuple((number + 1) * (step or 1.0) for number in range(len(kept)))
+
+
+def _series(
+    kind: Kind, device: str, reports: Sequence[Report], times: tuple[float, ...]
+) -> list[Series]:
+    rows = [report.rows[device].values if device in report.rows else {} for report in reports]
+    return [
+        Series(device, metric, unit, times, tuple(_number(row.get(metric)) for row in rows))
+        for metric, unit in kind.units.items()
+        if any(metric in row for row in rows)
+    ]
+
+
+def _number(value: float | None) -> float:
+    return nan if value is None else value
+
+
+def _metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]:
+    samples = [report.rows[device] for report in reports if device in report.rows]
+    labels = {"device": device} if device else {}
+    shown = []
+    for metric, unit in kind.units.items():
+        if not any(metric in sample.values for sample in samples):
+            continue
+        value = _mean(metric, samples, kind.weights.get(metric, ()))
+        note = f"mean of {len(samples)} reports" if len(samples) > 1 else ""
+        note = "no such requests" if value is None else note
+        shown.append(Metric(metric, value, unit, labels, note, samples[0].line))
+    return shown
+
+
+def _mean(metric: str, samples: Sequence[Sample], rates: Sequence[str]) -> float | None:
+    """A time or size per request is weighed by the requests, as one long report would have done."""
+    known = [(s, s.values[metric]) for s in samples if s.values.get(metric) is not None]
+    if len(known) == 1:
+        return known[0][1]
+    pairs = [(value, _weight(sample, rates)) for sample, value in known if value is not None]
+    total = sum(weight for _, weight in pairs)
+    if pairs and not total:  # so few that their rates are printed as 0
+        return sum(value for value, _ in pairs) / len(pairs)
+    return sum(value * weight for value, weight in pairs) / total if total else None
+
+
+def _weight(sample: Sample, rates: Sequence[str]) -> float:
+    return sum(sample.values.get(rate) or 0.0 for rate in rates) if rates else 1.0

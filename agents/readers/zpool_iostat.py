@@ -1,0 +1,141 @@
+"""`zpool iostat` in any text: with -v, -l, -p, -H, of any version, also where white space was collapsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agents.contracts import ParseError
+from agents.found import Found
+from agents.readers import _watched
+from agents.readers._watched import Report, Sample
+from agents.samplers import _zpool_iostat as zpool
+
+LABEL = "zpool iostat"
+WEIGHTS = {
+    f"zpool.{way}.{wait}": (f"zpool.{way}.iops",)
+    for way in ("read", "write")
+    for wait in ("wait", "disk_wait")
+}
+KIND = _watched.Kind("zpool_iostat", zpool.UNITS, WEIGHTS)
+
+COMMAND = re.compile(r"(?:^|[#$%>] ?)(?:/\S*/)?(zpool iostat(?: [-\w.,:/ ]*)?)$")
+EXACT = re.compile(r"\S+( \d+){6}")
+HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read write")
+
+
+def find(text: str, name: str) -> list[Found]:
+    lines = text.replace("\xa0", " ").split("\n")
+    found: list[Found] = []
+    at, command, said_at = 0, "", 0
+    while at < len(lines):
+        words = lines[at].split()
+        said = COMMAND.search(" ".join(words)) if 0 < len(lines[at]) < 300 else None
+        if said:
+            command, said_at = said[1].strip(), at + 1
+        elif command and _scripted(command) and EXACT.fullmatch(" ".join(words)):
+            one, at = _block(lines, at, command, said_at, headings=HEADINGS)
+            found.append(one)
+            command, said_at = "", 0
+            continue
+        elif _begins(lines, at):
+            one, at = _block(lines, at, command, said_at)
+            found.append(one)
+            command, said_at = "", 0
+            continue
+        elif words and not (len(lines[at]) < 60 and _watched.when(lines[at])[0]):
+            command, said_at = "", 0  # of something else
+        at += 1
+    return found
+
+
+def _begins(lines: Sequence[str], at: int) -> bool:
+    """Are these the headings, or the date of -T above them?"""
+    if lines[at] and len(lines[at]) < 60 and at + 1 < len(lines) and _watched.when(lines[at])[0]:
+        at += 1
+    below = lines[at + 1].split() if at + 1 < len(lines) else []
+    return zpool.heads(lines[at]) and below[:1] in (["pool"], ["vdev"])
+
+
+def _scripted(command: str) -> bool:
+    return any(re.fullmatch(r"-[a-zA-Z]*H[a-zA-Z]*", word) for word in command.split())
+
+
+def _block(
+    lines: Sequence[str], at: int, command: str, said_at: int, headings: tuple[str, ...] = ()
+) -> tuple[Found, int]:
+    """The block that begins at this index, and the index behind it."""
+    end, kept, dates = _extent(lines, at, bool(headings))
+    first = said_at or at + 1
+    numbered = [(at + 1, one) for one in headings] + kept
+    flat = bool(headings) or not any(line[:1].isspace() for _, line in kept)
+    verbose = not command or any(re.fullmatch(r"-[a-zA-Z]*v\w*", w) for w in command.split())
+    try:
+        reports = list(zpool.reports(numbered, flat, verbose))
+        if not reports:
+            raise ParseError("headings of zpool iostat without a row", at + 1, lines[at])
+    except ParseError as error:
+        last = kept[-1][0] if kept else at + 1
+        return Found(KIND.name, first, last, "zpool iostat", trouble=str(error)), end
+    pools = dict.fromkeys(name for one in reports for name in one.rows if "/" not in name)
+    title = f"zpool iostat of {', '.join(pools)}"
+    made = [_report(one, dates) for one in reports]
+    one = _watched.found(KIND, made, command, title, _notes(reports, flat and verbose))
+    last = max(one.last, max(number for number, _ in kept))
+    return Found(KIND.name, first, last, title, command=command, metrics=one.metrics,
+                 series=one.series, notes=one.notes), end  # fmt: skip
+
+
+def _extent(
+    lines: Sequence[str], at: int, scripted: bool
+) -> tuple[int, list[tuple[int, str]], dict[int, float | None]]:
+    """Index behind the block, its lines with their numbers, and the seconds of the dates in it."""
+    kept: list[tuple[int, str]] = []
+    dates: dict[int, float | None] = {}
+    wide = 7 if scripted else 0
+    end = at
+    while end < len(lines):
+        words = lines[end].split()
+        dated, second = _watched.when(lines[end]) if len(lines[end]) < 60 else (False, None)
+        head = zpool.heads(lines[end])
+        below = bool(kept) and zpool.heads(kept[-1][1])
+        if dated:
+            dates[end + 1] = second
+        elif words and not (head or below or zpool.DASHES.fullmatch(lines[end]) or _row(words, wide)):  # fmt: skip
+            break
+        elif words:
+            wide = len(words) if below else wide
+            kept.append((end + 1, lines[end]))
+        end += 1
+    tail = kept[-1][1] if kept and end == len(lines) and not scripted else ""
+    if tail and len(tail.split()) < wide and not (zpool.DASHES.fullmatch(tail) or zpool.heads(tail)):  # fmt: skip
+        kept.pop()  # cut by the end of the text
+    return end, kept, dates
+
+
+def _row(words: Sequence[str], wide: int) -> bool:
+    """As many words as headings, or figures enough to be a row that went wrong."""
+    figures = sum(word == "-" or word[0].isdigit() for word in words[1:])
+    if len(words) == wide:
+        return figures > 2
+    return 3 < len(words) < wide and figures == len(words) - 1
+
+
+def _report(report: zpool.Report, dates: dict[int, float | None]) -> Report:
+    numbers = [row.number for row in report.rows.values()]
+    dated = [second for line, second in dates.items() if line < report.at]
+    return Report(
+        report.at,
+        max(numbers),
+        {name: Sample(row.number, dict(row.values)) for name, row in report.rows.items()},
+        dated[-1] if dated else None,
+    )
+
+
+def _notes(reports: Sequence[zpool.Report], flat: bool) -> list[str]:
+    notes = []
+    if any(report.rounded for report in reports):
+        notes.append("rounded to three digits by zpool iostat: -p would print exact figures")
+    if flat and any("/" in name for report in reports for name in report.rows):
+        notes.append("the text lost its indentation: what stands in a mirror or raidz is not told")
+    return notes
