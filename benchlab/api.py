@@ -139,7 +139,7 @@ class Owned(viewsets.GenericViewSet[M]):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Who may not touch the row learns that before the request's body is looked at."""
         super().initial(request, *args, **kwargs)
-        if self.detail and request.method not in SAFE_METHODS:
+        if self.action and self.detail and request.method not in SAFE_METHODS:
             self.get_object()
 
     def get_queryset(self) -> QuerySet[M]:

@@ -38,7 +38,8 @@ urlpatterns = [
     path("", include((router.urls, "api"))),  # pages have the plain names: campaign-list
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
-    path("token/", team_views.api_token, name="api-token"),
+    path("token/", team_views.api_tokens, name="api-token"),
+    path("token/<int:pk>/revoke/", team_views.revoke_token, name="api-token-revoke"),
     re_path(
         r"^.*/$", Nowhere.as_view()
     ),  # with its slash: one that was left off is still redirected

@@ -13,14 +13,11 @@ from rest_framework.permissions import BasePermission
 from benchlab.team import permissions
 from benchlab.team.models import Membership, teams_of
 from benchlab.team.permissions import Level
-from benchlab.team.roles import Role, asks_for
+from benchlab.team.roles import Role, asks_for, most_of
 
 if TYPE_CHECKING:  # rest_framework.views itself imports this module, for its default permission
     from rest_framework.request import Request
     from rest_framework.views import APIView
-
-NAMESPACE = "api"
-
 
 def admit(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
     """Let the request see the rows that its level is about, and no others. Raises PermissionDenied in words."""
@@ -32,6 +29,10 @@ def admit(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
         raise PermissionDenied("That is for site admins.")
     if level.role is None:
         return
+    if level.role not in most_of(user).and_below:
+        raise PermissionDenied(
+            f"That needs the role {level.value}; this token is a {most_of(user).value}'s."
+        )
     asks_for(user, level.role)
     # Who is in no team sees empty pages that say what to do; who lacks the role everywhere is told which.
     if level.role != Role.VIEWER and not teams_of(user).exists():
@@ -53,8 +54,8 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
     """None when the page may go on. Raises PermissionDenied."""
     match = request.resolver_match
     assert match is not None
-    if match.namespace == NAMESPACE or match.func.__name__ == "Nowhere":
-        return None  # the API knows its caller only later, by the token: AsTheTableSays
+    if hasattr(match.func, "cls"):
+        return None  # REST framework's; it knows its caller only later, by the token: AsTheTableSays
     rule = permissions.PAGES.get(match.url_name or "")
     level = permissions.page_level(match.url_name or "", request.method or "")
     if rule is not None and level is None:

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from benchlab.team.roles import Role, asked_of
+from benchlab.team.roles import Role, asked_of, only_team
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -128,6 +128,39 @@ class Invitation(models.Model):
 
 def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membership]:
     """The user's memberships in the role that this request needs (benchlab/team/permissions.py), or in a higher one."""
-    return Membership.objects.filter(
+    found = Membership.objects.filter(
         user_id=user.pk or 0, user__is_active=True, role__in=asked_of(user).and_above
     )
+    return found.filter(team=team) if (team := only_team(user)) else found
+
+
+class ApiToken(models.Model):
+    """Lets a script act as a person, within limits (benchlab/team/tokens.py). A revoked one is gone."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
+    )
+    name = models.CharField(max_length=100)
+    role = models.CharField("may at most", max_length=10, choices=Role, default=Role.VIEWER)
+    team = models.ForeignKey(
+        Team,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        help_text="Only in this team; empty: in all of yours",
+    )
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    shown = models.CharField(max_length=12, editable=False, help_text="How it begins")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.shown}…)"
+
+    @property
+    def expired(self) -> bool:
+        return self.expires_at <= timezone.now()

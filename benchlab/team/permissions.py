@@ -74,6 +74,7 @@ PAGES: Mapping[str, Rule] = {
     "topology-plan": Rule(VIEWER, OPERATOR),
     "workload-list": Rule(VIEWER),
     "workload-new": Rule(OPERATOR, OPERATOR),
+    "workload-try": Rule(do=OPERATOR),
     "workload-detail": Rule(VIEWER),
     "campaign-list": Rule(VIEWER),
     "campaign-new": Rule(OPERATOR, OPERATOR),
@@ -109,6 +110,7 @@ PAGES: Mapping[str, Rule] = {
     "schema": Rule(SIGNED_IN),
     "api-docs": Rule(SIGNED_IN),
     "api-token": Rule(SIGNED_IN, SIGNED_IN),
+    "api-token-revoke": Rule(do=SIGNED_IN),
 }
 
 # By the viewset's noun and the action's name.

@@ -21,6 +21,24 @@ class Role(models.TextChoices):
         every = list(type(self))
         return [role.value for role in every[every.index(self) :]]
 
+    @property
+    def and_below(self) -> list[str]:
+        every = list(type(self))
+        return [role.value for role in every[: every.index(self) + 1]]
+
+
+def bind(user: object, most: Role, team: int | None) -> None:
+    """In this request the user is no more than `most`, and with `team` only in that one: a token's limits."""
+    user._most_role, user._only_team = most, team  # type: ignore[attr-defined]
+
+
+def most_of(user: object) -> Role:
+    return getattr(user, "_most_role", Role.OWNER)
+
+
+def only_team(user: object) -> int | None:
+    return getattr(user, "_only_team", None)
+
 
 def asks_for(user: object, role: Role) -> None:
     """From now on, in this request, only rows of teams where the user is at least this are the user's."""

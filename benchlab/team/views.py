@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_http_methods
-from rest_framework.authtoken.models import Token
+from typing import Any
 
-from benchlab.team import docs
+from django import forms
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from benchlab.team import docs, tokens
+from benchlab.team.models import ApiToken, Team
+from benchlab.team.roles import Role
 
 
 @require_GET
@@ -16,16 +21,45 @@ def api_docs(request: HttpRequest) -> HttpResponse:
     return render(request, "team/api_docs.html", {"groups": docs.groups()})
 
 
+class TokenForm(forms.ModelForm):  # type: ignore[type-arg]
+    days = forms.IntegerField(
+        min_value=1,
+        max_value=tokens.MOST_DAYS,
+        initial=tokens.DAYS,
+        label="Expires after",
+        help_text="Days; a year at most.",
+    )
+
+    class Meta:
+        model = ApiToken
+        fields = ("name", "role", "team")
+
+    def __init__(self, user: AbstractBaseUser | AnonymousUser, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["team"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset, field.empty_label = Team.objects.for_user(user), "All of mine"
+
+
 @require_http_methods(["GET", "POST"])
-def api_token(request: HttpRequest) -> HttpResponse:
-    """A new token replaces the old one and is shown this once."""
-    assert request.user.pk is not None  # nobody comes here without a name
-    mine = Token.objects.filter(user_id=request.user.pk)
-    fresh = ""
-    if request.method == "POST":
-        mine.delete()
-        fresh = Token.objects.create(user_id=request.user.pk).key
-    context = {"fresh": fresh, "token": mine.first()}
-    answer = render(request, "team/api_token.html", context)
+def api_tokens(request: HttpRequest) -> HttpResponse:
+    """A person's tokens; a new one is shown this once."""
+    assert isinstance(request.user, AbstractBaseUser)  # nobody comes here without a name
+    form, fresh = TokenForm(request.user, request.POST or None), ""
+    if request.method == "POST" and form.is_valid():
+        asked = form.cleaned_data
+        _, fresh = tokens.make(
+            request.user, asked["name"], Role(asked["role"]), asked["days"], asked["team"]
+        )
+        form = TokenForm(request.user)
+    mine = ApiToken.objects.filter(user_id=request.user.pk).select_related("team")
+    answer = render(request, "team/api_token.html", {"fresh": fresh, "tokens": mine, "form": form})
     answer["Cache-Control"] = "no-store"
     return answer
+
+
+@require_POST
+def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
+    """From now on it is as unknown as one that never was."""
+    get_object_or_404(ApiToken, pk=pk, user_id=request.user.pk).delete()
+    return redirect("api-token")

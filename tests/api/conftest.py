@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
-from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from benchlab.hosts.models import Credential, Device, PackageInstall
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
+from benchlab.team import tokens
+from benchlab.team.roles import Role
 from tests.charts import made
 
 DIRECTORY = [{"kind": "directory", "options": {"path": "/srv/scratch"}}]
@@ -20,7 +21,10 @@ DIRECTORY = [{"kind": "directory", "options": {"path": "/srv/scratch"}}]
 
 def client_of(person) -> APIClient:
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=person).key}")
+    row, key = tokens.make(person, "test", Role.OWNER)
+    row.last_used_at = timezone.now()  # else the first request writes it
+    row.save()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
     return client
 
 

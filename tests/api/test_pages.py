@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from django.test import Client
 from django.urls import reverse
-from rest_framework.authtoken.models import Token
-from rest_framework.test import APIClient
 
 from benchlab.api_urls import router
 from benchlab.team import docs
@@ -31,19 +29,6 @@ def test_fields_are_told_in_words():
     assert sent["port"].kind == "integer, from 1, to 65535" and not sent["port"].required
     assert sent["address"].required and "host_key" not in sent
     assert ("409", docs.WORDS["409"]) in docs.groups()["runs"][-1].answers
-
-
-def test_a_token_is_shown_once_and_replaced(web, user):
-    page = reverse("api-token")
-    assert "no token yet" in web.get(page).text
-    old = web.post(page).context["fresh"]
-    assert old == Token.objects.get(user=user).key and old not in web.get(page).text
-    new = web.post(page)
-    assert new["Cache-Control"] == "no-store" and new.context["fresh"] != old
-    for key, status in ((old, 401), (new.context["fresh"], 200)):
-        client = APIClient()
-        client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
-        assert client.get("/api/hosts/").status_code == status
 
 
 def test_both_pages_want_a_login(db):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from django.urls import reverse
-from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from agents.contracts import AgentError
@@ -17,6 +16,8 @@ from benchlab.hosts import discovery, services
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs import commands, planning
 from benchlab.runs.models import Layout
+from benchlab.team import tokens
+from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
 from tests.topologies.plans import FAST, SLOW, cached, layer, many_disks
 
@@ -157,7 +158,7 @@ def test_a_plan_is_stale_once_a_disk_has_changed(web, make, machine):
 def test_the_api_refuses_a_stale_fingerprint_and_takes_the_new_one(user, make, machine):
     campaign = make(cached())
     api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=user).key}")
+    api.credentials(HTTP_AUTHORIZATION=f"Token {tokens.make(user, 'test', Role.OWNER)[1]}")
     layout = campaign.layouts.get()
     machine.facts = changed(**NEW_FILES)
     new = preview(campaign).plan_fingerprint

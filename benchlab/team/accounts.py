@@ -1,0 +1,42 @@
+"""What a site admin does with accounts."""
+
+from __future__ import annotations
+
+from allauth.account.forms import default_token_generator
+from allauth.account.utils import user_pk_to_url_str
+from allauth.usersessions.models import UserSession
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.urls import reverse
+
+from benchlab.team import invitations
+from benchlab.team.models import ApiToken
+
+
+@transaction.atomic
+def deactivate(user: User, by: User) -> None:
+    """Sessions and tokens end at once, open invitations too. Raises ValidationError: nobody locks themselves out."""
+    if user.pk == by.pk:
+        raise ValidationError("You cannot deactivate yourself; another site admin can.")
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    for session in UserSession.objects.filter(user=user):
+        session.end()
+    ApiToken.objects.filter(user=user).delete()
+    invitations.revoke_of(user.pk)
+
+
+def activate(user: User) -> None:
+    """With the old password and roles; sessions and tokens do not come back."""
+    User.objects.filter(pk=user.pk).update(is_active=True)
+
+
+def reset_path(user: User) -> str:
+    """Where the person sets a new password; good for a day, and until it is used."""
+    return reverse(
+        "account_reset_password_from_key",
+        kwargs={
+            "uidb36": user_pk_to_url_str(user),
+            "key": default_token_generator.make_token(user),
+        },
+    )

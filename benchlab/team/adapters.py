@@ -1,0 +1,66 @@
+"""What allauth asks us: nobody signs up, secrets are encrypted at rest, a team may demand the second factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from django.urls import reverse
+
+from benchlab.hosts import vault
+from benchlab.team import invitations
+from benchlab.team.models import Invitation, Membership
+
+
+class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """By invitation only: /join/."""
+        return False
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        return reverse("account")
+
+
+class SecondFactor(DefaultMFAAdapter):  # type: ignore[misc]
+    def encrypt(self, text: str) -> str:
+        return vault.encrypt(text).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return vault.decrypt(encrypted_text.encode())
+
+    def get_totp_label(self, user: Any) -> str:
+        return str(user.get_username())
+
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        demanded = Membership.objects.filter(user=authenticator.user_id, team__require_mfa=True)
+        return not demanded.exists()
+
+
+class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """An account that is there is connected by its person; a new one needs an invitation, opened in this session."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        return _invited(request) is not None
+
+    @transaction.atomic
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        user = super().save_user(request, sociallogin, form)
+        invitation = _invited(request)
+        if invitation is None:
+            raise ValidationError("The invitation is no longer open.")
+        invitations.accept(invitation, user)
+        request.session.pop(invitations.SESSION, None)
+        return user
+
+
+def _invited(request: HttpRequest) -> Invitation | None:
+    try:
+        return invitations.find(request.session.get(invitations.SESSION, ""))
+    except ValidationError:
+        return None

@@ -1,0 +1,18 @@
+"""For every template: `may.operator` and its like hold ids of teams: {% if host.team_id in may.operator %}."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from benchlab.team import standing
+
+
+def may(request: HttpRequest) -> dict[str, object]:
+    """Lazy: a page that asks nothing pays nothing."""
+    return {
+        "may": SimpleLazyObject(lambda: standing.of(request.user)),
+        "single_sign_on": settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"],
+        "sends_mail": settings.SENDS_MAIL,
+    }

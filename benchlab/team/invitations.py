@@ -1,0 +1,81 @@
+"""Invitations: who gets in, as what, by whose word. The database has a link's SHA-256 and nothing to make it of."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from benchlab.team.models import Invitation, Membership, Team
+from benchlab.team.roles import Role
+
+DAYS = 7
+SESSION = "invitation"  # what a person came with who goes through single sign-on
+ASK = "Ask whoever sent it for a new one."
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def invite(team: Team, role: Role, by: AbstractBaseUser, email: str = "") -> tuple[Invitation, str]:
+    """The row, and the token, which is nowhere else. Raises ValidationError for the library, which has no members."""
+    if team.library:
+        raise ValidationError("The reference library has no members.")
+    token = secrets.token_urlsafe(32)
+    made = Invitation.objects.create(
+        team=team,
+        role=role,
+        email=email,
+        digest=digest(token),
+        invited_by_id=by.pk,
+        expires_at=timezone.now() + timedelta(days=DAYS),
+    )
+    return made, token
+
+
+def still_open() -> QuerySet[Invitation]:
+    now = timezone.now()
+    return Invitation.objects.filter(used_at=None, revoked_at=None, expires_at__gt=now)
+
+
+def find(token: str) -> Invitation:
+    """The open invitation. Raises ValidationError in words for the person with the link."""
+    rows = Invitation.objects.select_related("team", "invited_by")
+    found = rows.filter(digest=digest(token)).first()
+    if found is None:
+        raise ValidationError(f"There is no such invitation. {ASK}")
+    if found.state != "open":
+        how = {"used": "was used already", "revoked": "was taken back", "expired": "has expired"}
+        raise ValidationError(f"This invitation {how[found.state]}. {ASK}")
+    return found
+
+
+@transaction.atomic
+def accept(invitation: Invitation, user: AbstractBaseUser) -> Membership:
+    """Raises ValidationError when somebody was faster, or the user is in the team already."""
+    if Membership.objects.filter(team=invitation.team_id, user_id=user.pk).exists():
+        raise ValidationError("You are in this team already.")
+    won = still_open().filter(pk=invitation.pk)
+    if not won.update(used_at=timezone.now(), used_by_id=user.pk):
+        raise ValidationError(f"This invitation is no longer open. {ASK}")
+    return Membership.objects.create(
+        team_id=invitation.team_id, user_id=user.pk, role=invitation.role
+    )
+
+
+def revoke(invitation: Invitation) -> None:
+    """Twice is as once; a used one stays used."""
+    still_open().filter(pk=invitation.pk).update(revoked_at=timezone.now())
+
+
+def revoke_of(user_id: int, team_id: int | None = None) -> None:
+    """All open ones of somebody who may no longer invite; in all teams without `team_id`."""
+    rows = still_open().filter(invited_by=user_id)
+    (rows.filter(team=team_id) if team_id else rows).update(revoked_at=timezone.now())

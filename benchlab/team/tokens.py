@@ -1,0 +1,85 @@
+"""API tokens: who holds one acts as its person, never as more than it says, and only until it expires.
+
+The database has a token's SHA-256 and nothing to make it of: 256 random bits need no slow hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Q
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from benchlab.team.models import ApiToken, Team
+from benchlab.team.roles import Role, bind
+
+PREFIX = "blab_"
+DAYS, MOST_DAYS = 90, 366
+WORDS = (b"token", b"bearer")
+SEEN_EVERY = timedelta(minutes=1)  # a write for each request would cost more than the request
+
+
+def digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def make(
+    user: AbstractBaseUser, name: str, role: Role, days: int = DAYS, team: Team | None = None
+) -> tuple[ApiToken, str]:
+    """The row, and the key, which is nowhere else. `role` is the most it may; `team`: the only one it sees."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    made = ApiToken.objects.create(
+        user_id=user.pk,
+        name=name,
+        role=role,
+        team=team,
+        digest=digest(key),
+        shown=key[: len(PREFIX) + 4],
+        expires_at=timezone.now() + timedelta(days=min(days, MOST_DAYS)),
+    )
+    return made, key
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Token blab_…`, or Bearer."""
+
+    def authenticate(self, request: Request) -> tuple[AbstractBaseUser, ApiToken] | None:
+        words = get_authorization_header(request).split()
+        if not words or words[0].lower() not in WORDS:
+            return None
+        if len(words) != 2:
+            raise AuthenticationFailed("The Authorization header must be: Token KEY")
+        try:
+            key = words[1].decode("ascii")
+        except UnicodeDecodeError:
+            raise AuthenticationFailed("That is no token of ours.") from None
+        token = (
+            ApiToken.objects.select_related("user")
+            .filter(digest=digest(key), user__is_active=True)
+            .first()
+        )
+        if token is None:
+            raise AuthenticationFailed("There is no such token, or it was revoked.")
+        if token.expired:
+            raise AuthenticationFailed(
+                f"The token {token.name!r} expired on {token.expires_at:%Y-%m-%d}."
+            )
+        _seen(token)
+        bind(token.user, Role(token.role), token.team_id)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Token"
+
+
+def _seen(token: ApiToken) -> None:
+    now = timezone.now()
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - SEEN_EVERY)
+    if token.last_used_at is None or now - token.last_used_at > SEEN_EVERY:
+        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
