@@ -176,7 +176,7 @@ def frames(raw: bytes) -> list[Frame]:
     name = ""
     for number, line in enumerate(whole.decode(errors="replace").split("\n")[:-1], start=1):
         kind, rest = line[:1], line[2:]
-        if kind == "@" and at is None and rest.isdigit():
+        if kind == "@" and at is None and rest.isdigit() and len(rest) <= 20:
             at, texts, name = int(rest) / 1e9, {}, ""
         elif kind == "#" and at is not None and rest:
             name = rest

@@ -11,6 +11,11 @@ from agents.contracts import Frame
 SHORTEST_S = 0.2
 
 
+def is_count(word: str) -> bool:
+    """A whole number as the kernel counts: 64 bits at most."""
+    return word.isascii() and word.isdigit() and len(word) <= 20
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     before: Frame
@@ -25,9 +30,11 @@ def intervals(frames: Sequence[Frame]) -> list[Interval]:
     kept = list(frames[:1])
     for frame in frames[1:]:
         gap = frame.at - kept[-1].at
+        if gap <= 0:
+            continue  # a monotonic clock has no such frames: torn
         if gap < SHORTEST_S and len(kept) > 1:
             kept[-1] = frame
-        elif gap > 0:
+        else:
             kept.append(frame)
     pairs = itertools.pairwise(kept)
     return [Interval(a, b, b.at - kept[0].at, b.at - a.at) for a, b in pairs]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.contracts import Frame, ParseError, Watch
+from agents.samplers._intervals import is_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ def lines(frames: Sequence[Frame], watch: Watch) -> list[Line]:
     for frame in frames:
         for text in frame.files.get(watch.key, "").splitlines():
             nanoseconds, _, rest = text.partition(" ")
-            if not nanoseconds.isdigit():
+            if not is_count(nanoseconds):
                 raise ParseError("no time before the line", len(found) + 1, text)
             found.append(Line(int(nanoseconds) / 1e9 - frames[0].at, rest, len(found) + 1))
     return found

@@ -37,7 +37,7 @@ SINGLE = {"scrub", "trim", "rebuild"}  # groups of one column; every other has t
 CLASSES = {"logs", "log", "cache", "special", "dedup", "spares", "spare"}
 COLUMNS = {"alloc", "free", "used", "avail", "read", "write", "wait", "pend", "activ"}
 DASHES = re.compile(r"\s*-{4,}(?:\s+-{3,})+\s*")
-NUMBER = re.compile(r"(\d{1,20}(?:\.\d{1,3})?)(ns|us|ms|s|[KMGTPEZ])?")
+NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,3})?)(ns|us|ms|s|[KMGTPEZ])?")
 TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 

@@ -6,11 +6,11 @@ are NaN in an interval without requests. An L2ARC is told of only where it holds
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._counters import between, rate, ratio, rows_to_series
+from agents.samplers._intervals import is_count
 
 LABEL = "ZFS's ARC (arcstats)"
 FILES = ("/proc/spl/kstat/zfs/arcstats",)
@@ -58,7 +58,7 @@ def _stats(frame: Frame) -> dict[str, int]:
     for number, line in enumerate(lines, start=1):
         words = line.removeprefix(PREFIX).replace(":", " ").split()
         if words[:1] and words[0] in WANTED:
-            if not re.fullmatch(r"\d+", words[-1]) or len(words) > 3 or len(words) < 2:
+            if not is_count(words[-1]) or len(words) > 3 or len(words) < 2:
                 raise ParseError("not a line of arcstats", number, line)
             found[words[0]] = int(words[-1])
     if lines and not {"hits", "misses", "size"} <= found.keys():

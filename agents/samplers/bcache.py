@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._counters import rate, ratio, rows_to_series
+from agents.samplers._intervals import is_count
 
 LABEL = "bcache (/sys/fs/bcache)"
 COUNTERS = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
@@ -26,7 +27,7 @@ FILES = (
 WATCHES: tuple[Watch, ...] = ()
 
 PATH = re.compile(r"(/sys/fs/bcache/[^/]+/bdev\d+)/(?:dev|stats_total)?/?(\w+)")
-HUMAN = re.compile(r"(\d+)(?:\.(\d))?([kKMGTPEZY]?)")
+HUMAN = re.compile(r"(\d{1,20})(?:\.(\d))?([kKMGTPEZY]?)", re.ASCII)
 PREFIXES = " KMGTPEZY"
 STATES = {"clean", "dirty", "inconsistent", "no cache"}
 GAUGES = {"dirty": Unit.BYTES}
@@ -72,7 +73,7 @@ def _one(place: Mapping[str, str]) -> Seen:
         raise ParseError("not a state of bcache", 1, state)
     for name in COUNTERS:
         if said := place.get(name, "").strip():
-            if not said.isdigit():
+            if not is_count(said):
                 raise ParseError(f"{name} of bcache is no number", 1, said)
             found[name] = int(said)
     if said := place.get("dirty_data", "").strip():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._intervals import intervals
+from agents.samplers._intervals import intervals, is_count
 
 LABEL = "CPU time (/proc/stat)"
 FILES = ("/proc/stat",)
@@ -53,7 +53,7 @@ def _table(frame: Frame) -> dict[str, Ticks]:
         name, *ticks = line.split()
         if not name.startswith("cpu"):
             continue
-        if len(ticks) < 4 or not all(tick.isdigit() for tick in ticks):
+        if len(ticks) < 4 or not all(map(is_count, ticks)):
             raise ParseError("not a cpu line of /proc/stat", number, line)
         table[name] = (*map(int, ticks[:COLUMNS]), *[0] * (COLUMNS - len(ticks)))
     return table

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._intervals import Interval, intervals
+from agents.samplers._intervals import Interval, intervals, is_count
 
 LABEL = "Block devices (/proc/diskstats)"
 FILES = ("/proc/diskstats",)
@@ -85,7 +85,7 @@ def _table(frame: Frame) -> Table:
         name, counters = "".join(words[2:3]), words[3:]
         if len(counters) == 4:
             continue  # a partition before Linux 2.6.25: no times
-        if len(counters) < 11 or not all(c.isdigit() for c in counters):
+        if len(counters) < 11 or not all(map(is_count, counters)):
             raise ParseError("not a line of /proc/diskstats", number, line)
         table[name, ":".join(words[:2])] = tuple(map(int, counters))
     return table

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._counters import between, rate, ratio, rows_to_series
-from agents.samplers._intervals import Interval
+from agents.samplers._intervals import Interval, is_count
 from agents.samplers._stamped import lines
 
 LABEL = "LVM and device mapper caches (dmsetup status)"
@@ -33,7 +33,7 @@ TABLE = Watch(
 WATCHES = (STATUS, TABLE)
 
 SECTOR = 512  # bytes
-UPTIME = re.compile(r"^uptime (\d+\.\d+)$", re.M)
+UPTIME = re.compile(r"^uptime (\d{1,12}\.\d{1,3})$", re.M)
 NAMED = re.compile(r"/sys/block/(dm-\d+)/dm/name (\S.*)")
 TARGET = re.compile(r"(\S.*?): (?:\d+) (?:\d+) (cache|writecache) (.*)")
 # As printed, in their order: cache.rst and writecache.rst.
@@ -91,7 +91,7 @@ def _block_sizes(frames: Sequence[Frame]) -> dict[str, int]:
             continue
         said = TARGET.fullmatch(line.text.strip())
         words = said[3].split() if said else []
-        if len(words) < 4 or not words[3].isdigit():
+        if len(words) < 4 or not is_count(words[3]):
             raise ParseError("not a table of a writecache", line.number, line.text)
         assert said is not None
         found[said[1]] = int(words[3])
@@ -118,10 +118,10 @@ def _cache(rest: str) -> Status | None:
     words = rest.split()
     if words in (["Fail"], ["Error"]):
         return {}
-    if len(words) < 11 or not all(w.isdigit() for w in (words[2], *words[4:11])):
+    if len(words) < 11 or not all(map(is_count, (words[2], *words[4:11]))):
         return None
     used, slash, total = words[3].partition("/")
-    if not slash or not used.isdigit() or not total.isdigit() or int(used) > int(total):
+    if not slash or not is_count(used) or not is_count(total) or int(used) > int(total):
         return None
     block = int(words[2]) * SECTOR
     counts = dict(zip(CACHE, map(int, words[4:10]), strict=True))
@@ -130,7 +130,7 @@ def _cache(rest: str) -> Status | None:
 
 def _writecache(rest: str, block: int | None) -> Status | None:
     words = rest.split()
-    if len(words) < 4 or not all(word.isdigit() for word in words):
+    if len(words) < 4 or not all(map(is_count, words)):
         return None
     total, free = int(words[1]), int(words[2])
     if free > total:

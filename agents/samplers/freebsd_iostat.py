@@ -90,7 +90,7 @@ def _row(said: Mapping[str, str], line: Line) -> Row:
     values = {}
     for column, word in said.items():
         if column != "device":
-            if not re.fullmatch(r"\d+(\.\d+)?", word):
+            if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]+)?", word):
                 raise ParseError(f"{column} is no number", line.number, line.text)
             values[column] = float(word)
     reads, writes = values["r/s"], values["w/s"]

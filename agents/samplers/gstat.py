@@ -78,7 +78,7 @@ def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
 
 def _row(words: Sequence[str], line: Line) -> Row:
     said = words[: len(COLUMNS) - 1]
-    if not all(re.fullmatch(r"\d+(\.\d+)?", word) for word in said):
+    if not all(re.fullmatch(r"[0-9]{1,20}(\.[0-9]+)?", word) for word in said):
         raise ParseError("not a figure of gstat", line.number, line.text)
     queue, _, r, rk, rms, w, wk, wms, d, dk, dms, o, oms, busy = map(float, said)
     return {

@@ -17,10 +17,10 @@ FILES = ("/proc/mdstat",)
 WATCHES: tuple[Watch, ...] = ()
 
 ARRAY = re.compile(r"(md\S+) : (\S.*)")
-DISKS = re.compile(r"\[(\d+)/(\d+)\] \[[U_]+\]")
+DISKS = re.compile(r"\[(\d{1,5})/(\d{1,5})\] \[[U_]+\]")
 SYNC = re.compile(r"\b(?:resync|recovery|reshape|check|repair)\s*=\s*")
 GOING = re.compile(
-    r"\d+(?:\.\d+)?% \((\d+)/(\d+)\) finish=-?\d+(?:\.\d+)?min speed=(\d+)K/sec(?:\s|$)"
+    r"\d+(?:\.\d+)?% \((\d{1,20})/(\d{1,20})\) finish=-?\d+(?:\.\d+)?min speed=(\d{1,12})K/sec(?:\s|$)"
 )
 WAITING = ("DELAYED", "PENDING", "REMOTE")
 UNITS = {
