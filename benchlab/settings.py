@@ -78,6 +78,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "benchlab.team.context.may",
             ],
             "builtins": ["benchlab.charts.templatetags.si"],
         },
@@ -129,7 +130,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 # Accounts: allauth's pages in our look (templates/account, mfa, usersessions), by invitation only (benchlab/team).
-AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTHENTICATION_BACKENDS = ["benchlab.team.backend.Backend"]
 ACCOUNT_ADAPTER = "benchlab.team.adapters.Accounts"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
@@ -153,6 +154,7 @@ SOCIALACCOUNT_ADAPTER = "benchlab.team.adapters.SingleSignOn"
 SOCIALACCOUNT_ONLY = False
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": env.oidc()}}
 SOCIALACCOUNT_OPENID_CONNECT_URL_PREFIX = ""
+SENDS_MAIL = bool(env.text("BENCHLAB_MAIL_URL"))
 globals().update(env.mail(env.text("BENCHLAB_MAIL_URL")))
 DEFAULT_FROM_EMAIL = env.text("BENCHLAB_MAIL_FROM", "benchlab@localhost")
 LOGIN_URL = "login"
