@@ -23,6 +23,25 @@ ENGINES = (
     "posixaio",
     "mmap",
 )
+# These run programs, load code, unlink their target, or work where it is not: in the network, a cluster, other files.
+HARMFUL_ENGINES = frozenset(
+    {
+        "exec",
+        "external",
+        "net",
+        "netsplice",
+        "rdma",
+        "rbd",
+        "rados",
+        "gfapi",
+        "gfapi_async",
+        "glusterfs",
+        "libhdfs",
+    }
+    | {"http", "nbd", "nfs", "dfs", "libblkio", "xnvme", "libiscsi", "e4defrag", "cpuio", "pmemblk"}
+    | {"filedelete", "dirdelete"}
+)
+_ENGINE = re.compile(r"[a-z][a-z0-9_-]{0,30}\Z")
 SYNC_ENGINES = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap"})
 DIRECTIONS = (
     "read",
@@ -78,10 +97,23 @@ def check(key: str, value: str | None, where: str) -> None:
         raise OptionsError(f"{where}: {key[:60]!r} is not allowed in a job file here")
     if value is not None and not _VALUE.match(value):
         raise OptionsError(f"{where}: {key} may not hold {value[:80]!r}")
-    if key == "ioengine" and value not in ENGINES:
-        raise OptionsError(f"{where}: ioengine {value!r} is not one of {', '.join(ENGINES)}")
+    if key == "ioengine":
+        check_engine(value or "", where)
     if key == "mem" or key == "iomem":
         _check_memory(value, where)
+
+
+def check_engine(value: str, where: str) -> None:
+    """Any engine that stays on the target. Whether the host's fio has it, the precheck asks that fio."""
+    if value in HARMFUL_ENGINES or not _ENGINE.match(value):
+        raise OptionsError(
+            f"{where}: ioengine {value[:40]!r} is not allowed: it need not stay on the target"
+        )
+
+
+def engines(sections: Sections) -> list[str]:
+    """Those that the jobs ask for."""
+    return list(dict.fromkeys(e for told in sections.values() if (e := told.get("ioengine"))))
 
 
 def _check_memory(value: str | None, where: str) -> None:
@@ -166,6 +198,16 @@ def outstanding(sections: Sections) -> int | None:
             return None
         total += jobs * (1 if told.get("ioengine", "psync") in SYNC_ENGINES else depth)
     return total
+
+
+def jobs(sections: Sections) -> int | None:
+    """Jobs, copies counted; None where that is not told in plain numbers."""
+    shared = sections.get("global", {})
+    each = [
+        _whole({**shared, **told}, "numjobs") for name, told in sections.items() if name != "global"
+    ]
+    known = [count for count in each if count is not None]
+    return sum(known) if len(known) == len(each) else None
 
 
 def _whole(told: Mapping[str, str | None], key: str) -> int | None:

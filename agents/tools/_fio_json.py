@@ -198,7 +198,7 @@ def _latencies(
 
 def _places(ranks: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The keys of each figure: a percentile stands in its own line, or follows from the bins."""
-    found = {figure: (figure,) for figure in FIGURES}
+    found: dict[str, tuple[str, ...]] = {figure: (figure,) for figure in FIGURES}
     printed = {number(key, "percentile"): f"percentile.{key}" for key in ranks}
     for figure, rank in PERCENTILES.items():
         found[figure] = (*([printed[rank]] if rank in printed else []), "bins", "percentile")

@@ -119,10 +119,11 @@ def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, Any
         raise _Uncut from None
     if not isinstance(data, dict):
         raise _Uncut
+    found: dict[str, Any] = data
     # orjson takes the last of two keys silently; then there are more colons than members
     if raw.find(b"\\", begin, end) >= 0 or raw.count(b":", begin, end) != _colons(data):
-        data = _carefully(raw[begin:end].decode())
-    return data
+        found = _carefully(raw[begin:end].decode())
+    return found
 
 
 def _carefully(text: str) -> dict[str, Any]:

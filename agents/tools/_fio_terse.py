@@ -151,7 +151,7 @@ class _Record:
         if not low - 1e-6 <= mean <= high + 1e-6:
             raise self.error(f"mean {mean} s is not between min {low} and max {high}")
         lines = {"": self.number}
-        return Latencies(weight or 1.0, mean, stddev, low, high, {}, ranks, lines)
+        return Latencies(weight or 1.0, mean, stddev, low, high, percentiles=ranks, lines=lines)
 
     def ranks(self, at: int) -> dict[float, float]:
         found: dict[float, float] = {}

@@ -8,12 +8,13 @@ Matching does not depend on line ends: results pasted into a page often lost the
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from agents.contracts import ParseError
-from agents.tools._fio_model import FioJob, Latencies, Traffic
+from agents.tools._fio_model import ALL_CLIENTS, PERCENTILES, FioJob, Latencies, Traffic
 
 HEAD = re.compile(r"\(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)")
 END = re.compile(r"Run status group|Disk stats \(read/write\)")
@@ -24,7 +25,7 @@ OLD = re.compile(
 )
 NEW = re.compile(
     r"\b(?P<name>read|write|trim|mixed): IOPS=(?P<iops>[\d.]+)(?P<k>[kKMG]?), "
-    r"BW=(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)i?B/s \([\d.]+[kMGTP]?B/s\)"
+    r"BW=(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)i?(?:B/s)? \([\d.]+[kMGTP]?(?:B/s)?\)"
     r"\((?P<io>[\d.]+)(?P<io_unit>[KMGTP]?)i?B/(?P<ms>\d+)msec\)"
 )
 RATES = re.compile(f"{OLD.pattern}|{re.sub(r'P<', 'P<new_', NEW.pattern)}")
@@ -44,7 +45,10 @@ ISSUED = re.compile(
     r"issued(?: r/w/d| rwts?)?\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)[/,](?:d=)?(\d+)"
 )
 FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
-STARTED = re.compile(r"ioengine=\w+, iodepth=(\d+)")
+STARTED = re.compile(r"(\S+): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+, iodepth=(\d+)")
+RUNS = re.compile(
+    r"(?<!> )\bStarting \d+ (?:process|thread)"
+)  # "<host> Starting": one of several clients
 PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
 BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
@@ -55,16 +59,27 @@ def jobs(text: str) -> tuple[list[FioJob], str]:
     heads = list(HEAD.finditer(text))
     if not heads:
         raise ParseError("no result of fio: no '(groupid=…, jobs=…): err=' line")
-    if len(re.findall(r"\bStarting \d+ (?:process|thread)", text)) > 1:
+    if len(RUNS.findall(text)) > 1:
         raise ParseError("more than one run of fio in one text; import them one by one")
-    depth = STARTED.search(text)
+    # what --client adds up is left out: we add up by ourselves
+    heads = heads[:1] + [head for head in heads[1:] if name(text, head) != ALL_CLIENTS]
+    depths = {found[1]: int(found[2][:9]) for found in STARTED.finditer(text)}
     ends = [head.start() for head in heads[1:]] + [_end(text, heads[-1].end())]
+    read = _Text(text)
     found = [
-        _job(head, text[head.end() : end], int(depth[1][:9]) if depth else None, text)
+        _job(head, read.part(head.end(), end), depths)
         for head, end in zip(heads, ends, strict=True)
     ]
     notes = (line.strip() for line in text.splitlines() if line.startswith(("fio: ", "note: ")))
     return found, "; ".join(notes)[:1000]
+
+
+def name(text: str, head: re.Match[str]) -> str:
+    """Of the job whose result begins there."""
+    before = text[max(head.start() - 100, 0) : head.start()].rstrip()
+    if before.endswith(f"{ALL_CLIENTS}:"):
+        return ALL_CLIENTS
+    return before.split()[-1].removesuffix(":") if before else ""
 
 
 def _end(text: str, start: int) -> int:
@@ -77,48 +92,83 @@ def _end(text: str, start: int) -> int:
     return found.start()
 
 
-def _job(head: re.Match[str], body: str, depth: int | None, text: str) -> FioJob:
-    rates = list(RATES.finditer(body))
+class _Text:
+    """A text and its line ends; or a part of it, in which a pattern is looked for."""
+
+    def __init__(
+        self, text: str, ends: list[int] | None = None, span: tuple[int, int] | None = None
+    ):
+        self.text = text
+        self.ends = ends or [at for at, char in enumerate(text) if char == "\n"]
+        self.begin, self.end = span or (0, len(text))
+
+    def part(self, begin: int, end: int) -> _Text:
+        return _Text(self.text, self.ends, (begin, end))
+
+    def search(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        return pattern.search(self.text, self.begin, self.end)
+
+    def all(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        return pattern.finditer(self.text, self.begin, self.end)
+
+    def line(self, found: re.Match[str] | None, group: str | int = 0) -> int:
+        """Of what was found, from 1; 0 for nothing."""
+        return bisect.bisect_left(self.ends, found.start(group)) + 1 if found else 0
+
+
+def _job(head: re.Match[str], body: _Text, depths: dict[str, int]) -> FioJob:
+    rates = list(body.all(RATES))
     error = int(head[3][:9])
     if not rates and not error:
-        line = text.count("\n", 0, head.start()) + 1
-        raise ParseError("a job without any I/O figures", line, head[0])
+        raise ParseError("a job without any I/O figures", body.line(head), head[0])
     ios = _issued(body)
-    starts = [found.start() for found in rates] + [len(body)]
-    sections = [body[a:b] for a, b in pairwise(starts)]
+    starts = [found.start() for found in rates] + [body.end]
+    sections = [body.part(a, b) for a, b in pairwise(starts)]
     traffic = dict(_traffic(found, part, ios) for found, part in zip(rates, sections, strict=True))
     if len(traffic) != len(rates):
         raise ParseError("a direction is there twice in one job", 0, head[0])
-    cpu, levels, failed = CPU.search(body), LEVELS.search(body), FAILED.search(body)
+    traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
+    if set(traffic) > {"mixed"}:
+        del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others
+    cpu, levels, failed = body.search(CPU), body.search(LEVELS), body.search(FAILED)
+    lines = {"cpu.user": cpu, "cpu.system": cpu, "depth.reached": levels, "errors": failed or head}
     return FioJob(
         group=int(head[1][:9]),
         errors=int(failed[1]) if failed else int(error != 0),
-        traffic={name: part for name, part in traffic.items() if part.bytes or part.ios},
+        traffic=traffic,
         sync=_latency(body, "sync", 0.0),
         levels={int(at[:4]): _float(share) / 100 for at, share in LEVEL.findall(levels[1])}
         if levels
         else {},
-        depth=depth,
+        depth=_depth(depths, name(body.text, head)),
         cpu_user=_float(cpu[1]) / 100 if cpu else None,
         cpu_system=_float(cpu[2]) / 100 if cpu else None,
+        lines={figure: body.line(found) for figure, found in lines.items()} | {"": body.line(head)},
     )
 
 
-def _issued(body: str) -> dict[str, float]:
-    found = ISSUED.search(body)
-    names = ("read", "write", "trim")
-    return (
-        {name: _float(count) for name, count in zip(names, found.groups(), strict=True)}
-        if found
-        else {}
-    )
+def _depth(depths: dict[str, int], job: str) -> int | None:
+    """fio names jobs without the number of a copy; a page may have lost the name."""
+    same = set(depths.values())
+    return depths.get(job) or (same.pop() if len(same) == 1 else None)
 
 
-def _traffic(found: re.Match[str], body: str, ios: dict[str, float]) -> tuple[str, Traffic]:
+def _issued(body: _Text) -> dict[str, tuple[float, int]]:
+    """I/Os by direction, and the line that says so."""
+    found = body.search(ISSUED)
+    if found is None:
+        return {}
+    names, line = ("read", "write", "trim"), body.line(found)
+    return {name: (_float(count), line) for name, count in zip(names, found.groups(), strict=True)}
+
+
+def _traffic(
+    found: re.Match[str], body: _Text, ios: dict[str, tuple[float, int]]
+) -> tuple[str, Traffic]:
     prefix = "" if found["name"] else "new_"
     name = found[f"{prefix}name"]
     runtime = _float(found[f"{prefix}ms"]) / 1000
-    count = ios.get(name)
+    count, counted = ios.get(name, (None, 0))
     iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
     weight = count if count is not None else iops * runtime
     return name, Traffic(
@@ -130,6 +180,7 @@ def _traffic(found: re.Match[str], body: str, ios: dict[str, float]) -> tuple[st
         slat=_latency(body, "slat", weight),
         clat=_latency(body, "clat", weight),
         lat=_latency(body, "lat", weight),
+        lines={"": body.line(found), "ios": counted},
     )
 
 
@@ -143,26 +194,41 @@ def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> flo
     return count / runtime if prefix else iops
 
 
-def _latency(body: str, kind: str, weight: float) -> Latencies | None:
-    found = next((match for match in LATENCY.finditer(body) if match["kind"] == kind), None)
+def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
+    found = next((match for match in body.all(LATENCY) if match["kind"] == kind), None)
     if found is None:
         return None
     scale = PER_SECOND[found["unit"]]
+    low = _float(found["min"]) * DECIMAL[found["min_k"]] / scale
+    high = _float(found["max"]) * DECIMAL[found["max_k"]] / scale
+    mean = _float(found["avg"]) / scale
+    if not low * 0.99 - 1 / scale <= mean <= high * 1.01 + 1 / scale:
+        raise ParseError("mean is not between min and max", body.line(found), found[0])
+    ranks = list(_ranks(body, kind))
     return Latencies(
         count=weight or 1.0,
-        mean=_float(found["avg"]) / scale,
+        mean=mean,
         stddev=_float(found["stdev"]) / scale,
-        low=_float(found["min"]) * DECIMAL[found["min_k"]] / scale,
-        high=_float(found["max"]) * DECIMAL[found["max_k"]] / scale,
-        percentiles=dict(_ranks(body, kind)),
+        low=low,
+        high=high,
+        percentiles={rank: value for rank, value, _ in ranks},
+        lines={"": body.line(found)}
+        | {
+            name: line
+            for name, wanted in PERCENTILES.items()
+            for rank, _, line in ranks
+            if rank == wanted
+        },
     )
 
 
-def _ranks(body: str, kind: str) -> Iterator[tuple[float, float]]:
-    for found in RANKS.finditer(body):
+def _ranks(body: _Text, kind: str) -> Iterator[tuple[float, float, int]]:
+    """Rank (%), latency (s), line."""
+    for found in body.all(RANKS):
         if found[1] == kind:
-            for rank, value in RANK.findall(found[3]):
-                yield _float(rank), _float(value) / PER_SECOND[found[2]]
+            inner = body.part(found.start(3), found.end(3))
+            for one in inner.all(RANK):
+                yield _float(one[1]), _float(one[2]) / PER_SECOND[found[2]], body.line(one)
 
 
 def _float(text: str) -> float:

@@ -8,12 +8,12 @@ file is removed at the end. A raw volume is used from its start, up to `size`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
+from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target
 from agents.tools import _fio_jobfile as jobfile
-from agents.tools import _fio_json, _fio_model, _fio_terse, _fio_text
+from agents.tools import _fio_json, _fio_log, _fio_model, _fio_series, _fio_terse, _fio_text
 
 LABEL = "fio"
 NEEDS = (
@@ -21,8 +21,17 @@ NEEDS = (
     Need("fio", {"debian": "fio", "rhel": "fio", "freebsd": "fio"}, minimum="3.0"),
 )
 RESULT = "fio.json"
-LOGS = tuple(f"fio_{kind}.log" for kind in ("bw", "iops", "lat", "clat", "slat"))
+LOGS = ("bw", "iops", "lat", "clat", "slat")
+MOST_LOGGED = 256  # jobs with logs of their own
 JSON = re.compile(rb"\s*\{")
+# --parse-only takes any word for an engine: it is opened only by a run. --enghelp also fails without options to tell.
+CHECK = b"""fio --parse-only job.fio || exit
+for engine in "$@"; do
+  case "$(fio --enghelp="$engine" 2>&1)" in
+    *"not found"* | *"not loadable"*) echo "the fio of this host has no ioengine $engine" >&2; exit 1 ;;
+  esac
+done
+"""
 LAYOUT_RATE = 100e6  # B/s, a slow disk's: how fast we expect a file to be laid out
 OVERRIDABLE = {
     "rw": "rw",
@@ -56,7 +65,11 @@ class Options:
     )
     numjobs: int = field(default=1, metadata={"help": "jobs at once", "minimum": 1})
     ioengine: str = field(
-        default="libaio", metadata={"help": "how I/O is issued", "choices": jobfile.ENGINES}
+        default="libaio",
+        metadata={
+            "help": "how I/O is issued: any engine of the host's fio that stays on the target, such as "
+            + ", ".join(jobfile.ENGINES)
+        },
     )
     direct: bool = field(default=True, metadata={"help": "bypass the page cache (O_DIRECT)"})
     size: int = field(
@@ -107,6 +120,14 @@ class Options:
             "minimum": 0,
         },
     )
+    log_hist_msec: int = field(
+        default=0,
+        metadata={
+            "help": "keep histograms of completion latency over time, one each so long, for percentiles; 0: none",
+            "unit": "ms",
+            "minimum": 0,
+        },
+    )
     extra: tuple[str, ...] = field(
         default=(), metadata={"help": "further fio options, as key=value"}
     )
@@ -136,18 +157,18 @@ class Options:
             raise OptionsError(f"size: {self.size} is smaller than one block")
         if unknown := set(self.override) - set(OVERRIDABLE):
             raise OptionsError(f"override: {', '.join(sorted(unknown))} cannot be overridden")
+        jobfile.check_engine(self.ioengine, "ioengine")
         _sections(self)  # a bad job file or extra is said when the form is checked
 
 
 def job(options: Options, target: Target) -> Job:
     own, laid_out = _target(options, target)
-    if options.log_avg_msec:
-        own += [(f"write_{kind}_log", "fio") for kind in ("bw", "iops", "lat")]
-        own += [("log_avg_msec", str(options.log_avg_msec)), ("per_job_logs", "0")]
+    logging, logs = _logs(options)
+    own += logging
     seconds = _seconds(options, target, laid_out)
     return Job(
         argv=("fio", "--output-format=json+", f"--output={RESULT}", "--eta=never", "job.fio"),
-        outputs=(RESULT, *(LOGS if options.log_avg_msec else ())),
+        outputs=(RESULT, *logs),
         inputs={"job.fio": jobfile.write(_sections(options), own)},
         env={"LC_ALL": "C"},
         expected_s=seconds,
@@ -157,10 +178,12 @@ def job(options: Options, target: Target) -> Job:
 
 
 def precheck(options: Options, target: Target) -> Job | None:
-    """fio reads the job file and stops; neither target nor I/O engine is opened."""
+    """fio reads the job file and stops, and says whether it has the engines; the target is not opened."""
+    real = job(options, target)
     return replace(
-        job(options, target),
-        argv=("fio", "--parse-only", "job.fio"),
+        real,
+        argv=("sh", "check.sh", *jobfile.engines(_sections(options))),
+        inputs={**real.inputs, "check.sh": CHECK},
         outputs=(),
         expected_s=1.0,
         timeout_s=30.0,
@@ -177,8 +200,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
     raw = outputs.get(RESULT) or outputs.get("stdout", b"")
     if JSON.match(raw):  # 100 MB of it are not to be decoded, nor searched for what they are
-        jobs, notes = _fio_json.jobs(raw)
-        return _fio_model.metrics(jobs, options.iodepth, notes)
+        return _fio_model.metrics(*_told(_fio_json.jobs(raw), options))
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -187,12 +209,49 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if not text.strip():
         raise ParseError("empty: fio wrote no result" + _complaint(outputs))
     if _fio_text.HEAD.search(text):
-        jobs, notes = _fio_text.jobs(text)
-    elif _fio_terse.HEAD.search(text):
-        jobs, notes = _fio_terse.jobs(text)
-    else:
-        jobs, notes = _fio_json.jobs(raw)
-    return _fio_model.metrics(jobs, options.iodepth, notes)
+        return _fio_model.metrics(*_told(_fio_text.jobs(text), options))
+    if _fio_terse.HEAD.search(text):
+        return _fio_model.metrics(*_told(_fio_terse.jobs(text), options))
+    return _fio_model.metrics(*_told(_fio_json.jobs(raw), options))
+
+
+def _told(
+    read: tuple[Iterable[_fio_model.FioJob], str], options: Options
+) -> tuple[Iterable[_fio_model.FioJob], int, str]:
+    """What the model wants: jobs, the depth that was asked for, fio's warnings."""
+    jobs, notes = read
+    return jobs, options.iodepth, notes
+
+
+def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
+    """Of the logs that the run was asked for; our own runs are of fio 3.0 at least."""
+    told = outputs.get(RESULT, b"")[:500].decode("utf-8", "replace")
+    files = {
+        name: raw.decode("ascii", "replace")
+        for name, raw in outputs.items()
+        if name.startswith("fio_")
+    }
+    return _fio_series.series(files, _fio_log.version(told) or (3, 0))
+
+
+def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """fio's settings for logs, and the files that it writes then: one of each job where they can be counted."""
+    kinds: tuple[str, ...] = ()
+    own: list[tuple[str, str]] = []
+    if options.log_avg_msec:
+        kinds += LOGS
+        own += [(f"write_{kind}_log", "fio") for kind in ("bw", "iops", "lat")]
+        own += [("log_avg_msec", str(options.log_avg_msec))]
+    if options.log_hist_msec:
+        kinds += ("clat_hist",)
+        own += [("write_hist_log", "fio"), ("log_hist_msec", str(options.log_hist_msec))]
+    if not kinds:
+        return [], ()
+    jobs = jobfile.jobs(_sections(options))
+    if jobs is None or not 1 < jobs <= MOST_LOGGED:
+        return [*own, ("per_job_logs", "0")], tuple(f"fio_{kind}.log" for kind in kinds)
+    names = (f"fio_{kind}.{number}.log" for kind in kinds for number in range(1, jobs + 1))
+    return [*own, ("per_job_logs", "1")], tuple(names)
 
 
 def _complaint(outputs: Mapping[str, bytes]) -> str:

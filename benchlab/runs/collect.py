@@ -94,9 +94,12 @@ def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
     series: list[tuple[str, SeriesData]] = []
     errors: list[str] = []
     if with_metrics:
-        tool = registry.tool(attempt.run.tool)
+        tool, recording = registry.tool(attempt.run.tool), registry.recording(attempt.run.tool)
         try:
-            metrics = tool.parse(files, options.build(tool.Options, attempt.run.options))
+            built = options.build(tool.Options, attempt.run.options)
+            metrics = tool.parse(files, built)
+            if recording is not None:
+                series += [(attempt.run.tool, one) for one in recording.series(files, built)]
         except ParseError as error:
             errors.append(f"{attempt.run.tool}: {error}")
     try:
