@@ -1,0 +1,93 @@
+"""Forms of accounts and teams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import (
+    password_validators_help_text_html,
+    validate_password,
+)
+from django.core.exceptions import ValidationError
+
+from benchlab.team.models import Invitation, Team
+from benchlab.team.roles import Role
+
+
+class NewAccount(forms.ModelForm[User]):
+    """A person with an invitation makes an account."""
+
+    password = forms.CharField(
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=password_validators_help_text_html,
+    )
+
+    class Meta:
+        model = User
+        fields = ("username", "email")
+        labels = {"username": "Name", "email": "E-mail"}
+        help_texts = {
+            "username": "To log in, and for others to see: letters, digits and @ . + - _",
+            "email": "Optional; for a forgotten password.",
+        }
+        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}
+
+    def clean_username(self) -> str:
+        name: str = self.cleaned_data["username"]
+        # The login does not tell Alice from alice.
+        if User.objects.filter(username__iexact=name).exists():
+            raise ValidationError("Somebody has that name already.")
+        return name
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        password = self.cleaned_data.get("password")
+        if password:
+            try:
+                validate_password(password, self.instance)
+            except ValidationError as error:
+                self.add_error("password", error)
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit=False)
+        user.set_password(self.cleaned_data["password"])
+        if commit:
+            user.save()
+        return user
+
+
+class Email(forms.ModelForm[User]):
+    class Meta:
+        model = User
+        fields = ("email",)
+        labels = {"email": "E-mail"}
+
+
+class TeamSettings(forms.ModelForm[Team]):
+    class Meta:
+        model = Team
+        fields = ("name", "require_mfa")
+        labels = {"require_mfa": "Every member needs a second factor"}
+
+
+class NewTeam(forms.ModelForm[Team]):
+    class Meta:
+        model = Team
+        fields = ("name",)
+
+
+class Invite(forms.ModelForm[Invitation]):
+    class Meta:
+        model = Invitation
+        fields = ("role", "email")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].required = False
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=Role.choices)

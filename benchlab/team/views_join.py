@@ -1,0 +1,59 @@
+"""Where an invitation's link leads: into the team, with the account that is there or with a new one."""
+
+from __future__ import annotations
+
+from allauth.account.utils import perform_login
+from allauth.core import ratelimit
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from benchlab.team import invitations, services
+from benchlab.team.forms import NewAccount
+from benchlab.team.models import Invitation
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def join(request: HttpRequest, token: str) -> HttpResponse:
+    if refused := ratelimit.consume_or_429(request, action="signup"):
+        return refused
+    try:
+        invitation = invitations.find(token)
+        if request.method == "POST" and isinstance(request.user, User):
+            return _in(request, invitation, request.user)
+        return _with_a_new_account(request, invitation, token)
+    except ValidationError as error:
+        context = {"trouble": " ".join(error.messages)}
+        return render(request, "team/join.html", context, status=410)
+
+
+def _with_a_new_account(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
+    request.session[invitations.SESSION] = token  # for single sign-on
+    form = NewAccount(request.POST or None, initial={"email": invitation.email})
+    if request.method == "POST" and form.is_valid():
+        with transaction.atomic():
+            user = form.save()
+            invitations.accept(invitation, user)
+        request.session.pop(invitations.SESSION, None)
+        here = f"/team/{invitation.team_id}/"
+        answer: HttpResponse = perform_login(request, user, redirect_url=here)
+        return answer
+    return render(request, "team/join.html", {"invitation": invitation, "form": form})
+
+
+def _in(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
+    invitations.accept(invitation, user)
+    request.session.pop(invitations.SESSION, None)
+    request.session[services.CHOSEN] = invitation.team_id
+    messages.success(request, f"You are in {invitation.team.name} now.")
+    return redirect("team-detail", invitation.team_id)
