@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
@@ -16,8 +15,7 @@ def healthy(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("healthz", healthy, name="healthz"),
-    path("login/", auth.LoginView.as_view(template_name="team/login.html"), name="login"),
-    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("", include("benchlab.team.urls")),  # /login/, /account/, /team/, /join/, /site/
     path("", include("benchlab.campaigns.urls")),  # / and /campaigns/, /workloads/
     path("hosts/", include("benchlab.hosts.urls")),
     path("topologies/", include("benchlab.topologies.urls")),

@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.permissions import BasePermission
 
-from benchlab.team import permissions
+from benchlab.team import permissions, services, standing
 from benchlab.team.models import Membership, teams_of
 from benchlab.team.permissions import Level
-from benchlab.team.roles import Role, asks_for, most_of
+from benchlab.team.roles import Role, asks_for, most_of, only_team
 
 if TYPE_CHECKING:  # rest_framework.views itself imports this module, for its default permission
     from rest_framework.request import Request
     from rest_framework.views import APIView
+
+
+class SecondFactorMissing(PermissionDenied):
+    """A team of the person's demands it."""
+
 
 def admit(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
     """Let the request see the rows that its level is about, and no others. Raises PermissionDenied in words."""
@@ -27,7 +33,15 @@ def admit(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
         raise PermissionDenied("That needs an account.")
     if level is Level.SITE_ADMIN and not getattr(user, "is_superuser", False):
         raise PermissionDenied("That is for site admins.")
+    if level is Level.SIGNED_IN:
+        return
+    if teams := standing.of(user).locked_by:
+        raise SecondFactorMissing(
+            f"{', '.join(teams)}: every member needs a second factor; set yours up on your account's page."
+        )
     if level.role is None:
+        if most_of(user) is not Role.OWNER or only_team(user):
+            raise PermissionDenied("That is for site admins; this token is limited.")
         return
     if level.role not in most_of(user).and_below:
         raise PermissionDenied(
@@ -64,7 +78,11 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
         )
     if level is None:
         raise PermissionDenied(f"{match.view_name!r} is not in the permission table.")
-    admit(request.user, level)
+    services.prefer(request)
+    try:
+        admit(request.user, level)
+    except SecondFactorMissing:
+        return redirect("mfa_index")
     return None
 
 

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
+from django.db.models import Case, Q, When
+from django.http import HttpRequest
 
 from benchlab.team.models import Membership, Team, teams_of
 from benchlab.team.roles import asked_of
 
 FIRST_TEAM = "Lab"
+CHOSEN = "team"  # in the session
+
+
+def chosen_of(request: HttpRequest) -> int | None:
+    """The team that the person chose for new things, in this session."""
+    chosen: int | None = request.session.get(CHOSEN)
+    return chosen
+
+
+def prefer(request: HttpRequest) -> None:
+    """From now on, in this request, team_of asks the chosen team first."""
+    if request.user.is_authenticated:
+        request.user._chosen_team = chosen_of(request)  # type: ignore[attr-defined]
 
 
 def team_of(user: AbstractBaseUser | AnonymousUser) -> Team:
-    """The team that owns what `user` makes: the first in which they may. Raises PermissionDenied when there is none."""
-    membership = teams_of(user).select_related("team").first()
+    """The team that owns what `user` makes: the chosen one if they may there, else the first in which they may.
+
+    Raises PermissionDenied when there is none.
+    """
+    chosen = Q(team_id=getattr(user, "_chosen_team", None))
+    mine = teams_of(user).select_related("team")
+    membership = mine.order_by(Case(When(chosen, then=0), default=1), "pk").first()
     if membership is not None:
         return membership.team
     if Membership.objects.filter(user_id=user.pk or 0).exists():
