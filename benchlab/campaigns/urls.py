@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from benchlab.campaigns import live, views, views_actions, views_home, views_workloads
+from benchlab.campaigns import live, views, views_actions, views_home, views_trying, views_workloads
 
 urlpatterns = [
     path("", views_home.home, name="home"),
@@ -23,5 +23,6 @@ urlpatterns = [
     path("layouts/<int:pk>/teardown/", views_actions.layout_teardown, name="layout-teardown"),
     path("workloads/", views_workloads.workload_list, name="workload-list"),
     path("workloads/new/", views_workloads.workload_new, name="workload-new"),
+    path("workloads/try/", views_trying.workload_try, name="workload-try"),
     path("workloads/<int:pk>/", views_workloads.workload_detail, name="workload-detail"),
 ]

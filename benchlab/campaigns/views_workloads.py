@@ -16,7 +16,7 @@ from agents.contracts import AgentError
 from benchlab.campaigns import cost, grid, matrix
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.presets import PRESETS
+from benchlab.campaigns.presets import PRESETS, grouped
 from benchlab.campaigns.services import create_workload
 from benchlab.driver_forms import DriverForm, label, show
 from benchlab.team.services import team_of
@@ -32,7 +32,7 @@ def workload_list(request: HttpRequest) -> HttpResponse:
     context = {
         "rows": rows,
         "imported": mine.filter(imported=True),
-        "presets": _presets(),
+        "presets": grouped(registry.all_tools()),
         "tools": registry.all_tools(),
     }
     return render(request, "workloads/list.html", context)
@@ -114,10 +114,6 @@ def _page(
     driver = registry.tool(tool)
     context = {"tool": tool, "label": driver.LABEL, "name_form": name_form, "form": form}
     return render(request, "workloads/new.html", context)
-
-
-def _presets() -> list[Any]:
-    return [preset for preset in PRESETS.values() if preset.tool in registry.all_tools()]
 
 
 def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:

@@ -133,6 +133,10 @@ def test_of_two_members_alike_the_last_counts_and_names_its_line() -> None:
         ("x = 1,234", "([0-9]+)"),
         ("x = -5", "x = -([0-9]+)"),
         ("lat 18usec", "lat ([0-9]+)"),
+        ("rate 4.37 k iops", "rate ([0-9.]+)"),
+        ("rate 17.1 MiB/s", "rate ([0-9.]+)"),
+        ("rate 3 K", "rate ([0-9.]+)"),
+        ("lat 228.7 us", "lat ([0-9.]+)"),
         ("1e-05 s", "^([0-9.]+)"),
         ("rate 1e400 B", "rate (.*) B"),
         ("rate - 3", "rate (- 3)"),
@@ -142,6 +146,22 @@ def test_of_two_members_alike_the_last_counts_and_names_its_line() -> None:
 def test_half_a_figure_is_refused(sample: str, pattern: str) -> None:
     (row,) = extraction.try_extractions(sample, [f"x [1] = regex: {pattern}"])
     assert row.trouble and row.value is None
+
+
+@pytest.mark.parametrize(
+    ("sample", "pattern", "value"),
+    [
+        ("rate 4.37 k iops", r"rate ([0-9.]+) k", 4.37),
+        ("IOPS=12, BW=3", "IOPS=([0-9]+)", 12.0),
+        ("took 12. Done", "took ([0-9.]+)", 12.0),
+        ("a-5 b", "a-([0-9])", 5.0),
+        ("9 requests", "([0-9]+)", 9.0),
+        ("3 Keys", "([0-9]+)", 3.0),
+    ],
+)
+def test_a_whole_figure_is_read(sample: str, pattern: str, value: float) -> None:
+    (row,) = extraction.try_extractions(sample, [f"x [1] = regex: {pattern}"])
+    assert (row.trouble, row.value) == ("", value)
 
 
 LINES = [
