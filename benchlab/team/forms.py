@@ -16,7 +16,7 @@ from benchlab.team.models import Invitation, Team
 from benchlab.team.roles import Role
 
 
-class NewAccount(forms.ModelForm[User]):
+class NewAccount(forms.ModelForm):  # type: ignore[type-arg]
     """A person with an invitation makes an account."""
 
     password = forms.CharField(
@@ -59,27 +59,27 @@ class NewAccount(forms.ModelForm[User]):
         return user
 
 
-class Email(forms.ModelForm[User]):
+class Email(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("email",)
         labels = {"email": "E-mail"}
 
 
-class TeamSettings(forms.ModelForm[Team]):
+class TeamSettings(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Team
         fields = ("name", "require_mfa")
         labels = {"require_mfa": "Every member needs a second factor"}
 
 
-class NewTeam(forms.ModelForm[Team]):
+class NewTeam(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Team
         fields = ("name",)
 
 
-class Invite(forms.ModelForm[Invitation]):
+class Invite(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Invitation
         fields = ("role", "email")
