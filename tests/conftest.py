@@ -13,8 +13,10 @@ from benchlab.team.models import Membership, Team
 
 
 def pytest_configure() -> None:
-    """People are made in nearly every test; a slow hash would be most of the suite's time."""
+    """People are made and log in in nearly every test; a slow hash would be most of the suite's time."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # Attempts to log in are counted there: one test's must not shut out the next.
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 
 @pytest.fixture
