@@ -79,7 +79,8 @@ def _above(lines: list[str], first: int) -> tuple[int, str]:
     start = first
     for index in range(first - 1, max(first - ABOVE, -1), -1):
         line = " ".join(lines[index].split()) if len(lines[index]) < runs.LONGEST else "long"
-        if command := COMMAND.search(line):
+        command = COMMAND.search(line) if "bonnie++" in line else None
+        if command:
             return index, command[1]
         if runs.PROGRESS.fullmatch(line) or csv.HEAD.fullmatch(line):
             start = index

