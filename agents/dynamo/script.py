@@ -48,24 +48,22 @@ def login(name: str = "", timeout: float = 0.0) -> Generator[Step, Answer, Manag
     greeting, info = wire.message(answer.parts[0]), messages.manager_info(answer.parts[1])
     if greeting.purpose != wire.LOGIN:
         raise DynamoError("protocol", f"a login begins with LOGIN, not with {greeting.name}")
-    trouble = _unwanted(greeting, info, name)
-    reply = wire.WRONG_VERSION if trouble else wire.LOGIN_OK
+    wanted = wire.accepted(greeting.data, info.size)
+    ours = not name or info.name == name
+    reply = wire.LOGIN_OK if wanted and ours else wire.WRONG_VERSION
     yield Send("answering the login", (Message(wire.LOGIN, reply).encode(),))
-    if trouble:
-        raise DynamoError("version", trouble)
-    return info
-
-
-def _unwanted(greeting: Message, info: ManagerInfo, name: str) -> str:
-    if not wire.accepted(greeting.data, info.size):
-        return (
+    if not wanted:
+        raise DynamoError(
+            "version",
             f"this dynamo is {info.version!r} (0x{greeting.data & 0xFFFFFFFF:08x}, data messages "
             f"of {info.size} bytes); only 1.1.0 can be driven (0x{wire.VERSION_1_1_0:08x}, "
-            f"{wire.DATA_BYTES} bytes): take the 1.1.0 build"
+            f"{wire.DATA_BYTES} bytes): take the 1.1.0 build",
         )
-    if name and info.name != name:
-        return f"another dynamo, {info.name!r}, logged in where {name!r} was awaited"
-    return ""
+    if not ours:
+        raise DynamoError(
+            "stranger", f"another dynamo, {info.name!r}, logged in where {name!r} was awaited"
+        )
+    return info
 
 
 def session(tests: Sequence[Trial], report: bool = False) -> Script:

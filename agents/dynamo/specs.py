@@ -20,8 +20,8 @@ from agents.dynamo.messages import (
 from agents.dynamo.wire import DynamoError
 
 FILE = "iobw.tst"  # dynamo's own name for the file in a directory
-SUFFIX = " [benchlab]"  # dynamo cuts a directory's name at " ["; without it, it would test the root file system
-LONGEST_PATH = 68  # bytes: with our suffix it must fit 79, and dynamo itself stops at 70
+SUFFIX = " [files]"  # dynamo cuts a directory's name at " ["; without it, it would test the root file system
+LONGEST_PATH = 70  # bytes: dynamo appends /iobw.tst and cuts at 79
 MAX_WORKERS = 128
 PREPARING_SLOTS = 16  # AIO slots that each prepared target takes and never gives back
 AIO_SLOTS = 65536  # fs.aio-max-nr where nobody set it

@@ -54,7 +54,8 @@ NAMES = {
 class DynamoError(Exception):
     """Something is wrong with dynamo, its answers, or what it was to be told; the text says what and the cure.
 
-    `kind`: "protocol", "version", "timeout", "closed", "refused", "options", "host", "result", "cancelled".
+    `kind`: "protocol", "version", "stranger", "timeout", "closed", "refused", "options", "host", "result" or
+    "cancelled".
     """
 
     def __init__(self, kind: str, text: str) -> None:

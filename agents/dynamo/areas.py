@@ -1,0 +1,166 @@
+"""From a workload's settings to a test on this host: directories or slices, ready or not. On the host."""
+
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from agents.dynamo import hostfacts, specs
+from agents.dynamo.hostfacts import Place
+from agents.dynamo.messages import AccessSpec, Target
+from agents.dynamo.specs import Trial
+from agents.dynamo.wire import DynamoError
+
+DIRECTORY = "iometer"  # ours in a mounted layout: iometer1, iometer2, … with dynamo's file in each
+
+
+class Wish(NamedTuple):
+    """The settings, as agents/tools/dynamo.py writes them into its config file."""
+
+    binary: str
+    access: Tuple[str, ...]  # lines as in an .icf file
+    mount: str = ""
+    volume: str = ""
+    workers: int = 1
+    targets: int = 1  # files or slices; of each worker if `own`
+    own: bool = False
+    outstanding: int = 1
+    size: int = 1 << 30  # bytes of each target; 0: what there is of a volume
+    pattern: int = 1
+    ramp: float = 0.0
+    duration: float = 60.0
+    poll: float = 1.0
+    seed: int = 1
+    keep: bool = True
+    name: str = "benchlab"
+
+
+def wish(config: Dict[str, Any]) -> Wish:
+    """Raises DynamoError for what is missing or unknown."""
+    try:
+        made = Wish(**config)
+    except TypeError as error:
+        raise DynamoError("options", f"the settings do not fit this program: {error}") from None
+    return made._replace(access=tuple(made.access))
+
+
+class Area(NamedTuple):
+    """One target: a directory, or a slice of a device from `start` on."""
+
+    path: str
+    size: int
+    start: int = 0
+    raw: bool = False
+
+    @property
+    def file(self) -> Path:
+        return Path(self.path) / specs.FILE
+
+    def ready(self) -> bool:
+        """A file of another size is not: it would be used as it is, or appended to."""
+        return self.raw or self.held() >= self.size
+
+    def held(self) -> int:
+        """Bytes of the file."""
+        try:
+            return self.file.stat().st_size
+        except OSError:
+            return 0
+
+
+def place(wanted: Wish) -> Place:
+    if bool(wanted.mount) == bool(wanted.volume):
+        raise DynamoError("options", "either a mount point or a volume is needed")
+    return hostfacts.directory(wanted.mount) if wanted.mount else hostfacts.device(wanted.volume)
+
+
+def areas(wanted: Wish, here: Place) -> List[Area]:
+    """All targets, each once. Raises DynamoError where they do not fit."""
+    count = wanted.targets * (wanted.workers if wanted.own else 1)
+    if wanted.mount:
+        if wanted.size <= 0:
+            raise DynamoError("options", "a file needs a size: without one dynamo fills the disk")
+        base = wanted.mount.rstrip("/")
+        found = [Area(f"{base}/{DIRECTORY}{n}", wanted.size) for n in range(1, count + 1)]
+        missing = sum(area.size for area in found if not area.ready())
+        held = sum(area.held() for area in found if not area.ready())
+        if missing - held + hostfacts.SPARE > here.size:
+            raise DynamoError(
+                "host",
+                f"{wanted.mount}: {here.size + held} bytes are free, the files need {missing} and "
+                f"{hostfacts.SPARE} to spare; on a full file system dynamo would never end",
+            )
+        return found
+    each = wanted.size or here.size // count // here.block * here.block
+    if each <= 0 or each * count > here.size:
+        raise DynamoError("options", f"{wanted.volume}: {count} x {each} bytes do not fit in {here.size}")  # fmt: skip
+    return [Area(wanted.volume, each, each * n, True) for n in range(count)]
+
+
+def trial(wanted: Wish, here: Place, found: Sequence[Area]) -> Trial:
+    """The whole test, checked. Files that are not ready are laid out by the first worker that uses them."""
+    lines = tuple(specs.access_line(line) for line in wanted.access)
+    name = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
+    share = wanted.targets if wanted.own else 0
+    workers: List[Tuple[Target, ...]] = []
+    prepare: List[Tuple[Target, ...]] = []
+    laid_out: List[Area] = [area for area in found if area.ready()]
+    for number in range(wanted.workers):
+        own = found[number * share : (number + 1) * share] if share else found
+        given = [
+            (area, _target(wanted, here, area, specs.seed(wanted.seed, number, index)))
+            for index, area in enumerate(own)
+        ]
+        workers.append(tuple(target for _, target in given))
+        prepare.append(tuple(target for area, target in given if area not in laid_out))
+        laid_out += [area for area in own if area not in laid_out]
+    made = Trial(
+        AccessSpec(name, lines), tuple(workers), tuple(prepare) if any(prepare) else (),
+        wanted.ramp, wanted.duration, wanted.poll,
+    )  # fmt: skip
+    specs.check(made, here.block, hostfacts.aio_slots())
+    return made
+
+
+def _target(wanted: Wish, here: Place, area: Area, seed: int) -> Target:
+    return specs.disk_target(
+        area.path, area.size, wanted.outstanding, seed, area.raw, here.sector, area.start,
+        wanted.pattern,
+    )  # fmt: skip
+
+
+def lay_ground(found: Sequence[Area]) -> None:
+    """Makes the directories, and takes away files that are too small: dynamo would only append to them."""
+    for area in found:
+        if area.raw:
+            continue
+        try:
+            Path(area.path).mkdir(mode=0o700, exist_ok=True)
+            if not area.ready() and area.file.exists():
+                area.file.unlink()
+        except OSError as error:
+            raise DynamoError("host", f"{area.path}: {error.strerror}") from None
+
+
+def trouble(found: Sequence[Area]) -> str:
+    """After preparing, what is not as it must be: dynamo's word for it counts for nothing. "" is right."""
+    for area in found:
+        if not area.ready():
+            return (
+                f"{area.file} has {area.held()} of {area.size} bytes after preparing: the disk is "
+                "full, or refuses its writes"
+            )
+    return ""
+
+
+def clear(found: Sequence[Area], unready: Sequence[Area]) -> Optional[str]:
+    """Removes what we made in `found`, and of `unready` the files that were not laid out whole."""
+    for area in (*found, *unready):
+        if area.raw:
+            continue
+        try:
+            if area.file.exists():
+                area.file.unlink()
+            if area in found and not list(Path(area.path).iterdir()):
+                Path(area.path).rmdir()
+        except OSError as error:
+            return f"{area.file} could not be removed: {error.strerror}"
+    return None

@@ -1,0 +1,33 @@
+"""The console as one file that any Python 3.6 or later on a host can run: a zip of the modules named here."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from functools import cache
+from importlib.resources import files
+
+NAME = "console.pyz"
+HOSTSIDE = (
+    "account", "areas", "calibrate", "codec", "console", "driver", "figures", "hostfacts", "link", "live",
+    "messages", "process", "results", "script", "specs", "summary", "transcript", "wire",
+)  # fmt: skip
+MAIN = "from agents.dynamo.driver import entry\n\nentry()\n"
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Every file of the bundle by its path in it."""
+    here = files("agents.dynamo")
+    found = {f"agents/dynamo/{name}.py": (here / f"{name}.py").read_text() for name in HOSTSIDE}
+    return {"agents/__init__.py": "", "agents/dynamo/__init__.py": "", "__main__.py": MAIN, **found}
+
+
+@cache
+def build() -> bytes:
+    """The same bytes each time. Stored, since a host's Python may lack zlib."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as whole:
+        for name, text in sorted(sources().items()):
+            whole.writestr(zipfile.ZipInfo(name), text)
+    return buffer.getvalue()

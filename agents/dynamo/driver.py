@@ -1,0 +1,178 @@
+"""The program on the host: plays IOmeter's console for one dynamo, beside it. Standard library, Python 3.6 or later.
+
+    python3 console.pyz check config.json    looks whether it could run; touches nothing
+    python3 console.pyz run config.json      runs; files are written into the current directory:
+
+    messages.bin   every message, as it came: see transcript.py. Whole only if its end is there
+    result.json    the figures, or {"error", "kind"}
+    live.jsonl     each second one line: {"t", "phase", …figures of the last second}
+    dynamo.log     what dynamo printed
+
+It ends with 0 only if there is a whole result. TERM and INT stop the test in good order: STOP, EXIT.
+"""
+
+import json
+import secrets
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+from agents.dynamo import account, areas, hostfacts, summary, transcript
+from agents.dynamo.areas import Area, Wish
+from agents.dynamo.console import Paused
+from agents.dynamo.hostfacts import Place
+from agents.dynamo.link import Link, Stopper, clock
+from agents.dynamo.live import Live
+from agents.dynamo.process import Dynamo
+from agents.dynamo.script import Phase, session
+from agents.dynamo.wire import DynamoError
+
+MESSAGES, RESULT, LIVE = "messages.bin", "result.json", "live.jsonl"
+LEAVING, CLOSED = 5.0, 1.5  # s that dynamo gets to end by itself: after EXIT, after a failure
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 2 or arguments[0] not in ("check", "run"):
+        print("usage: console.pyz check|run CONFIG.json", file=sys.stderr)
+        return 2
+    try:
+        wanted = areas.wish(json.loads(Path(arguments[1]).read_text()))
+        if arguments[0] == "check":
+            print(json.dumps(check(wanted)))
+        else:
+            run(wanted, Path().resolve())
+    except (OSError, ValueError) as error:
+        return _failed(DynamoError("host", f"{type(error).__name__}: {error}"), arguments[0])
+    except DynamoError as error:
+        return _failed(error, arguments[0])
+    return 0
+
+
+def _failed(error: DynamoError, doing: str) -> int:
+    print(f"console: {error}", file=sys.stderr)
+    if doing == "run":
+        _write(RESULT, {"error": str(error), "kind": error.kind})
+    return 1
+
+
+def check(wanted: Wish) -> Dict[str, Any]:
+    """What it would use. Raises DynamoError for all that can be known before."""
+    binary = hostfacts.program(wanted.binary)
+    missing = hostfacts.missing_libraries(binary)
+    if missing:
+        lacks = ", ".join(missing)
+        raise DynamoError("host", f"{binary} needs {lacks}: install libaio (package libaio1 or libaio)")  # fmt: skip
+    here = areas.place(wanted)
+    areas.trial(wanted, here, areas.areas(wanted, here))
+    return {"binary": binary, "sha256": hostfacts.sha256(binary), "cpus": hostfacts.cpus()}
+
+
+def run(wanted: Wish, work: Path) -> None:
+    """One whole test. Raises DynamoError; then what it made is gone, and dynamo too."""
+    facts = check(wanted)
+    here = areas.place(wanted)
+    found = areas.areas(wanted, here)
+    unready = [area for area in found if not area.ready()]
+    existed = [area for area in found if not area.raw and Path(area.path).is_dir()]
+    with (work / MESSAGES).open("wb", buffering=0) as file:
+        writer = transcript.Writer(file.write, clock())
+        writer.note(clock(), dict(facts, sector=here.sector, block=here.block, size=wanted.size))
+        running = _Run(wanted, here, found, writer, work)
+        try:
+            running.whole(facts["binary"])
+        except DynamoError as error:
+            writer.end(clock(), error.kind, str(error))
+            if not running.prepared:
+                # a file that was not laid out to its end may be as long as it should and have holes
+                areas.clear([area for area in unready if area not in existed], unready)
+            raise
+        writer.end(clock(), transcript.DONE)
+    if not wanted.keep:
+        left = areas.clear(found, ())
+        if left:
+            raise DynamoError("host", left)
+    report(work)
+
+
+def report(work: Path) -> None:
+    """Reads what was written, as everybody else does later, and sums it up."""
+    done = account.tests(transcript.read((work / MESSAGES).read_bytes()))
+    if len(done) != 1:
+        raise DynamoError("result", f"{len(done)} tests in one session")
+    _write(str(work / RESULT), summary.as_json(done[0]))
+
+
+class _Run:
+    def __init__(
+        self, wanted: Wish, here: Place, found: List[Area], writer: transcript.Writer, work: Path
+    ) -> None:
+        self._wanted, self._here, self._found = wanted, here, found
+        self._writer, self._work = writer, work
+        self._live = Live(work / LIVE, clock())
+        self.prepared = False  # the files were seen to be whole
+
+    def whole(self, binary: str) -> None:
+        areas.lay_ground(self._found)
+        trial = areas.trial(self._wanted, self._here, self._found)
+        # the name tells ours from another dynamo that finds our port
+        name = f"{self._wanted.name}-{secrets.token_hex(6)}"
+        stopper = Stopper()
+        dynamo: Optional[Dynamo] = None
+        try:
+            link = Link(self._writer, stopper, self._event, self._idle)
+            with link:
+                argv = [
+                    binary,
+                    "-i",
+                    "127.0.0.1",
+                    "-m",
+                    "127.0.0.1",
+                    "-p",
+                    str(link.port),
+                    "-n",
+                    name,
+                ]
+                directories = sorted({area.path for area in self._found if not area.raw})
+                dynamo = Dynamo(argv, self._work, directories)
+                info = link.log_in(name, dynamo)
+                self._live.ticks = info.ticks
+                self._writer.note(clock(), {"version": dynamo.version()})
+                link.talk(session([trial]))
+        except DynamoError as error:
+            said = dynamo.said() if dynamo is not None and error.kind != "cancelled" else ""
+            raise DynamoError(error.kind, f"{error}{said}") from None
+        finally:
+            if dynamo is not None:
+                dynamo.end(CLOSED if sys.exc_info()[0] else LEAVING)
+            stopper.close()
+
+    def _event(self, event: Any, now: float) -> str:
+        """What the console tells. Returns what is wrong where it asks (Paused)."""
+        self._live.event(event, now)
+        if isinstance(event, Phase) and event.name in ("record", "stop") and self._here.device:
+            key = "diskstats_before" if event.name == "record" else "diskstats_after"
+            self._writer.note(now, {key: hostfacts.diskstats([self._here.device])})
+        if isinstance(event, Paused):
+            trouble = areas.trouble(self._found)
+            self.prepared = not trouble
+            return trouble
+        return ""
+
+    def _idle(self, now: float) -> str:
+        """About each second. Returns why this cannot go on."""
+        held = sum(area.held() for area in self._found if not area.raw)
+        wanted = sum(area.size for area in self._found if not area.raw)
+        return self._live.preparing(held, wanted, now)
+
+
+def _write(name: str, content: Dict[str, Any]) -> None:
+    """Whole or not at all."""
+    half = Path(name + ".part")
+    half.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False))
+    half.replace(name)
+
+
+def entry() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    sys.exit(main(sys.argv[1:]))

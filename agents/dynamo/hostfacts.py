@@ -1,0 +1,158 @@
+"""What must be known of the machine on which dynamo runs, and looked at again. Runs on the host (Linux).
+
+dynamo tells none of this: it fills full file systems, dies over missing files and never says how large one is.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import struct
+import subprocess
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Sequence
+
+from agents.dynamo.wire import DynamoError
+
+BLKSSZGET, BLKGETSIZE64 = 0x1268, 0x80081272
+SECTOR = 512  # the kernel counts in these, whatever the disk has
+SPARE = 64 << 20  # bytes to be left free: a file system that is full to the brim is another one
+
+
+class Place(NamedTuple):
+    """Where targets are. `sector` is the unit in which dynamo will count, `block` the device's logical block."""
+
+    sector: int
+    block: int
+    size: int  # bytes: free in a file system, or all of a device
+    device: str  # "253:3" as in /proc/diskstats; "" where there is none
+
+
+def directory(path: str) -> Place:
+    try:
+        found, number = os.statvfs(path), Path(path).stat().st_dev
+    except OSError as error:
+        raise DynamoError("host", f"{path}: {error.strerror}") from None
+    device = f"{os.major(number)}:{os.minor(number)}"
+    known = device in diskstats([device])
+    return Place(found.f_bsize, _block(device), found.f_bavail * found.f_frsize, device if known else "")  # fmt: skip
+
+
+def device(path: str) -> Place:
+    """A raw block device that nobody uses. Raises DynamoError."""
+    try:
+        found = Path(path).stat()
+        if not stat.S_ISBLK(found.st_mode):
+            raise DynamoError("host", f"{path} is no block device")
+        handle = os.open(
+            path, os.O_RDONLY | os.O_EXCL
+        )  # fails where it is mounted or part of something
+    except OSError as error:
+        raise DynamoError("host", f"{path} cannot be had for itself: {error.strerror}") from None
+    try:
+        size = struct.unpack("Q", fcntl.ioctl(handle, BLKGETSIZE64, b"\0" * 8))[0]
+        block = struct.unpack("i", fcntl.ioctl(handle, BLKSSZGET, b"\0" * 4))[0]
+    finally:
+        os.close(handle)
+    return Place(block, block, size, f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}")
+
+
+def _block(number: str) -> int:
+    """The logical block of a device; of a partition, that of its disk. 512 where nobody says."""
+    base = Path("/sys/dev/block") / number
+    for path in (base / "queue", base / ".." / "queue"):
+        try:
+            return int((path.resolve() / "logical_block_size").read_text())
+        except (OSError, ValueError):
+            continue
+    return SECTOR
+
+
+def diskstats(devices: Sequence[str]) -> Dict[str, List[int]]:
+    """What the kernel has done so far: [reads, bytes read, writes, bytes written] of each device that it knows."""
+    found: Dict[str, List[int]] = {}
+    for words in map(str.split, _lines("/proc/diskstats")):
+        number = ":".join(words[:2])
+        if number in devices and len(words) >= 10:
+            reads, read, writes, wrote = (int(words[at]) for at in (3, 5, 7, 9))
+            found[number] = [reads, read * SECTOR, writes, wrote * SECTOR]
+    return found
+
+
+def cpus() -> int:
+    """Logical CPUs, as dynamo counts them. Raises DynamoError where dynamo could not start."""
+    lines = _lines("/proc/cpuinfo")
+    if not any(line.startswith("cpu MHz") for line in lines):
+        raise DynamoError(
+            "host",
+            "/proc/cpuinfo has no 'cpu MHz', without which dynamo does not start: it needs an x86 host",
+        )
+    return sum(1 for line in lines if line.startswith("processor"))
+
+
+def first_cpus(most: int) -> str:
+    """/proc/cpuinfo with so many CPUs only."""
+    text = Path("/proc/cpuinfo").read_text(errors="replace")
+    return "".join(block + "\n\n" for block in text.strip().split("\n\n")[:most])
+
+
+def own_name_resolves() -> bool:
+    """dynamo ends at once where it does not, whatever its options."""
+    try:
+        socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return False
+    return True
+
+
+def aio_slots() -> int:
+    """Kernel AIO slots that are still free."""
+    try:
+        most, taken = (
+            int(Path(f"/proc/sys/fs/{name}").read_text()) for name in ("aio-max-nr", "aio-nr")
+        )
+    except (OSError, ValueError):
+        return 65536
+    return most - taken
+
+
+def program(name: str) -> str:
+    """dynamo's path. Raises DynamoError."""
+    found = shutil.which(name)
+    if not found:
+        raise DynamoError(
+            "host",
+            f"dynamo is not at {name!r}, or cannot be executed: put the Linux build of IOmeter "
+            "1.1.0 there (chmod 755), or name its path in the workload",
+        )
+    return found
+
+
+def missing_libraries(path: str) -> List[str]:
+    """Shared libraries that the program needs and the host has not; nothing where nobody can tell."""
+    try:
+        said = subprocess.run(
+            ["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20,
+            env=dict(os.environ, LC_ALL="C"),
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return []
+    lines = said.stdout.decode("utf-8", "replace").splitlines()
+    return sorted({line.split()[0] for line in lines if "=> not found" in line})
+
+
+def sha256(path: str) -> str:
+    seen = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        for piece in iter(lambda: file.read(1 << 20), b""):
+            seen.update(piece)
+    return seen.hexdigest()
+
+
+def _lines(path: str) -> List[str]:
+    try:
+        return Path(path).read_text(errors="replace").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,80 @@
+"""What happens right now, one JSON line a second, for whoever looks. Not the result: see transcript.py. On the host."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from agents.dynamo import figures, results, wire
+from agents.dynamo.console import Paused
+from agents.dynamo.script import Phase, Reported
+from agents.dynamo.wire import DynamoError
+
+STANDSTILL = 180.0  # s without a byte more in a file: preparing has failed
+
+
+class Live:
+    """`ticks`: what dynamo says one second has; the rate seen since the first update is used instead."""
+
+    def __init__(self, path: Path, began: float) -> None:
+        self.ticks = 0.0
+        self._path, self._began = path, began
+        self._phase = ""
+        self._first: Optional[Any] = None  # (time, ticks) of the first worker's first update
+        self._held, self._grew = -1, began
+        path.write_text("")
+
+    def event(self, event: Any, now: float) -> None:
+        if isinstance(event, Phase):
+            self._phase, self._first = event.name, None
+            self._grew = now
+            self._line(now, {})
+        elif isinstance(event, Paused):
+            self._phase = ""
+        elif isinstance(event, Reported) and event.purpose == wire.REPORT_UPDATE:
+            self._line(now, self._figures(event))
+
+    def preparing(self, held: int, wanted: int, now: float) -> str:
+        """Called about each second. Says what is wrong when a preparation stands still."""
+        if self._phase != "prepare":
+            return ""
+        if held != self._held:
+            self._held, self._grew = held, now
+        self._line(now, {"done": min(1.0, held / wanted) if wanted else 0.0})
+        if now - self._grew > STANDSTILL:
+            return (
+                f"preparing stands still at {held} of {wanted} bytes for {STANDSTILL:.0f} s: the "
+                "disk is full, or hangs"
+            )
+        return ""
+
+    def _figures(self, event: Reported) -> Dict[str, Any]:
+        answer = event.answer
+        parts: List[figures.Figures] = []
+        ticks = self.ticks
+        for raw, targets, at in zip(answer.parts[1:], event.active, answer.times[1:]):
+            try:
+                worker = results.worker_results(raw, targets, self.ticks)
+            except DynamoError:
+                return {}  # the transcript has it; this is only a look
+            middle = (answer.sent_at + at) / 2
+            if not parts:
+                if self._first is not None and middle > self._first[0]:
+                    ticks = (worker.last - self._first[1]) / (middle - self._first[0])
+                self._first = self._first or (middle, worker.last)
+            if ticks <= 0 or worker.last <= worker.first:
+                return {}
+            seconds = (worker.last - worker.first) / ticks
+            parts += [figures.figures(target, seconds, ticks) for target in worker.targets]
+        if not parts:
+            return {}
+        whole = figures.total(parts)
+        return {
+            "iops": whole.all.iops, "read.iops": whole.reads.iops, "write.iops": whole.writes.iops,
+            "bandwidth": whole.all.bandwidth, "lat.mean": whole.all.mean,
+            "lat.max": whole.all.slowest, "errors": whole.all.errors,
+        }  # fmt: skip
+
+    def _line(self, now: float, more: Dict[str, Any]) -> None:
+        said = {"t": round(now - self._began, 3), "phase": self._phase}
+        with self._path.open("a") as file:
+            file.write(json.dumps(dict(said, **more)) + "\n")

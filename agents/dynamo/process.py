@@ -1,0 +1,105 @@
+"""dynamo itself: started on the host in a process group of its own, and ended with it. Runs on the host."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Callable, List, Sequence
+
+from agents.dynamo import hostfacts
+from agents.dynamo.wire import DynamoError
+
+LOG = "dynamo.log"  # what it prints
+MAX_CPUS = 64  # dynamo's tables overrun with more
+PR_SET_PDEATHSIG = 1
+# A name space of its own, so that neither the shorter CPU list nor the name is seen outside.
+PRIVATE = """
+mount --make-rprivate / || exit 1
+[ -z "$1" ] || mount --bind "$1" /proc/cpuinfo || exit 1
+[ -z "$2" ] || echo "$2" >/proc/sys/kernel/hostname || exit 1
+shift 2
+exec "$@"
+"""
+NOISE = ("*** Grunt thread exiting with",)
+
+
+def wrapped(argv: Sequence[str], work: Path) -> List[str]:
+    """The command, in a private name space where dynamo could not run on this host as it is."""
+    many, nameless = hostfacts.cpus() > MAX_CPUS, not hostfacts.own_name_resolves()
+    if not many and not nameless:
+        return list(argv)
+    why = f"more than {MAX_CPUS} CPUs" if many else "a host name that does not resolve (cure: /etc/hosts)"  # fmt: skip
+    if os.geteuid() != 0:
+        raise DynamoError("host", f"this host has {why}: dynamo can only run there as root")
+    short = work / "cpuinfo"
+    if many:
+        short.write_text(hostfacts.first_cpus(MAX_CPUS))
+    names = ["--mount", "--uts"] if nameless else ["--mount"]
+    arguments = [str(short) if many else "", "localhost" if nameless else ""]
+    return ["unshare", *names, "sh", "-c", PRIVATE, "dynamo", *arguments, *argv]
+
+
+class Dynamo:
+    """The running program. `say` is what it printed, for error messages."""
+
+    def __init__(self, argv: Sequence[str], work: Path, directories: Sequence[str]) -> None:
+        # A report of targets would touch every file system and open every disk: let it see only ours.
+        table = work / "mnttab"
+        table.write_text("".join(f"none {name} ext4 rw 0 0\n" for name in directories))
+        env = dict(os.environ, LC_ALL="C", MNTTAB=str(table))
+        self.log = work / LOG
+        with self.log.open("wb") as out:
+            try:
+                self._process = subprocess.Popen(
+                    wrapped(argv, work), stdin=subprocess.DEVNULL, stdout=out, env=env,
+                    stderr=subprocess.STDOUT, cwd=str(work), preexec_fn=_own_group(),
+                )  # fmt: skip
+            except OSError as error:
+                raise DynamoError("host", f"{argv[0]}: {error.strerror}") from None
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def said(self) -> str:
+        """Its last words, without what it says on every good run."""
+        text = self.log.read_bytes()[-4000:].decode("utf-8", "replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        words = [line for line in lines if not line.startswith(NOISE)]
+        status = self._process.poll()
+        crashed = f" (killed by signal {-status})" if status is not None and status < 0 else ""
+        return (f"; dynamo said: {' / '.join(words[-3:])}" if words else "") + crashed
+
+    def version(self) -> str:
+        """The line it prints when it starts; "" where it did not."""
+        text = self.log.read_bytes()[:4000].decode("utf-8", "replace")
+        return next((line.strip() for line in text.splitlines() if "ynamo version" in line), "")
+
+    def end(self, patience: float) -> None:
+        """Waits for it, then ends its process group."""
+        until = time.monotonic() + patience
+        while not self.ended and time.monotonic() < until:
+            time.sleep(0.05)
+        if not self.ended:
+            with contextlib.suppress(OSError):  # it ended this moment
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _own_group() -> Callable[[], None]:
+    """In the child: a session of its own, so that what stops us does not cut its I/O; but it dies with us."""
+    libc: Any = None
+    with contextlib.suppress(ImportError, OSError):
+        # a Python without it: dynamo then ends when its connection is closed
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+
+    def prepare() -> None:
+        os.setsid()
+        if libc is not None:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    return prepare
