@@ -1,0 +1,172 @@
+"""fio's results in any text: as people read them (1.x to 3.x), JSON, terse lines; several in one, among other lines.
+
+Each block goes through the tool's own parser, so that a number is the same wherever it came from.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from agents.contracts import Metric, ParseError
+from agents.found import Found
+from agents.readers import _fio_options
+from agents.tools import _fio_terse, _fio_text
+from agents.tools import fio as tool
+
+LABEL = "fio"
+DOCUMENT = re.compile(r'\{\s*"(?:fio version"\s*:|jobs"\s*:\s*\[\s*\{\s*"jobname"\s*:)')
+START = re.compile(r"(?<!> )\S+: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)")
+TAIL = re.compile(r"\s*(?:READ|WRITE|TRIM|MIXED):|\s*Run status|\s*Disk stats|.{1,80}: ios=|\s*\Z")
+COMMAND = re.compile(r"(?:^|[$#%>]\s)\s*((?:sudo\s+)?(?:/[\w./-]+/)?fio\s+[^\n]{1,2000})", re.M)
+VERSION = re.compile(r"\bfio[- ](\d+\.\d[\w.-]*)")
+BIG = 8 << 20  # characters of a document whose end is taken to be the text's
+MANY = 1000  # results in one text
+WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
+
+
+def find(text: str, name: str) -> list[Found]:
+    plain = text.translate(WHITE)
+    found = [*islice(_documents(text), MANY), *islice(_lines(plain), MANY)]
+    taken = sorted((one.first, one.last) for one in found)
+    for one in islice(_texts(plain), MANY):
+        at = bisect.bisect_right(taken, (one.last, one.last))
+        if not any(
+            first <= one.last and one.first <= last
+            for first, last in taken[max(at - 2, 0) : at + 1]
+        ):
+            found.append(one)
+    return sorted(found, key=lambda one: one.first)
+
+
+class _Lines:
+    """Counts the line ends before a place; places must not go back."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.count = text, 0, 0
+
+    def before(self, place: int) -> int:
+        self.count += self.text.count("\n", self.at, place)
+        self.at = place
+        return self.count
+
+
+def _documents(text: str) -> Iterator[Found]:
+    """JSON: from its brace to the one that closes it."""
+    at, lines = 0, _Lines(text)
+    while begins := DOCUMENT.search(text, at):
+        start = begins.start()
+        end = _closing(text, start)
+        body = text[start:end]
+        at = max(end, begins.end())
+        told = _fio_options.of_document(body if len(body) <= BIG else "")
+        yield _found(text, start, end, told, lines)
+
+
+def _closing(text: str, start: int) -> int:
+    """Behind the object; where it is broken or too long to look, before the next one or at the end of the text."""
+    following = DOCUMENT.search(text, start + 1)
+    limit = following.start() if following else len(text)
+    if limit - start <= BIG:
+        try:
+            return json.JSONDecoder().raw_decode(text, start)[1]
+        except (ValueError, RecursionError):
+            return limit
+    return text.rfind("}", start, limit) + 1 or limit
+
+
+def _lines(text: str) -> Iterator[Found]:
+    """Terse: each line by itself, since jobs side by side and runs one after another look the same."""
+    lines = _Lines(text)
+    for head in _fio_terse.HEAD.finditer(text):
+        start = head.end() - len(head[0].lstrip())
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end]
+        told = _fio_options.Told(
+            title=_fio_terse.name(line), version=_fio_terse.version(line).removeprefix("fio-")
+        )
+        yield _found(text, start, end, told, lines)
+
+
+def _texts(text: str) -> Iterator[Found]:
+    lines = _Lines(text)
+    for start, end in _blocks(text):
+        block = text[start:end]
+        told = _fio_options.of_text(block)
+        version = VERSION.search(block)
+        before = text[max(text.rfind("\n", 0, max(start - 400, 0)) + 1, 0) : start]
+        commands = COMMAND.findall(before)
+        command = commands[-1].strip() if commands else ""
+        told = dataclasses.replace(told, version=version[1] if version else "", command=command)
+        yield _found(text, start, end, told, lines)
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Where each result begins and ends: starting lines, jobs, then the summary of all groups."""
+    marks = [("start", found) for found in START.finditer(text)]
+    marks += [("head", found) for found in _fio_text.HEAD.finditer(text)]
+    marks += [("end", found) for found in _fio_text.END.finditer(text)]
+    several = f"{_fio_text.ALL_CLIENTS}: (groupid" in text
+    begin, last, heads, ended = -1, -1, 0, False
+    for what, found in sorted(marks, key=lambda mark: mark[1].start()):
+        if what != "end" and ((ended and not several) or (what == "start" and heads)):
+            if heads:
+                yield begin, _end(text, last)
+            begin, heads, ended = -1, 0, False
+        if what == "end":
+            ended, last = True, found.end()
+            continue
+        if begin < 0:
+            begin = found.start() if what == "start" else _name_of(text, found.start())
+        heads, last = heads + (what == "head"), found.end()
+    if heads:
+        yield begin, _end(text, last)
+
+
+def _name_of(text: str, at: int) -> int:
+    """Where the name of the job begins whose result is there."""
+    return max(text.rfind("\n", 0, at) + 1, text.rfind(" ", 0, max(at - 1, 0)) + 1)
+
+
+def _end(text: str, at: int) -> int:
+    """Behind the lines that still belong to the summary; a job of --client has none."""
+    end = text.find("\n", at)
+    while 0 <= end < len(text):
+        following = text.find("\n", end + 1)
+        line = text[end + 1 : following if following >= 0 else len(text)]
+        inside = TAIL.match(line) or re.match(r"\s+\S", line)
+        if not line.strip() or not inside:
+            break
+        end = following
+    return len(text) if end < 0 else end
+
+
+def _found(text: str, start: int, end: int, told: _fio_options.Told, lines: _Lines) -> Found:
+    offset = lines.before(start)
+    body = text[start:end]
+    metrics: tuple[Metric, ...] = ()
+    trouble = ""
+    try:
+        read = tool.parse({"stdout": body.encode(errors="replace")}, tool.Options())
+        metrics = tuple(dataclasses.replace(one, line=max(one.line, 1) + offset) for one in read)
+    except ParseError as error:
+        trouble = re.sub(r"\(line (\d+)", lambda m: f"(line {int(m[1]) + offset}", str(error))
+    return Found(
+        kind="fio",
+        first=offset + 1,
+        last=offset + body.rstrip().count("\n") + 1,
+        title=told.title or "fio",
+        tool="fio",
+        version=told.version,
+        command=told.command,
+        metrics=metrics,
+        options={} if trouble else dict(told.options),
+        outstanding=None if trouble else told.outstanding,
+        notes=tuple(dict.fromkeys(one.note for one in metrics if one.note)),
+        trouble=trouble,
+    )
