@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import orjson
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import asked, curve, devices, dots, live, naming
+from benchlab.charts import asked, caches, curve, devices, dots, live, naming
 from benchlab.charts.devices import Track
 from benchlab.charts.figure import Figure
 from benchlab.charts.naming import METRICS
@@ -60,6 +60,17 @@ def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
 def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
     attempt = _attempt(request, pk)
     return _json(devices.cpu(title_of(attempt), tracks_of(attempt)))
+
+
+@require_GET
+def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
+    """One of caches.CHARTS: caches, ARC, pools, arrays."""
+    attempt = _attempt(request, pk)
+    chart = caches.chart(which)
+    if chart is None:
+        raise Http404(f"There is no chart {which!r}.")
+    facts = attempt.facts.facts if attempt.facts else {}
+    return _json(caches.build(title_of(attempt), chart, tracks_of(attempt), facts))
 
 
 @require_GET

@@ -18,7 +18,7 @@ from agents import stored
 from agents.contracts import AgentError
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import lines
+from benchlab.charts import caches, lines
 from benchlab.charts.balance import Shared, shared
 from benchlab.charts.figures import tracks_of
 from benchlab.charts.queries import during
@@ -127,6 +127,7 @@ def _context(run: Run, attempt: Attempt) -> dict[str, Any]:
         "measurements": measured,
         "little": _little(run, measured),
         "devices": _devices(attempt),
+        "caches": caches.there(tracks_of(attempt)),
         "balance": _balance(attempt),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),

@@ -12,6 +12,11 @@ urlpatterns = [
     path("campaigns/<int:pk>/numbers.csv", downloads.campaign_csv, name="campaign-csv"),
     path("attempts/<int:pk>/devices.json", figures.attempt_devices, name="attempt-device-figure"),
     path("attempts/<int:pk>/cpu.json", figures.attempt_cpu, name="attempt-cpu-figure"),
+    path(
+        "attempts/<int:pk>/caches/<slug:which>.json",
+        figures.attempt_cache,
+        name="attempt-cache-figure",
+    ),
     path("attempts/<int:pk>/live.json", figures.attempt_live, name="attempt-live-figure"),
     path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
     path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),

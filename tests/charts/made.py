@@ -255,6 +255,39 @@ def sampled(attempt: Attempt, disks: int = 4, seconds: int = 60, iops: float = 3
     )
 
 
+def sampled_caches(attempt: Attempt, seconds: int = 60) -> None:
+    """Series as the samplers of caches, pools and arrays give them; the stripe is a cached volume here."""
+    dice = random.Random(5)
+    times = [float(second) for second in range(1, seconds + 1)]
+
+    def level(low: float, high: float) -> list[float]:
+        return [dice.uniform(low, high) for _ in times]
+
+    warm = [1 - math.exp(-at / 20) * dice.uniform(0.95, 1) for at in times]
+    rows = [
+        ("dm_cache", "dm-0", "hit_ratio", "1", warm),
+        ("dm_cache", "dm-0", "read.hit_ratio", "1", [math.nan, *warm[1:]]),
+        ("dm_cache", "dm-0", "dirty", "B", [value * 3 * 2**30 for value in warm]),
+        ("dm_cache", "dm-0", "promotions", "op/s", [900 * (1 - value) for value in warm]),
+        ("arcstat", "", "arc.hit_ratio", "1", warm),
+        ("arcstat", "", "arc.size", "B", level(6e9, 7e9)),
+        ("mdstat", "md127", "sync.done", "1", [at / 2 / seconds for at in times]),
+        ("mdstat", "md127", "degraded", "1", [1.0 for _ in times]),
+    ]
+    for device, share in (("bl1", 1.0), ("bl1/mirror-0", 0.8), ("bl1/mirror-0/sdb", 0.4),
+                          ("bl1/mirror-0/sdc", 0.4), ("bl1/logs/sdd", 0.2)):  # fmt: skip
+        rates = [4000 * share * dice.uniform(0.9, 1.1) for _ in times]
+        rows += [("zpool", device, "zpool.write.iops", "op/s", rates),
+                 ("zpool", device, "zpool.write.bandwidth", "B/s", [8192 * r for r in rates]),
+                 ("zpool", device, "zpool.read.wait", "s", [math.nan for _ in times])]  # fmt: skip
+    Series.objects.bulk_create(
+        Series(attempt=attempt, sampler=s, device=d, metric=m, unit=u, times=times, values=v)
+        for s, d, m, u, v in rows
+    )
+    Series.objects.create(attempt=attempt, sampler="bcache", device="bcache0", metric="read.hit_ratio",
+                          unit="1", times=[18.0, 32.1, 45.2], values=[0.32, 0.31, 0.33])  # fmt: skip
+
+
 def running(
     made: Campaign, where: Host, stack: Topology, load: Workload, frames: int = 20
 ) -> Attempt:

@@ -1,0 +1,143 @@
+"""Caches, ZFS pools and arrays over an attempt: what their samplers say beside the disks'. Pure: tracks -> figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchlab.charts import figure
+from benchlab.charts.figure import Figure
+from benchlab.charts.panels import Panel, Track, axes, height, lines
+from benchlab.charts.stack import Placed, order
+
+BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    name: str  # in its URL
+    title: str
+    says: str
+    metrics: Mapping[str, tuple[str, str]]  # of the samplers -> title, unit on the axis
+
+
+CHARTS = (
+    Chart(
+        "caches",
+        "Cache hit ratio and dirty data",
+        "Hits of all that were asked; where nothing was asked, there is no point. Dirty data is not on the disks yet.",
+        {
+            "hit_ratio": ("Cache hit ratio", "%"),
+            "read.hit_ratio": ("Cache hit ratio, reads", "%"),
+            "write.hit_ratio": ("Cache hit ratio, writes", "%"),
+            "dirty": ("Dirty data", "B"),
+            "used": ("Cache in use", "B"),
+            "promotions": ("Promotions", "op/s"),
+            "demotions": ("Demotions", "op/s"),
+            "bypassed": ("Reads past the cache", "op/s"),
+        },
+    ),
+    Chart(
+        "arc",
+        "ARC",
+        "ZFS's cache in memory, of the whole host, and on its cache devices (L2ARC).",
+        {
+            "arc.hit_ratio": ("ARC hit ratio", "%"),
+            "arc.size": ("ARC size", "B"),
+            "l2arc.hit_ratio": ("L2ARC hit ratio", "%"),
+            "l2arc.size": ("L2ARC size", "B"),
+        },
+    ),
+    Chart(
+        "zpool",
+        "zpool vdevs",
+        "Every pool, vdev, log and cache device, as zpool iostat sees them.",
+        {
+            "zpool.read.iops": ("Reads", "r/s"),
+            "zpool.write.iops": ("Writes", "w/s"),
+            "zpool.read.bandwidth": ("Read throughput", "B/s"),
+            "zpool.write.bandwidth": ("Write throughput", "B/s"),
+            "zpool.read.wait": ("Wait per read, with the pool's queue", "s"),
+            "zpool.write.wait": ("Wait per write, with the pool's queue", "s"),
+        },
+    ),
+    Chart(
+        "arrays",
+        "Array resync",
+        "Resync, recovery, reshape or check of md, as the kernel tells it.",
+        {
+            "sync.done": ("Done", "%"),
+            "sync.bandwidth": ("Speed, mean of half a minute", "B/s"),
+            "degraded": ("Members missing", "1"),
+        },
+    ),
+)
+PANELS = {metric: panel for chart in CHARTS for metric, panel in chart.metrics.items()}
+
+
+def there(tracks: Iterable[Track]) -> list[Chart]:
+    """The charts that have something to show."""
+    known = {track.metric for track in tracks if _shown(track)}
+    return [chart for chart in CHARTS if known & chart.metrics.keys()]
+
+
+def chart(name: str) -> Chart | None:
+    return next((one for one in CHARTS if one.name == name), None)
+
+
+def build(title: str, one: Chart, tracks: Sequence[Track], facts: Mapping[str, Any]) -> Figure:
+    """A panel per metric, a line per device."""
+    known = [track for track in tracks if track.metric in one.metrics and _shown(track)]
+    if not known:
+        return figure.empty(title, f"{one.title}: nothing was sampled of it.")
+    placed = _placed({track.device for track in known}, facts)
+    panels = [_panel(m, *look, known) for m, look in one.metrics.items()
+              if any(track.metric == m for track in known)]  # fmt: skip
+    data, _ = lines(known, placed, panels)
+    layout = figure.layout(f"{one.title} · {title}", one.says, height=height(panels, placed))
+    layout |= axes(panels)
+    layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
+    layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
+    layout |= {"hovermode": "x", "hoversubplots": "axis", "showlegend": True}
+    return {"data": data, "layout": layout}
+
+
+def _shown(track: Track) -> bool:
+    """A ratio of 0 is a finding; rates and sizes of 0 all the time are nothing."""
+    if PANELS.get(track.metric, ("", ""))[1] == "%":
+        return any(not math.isnan(value) for value in track.values)
+    return any(value > 0 for value in track.values)
+
+
+def _panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) -> Panel:
+    if unit == "%":
+        return Panel(metric, title, unit, 100.0)
+    if unit != "B":
+        return Panel(metric, title, unit)
+    most = max((v for t in tracks if t.metric == metric for v in t.values if v > 0), default=1.0)
+    power = min(len(BINARY) - 1, max(0, int(math.log2(most) / 10)))
+    return Panel(metric, title, BINARY[power], 1024.0**-power)
+
+
+def _placed(names: set[str], facts: Mapping[str, Any]) -> list[Placed]:
+    """Block devices as everywhere; pools with their vdevs below them; "" is the host."""
+    blocks = {name for name in names if name and "/" not in name and not _pool(name, names)}
+    rest = sorted((name for name in names - blocks), key=lambda name: name.split("/"))
+    return [
+        *order(blocks, facts),
+        *(Placed(name, name.count("/"), _label(name)) for name in rest),
+    ]
+
+
+def _pool(name: str, names: set[str]) -> bool:
+    return any(other.startswith(f"{name}/") for other in names)
+
+
+def _label(name: str) -> str:
+    """ "bl17/logs/sdb" is "sdb (logs)": its class is no row of its own."""
+    *above, last = name.split("/")
+    if len(above) > 1 and above[1] in ("logs", "cache", "special", "dedup"):
+        return f"{last} ({above[1]})"
+    return last or "whole host"
