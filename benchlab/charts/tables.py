@@ -10,11 +10,13 @@ from typing import Any
 
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.series import Summary, summary
-from benchlab.charts import naming
+from benchlab.charts import caches, naming
 from benchlab.charts.curve import knee_of
 from benchlab.charts.devices import CPU, PANELS, Track
 from benchlab.charts.queries import BASES, Group, Sample, labels
 from benchlab.charts.stack import order
+
+TITLES = {**PANELS, **caches.PANELS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
     by_device: dict[str, list[Track]] = {}
     cpu: list[Track] = []
     for track in tracks:
-        if track.metric in PANELS:
+        if track.metric in TITLES:
             by_device.setdefault(track.device, []).append(track)
         elif track.metric in CPU and not track.device:
             cpu.append(track)
@@ -139,8 +141,8 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
 
 
 def _device_row(device: str, track: Track) -> DeviceRow | None:
-    share = track.metric in CPU or PANELS[track.metric][1] == "%"
-    title = f"CPU {CPU[track.metric]}" if track.metric in CPU else PANELS[track.metric][0]
+    share = track.metric in CPU or TITLES[track.metric][1] == "%"
+    title = f"CPU {CPU[track.metric]}" if track.metric in CPU else TITLES[track.metric][0]
     found = summary([value * 100 for value in track.values] if share else track.values)
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 

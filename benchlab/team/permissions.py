@@ -137,6 +137,7 @@ PAGES: Mapping[str, Rule] = {
     "campaign-csv": Rule(VIEWER),
     "attempt-device-figure": Rule(VIEWER),
     "attempt-cpu-figure": Rule(VIEWER),
+    "attempt-cache-figure": Rule(VIEWER),
     "attempt-live-figure": Rule(VIEWER),
     "attempt-series-csv": Rule(VIEWER),
     "artifact-download": Rule(VIEWER),
