@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allauth.account.forms import default_token_generator
 from allauth.account.utils import user_pk_to_url_str
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -29,6 +30,14 @@ def deactivate(user: User, by: User) -> None:
 def activate(user: User) -> None:
     """With the old password and roles; sessions and tokens do not come back."""
     User.objects.filter(pk=user.pk).update(is_active=True)
+
+
+@transaction.atomic
+def take_off_second_factor(user: User) -> None:
+    """The app's secret and the recovery codes. Sessions end: who asks for it may not be the person."""
+    Authenticator.objects.filter(user=user).delete()
+    for session in UserSession.objects.filter(user=user):
+        session.end()
 
 
 def reset_path(user: User) -> str:

@@ -88,6 +88,7 @@ PAGES: Mapping[str, Rule] = {
     "site-users": Rule(SITE_ADMIN),
     "site-user-active": Rule(do=SITE_ADMIN),
     "site-user-reset": Rule(do=SITE_ADMIN),
+    "site-user-factor": Rule(do=SITE_ADMIN),
     "site-teams": Rule(SITE_ADMIN, SITE_ADMIN),
     "site-team-owner": Rule(do=SITE_ADMIN),
     "home": Rule(VIEWER),

@@ -93,6 +93,7 @@ urlpatterns = [
     path("site/users/", views_site.users, name="site-users"),
     path("site/users/<int:user_pk>/active/", views_site.set_active, name="site-user-active"),
     path("site/users/<int:user_pk>/reset/", views_site.reset_link, name="site-user-reset"),
+    path("site/users/<int:user_pk>/factor/", views_site.take_off, name="site-user-factor"),
     path("site/teams/", views_site.teams, name="site-teams"),
     path("site/teams/<int:team_pk>/owner/", views_site.invite_owner, name="site-team-owner"),
 ]

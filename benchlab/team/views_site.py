@@ -55,6 +55,15 @@ def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
     return answer
 
 
+@require_POST
+def take_off(request: HttpRequest, user_pk: int) -> HttpResponse:
+    """For somebody who lost the app and the codes."""
+    user = get_object_or_404(User, pk=user_pk)
+    accounts.take_off_second_factor(user)
+    messages.success(request, f"{user} logs in by password alone until they set it up again.")
+    return redirect("site-users")
+
+
 @require_http_methods(["GET", "POST"])
 def teams(request: HttpRequest) -> HttpResponse:
     form = NewTeam(request.POST or None)
