@@ -5,7 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.core.management.base import CommandError as NotDone
 
 from agents.contracts import AgentError
 from benchlab.hosts import services as hosts
@@ -18,13 +20,18 @@ from benchlab.up.state import State, state_from_environment
 class Command(BaseCommand):
     requires_system_checks = []  # they import every page, and `up` waits for us
     help = (
-        "Register this machine as a host over our own SSH server; start the first campaign on it."
+        "Load the reference library; register this machine as a host over our own SSH server; start the"
+        " first campaign on it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--no-campaign", action="store_true", help="only register the host")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            call_command("load_library", verbosity=0)
+        except NotDone as error:
+            self.stdout.write(str(error))
         try:
             self.take(state_from_environment(), campaign=not options["no_campaign"])
         except (firstrun.NotStarted, AgentError, HostsError, CommandError) as error:

@@ -1,8 +1,12 @@
-"""`manage.py prepare`: migrate, and make the administrator if there is none. `up` runs it at every start."""
+"""`manage.py prepare`: migrate, and make the administrator if there is none. `up` runs it at every start.
+
+`up` loads the reference library later, once its page answers (first_run); containers do it here.
+"""
 
 from __future__ import annotations
 
 import secrets
+from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -19,6 +23,9 @@ class Command(BaseCommand):
     requires_system_checks = []  # they import every page, and `up` waits for us
     help = "Bring the database up to date; make the first administrator and team."
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--library", action="store_true", help="load the reference library too")
+
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         if password := make_administrator():
@@ -26,6 +33,8 @@ class Command(BaseCommand):
             self.stdout.write(
                 "It is shown only this once. To set another: python3 manage.py changepassword admin"
             )
+        if options["library"]:
+            call_command("load_library", stdout=self.stdout)
 
 
 @transaction.atomic

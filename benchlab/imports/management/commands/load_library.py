@@ -1,0 +1,24 @@
+"""`manage.py load_library`: put the articles' results where everybody can compare with them. Safe to repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from benchlab.imports import shelf
+from benchlab.imports.articles import ArticleError, articles
+
+
+class Command(BaseCommand):
+    requires_system_checks = []  # they import every page, and `up` waits for us
+    help = "Load the reference library: articles' results, for all teams to read. Only what is new or changed."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            done = shelf.load(articles())
+        except (ArticleError, ValidationError) as error:
+            raise CommandError(f"The reference library was not loaded: {error}") from error
+        if options["verbosity"] > 0 and done:
+            self.stdout.write(f"Reference library: {', '.join(done)}")
