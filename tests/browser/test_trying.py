@@ -36,3 +36,14 @@ def test_a_sample_is_tried(chromium, live_server, user, javascript) -> None:
     person.look("workload-try")
     assert person.complaints == []
     person.close()
+
+
+def test_presets_stand_under_their_headings(chromium, live_server, user) -> None:
+    person = Person(chromium, live_server.url)
+    person.log_in("alice", "alice-password")
+    person.page.goto("/workloads/")
+    heading = person.page.get_by_role("heading", name="As the articles measured", exact=True)
+    expect(heading).to_be_visible()
+    person.look("workloads-presets")
+    assert person.complaints == []
+    person.close()
