@@ -6,7 +6,6 @@ any header is believed; everything is counted while it is read.
 
 from __future__ import annotations
 
-import bz2
 import lzma
 import re
 import stat
@@ -17,10 +16,11 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import RawIOBase
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
+
+from benchlab.imports.inflate import Unzipped, archive_kind
 
 CHUNK = 1 << 20
-STEP = 1 << 16  # packed bytes at a time
 NAME_MOST = 140  # an artifact adds its lines and must stay below 200
 
 
@@ -48,26 +48,6 @@ class _TooMuch(Exception):
     """The text says which limit."""
 
 
-class _Inflater(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
-MAGIC = {
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"\x1f\x8b": "gz",
-    b"BZh": "bz2",
-    b"\xfd7zXZ\x00": "xz",
-    b"7z\xbc\xaf\x27\x1c": "7z",
-    b"Rar!\x1a\x07": "rar",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
 SUFFIX = re.compile(r"\.(gz|bz2|xz|tgz|tbz2?|txz)$", re.IGNORECASE)
 BROKEN = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError,
@@ -107,23 +87,47 @@ class Unpacker:
         elif kind == "tar":
             yield from self._tar(name, stream, size)
         elif kind in ("gz", "bz2", "xz"):
-            yield from self._compressed(name, _Unzipped(kind, stream), size)
+            yield from self._compressed(name, Unzipped(kind, stream), size)
         elif kind:
             yield self._refused(name, f"a {kind} archive cannot be unpacked here: use zip or tar")
         else:
             yield self._file(name, stream, 0)
 
-    def _compressed(self, name: str, stream: _Unzipped, packed: int) -> Iterator[File]:
+    def _compressed(self, name: str, stream: Unzipped, packed: int) -> Iterator[File]:
         """One file, or a tar."""
         if archive_kind(stream.peek(512)) == "tar":
+            self._whole(stream, packed)
+            stream.rewind()
             yield from self._tar(name, cast(IO[bytes], stream), packed)
             return
         yield self._file(SUFFIX.sub("", name), cast(IO[bytes], stream), packed, nested=True)
+
+    def _whole(self, stream: Unzipped, packed: int) -> None:
+        """To its end, where its checksum is: a tar ends before that, and damaged figures must not get through.
+
+        Raises what `unpack` catches.
+        """
+        size = 0
+        while part := stream.read(CHUNK):
+            size += len(part)
+            if size > max(self.limits.trifle, packed * self.limits.ratio):
+                raise _TooMuch(self._bomb())
+            if size > self._room():
+                raise _TooMuch("it is larger than what may still be unpacked")
+
+    def _room(self) -> int:
+        """Bytes of a tar with all that is not in its files."""
+        return self.limits.total - self.total + self.limits.members * 1024 + CHUNK
+
+    def _bomb(self) -> str:
+        return f"it unpacks to more than {self.limits.ratio} times its size, as a zip bomb does"
 
     def _zip(self, name: str, stream: IO[bytes], packed: int) -> Iterator[File]:
         _few_members(stream, self.limits.members)
         with zipfile.ZipFile(stream) as archive:
             for info in archive.infolist():
+                if self.full:
+                    return
                 if info.is_dir():
                     continue
                 inside = f"{name}/{clean(info.filename)}"
@@ -136,8 +140,10 @@ class Unpacker:
 
     def _tar(self, name: str, stream: IO[bytes], packed: int) -> Iterator[File]:
         # Read as a stream, so that a damaged end loses only what is behind it.
-        with tarfile.open(fileobj=_Counted(stream, self.limits.total), mode="r|") as archive:
+        with tarfile.open(fileobj=_Counted(stream, self._room()), mode="r|") as archive:
             for member in archive:
+                if self.full:
+                    return
                 if member.isdir():
                     continue
                 inside = f"{name}/{clean(member.name)}"
@@ -180,7 +186,7 @@ class Unpacker:
             self.full = f"all files together are larger than {limits.total / 1e6:,.0f} MB unpacked"
             raise _TooMuch(self.full)
         if packed and self.total - self.before > max(limits.trifle, packed * limits.ratio):
-            self.full = f"it unpacks to more than {limits.ratio} times its size, as a zip bomb does"
+            self.full = self._bomb()
             raise _TooMuch(self.full)
         if size > limits.file:
             return f"it is larger than {limits.file / 1e6:,.0f} MB"
@@ -221,14 +227,6 @@ def clean(name: str) -> str:
     return shown or "unnamed"
 
 
-def archive_kind(head: bytes) -> str:
-    """ "zip", "tar", "gz", … by the first bytes; "" for anything else."""
-    for magic, kind in MAGIC.items():
-        if head.startswith(magic):
-            return kind
-    return "tar" if head[257:262] == b"ustar" else ""
-
-
 def _head(stream: IO[bytes]) -> bytes:
     stream.seek(0)
     head = stream.read(512)
@@ -256,7 +254,7 @@ class _Counted(RawIOBase):
     """A tar's own stream: also what lies between its files counts, and what its headers make it read."""
 
     def __init__(self, stream: IO[bytes], most: int) -> None:
-        self.stream, self.left = stream, most * 2
+        self.stream, self.left = stream, most
 
     def readable(self) -> bool:
         return True
@@ -267,77 +265,3 @@ class _Counted(RawIOBase):
         if self.left <= 0:
             raise _TooMuch("its headers claim more than it may hold")
         return part
-
-
-class _Unzipped(RawIOBase):
-    """gz, bz2 or xz as a stream: never more at once than is asked for, and little memory for a dictionary."""
-
-    def __init__(self, kind: str, stream: IO[bytes]) -> None:
-        self.kind, self.stream = kind, stream
-        self.inflater = _inflater(kind)
-        self.waiting = b""  # packed
-        self.ready = b""  # unpacked
-
-    def readable(self) -> bool:
-        return True
-
-    def peek(self, size: int) -> bytes:
-        while len(self.ready) < size and (part := self._more(size)):
-            self.ready += part
-        return self.ready[:size]
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes; fewer only at the end. Raises EOFError when the end is missing."""
-        wanted = size if size >= 0 else CHUNK
-        parts, have = [self.ready[:wanted]], len(self.ready[:wanted])
-        self.ready = self.ready[wanted:]
-        while have < wanted and (part := self._more(wanted - have)):
-            parts.append(part)
-            have += len(part)
-        return b"".join(parts)
-
-    def _more(self, size: int) -> bytes:
-        while True:
-            if self.inflater.eof:
-                rest = (self.inflater.unused_data or self.stream.read(STEP)).lstrip(b"\0")
-                if archive_kind(rest[:512]) != self.kind:  # padding, or the end
-                    return b""
-                self.inflater, self.waiting = _inflater(self.kind), rest
-            hungry = getattr(self.inflater, "needs_input", True)
-            fed = self.waiting or (self.stream.read(STEP) if hungry else b"")
-            part = self.inflater.decompress(fed, size)
-            self.waiting = getattr(self.inflater, "unconsumed_tail", b"")
-            if part:
-                return part
-            if hungry and not fed and not self.inflater.eof:
-                raise EOFError("it ends in the middle")
-
-
-def _inflater(kind: str) -> _Inflater:
-    if kind == "gz":
-        return _Gzip()
-    if kind == "bz2":
-        return bz2.BZ2Decompressor()
-    return cast(_Inflater, lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=128 << 20))
-
-
-class _Gzip:
-    """zlib's decompressor with the manners of the other two."""
-
-    def __init__(self) -> None:
-        self.inner = zlib.decompressobj(wbits=31)
-
-    @property
-    def eof(self) -> bool:
-        return self.inner.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self.inner.unused_data
-
-    @property
-    def unconsumed_tail(self) -> bytes:
-        return self.inner.unconsumed_tail
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        return self.inner.decompress(data, max_length)
