@@ -165,8 +165,9 @@ class _Account:
         )
 
     def _finish(self, exchange: Exchange) -> None:
+        if self._info is None or self._off is None or self._began is None:
+            raise DynamoError("result", "results of a test whose recording was never switched on")
         manager, found = self._report(exchange)
-        assert self._info is not None and self._off is not None and self._began is not None
         polls = [self._polls(number, worker) for number, worker in enumerate(found)]
         self.found.append(
             Measured(

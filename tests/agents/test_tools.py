@@ -87,7 +87,9 @@ def test_job(path: Path) -> None:
     found = {
         "argv": list(job.argv),
         "outputs": list(job.outputs),
-        "inputs": {name: text.decode().splitlines() for name, text in job.inputs.items()},
+        "inputs": {
+            name: text.decode("utf-8", "replace").splitlines() for name, text in job.inputs.items()
+        },
         "writes": job.writes,
         "outstanding": tool.outstanding(built),
     }

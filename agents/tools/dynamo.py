@@ -1,0 +1,270 @@
+"""IOmeter's dynamo: its own access specifications at any number of outstanding I/Os, without IOmeter and Windows.
+
+The console (agents/dynamo) goes to the host as one file and runs there beside dynamo, which must be there already: it
+is not ours to ship. On a filesystem each target is a directory of ours with dynamo's file in it; a raw volume is used
+as it is. A sweep over `outstanding_ios` is what IOmeter calls cycling.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target, Unit
+from agents.dynamo import account, bundle, figures, specs, summary, transcript
+from agents.dynamo.account import Measured
+from agents.dynamo.messages import AccessLine, AccessSpec
+from agents.dynamo.wire import DynamoError
+
+LABEL = "IOmeter (dynamo)"
+NEEDS = (
+    # runs the console beside dynamo; nothing is installed into it
+    Need("python3", {"debian": "python3", "rhel": "python3"}, minimum="3.6"),
+)
+MESSAGES, CONFIG = "messages.bin", "config.json"
+OUTPUTS = (MESSAGES, "result.json", "live.jsonl", "dynamo.log")
+LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
+PREPARING_GRID_S = 3.0  # dynamo looks so often whether its preparation is done
+MOST_UPDATES = 3600  # of a run; each is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    block_size: int = field(
+        default=8192, metadata={"help": "size of one I/O", "unit": "B", "minimum": 512}
+    )
+    read_percent: int = field(
+        default=50, metadata={"help": "share of reads", "unit": "%", "minimum": 0}
+    )
+    random_percent: int = field(
+        default=50,
+        metadata={
+            "help": "share of random I/Os; the others go on where the last one ended",
+            "unit": "%",
+            "minimum": 0,
+        },
+    )
+    access: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "lines of an access specification, as in an .icf file, instead of the three above: "
+            "size,% of size,% reads,% random,delay,burst,align,reply; the shares add up to 100, delay and reply are 0"
+        },
+    )
+    outstanding_ios: int = field(
+        default=1, metadata={"help": "I/Os in flight per worker and target", "minimum": 1}
+    )
+    workers: int = field(default=1, metadata={"help": "threads that do I/O", "minimum": 1})
+    targets: int = field(
+        default=1, metadata={"help": "files, or slices of a raw volume", "minimum": 1}
+    )
+    own_targets: bool = field(
+        default=False, metadata={"help": "so many for each worker, rather than all for everyone"}
+    )
+    size: int = field(
+        default=1 << 30,
+        metadata={
+            "help": "bytes of each target; 0: the whole volume (not on a filesystem)",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
+    ramp_s: int = field(
+        default=30, metadata={"help": "warm-up that is not measured", "unit": "s", "minimum": 0}
+    )
+    runtime_s: int = field(
+        default=60, metadata={"help": "measured time", "unit": "s", "minimum": 1}
+    )
+    data_pattern: int = field(
+        default=1,
+        metadata={
+            "help": "what is written: 0 repeats one random byte in each I/O, which a layer that compresses swallows; "
+            "1 is random data. IOmeter's full random (2) is broken in dynamo on Linux",
+            "choices": (0, 1),
+        },
+    )
+    seed: int = field(
+        default=1,
+        metadata={"help": "of the random offsets; runs of one seed visit the same", "minimum": 0},
+    )
+    keep_files: bool = field(
+        default=True,
+        metadata={"help": "leave the files for the next run on this layout, which needs not make them again"},
+    )  # fmt: skip
+    binary: str = field(
+        default="dynamo",
+        metadata={"help": "dynamo 1.1.0 on the host: its path, or its name if it is on the PATH"},
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("read_percent", "random_percent"):
+            if getattr(self, name) > 100:
+                raise OptionsError(f"{name}: {getattr(self, name)} is above 100 %")
+        if not 1 <= self.workers <= specs.MAX_WORKERS:
+            raise OptionsError(f"workers: {self.workers} is above {specs.MAX_WORKERS}")
+        if self.size % 4096:
+            raise OptionsError(f"size: {self.size} is not a multiple of 4096")
+        if self.data_pattern == 2:
+            raise OptionsError(f"data_pattern: {specs.BROKEN_PATTERN}")
+        if not self.binary or self.binary.startswith("-") or "\0" in self.binary:
+            raise OptionsError(f"binary: {self.binary!r} is no program")
+        try:
+            specs.check_access(AccessSpec("", _lines(self)), area=self.size)
+        except DynamoError as error:
+            raise OptionsError(str(error)) from None
+
+
+def job(options: Options, target: Target) -> Job:
+    seconds = _seconds(options, laid_out=bool(target.mount))
+    return Job(
+        argv=("python3", bundle.NAME, "run", CONFIG),
+        outputs=OUTPUTS,
+        inputs={bundle.NAME: bundle.build(), CONFIG: _config(options, target)},
+        env={"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
+        expected_s=seconds,
+        timeout_s=seconds * 3 + 1800,
+        writes=_writes(options, target),
+    )
+
+
+def precheck(options: Options, target: Target) -> Job | None:
+    """The console looks at dynamo, its libraries, the free space and the rest, and starts nothing."""
+    return replace(
+        job(options, target),
+        argv=("python3", bundle.NAME, "check", CONFIG),
+        outputs=(),
+        expected_s=2.0,
+        timeout_s=60.0,
+        writes=0,
+        drop_caches=False,
+    )
+
+
+def outstanding(options: Options) -> int | None:
+    return options.outstanding_ios * options.workers * options.targets
+
+
+def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """From the messages that dynamo sent, not from the summary made of them on the host."""
+    try:
+        rows = summary.rows(_test(outputs))
+    except DynamoError as error:
+        raise ParseError(str(error) + _complaint(outputs)) from None
+    return [Metric(row.name, row.value, Unit(row.unit), dict(row.labels), row.note) for row in rows]
+
+
+def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
+    """What dynamo did between one update and the next; times are seconds since recording began."""
+    try:
+        test = _test(outputs)
+    except DynamoError as error:
+        raise ParseError(str(error)) from None
+    whole, times = [], []
+    for update in test.updates:
+        parts = [
+            figures.figures(raw, (worker.last - worker.first) / test.rate.used, test.rate.used)
+            for worker in update.workers
+            for raw in worker.targets
+            if worker.last > worker.first
+        ]
+        if parts:
+            whole.append(figures.total(parts))
+            times.append(max(update.received) - test.began)
+    rows = (
+        ("iops", Unit.OPS_PER_SECOND, [one.all.iops for one in whole]),
+        ("read.iops", Unit.OPS_PER_SECOND, [one.reads.iops for one in whole]),
+        ("write.iops", Unit.OPS_PER_SECOND, [one.writes.iops for one in whole]),
+        ("bandwidth", Unit.BYTES_PER_SECOND, [one.all.bandwidth for one in whole]),
+        ("lat.mean", Unit.SECONDS, [_known(one.all.mean) for one in whole]),
+        ("lat.max", Unit.SECONDS, [one.all.slowest for one in whole]),
+    )
+    return [Series("", name, unit, tuple(times), tuple(values)) for name, unit, values in rows if times]  # fmt: skip
+
+
+def _known(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _test(outputs: Mapping[str, bytes]) -> Measured:
+    raw = outputs.get(MESSAGES) or outputs.get("stdout", b"")
+    if not raw:
+        raise DynamoError("result", "empty: the console wrote no messages")
+    tests = account.tests(transcript.read(raw))
+    if len(tests) != 1:
+        raise DynamoError("result", f"{len(tests)} tests in the session, where one was to be")
+    return tests[0]
+
+
+def _complaint(outputs: Mapping[str, bytes]) -> str:
+    said = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
+    return f"; it said: {said[-1][:300]}" if said else ""
+
+
+def _lines(options: Options) -> tuple[AccessLine, ...]:
+    if options.access:
+        return tuple(specs.access_line(line) for line in options.access)
+    size = options.block_size
+    return (
+        AccessLine(size, 100, options.read_percent, options.random_percent, 0, 1, specs.default_align(size)),
+    )  # fmt: skip
+
+
+def _config(options: Options, target: Target) -> bytes:
+    """What areas.Wish has."""
+    if not (target.mount or target.volume):
+        raise OptionsError(f"target {target.name!r} has neither a volume nor a mount point")
+    if target.mount and not options.size:
+        raise OptionsError("size: 0 means a whole volume, but the target is a filesystem")
+    _check_paths(options, target)
+    wish = {
+        "binary": options.binary,
+        "access": [specs.line_text(line) for line in _lines(options)],
+        "mount": target.mount,
+        "volume": "" if target.mount else target.volume,
+        "workers": options.workers,
+        "targets": options.targets,
+        "own": options.own_targets,
+        "outstanding": options.outstanding_ios,
+        "size": options.size,
+        "pattern": options.data_pattern,
+        "ramp": float(options.ramp_s),
+        "duration": float(options.runtime_s),
+        "poll": _poll(options),
+        "seed": options.seed,
+        "keep": options.keep_files,
+    }
+    return json.dumps(wish, indent=1).encode() + b"\n"
+
+
+def _check_paths(options: Options, target: Target) -> None:
+    count = options.targets * (options.workers if options.own_targets else 1)
+    try:
+        if target.mount:
+            specs.target_name(f"{target.mount.rstrip('/')}/iometer{count}", raw=False)
+        else:
+            specs.target_name(target.volume, raw=True)
+    except DynamoError as error:
+        raise OptionsError(str(error)) from None
+
+
+def _poll(options: Options) -> float:
+    """Each second; of a short run four times, to see how fast dynamo's clock ticks."""
+    return min(max(1.0, options.runtime_s / MOST_UPDATES), options.runtime_s / 4)
+
+
+def _files(options: Options) -> int:
+    """Bytes of all files."""
+    return options.size * options.targets * (options.workers if options.own_targets else 1)
+
+
+def _seconds(options: Options, laid_out: bool) -> float:
+    laying = _files(options) / LAYOUT_RATE + PREPARING_GRID_S if laid_out else 0.0
+    return laying + options.ramp_s + options.runtime_s + 5.0
+
+
+def _writes(options: Options, target: Target) -> int | None:
+    """At most; None where time decides how much is written."""
+    if any(line.reads < 100 for line in _lines(options)):
+        return None
+    return _files(options) if target.mount else 0

@@ -1,0 +1,282 @@
+"""The tool: what it sends to the host, and that nothing but a whole session is ever read."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import options as driver_options
+from agents.contracts import OptionsError, ParseError, Target
+from agents.dynamo import account, areas, bundle, crosscheck, specs, summary, transcript
+from agents.dynamo.calibrate import Poll, rate
+from agents.dynamo.wire import DynamoError
+from agents.guard import job_refusals
+from agents.tools import dynamo
+from tests.agents.dynamo_vectors import session
+from tests.agents.made_up import disk, host
+
+CASES = Path(__file__).parents[1] / "cases" / "tools" / "dynamo"
+FULL = (CASES / "full.bin").read_bytes()
+MOUNTED = Target("bl1", mount="/mnt/bl1")
+RAW = Target("bl1", volume="/dev/mapper/bl1-data", size=1 << 30)
+
+
+def written(name: str, *notes: dict) -> bytes:
+    """A captured session as the console would have kept it."""
+    out: list[bytes] = []
+    writer = transcript.Writer(out.append, 0.0)
+    for note in notes:
+        writer.note(0.0, note)
+    for v in session(name):
+        direction, channel = ">" if v.direction == "c2d" else "<", v.channel[0].upper()
+        writer.message(direction, channel, v.t, v.whole)
+    writer.end(9.0, transcript.DONE)
+    return b"".join(out)
+
+
+def values(raw: bytes) -> dict[str, float]:
+    found = dynamo.parse({"messages.bin": raw}, dynamo.Options())
+    return {metric.name: metric.value for metric in found if not metric.labels}
+
+
+def test_the_guard_lets_the_job_run() -> None:
+    facts = host(disk("sda"), disk("nvme0n1"), disk("vda"), disk("dm-0"))
+    job = dynamo.job(dynamo.Options(), MOUNTED)
+    assert job_refusals(job.argv, job.inputs, MOUNTED, facts, {}, "bl1") == []
+
+
+def test_the_guard_sees_a_raw_volume_that_is_not_the_layouts() -> None:
+    """Only what the layout claimed; the settings name it, so that the guard reads it."""
+    job = dynamo.job(dynamo.Options(), Target("bl1", volume="/dev/sda"))
+    assert job_refusals(job.argv, job.inputs, RAW, host(disk("sda")), {}, "bl1") != []
+
+
+def test_settings_reach_the_host_as_they_are() -> None:
+    options = dynamo.Options(access=("4096,100,30,70",), workers=3, outstanding_ios=7, ramp_s=2)
+    wish = areas.wish(json.loads(dynamo.job(options, MOUNTED).inputs["config.json"]))
+    assert wish.access == ("4096,100,30,70,0,1,4096,0",)
+    assert (wish.workers, wish.outstanding, wish.ramp, wish.duration) == (3, 7, 2.0, 60.0)
+    assert (wish.mount, wish.volume) == ("/mnt/bl1", "")
+
+
+def test_the_program_is_sent_whole() -> None:
+    job = dynamo.job(dynamo.Options(), MOUNTED)
+    with zipfile.ZipFile(io.BytesIO(job.inputs[job.argv[1]])) as whole:
+        assert whole.testzip() is None
+        assert set(whole.namelist()) == set(bundle.sources())
+
+
+@pytest.mark.parametrize(("runtime", "poll"), [(1, 0.25), (4, 1.0), (60, 1.0), (36000, 10.0)])
+def test_updates_come_each_second_but_for_very_short_and_long_runs(
+    runtime: int, poll: float
+) -> None:
+    job = dynamo.job(dynamo.Options(runtime_s=runtime), MOUNTED)
+    assert json.loads(job.inputs["config.json"])["poll"] == poll
+
+
+def test_a_sweep_keeps_its_files() -> None:
+    """Every point finds the file of the one before: the same names, the same size."""
+    made = [dynamo.job(dynamo.Options(outstanding_ios=n), MOUNTED) for n in (1, 2, 4, 8, 16)]
+    wishes = [areas.wish(json.loads(job.inputs["config.json"])) for job in made]
+    assert {(wish.size, wish.mount, wish.keep) for wish in wishes} == {(1 << 30, "/mnt/bl1", True)}
+
+
+def test_series_are_the_updates() -> None:
+    found = {s.metric: s for s in dynamo.series({"messages.bin": FULL}, dynamo.Options())}
+    assert found["iops"].values == pytest.approx((86108.7, 83570.65), rel=1e-6)
+    assert found["iops"].times == pytest.approx((5.5315 - 4.0287, 7.0344 - 4.0287), abs=1e-6)
+    assert all(len(s.times) == len(s.values) == 2 for s in found.values())
+
+
+def test_pattern_two_is_refused_with_its_reason() -> None:
+    with pytest.raises(OptionsError, match="its writes are refused"):
+        driver_options.build(dynamo.Options, {"data_pattern": 2})
+
+
+def test_a_session_cut_at_any_byte_is_an_error() -> None:
+    for cut in [*range(0, len(FULL), 7), len(FULL) - 1]:
+        with pytest.raises(ParseError):
+            dynamo.parse({"messages.bin": FULL[:cut]}, dynamo.Options())
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, len(FULL) - 1), st.integers(1, 255))
+def test_a_changed_byte_is_an_error(at: int, flip: int) -> None:
+    changed = FULL[:at] + bytes([FULL[at] ^ flip]) + FULL[at + 1 :]
+    with pytest.raises(ParseError):
+        dynamo.parse({"messages.bin": changed}, dynamo.Options())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_records_dropped_or_doubled_are_an_error(data: st.DataObject) -> None:
+    start = data.draw(st.integers(len(transcript.MAGIC), len(FULL) - 2))
+    end = data.draw(st.integers(start + 1, len(FULL) - 1))
+    for changed in (FULL[:start] + FULL[end:], FULL[:end] + FULL[start:end] + FULL[end:]):
+        with pytest.raises(ParseError):
+            dynamo.parse({"messages.bin": changed}, dynamo.Options())
+
+
+def test_a_session_of_any_messages_is_read_or_refused() -> None:
+    """Messages left out before the check sums were made: still never a number out of step."""
+    vectors = session("full")
+    right = values(FULL)["ios"]
+    for missing in {v.kind: v for v in vectors}.values():
+        out: list[bytes] = []
+        writer = transcript.Writer(out.append, 0.0)
+        for v in vectors:
+            if v is not missing:
+                direction, channel = ">" if v.direction == "c2d" else "<", v.channel[0].upper()
+                writer.message(direction, channel, v.t, v.whole)
+        writer.end(9.0, transcript.DONE)
+        try:
+            found = values(b"".join(out))
+        except ParseError:
+            continue
+        assert found["ios"] == right, missing.kind
+
+
+def test_bins_hold_every_io() -> None:
+    for name in ("full", "two_targets"):
+        found = dynamo.parse(
+            {"messages.bin": (CASES / f"{name}.bin").read_bytes()}, dynamo.Options()
+        )
+        bins = [m.value for m in found if m.name == "lat.bin" and "worker" not in m.labels]
+        assert len(bins) == 21
+        assert sum(bins) == found[4].value
+        assert found[4].name == "ios"
+
+
+def test_outstanding_is_what_littles_law_says() -> None:
+    """16 outstanding I/Os: the rate times the mean latency."""
+    found = values(FULL)
+    assert found["iops"] * found["lat.mean"] == pytest.approx(16, rel=0.005)
+
+
+def test_the_kernels_own_count_is_kept_beside_dynamos() -> None:
+    before = {"253:3": [10, 4096, 20, 8192]}
+    bytes_read, bytes_written = 1044914176, 1043464192
+    after = {"253:3": [10 + 127553, 4096 + bytes_read, 20 + 127376, 8192 + bytes_written]}
+    found = values(written("full", {"diskstats_before": before}, {"diskstats_after": after}))
+    assert found["kernel.read.ios"] == 127553
+    assert found["kernel.write.bytes"] == bytes_written
+    assert crosscheck.finding(found) == ""
+
+
+def test_ios_that_failed_unseen_are_a_finding_and_no_result() -> None:
+    """dynamo counts refused writes as done: 85 000 a second, where the disk did 10."""
+    after = {"253:3": [30, 122880, 30, 122880]}
+    found = values(
+        written("full", {"diskstats_before": {"253:3": [0] * 4}}, {"diskstats_after": after})
+    )
+    said = crosscheck.finding(found)
+    assert "dynamo counted 1044914176 bytes read, the kernel 122880" in said
+    assert found["iops"] == values(FULL)["iops"]  # the result stays what dynamo said
+
+
+@pytest.mark.parametrize("missing", ["diskstats_before", "diskstats_after"])
+def test_no_count_of_the_kernels_is_no_finding(missing: str) -> None:
+    notes = {
+        key: {"8:0": [0] * 4} for key in ("diskstats_before", "diskstats_after") if key != missing
+    }
+    found = values(written("full", notes))
+    assert "kernel.read.ios" not in found
+    assert crosscheck.finding(found) == ""
+
+
+def polls(real: float, spans: tuple[float, ...], rtt: float = 0.002) -> list[Poll]:
+    return [Poll(at, at + rtt, round(1e13 + real * (at + rtt / 2))) for at in spans]
+
+
+def test_the_rate_is_measured_between_the_first_and_the_last_poll() -> None:
+    """The example of the specification: 2596 MHz, of which dynamo believes 1200."""
+    found = rate(1.2e9, [polls(2.596e9, (1.0, 2.0, 3.0))])
+    assert found.measured == pytest.approx(2.596e9, rel=1e-6)
+    assert (found.used, found.reported, found.wrong) == (found.measured, 1.2e9, True)
+
+
+def test_a_rate_that_is_nearly_right_is_left_alone() -> None:
+    found = rate(2.596e9, [polls(2.598e9, (1.0, 3.0))])
+    assert (found.used, found.wrong) == (2.596e9, False)
+    assert found.measured == pytest.approx(2.598e9, rel=1e-5)
+
+
+def test_a_doubtful_measurement_corrects_nothing() -> None:
+    assert not rate(1e9, [polls(1.02e9, (1.0, 2.0), rtt=0.1)]).wrong
+    assert rate(1e9, [polls(2e9, (1.0, 1.1))]).measured is None
+
+
+@pytest.mark.parametrize("real", [-1e9, 0.0])
+def test_a_clock_that_goes_backwards_is_no_clock(real: float) -> None:
+    with pytest.raises(DynamoError, match="went backwards"):
+        rate(1e9, [polls(real, (1.0, 3.0))])
+
+
+def test_workers_whose_clocks_differ_are_refused() -> None:
+    with pytest.raises(DynamoError, match="tick differently"):
+        rate(1e9, [polls(1e9, (1.0, 3.0)), polls(1.1e9, (1.0, 3.0))])
+
+
+@pytest.mark.parametrize("reported", [0.0, math.nan, -1.0, 1e30])
+def test_a_rate_that_cannot_be_is_refused(reported: float) -> None:
+    with pytest.raises(DynamoError):
+        rate(reported, [])
+
+
+def test_a_time_that_is_not_ours_is_refused() -> None:
+    (test,) = account.tests(transcript.read(FULL))
+    for late in (0.5, 1.5):
+        with pytest.raises(DynamoError, match="cannot be trusted"):
+            summary.rows(test._replace(ended=test.began + 3.006 * late))
+    assert summary.rows(test)
+
+
+@pytest.mark.parametrize("path", ["/", "relative", "/a [b", "/a\0b", "/" + "x" * 70, "/\ud800"])
+def test_paths_that_dynamo_would_misread_are_refused(path: str) -> None:
+    if path == "/":
+        assert specs.target_name(path, raw=False) == "/ [files]"
+        return
+    with pytest.raises(DynamoError):
+        specs.target_name(path, raw=False)
+
+
+def test_the_longest_path_fits_and_carries_the_suffix() -> None:
+    name = specs.target_name("/" + "x" * 69, raw=False)
+    assert len(name) <= 79 and name.startswith("/" + "x" * 69 + " [")
+
+
+def test_a_raw_device_has_no_suffix_and_lies_below_dev() -> None:
+    assert specs.target_name("/dev/mapper/bl1-data", raw=True) == "/dev/mapper/bl1-data"
+    for path in ("sdb", "/mnt/file"):
+        with pytest.raises(DynamoError):
+            specs.target_name(path, raw=True)
+
+
+def test_a_large_sector_needs_an_alignment() -> None:
+    """On NFS or ZFS a sector may be 128 KiB or more, and alignment 0 would mean that."""
+    target = specs.disk_target("/mnt/nfs", 1 << 30, 1, 1, sector=1 << 20)
+    lines = (specs.access_line("8192,100,50,50,0,1,0"),)
+    trial = specs.Trial(specs.AccessSpec("", lines), ((target,),))
+    with pytest.raises(DynamoError, match="alignment 0 would mean 1048576"):
+        specs.check(trial)
+    fine = (specs.access_line("8192,100,50,50"),)
+    specs.check(trial._replace(access=specs.AccessSpec("", fine)))
+
+
+def test_a_device_of_4096_byte_blocks_takes_no_smaller_ios() -> None:
+    spec = specs.AccessSpec("", (specs.access_line("512"),))
+    specs.check_access(spec)
+    with pytest.raises(DynamoError, match="multiple of 4096"):
+        specs.check_access(spec, block=4096)
+
+
+def test_seeds_differ_for_every_worker_and_target() -> None:
+    seeds = {specs.seed(base, w, t) for base in (0, 1) for w in range(128) for t in range(32)}
+    assert len(seeds) == 2 * 128 * 32
