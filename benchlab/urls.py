@@ -21,5 +21,6 @@ urlpatterns = [
     path("topologies/", include("benchlab.topologies.urls")),
     path("", include("benchlab.charts.urls")),  # /runs/, /compare/
     path("", include("benchlab.imports.urls")),  # /import/, /library/
+    path("audit/", include("benchlab.audit.urls")),
     path("api/", include("benchlab.api_urls")),
 ]

@@ -222,7 +222,7 @@ class Campaigns(ReadOnly[Campaign]):
         sent = StartSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         seen = sent.validated_data["confirmed"]
-        return self._do(lambda campaign: commands.start(campaign, seen))
+        return self._do(lambda campaign: commands.start(campaign, seen, by=request.user.get_username()))
 
     def _do(self, act: Callable[[Campaign], None]) -> Response:
         campaign = self.get_object()

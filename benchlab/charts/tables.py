@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ from benchlab.charts.curve import knee_of
 from benchlab.charts.devices import CPU, PANELS, Track
 from benchlab.charts.queries import BASES, Group, Sample, labels
 from benchlab.charts.stack import order
+from benchlab.spreadsheets import lines
 
 TITLES = {**PANELS, **caches.PANELS}
 
@@ -147,22 +146,6 @@ def _device_row(device: str, track: Track) -> DeviceRow | None:
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 
 
-def safe(cell: object) -> object:
-    """A text cell that no spreadsheet takes for a formula; numbers stay numbers."""
-    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return "'" + cell
-    return cell
-
-
-def to_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """RFC 4180. None becomes an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(head)
-    writer.writerows([safe(cell) for cell in row] for row in rows)
-    return text.getvalue()
-
-
 RUN_HEAD = (
     "campaign",
     "host",
@@ -186,7 +169,7 @@ def campaign_csv(groups: Sequence[Group]) -> str:
     units |= {name: unit for group in groups for name, unit in group.units.items()}
     shown = list(units)
     head = [*RUN_HEAD, *(f"{name} ({unit})" for name, unit in units.items())]
-    return to_csv(head, (_run_row(g, s, shown) for g in groups for s in g.samples))
+    return "".join(lines(head, (_run_row(g, s, shown) for g in groups for s in g.samples)))
 
 
 def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]:
@@ -203,4 +186,4 @@ def series_csv(tracks: Iterable[Track]) -> str:
         for track in tracks
         for at, value in zip(track.times, track.values, strict=True)
     )
-    return to_csv(("device", "metric", "unit", "seconds", "value"), rows)
+    return "".join(lines(("device", "metric", "unit", "seconds", "value"), rows))

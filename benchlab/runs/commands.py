@@ -59,8 +59,8 @@ def plan(campaign: Campaign) -> None:
 
 
 @transaction.atomic
-def start(campaign: Campaign, confirmed: Mapping[int, str]) -> None:
-    """Queue every planned layout. `confirmed`: layout id -> the fingerprint that the person saw.
+def start(campaign: Campaign, confirmed: Mapping[int, str], by: str = "") -> None:
+    """Queue every planned layout. `confirmed`: layout id -> the fingerprint that `by` saw.
 
     Raises CommandError when a plan is missing or is not the one that was seen; then nothing was started.
     """
@@ -82,7 +82,11 @@ def start(campaign: Campaign, confirmed: Mapping[int, str]) -> None:
             )
     for row in drafts:
         moves.layout(
-            row, LayoutPhase.WAITING, "started", confirmed_fingerprint=row.plan_fingerprint
+            row,
+            LayoutPhase.WAITING,
+            "started",
+            confirmed_fingerprint=row.plan_fingerprint,
+            confirmed_by=by,
         )
     Campaign.objects.filter(pk=campaign.pk, started_at=None).update(started_at=timezone.now())
     nudge(*[row.pk for row in drafts])

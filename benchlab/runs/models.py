@@ -55,6 +55,7 @@ class Layout(models.Model):
     plan_error = models.TextField(blank=True)
     planned_at = models.DateTimeField(null=True, blank=True)
     confirmed_fingerprint = models.CharField(max_length=64, blank=True)
+    confirmed_by = models.CharField(max_length=200, blank=True, help_text="Who agreed to the plan")
     facts_planned = models.ForeignKey(
         FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+"
     )

@@ -9,6 +9,7 @@ from django.utils import timezone
 from agents import apply
 from agents.contracts import Shell, Step
 from agents.facts.model import HostFacts
+from benchlab.audit import chain
 from benchlab.hosts import services as hosts
 from benchlab.runs import events
 from benchlab.runs.models import Layout, StepLog
@@ -59,6 +60,8 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
 
 
 def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
+    if record.destroys:
+        _audit(layout, kind, record)
     return StepLog.objects.create(
         layout=layout,
         kind=kind,
@@ -67,3 +70,19 @@ def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepReco
         says=record.says,
         destroys=list(record.destroys),
     ).pk
+
+
+def _audit(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> None:
+    """Before it runs: what may destroy something is told even if nobody lives to tell how it went."""
+    chain.record(
+        "destroy",
+        actor=layout.confirmed_by,
+        team_id=layout.campaign.team_id,
+        subject=f"host {layout.host}: {', '.join(record.destroys)}",
+        details={
+            "layout": layout.name,
+            "kind": kind.value,
+            "argv": list(record.argv),
+            "plan": layout.confirmed_fingerprint,
+        },
+    )

@@ -152,6 +152,8 @@ PAGES: Mapping[str, Rule] = {
     "compare": Rule(VIEWER),
     "compare-figure": Rule(VIEWER),
     "compare-csv": Rule(VIEWER),
+    "audit-log": Rule(OWNER),
+    "audit-csv": Rule(OWNER),
     "schema": Rule(SIGNED_IN),
     "api-docs": Rule(SIGNED_IN),
     "api-token": Rule(SIGNED_IN, SIGNED_IN),

@@ -105,7 +105,7 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
         if layout.plan_error:
             raise NotStarted(f"The first campaign cannot run here: {layout.plan_error}")
         seen[layout.pk] = layout.plan_fingerprint
-    commands.start(campaign, seen)
+    commands.start(campaign, seen, by=user.get_username())
     return campaign
 
 

@@ -6,20 +6,21 @@ import math
 
 import pytest
 
+from benchlab import spreadsheets
 from benchlab.charts.devices import Track
-from benchlab.charts.tables import campaign_csv, curve_points, device_rows, safe, series_csv
+from benchlab.charts.tables import campaign_csv, curve_points, device_rows, series_csv
 from tests.charts import made
 from tests.charts.test_figures import group
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx"])
 def test_no_text_becomes_a_formula(text):
-    assert safe(text) == "'" + text
+    assert spreadsheets.cell(text) == "'" + text
 
 
 @pytest.mark.parametrize("cell", [-1.5, "plain", None, 3])
 def test_numbers_and_plain_text_stay(cell):
-    assert safe(cell) == cell
+    assert spreadsheets.cell(cell) == cell
 
 
 def test_the_table_has_knee_and_littles_law():

@@ -1,0 +1,49 @@
+"""manage.py doctor: is what is stored still what was written? Artifacts against their hashes, the audit log's chain."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from benchlab.audit import chain
+from benchlab.hosts.models import Credential
+from benchlab.hosts.vault import VaultError, decrypt
+from benchlab.runs.models import Artifact
+
+
+class Command(BaseCommand):
+    help = "Check the audit log's chain, every artifact's SHA-256, and that every SSH key can be decrypted."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        wrong = [said for said in (self._audit(), self._artifacts(), self._keys()) if said]
+        if wrong:
+            raise CommandError("\n".join(wrong))
+        self.stdout.write("All is as it was written.")
+
+    def _audit(self) -> str:
+        checked = chain.check()
+        self.stdout.write(
+            f"Audit log: {checked.entries} entries, the last one's seal {checked.head or 'none'}"
+        )
+        return f"The audit log is broken: {checked.broken}" if checked.broken else ""
+
+    def _artifacts(self) -> str:
+        count, wrong = 0, []
+        for row in Artifact.objects.order_by("pk").iterator(chunk_size=20):
+            count += 1
+            if hashlib.sha256(bytes(row.content)).hexdigest() != row.sha256:
+                wrong.append(f"{row.name} of {row.attempt}")
+        self.stdout.write(f"Artifacts: {count}")
+        return f"Artifacts that were changed: {', '.join(wrong)}" if wrong else ""
+
+    def _keys(self) -> str:
+        wrong = []
+        for row in Credential.objects.all():
+            try:
+                decrypt(bytes(row.private_key))
+            except VaultError:
+                wrong.append(row.name)
+        self.stdout.write(f"SSH keys: {Credential.objects.count()}")
+        return f"SSH keys that no BENCHLAB_KEY decrypts: {', '.join(wrong)}" if wrong else ""

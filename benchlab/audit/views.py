@@ -1,0 +1,61 @@
+"""The audit log's page, and the same as CSV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from benchlab.audit.models import Entry, EntryQuerySet
+from benchlab.spreadsheets import lines
+
+PER_PAGE = 100
+COLUMNS = ("id", "at", "actor_id", "actor", "via", "address", "team_id", "action", "subject", "outcome", "details",
+           "previous", "digest")  # fmt: skip
+
+
+class Filter(django_filters.FilterSet):  # type: ignore[misc]
+    actor = django_filters.CharFilter(lookup_expr="icontains", label="Who")
+    action = django_filters.CharFilter(lookup_expr="icontains", label="What")
+    subject = django_filters.CharFilter(lookup_expr="icontains", label="To what")
+    outcome = django_filters.ChoiceFilter(
+        choices=[("done", "done"), ("refused", "refused")], label="Outcome", empty_label="any"
+    )
+    since = django_filters.DateFilter("at", lookup_expr="date__gte", label="From (date)")
+    until = django_filters.DateFilter("at", lookup_expr="date__lte", label="To (date)")
+
+    class Meta:
+        model = Entry
+        fields: tuple[str, ...] = ()
+
+
+def chosen(request: HttpRequest) -> tuple[Any, EntryQuerySet]:
+    """The filter's form, and what it lets through; nothing when a filter is wrong."""
+    found = Filter(request.GET, Entry.objects.for_user(request.user))
+    return found.form, found.qs if found.is_valid() else Entry.objects.none()
+
+
+@require_GET
+def log(request: HttpRequest) -> HttpResponse:
+    form, rows = chosen(request)
+    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    query = request.GET.copy()
+    query.pop("page", None)
+    return render(
+        request, "audit/log.html", {"form": form, "page": page, "query": query.urlencode()}
+    )
+
+
+@require_GET
+def log_csv(request: HttpRequest) -> StreamingHttpResponse:
+    """Everything that the page's filter lets through, oldest first, with the seals."""
+    _, found = chosen(request)
+    rows = found.order_by("pk").iterator(chunk_size=1000)
+    text = lines(COLUMNS, ([getattr(row, name) for name in COLUMNS] for row in rows))
+    answer = StreamingHttpResponse(text, content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = 'attachment; filename="audit.csv"'
+    return answer

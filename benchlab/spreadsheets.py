@@ -1,0 +1,33 @@
+"""CSV that people open in spreadsheets: text that a spreadsheet would run as a formula is made plain text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+
+# What OWASP names; a host's disk may be called =HYPERLINK(...).
+STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def cell(value: object) -> object:
+    """Numbers stay numbers; an apostrophe before text makes it text for every spreadsheet."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(STARTS) else value
+
+
+def lines(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """CSV, line by line (RFC 4180), the head first."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(head)
+    for row in rows:
+        yield _taken(buffer)
+        writer.writerow([cell(value) for value in row])
+    yield _taken(buffer)
+
+
+def _taken(buffer: io.StringIO) -> str:
+    text = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return text

@@ -1,0 +1,153 @@
+"""The audit log: what gets into it by itself, and that nothing gets out or is changed without a trace."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import InternalError, ProgrammingError, connection, transaction
+from django.test import Client
+from django.urls import reverse
+
+from benchlab.audit import chain
+from benchlab.audit.models import Entry
+from benchlab.team.models import Membership
+from benchlab.team.roles import Role
+from tests.api.conftest import client_of
+from tests.charts import made
+
+
+def entries(**wanted) -> list[Entry]:
+    return list(Entry.objects.filter(**wanted).order_by("pk"))
+
+
+def tamper(sql: str) -> None:
+    """As somebody with the database's own password would."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE audit_entry DISABLE TRIGGER audit_entry_stays")
+        cursor.execute(sql)
+        cursor.execute("ALTER TABLE audit_entry ENABLE TRIGGER audit_entry_stays")
+
+
+def test_a_page_that_changes_something_is_told_with_what_it_changed(web, user, team):
+    host = made.host(team, "lab1")
+    web.post(reverse("host-delete", args=[host.pk]))
+    (entry,) = entries(action="host-delete")
+    assert (entry.actor, entry.team_id, entry.via, entry.outcome) == (
+        "alice",
+        team.pk,
+        "page",
+        "done",
+    )
+    assert "lab1" in entry.subject and str(host.pk) in entry.subject
+    assert entry.address == "127.0.0.1"
+
+
+def test_a_refusal_is_told(user, team):
+    Membership.objects.update(role=Role.VIEWER)
+    host = made.host(team, "lab1")
+    web = Client()
+    web.force_login(user)
+    web.post(reverse("host-delete", args=[host.pk]))
+    (entry,) = entries(action="host-delete")
+    assert (entry.outcome, entry.details["status"]) == ("refused", 403)
+
+
+def test_reading_is_not_told(web, team):
+    host = made.host(team, "lab1")
+    before = Entry.objects.count()
+    web.get(reverse("host-detail", args=[host.pk]))
+    assert Entry.objects.count() == before
+
+
+def test_the_api_tells_noun_action_and_token(user, team):
+    api = client_of(user)
+    topology = made.topology(team, "raw")
+    api.post(f"/api/topologies/{topology.pk}/plan/", {})
+    api.post("/api/credentials/", {"name": "k"})
+    (entry,) = entries(action="credential.create")
+    assert entry.via.startswith("token test (blab_")
+    assert "PRIVATE" not in str(entry.details)
+
+
+def test_logins_are_told_also_those_that_fail(db, user):
+    web = Client()
+    web.post(reverse("login"), {"username": "alice", "password": "wrong", "login": "alice"})
+    assert [(e.actor, e.outcome) for e in entries(action="login")] == [("alice", "refused")]
+    assert "wrong" not in str([vars(e) for e in Entry.objects.all()])
+
+
+def test_the_chain_holds_and_shows_what_was_changed(db):
+    for number in range(5):
+        chain.record("destroy", subject=f"disk {number}", details={"argv": ["wipefs"]})
+    assert chain.check().broken == "" and chain.check().entries == 5
+    third = entries()[2]
+    tamper(f"UPDATE audit_entry SET subject = 'another' WHERE id = {third.pk}")
+    assert f"entry {third.pk} was changed" in chain.check().broken
+
+
+def test_the_chain_shows_what_was_deleted(db):
+    for number in range(5):
+        chain.record("destroy", subject=f"disk {number}")
+    gone, after = entries()[2:4]
+    tamper(f"DELETE FROM audit_entry WHERE id = {gone.pk}")
+    assert f"entry {after.pk} does not follow" in chain.check().broken
+
+
+@pytest.mark.parametrize("sql", ["UPDATE audit_entry SET actor = 'x'", "DELETE FROM audit_entry"])
+def test_the_database_itself_refuses_to_change_it(db, sql):
+    chain.record("login", actor="alice")
+    with (
+        pytest.raises((InternalError, ProgrammingError), match="neither changed nor deleted"),
+        transaction.atomic(),
+    ):
+        connection.cursor().execute(sql)
+
+
+def test_control_characters_do_not_get_in(db):
+    entry = chain.record("login", actor="\x1b[31mroot\n\x00", subject="a" * 2000)
+    entry.refresh_from_db()
+    assert entry.actor == " [31mroot  " and len(entry.subject) == 500
+    assert chain.check().broken == ""
+
+
+def test_doctor_finds_a_changed_entry(db):
+    chain.record("login", actor="alice")
+    said = io.StringIO()
+    call_command("doctor", stdout=said)
+    assert "1 entries" in said.getvalue() and "All is as it was written" in said.getvalue()
+    tamper("UPDATE audit_entry SET actor = 'bob'")
+    with pytest.raises(CommandError, match="was changed"):
+        call_command("doctor", stdout=io.StringIO())
+
+
+def test_doctor_finds_a_changed_artifact(db, team):
+    campaign = made.campaign(team)
+    attempts = made.swept(
+        campaign,
+        made.host(team),
+        made.topology(team, "raw"),
+        made.workload(team),
+        depths=(1,),
+        repeats=1,
+    )
+    artifact = attempts[0].artifacts.first()
+    type(artifact).objects.filter(pk=artifact.pk).update(content=b"better numbers")
+    with pytest.raises(CommandError, match="Artifacts that were changed"):
+        call_command("doctor", stdout=io.StringIO())
+
+
+def test_the_page_filters_and_gives_csv(web, user, team):
+    chain.record("destroy", team_id=team.pk, subject="=cmd|' /C calc'!A0", actor="alice")
+    chain.record("campaign-start", team_id=team.pk, actor="alice")
+    shown = web.get(reverse("audit-log"), {"action": "destroy"}).text
+    assert "calc" in shown and "campaign-start" not in shown
+    answer = web.get(reverse("audit-csv"), {"action": "destroy"})
+    text = b"".join(answer.streaming_content).decode()
+    assert text.startswith("id,at,") and "'=cmd" in text and "campaign-start" not in text
+
+
+def test_another_team_sees_nothing_of_it(other_web, team):
+    chain.record("destroy", team_id=team.pk, subject="disk 1")
+    assert "disk 1" not in other_web.get(reverse("audit-log")).text
