@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from agents import registry
-from benchlab.imports import drafts
-from tests.imports import made
+from benchlab.imports import shelf
+from benchlab.imports.articles import articles
+from benchlab.team.models import Team
 
 
-@pytest.fixture
-def readers(monkeypatch):
-    monkeypatch.setattr(registry, "all_readers", lambda: made.READERS)
-
-
-@pytest.fixture
-def nudges(monkeypatch) -> list[int]:
-    """Messages that would have gone to Celery."""
-    sent: list[int] = []
-    monkeypatch.setattr(drafts, "_send", lambda task, pk: sent.append(pk))
-    return sent
+@pytest.fixture(scope="module")
+def shelved(django_db_setup, django_db_blocker):
+    """The whole reference library, loaded once for all tests of a module; each undoes what it changes."""
+    with django_db_blocker.unblock():
+        done = shelf.load(articles())
+        yield done
+        shelf.load([])
+        Team.objects.filter(library=True).delete()

@@ -101,16 +101,6 @@ FIGURES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def shelved(django_db_setup, django_db_blocker):
-    """Loaded once for all tests of this module that only look."""
-    with django_db_blocker.unblock():
-        done = shelf.load(list(ALL.values()))
-        yield done
-        shelf.load([])
-        Team.objects.filter(library=True).delete()
-
-
 @pytest.mark.parametrize(("topology", "workload", "depth", "name", "value"), FIGURES)
 def test_figures_are_as_the_articles_print_them(shelved, db, topology, workload, depth, name, value):  # fmt: skip
     rows = Measurement.objects.filter(
