@@ -138,7 +138,7 @@ def test_everybody_reads_it(web, other_web):
     assert web.get(reverse("run-detail", args=[run.pk])).status_code == 200
 
 
-ROWS = {"campaign": Campaign, "host": Host, "topology": Topology, "workload": Workload, "run": Run,
+ROWS: dict[str, Any] = {"campaign": Campaign, "host": Host, "topology": Topology, "workload": Workload, "run": Run,
         "attempt": Attempt, "campaigns": Campaign, "hosts": Host, "topologies": Topology,
         "workloads": Workload, "runs": Run, "attempts": Attempt}  # fmt: skip
 
