@@ -17,6 +17,8 @@ from benchlab.topologies import api as topologies
 router = DefaultRouter()
 router.include_format_suffixes = False  # there is JSON and nothing else
 router.register("teams", team.Teams)
+router.register("memberships", team.Memberships)
+router.register("invitations", team.Invitations)
 router.register("credentials", hosts.Credentials)
 router.register("hosts", hosts.Hosts)
 router.register("devices", hosts.Devices)

@@ -150,7 +150,6 @@ ALLAUTH_TRUSTED_PROXY_COUNT = env.number(
 MFA_ADAPTER = "benchlab.team.adapters.SecondFactor"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "BenchLab"
-MFA_TOTP_TOLERANCE = 1  # a telephone's clock may be half a minute off
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 SOCIALACCOUNT_ADAPTER = "benchlab.team.adapters.SingleSignOn"
 SOCIALACCOUNT_ONLY = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -58,6 +59,9 @@ def everything(team) -> SimpleNamespace:
     topology, load, campaign = made.topology(team, "raw"), made.workload(team), made.campaign(team)
     attempts = made.swept(campaign, host, topology, load, depths=(1, 4), repeats=1)
     made.sampled(attempts[0], disks=1, seconds=5)
+    Invitation.objects.create(
+        team=team, digest=f"{team.pk:064}", expires_at=timezone.now() + timedelta(days=7)
+    )
     return SimpleNamespace(
         team=team, host=host, device=device, topology=topology, workload=load, campaign=campaign,
         credential=Credential.objects.get(team=team), attempts=attempts,
