@@ -217,7 +217,7 @@ def _escapes(text: str, target: Target) -> Iterator[str]:
     for match in re.finditer(rf"(?m)(?:^|[\s-])({COMMAND_KEYS})\s*=", text):
         yield f"{match[1]} would run a command of its own on the host: remove it from the job"
     for match in re.finditer(rf"(?m)(?:^|[\s-])({WRITING_KEYS})\s*=\s*(\S+)", text):
-        key, path = match[1], match[2]
+        key, path = match[1], match[2].replace('"', "").replace("'", "")  # as a shell would
         if "$" in path or ".." in PurePosixPath(path).parts:
             yield f"{key}={path}: write the path out in full"
         elif path.startswith("/") and not path.startswith("/dev/") and not _inside(path, target):

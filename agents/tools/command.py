@@ -14,6 +14,7 @@ from agents.contracts import AgentError, Job, Metric, Need, OptionsError, ParseE
 from agents.spool import plain
 
 LABEL = "command"
+OWN_CODE = True  # whoever may write one is root on the team's hosts
 NEEDS: tuple[Need, ...] = ()  # nobody can tell; a missing program fails with its own words
 SCRIPT = "command.sh"
 EXAMPLE = """cd "${BENCHLAB_MOUNT:?this needs a file system}"

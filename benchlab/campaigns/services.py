@@ -11,12 +11,14 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
+from agents import registry
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Device, Host
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout
-from benchlab.team.models import Team
+from benchlab.team.models import Membership, Team
+from benchlab.team.roles import Role
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
 
@@ -42,6 +44,8 @@ def create_workload(
         ) from None
     for _ in cost.check_sweep(name, tool, options, sweep):
         pass
+    if user is not None and getattr(registry.tool(tool), "OWN_CODE", False):
+        _check_owner(team, user, name)
     made = Workload(
         team=team,
         created_by_id=user.pk if user else None,
@@ -53,6 +57,15 @@ def create_workload(
     made.full_clean(exclude=["created_by"])
     made.save()
     return made
+
+
+def _check_owner(team: Team, user: Person, name: str) -> None:
+    """Who writes code that runs as root on the team's hosts could destroy any disk: that is an owner's."""
+    owners = Membership.objects.filter(team=team, role=Role.OWNER)
+    if not owners.filter(user_id=user.pk or 0).exists():
+        raise ValidationError(
+            f"Workload {name}: it runs code of your own as root on the hosts of {team}, so only an owner may make it."
+        )
 
 
 @transaction.atomic

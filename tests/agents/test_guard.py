@@ -344,6 +344,8 @@ def test_a_job_inside_the_mount_passes():
     assert job(["fio", "job.fio"], ON_MOUNT, {"job.fio": text}, mine) == []
     assert job(["dd", "if=/dev/zero", "of=/mnt/benchlab/bl17/f"], ON_MOUNT, device=mine) == []
     assert job(["dd", "if=/dev/zero", "of=/mnt/benchlab/bl17/f", "seek=/dev/sdb"], ON_MOUNT, device=mine)  # fmt: skip
+    assert job(["dd", "if=/dev/zero", 'of="/etc/passwd"'], ON_MOUNT, device=mine)
+    assert job(["dd", "if=/dev/zero", "of='/mnt'/../etc/passwd"], ON_MOUNT, device=mine)
 
 
 # Whatever the facts say.
