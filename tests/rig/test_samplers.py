@@ -1,0 +1,208 @@
+"""What samplers say, against what the host's own programs say of the same seconds: within 2 %.
+
+One job on each host, with several loads at once, for a minute of looking costs a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+
+from agents import job, registry
+from agents.contracts import Job, Series, Shell
+from benchlab.practice import DiskSpec
+from benchlab.runs import collect
+from tests.rig.bench import shell_on
+
+WITHIN = 0.02
+Table = Mapping[tuple[str, str], Series]
+
+# A steady load: few requests, so that a busy machine keeps up. LEAD: until all of them run.
+LEAD_S = 10
+FIO = "fio --bs=4k --direct=1 --ioengine=libaio --iodepth=2 --time_based --output=/dev/null --runtime={seconds}"
+CLOCK = "read up _ </proc/uptime; echo clock $up"
+
+BUILD = """
+set -e
+pvcreate -qq /dev/ubdb /dev/ubdc; vgcreate -qq bl17 /dev/ubdb /dev/ubdc
+lvcreate -qq -y -L 200M -n data bl17 /dev/ubdb
+lvcreate -qq -y --type cache-pool -L 64M -n fast bl17 /dev/ubdc
+lvconvert -qq -y --type cache --cachemode writeback --cachepool bl17/fast bl17/data
+modprobe bcache
+make-bcache --writeback -B /dev/ubdd -C /dev/ube >/dev/null; udevadm settle
+for n in 1 2 3 4 5 6 7 8 9 10; do [ -b /dev/bcache0 ] && break; sleep 1; done
+[ -b /dev/bcache0 ]
+""".replace("/dev/ube ", "/dev/ubde ")
+
+LOADS = f"""
+cache() {{ dmsetup status --noflush bl17-data; }}
+echo before $(cache)
+fio="{FIO.format(seconds=50)}"
+$fio --name=disk --filename=/dev/ubdf --rw=randrw --rate_iops=90,60 &
+$fio --name=lvm --filename=/dev/bl17/data --rw=randrw --size=40m --rate_iops=60,40 &
+$fio --name=bcache --filename=/dev/bcache0 --rw=randread --size=40m --rate_iops=60 &
+sleep {LEAD_S}
+{CLOCK}
+iostat -dxy -o JSON ubdf 12 2 | tr -d '\\n'; echo
+{CLOCK}
+
+wait
+echo after $(cache)
+"""
+# bcache adds to its counters every 13 s or so: all that they ever were, as the test itself sees it.
+WATCH = """
+( was=; while :; do read hits </sys/block/bcache0/bcache/stats_total/cache_hits
+  read misses </sys/block/bcache0/bcache/stats_total/cache_misses
+  [ "$hits $misses" = "$was" ] || echo moved $hits $misses
+  was="$hits $misses"; sleep 1; done ) & watching=$!
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    series: Table
+    began: float  # of the host's clock, at the first frame
+    said: str
+
+    def clocks(self) -> tuple[float, float]:
+        first, *_, last = (
+            float(at) - self.began for at in re.findall(r"clock ([\d.]+)", self.said)
+        )
+        return first, last
+
+    def status(self, when: str) -> list[int]:
+        """read hits, read misses, write hits, write misses of dm-cache."""
+        line = next(one for one in self.said.splitlines() if one.startswith(when))
+        return [int(word) for word in line.split(" cache ")[1].split()[4:8]]
+
+
+def run(shell: Shell, script: str) -> Ran:
+    """The script as a job beside all samplers; its output, and their series."""
+    spool = job.Spool("samplers")
+    wanted = Job(("sh", "-c", script), drop_caches=False, timeout_s=200)
+    job.start(shell, spool, wanted, collect.sampled("debian"))
+    polled = job.poll(shell, spool, 180)
+    assert polled.state is job.State.EXITED, polled
+    fetched = job.fetch(shell, spool)
+    job.remove(shell, spool)
+    frames = job.frames(fetched.samples)
+    found = {
+        (one.device, one.metric): one
+        for sampler in registry.all_samplers().values()
+        for one in sampler.series(frames)
+    }
+    assert fetched.log == b""
+    return Ran(found, frames[0].at, fetched.files["stdout"].decode())
+
+
+def mean(series: Series, begin: float, end: float) -> float:
+    """Over a time, from rates that each hold since the time before."""
+    total, before = 0.0, 0.0
+    for time, value in zip(series.times, series.values, strict=True):
+        total += value * max(0.0, min(time, end) - max(before, begin))
+        before = time
+    assert before >= end
+    return total / (end - begin)
+
+
+def count(series: Series) -> float:
+    """All that was counted, from rates."""
+    before = [0.0, *series.times[:-1]]
+    return sum(v * (at - b) for at, b, v in zip(series.times, before, series.values, strict=True))
+
+
+@pytest.fixture(scope="module")
+def ran(make_rig_host) -> Ran:
+    host = make_rig_host([DiskSpec(512) for _ in range(5)])
+    shell = shell_on(host)
+    built = shell.run(("sh", "-c", BUILD), root=True, timeout_s=120)
+    assert built.exit_code == 0, built.stderr
+    return run(shell, WATCH + LOADS.replace("wait\n", "wait %2 %3 %4; kill $watching\n"))
+
+
+def test_disks_agree_with_iostat(ran):
+    text = next(line for line in ran.said.splitlines() if line.startswith("{"))
+    reports = [one["disk"][0] for one in json.loads(text)["sysstat"]["hosts"][0]["statistics"]]
+    begin, end = ran.clocks()
+    for column, unit, metric in (
+        ("r/s", 1, "read.iops"),
+        ("w/s", 1, "write.iops"),
+        ("rkB/s", 1024, "read.bandwidth"),
+        ("wkB/s", 1024, "write.bandwidth"),
+    ):
+        theirs = sum(report[column] for report in reports) / len(reports) * unit
+        ours = mean(ran.series["ubdf", metric], begin, end)
+        assert ours == pytest.approx(theirs, rel=WITHIN), metric
+
+
+def test_an_lvm_cache_agrees_with_dmsetup(ran):
+    (device,) = {device for device, metric in ran.series if metric == "promotions"}
+    counted = [b - a for a, b in zip(ran.status("before"), ran.status("after"), strict=True)]
+    names = ("read.hits", "read.misses", "write.hits", "write.misses")
+    found = {name: count(ran.series[device, name]) for name in names}
+    assert sum(counted) > 1000
+    for name, theirs in zip(names, counted, strict=True):
+        assert found[name] == pytest.approx(theirs, rel=WITHIN, abs=5), name
+    ratio = [value for value in ran.series[device, "hit_ratio"].values if not math.isnan(value)]
+    assert 0 <= min(ratio) <= counted[0] / (counted[0] + counted[1]) <= max(ratio) <= 1
+
+
+def test_bcache_agrees_with_its_own_counters(ran):
+    moved = [tuple(map(int, words)) for words in re.findall(r"moved (\d+) (\d+)", ran.said)]
+    hits, misses = (ran.series["bcache0", f"read.{name}"] for name in ("hits", "misses"))
+    assert len(hits.times) >= 2, moved
+    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(moved)]
+    seen = [
+        (hits.values[n] * gap, misses.values[n] * gap)
+        for n in range(1, len(hits.times))
+        if (gap := hits.times[n] - hits.times[n - 1])
+    ]
+    for found in seen:
+        assert any(found == pytest.approx(step, rel=WITHIN) for step in steps), (found, steps)
+
+
+POOL = """
+set -e
+modprobe zfs
+zpool create -f -o ashift=12 bl17 mirror vdb vdc log vdd
+zfs create -o recordsize=8k -o primarycache=metadata -o compression=off bl17/data
+fio --name=f --directory=/bl17/data --filename=f --rw=write --bs=128k --size=64m --end_fsync=1 >/dev/null
+"""
+ZLOADS = f"""
+fio="fio --directory=/bl17/data --bs=8k --time_based --output=/dev/null --runtime=38"
+$fio --name=r --filename=f --rw=randread --rate_iops=60 --size=64m &
+$fio --name=w --filename=g --rw=randwrite --rate_iops=30 --size=16m --fsync=1 &
+sleep {LEAD_S}
+{CLOCK}
+zpool iostat -vHp -y bl17 10 2
+{CLOCK}
+wait
+"""
+
+
+def test_vdevs_agree_with_zpool_iostat(make_zfs_host):
+    host = make_zfs_host([DiskSpec(512, serial=f"S{n}") for n in range(3)])
+    shell = shell_on(host)
+    built = shell.run(("sh", "-c", POOL), root=True, timeout_s=120)
+    assert built.exit_code == 0, built.stderr
+    ran = run(shell, ZLOADS)
+    begin, end = ran.clocks()
+    rows = [line.split("\t") for line in ran.said.splitlines() if line.count("\t") == 6]
+    for name, device, column, metric in (
+        ("bl17", "bl17", 5, "zpool.read.bandwidth"),
+        ("bl17", "bl17", 3, "zpool.read.iops"),
+        ("mirror-0", "bl17/mirror-0", 5, "zpool.read.bandwidth"),
+        ("vdd", "bl17/logs/vdd", 6, "zpool.write.bandwidth"),
+    ):
+        theirs = [float(row[column]) for row in rows if row[0] == name]
+        assert len(theirs) == 2
+        ours = mean(ran.series[device, metric], begin, end)
+        # zpool cuts rates to whole ones, in each of its reports.
+        assert ours == pytest.approx(sum(theirs) / 2, rel=WITHIN, abs=1), metric
+    assert ran.series["", "arc.size"].values[-1] > 0
