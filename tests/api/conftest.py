@@ -14,6 +14,7 @@ from benchlab.hosts.models import Credential, Device, PackageInstall
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
 from benchlab.team import tokens
+from benchlab.team.models import Invitation
 from benchlab.team.roles import Role
 from tests.charts import made
 
