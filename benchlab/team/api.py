@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, serializers
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -34,7 +34,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
         fields = ["id", "name", "require_mfa", "created_at"]
 
 
-class Teams(mixins.UpdateModelMixin, ReadOnly[Team]):
+class Teams(ReadOnly[Team]):
     """The teams that you are in."""
 
     queryset = Team.objects.all()
@@ -52,6 +52,14 @@ class Teams(mixins.UpdateModelMixin, ReadOnly[Team]):
             team = sent.save()
             Membership.objects.create(team=team, user_id=request.user.pk, role=Role.OWNER)
         return Response(sent.data, status=201)
+
+    @extend_schema(responses={200: TeamSerializer, 400: Problem})
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """Another name, or whether every member needs a second factor."""
+        sent = self.get_serializer(self.get_object(), data=request.data, partial=True)
+        sent.is_valid(raise_exception=True)
+        sent.save()
+        return Response(sent.data)
 
     @extend_schema(request=None, responses={204: None, 409: Problem})
     @action(detail=True, methods=["post"])
@@ -72,7 +80,7 @@ class MembershipSerializer(serializers.ModelSerializer[Membership]):
         extra_kwargs = {"role": {"required": True}}
 
 
-class Memberships(mixins.DestroyModelMixin, ReadOnly[Membership]):
+class Memberships(ReadOnly[Membership]):
     """Who is in your teams, as what."""
 
     queryset = Membership.objects.select_related("user")
@@ -103,9 +111,7 @@ class Memberships(mixins.DestroyModelMixin, ReadOnly[Membership]):
 
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
     team = OwnRow(queryset=Team.objects.all())
-    state = serializers.ChoiceField(
-        choices=["open", "used", "revoked", "expired"], read_only=True
-    )
+    state = serializers.ChoiceField(choices=["open", "used", "revoked", "expired"], read_only=True)
     invited_by = serializers.CharField(
         source="invited_by.username", read_only=True, allow_null=True, default=None
     )
