@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView, exception_handler
 
+from benchlab import filters
 from benchlab.schema import KIND
 
 M = TypeVar("M", bound=Model)
@@ -136,6 +137,8 @@ class Nowhere(APIView):
 class Owned(viewsets.GenericViewSet[M]):
     """Rows of the user's teams and no others: deny by default."""
 
+    library = False  # whether the reference library has such rows: they are read by id, or with ?library=true
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Who may not touch the row learns that before the request's body is looked at."""
         super().initial(request, *args, **kwargs)
@@ -146,6 +149,10 @@ class Owned(viewsets.GenericViewSet[M]):
         queryset = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
             return queryset.none()
+        if self.library and self.request.method in SAFE_METHODS:
+            asked = self.request.query_params.get(filters.LIBRARY, "").lower() == "true"
+            if self.detail or asked:
+                return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
 
 

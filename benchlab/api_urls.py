@@ -9,6 +9,7 @@ from rest_framework.routers import DefaultRouter
 from benchlab.api import Nowhere
 from benchlab.campaigns import api as campaigns
 from benchlab.hosts import api as hosts
+from benchlab.imports import api as imports
 from benchlab.runs import api as runs
 from benchlab.team import api as team
 from benchlab.team import views as team_views
@@ -28,6 +29,8 @@ router.register("topologies", topologies.Topologies)
 router.register("workloads", campaigns.Workloads)
 router.register("campaigns", campaigns.Campaigns)
 router.register("runs", campaigns.Runs)
+router.register("imports", imports.Imports)
+router.register("sources", imports.Sources)
 router.register("layouts", runs.Layouts)
 router.register("attempts", runs.Attempts)
 router.register("steps", runs.Steps)

@@ -12,11 +12,12 @@ from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend, FilterSet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework.exceptions import ValidationError
-from rest_framework.filters import OrderingFilter
+from rest_framework.filters import BaseFilterBackend, OrderingFilter
 from rest_framework.request import Request
 
 GREATEST = 2**63 - 1  # PostgreSQL's bigint: a larger number would be an error of the server's
 SHARED = ("page", "page_size", "ordering")
+LIBRARY = "library"
 
 
 @extend_schema_field({"type": "integer", "minimum": 0, "maximum": GREATEST})
@@ -65,12 +66,36 @@ class Filters(DjangoFilterBackend):  # type: ignore[misc]
             return queryset
         chosen = self.get_filterset_class(view, queryset)
         known = [*(chosen.base_filters if chosen else ()), *SHARED]
+        known += [LIBRARY] if view.library else []
         unknown = [name for name in request.query_params if name not in known]
         if unknown:
             raise ValidationError(
                 {name: [f"No such parameter; there are {', '.join(known)}."] for name in unknown}
             )
         return super().filter_queryset(request, queryset, view)
+
+
+class Library(BaseFilterBackend):
+    """`library=true`: also the reference library's rows. Which rows these are: benchlab.api.Owned."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
+        asked = request.query_params.get(LIBRARY, "true")
+        if view.library and not view.detail and asked.lower() not in ("true", "false"):
+            raise ValidationError({LIBRARY: ["Give true or false."]})
+        return queryset
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        if not view.library:
+            return []
+        return [
+            {
+                "name": LIBRARY,
+                "in": "query",
+                "required": False,
+                "description": "Also the rows of the reference library",
+                "schema": {"type": "boolean"},
+            }
+        ]
 
 
 class Ordering(OrderingFilter):

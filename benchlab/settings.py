@@ -108,7 +108,11 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     # The database is the queue; this only makes sure that a lost nudge costs seconds, not a campaign.
     "sweep": {"task": "benchlab.runs.tasks.sweep", "schedule": 3.0, "options": {"expires": 3}},
-    "drafts": {"task": "benchlab.imports.tasks.sweep_drafts", "schedule": 30.0, "options": {"expires": 30}},
+    "drafts": {
+        "task": "benchlab.imports.tasks.sweep_drafts",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
 }
 
 # Attempts to log in are counted there, for all web processes together.
@@ -144,9 +148,7 @@ ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
     "login_failed": "20/5m/ip,5/5m/key",  # a lab may be behind one address
 }
-ALLAUTH_TRUSTED_PROXY_COUNT = env.number(
-    "BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0
-)
+ALLAUTH_TRUSTED_PROXY_COUNT = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0)
 MFA_ADAPTER = "benchlab.team.adapters.SecondFactor"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "BenchLab"
@@ -214,7 +216,11 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_FILTER_BACKENDS": ["benchlab.filters.Filters", "benchlab.filters.Ordering"],
+    "DEFAULT_FILTER_BACKENDS": [
+        "benchlab.filters.Filters",
+        "benchlab.filters.Library",
+        "benchlab.filters.Ordering",
+    ],
     "DEFAULT_SCHEMA_CLASS": "benchlab.schema.Schema",
     "EXCEPTION_HANDLER": "benchlab.api.problem",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

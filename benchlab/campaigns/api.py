@@ -50,6 +50,12 @@ class ProgressSerializer(serializers.Serializer[standing.Progress]):
 
 
 class CampaignSerializer(serializers.ModelSerializer[Campaign]):
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # the name of one of its attributes
+        choices=Campaign.Source.choices, read_only=True, help_text="Empty: measured here"
+    )
+    origin = serializers.DictField(
+        child=serializers.CharField(), read_only=True, help_text="Where imported results come from"
+    )
     state = serializers.SerializerMethodField()
     progress = serializers.SerializerMethodField()
 
@@ -62,6 +68,8 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
             "repeats",
             "order",
             "seed",
+            "source",
+            "origin",
             "state",
             "progress",
             "created_at",
@@ -142,6 +150,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 class Workloads(mixins.CreateModelMixin, ReadOnly[Workload]):
     """A tool with options, and which of them are swept."""
 
+    library = True
     queryset = Workload.objects.all()
     serializer_class = WorkloadSerializer
     filterset_fields = ["name", "tool"]
@@ -159,6 +168,7 @@ class Workloads(mixins.CreateModelMixin, ReadOnly[Workload]):
 class Campaigns(ReadOnly[Campaign]):
     """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
 
+    library = True
     queryset = Campaign.objects.all()
     serializer_class = CampaignSerializer
     filterset_fields = ["name"]
@@ -222,7 +232,9 @@ class Campaigns(ReadOnly[Campaign]):
         sent = StartSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         seen = sent.validated_data["confirmed"]
-        return self._do(lambda campaign: commands.start(campaign, seen, by=request.user.get_username()))
+        return self._do(
+            lambda campaign: commands.start(campaign, seen, by=request.user.get_username())
+        )
 
     def _do(self, act: Callable[[Campaign], None]) -> Response:
         campaign = self.get_object()
@@ -239,6 +251,7 @@ class Campaigns(ReadOnly[Campaign]):
 class Runs(ReadOnly[Run]):
     """One cell of the matrix and one repeat."""
 
+    library = True
     queryset = Run.objects.all()
     serializer_class = RunSerializer
     filterset_fields = [

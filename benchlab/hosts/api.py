@@ -196,6 +196,7 @@ class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
 class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     """Machines reached by SSH. A new one is not trusted until its key is confirmed."""
 
+    library = True
     queryset = Host.objects.select_related("credential")
     serializer_class = HostSerializer
     filterset_fields = ["name", "address", "is_local", "credential"]

@@ -189,6 +189,7 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
             "unit",
             "labels",
             "note",
+            "line",
         ]
 
 
@@ -231,6 +232,7 @@ class AttemptFilter(Strict):
 class Layouts(ReadOnly[Layout]):
     """A topology made real on one host, from plan to proven-blank disks."""
 
+    library = True
     queryset = Layout.objects.all()
     serializer_class = LayoutSerializer
     filterset_fields = ["campaign", "host", "topology", "phase", "outcome"]
@@ -274,6 +276,7 @@ class Layouts(ReadOnly[Layout]):
 class Attempts(ReadOnly[Attempt]):
     """One try of a run, never overwritten: what was run, on what, and how it ended."""
 
+    library = True
     queryset = Attempt.objects.all()
     serializer_class = AttemptSerializer
     filterset_class = AttemptFilter
@@ -301,6 +304,7 @@ class Transitions(ReadOnly[Transition]):
 class Artifacts(ReadOnly[Artifact]):
     """Raw output of tools and samplers; `download` says where its bytes are."""
 
+    library = True
     queryset = Artifact.objects.defer("content")
     serializer_class = ArtifactSerializer
     filterset_class = ArtifactFilter
@@ -322,6 +326,7 @@ class Artifacts(ReadOnly[Artifact]):
 class Measurements(ReadOnly[Measurement]):
     """Figures in base units (B/s, op/s, s, B, 1)."""
 
+    library = True
     queryset = Measurement.objects.select_related(
         "attempt__run__topology", "attempt__run__workload"
     )
@@ -333,6 +338,7 @@ class Measurements(ReadOnly[Measurement]):
 class AllSeries(ReadOnly[Series]):
     """What a sampler saw of one device over an attempt, at about 1 Hz."""
 
+    library = True
     queryset = Series.objects.all()
     serializer_class = SeriesSerializer
     filterset_fields = ["attempt", "sampler", "device", "metric"]

@@ -74,6 +74,7 @@ class DryRunSerializer(serializers.Serializer[dryrun.DryRun]):
 class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
     """Named stacks of layers, bottom up, in terms of roles."""
 
+    library = True
     queryset = Topology.objects.all()
     serializer_class = TopologySerializer
     filterset_fields = ["name"]

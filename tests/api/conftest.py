@@ -11,6 +11,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from benchlab.hosts.models import Credential, Device, PackageInstall
+from benchlab.imports import drafts
+from benchlab.imports.models import Source
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
 from benchlab.team import tokens
@@ -63,8 +65,10 @@ def everything(team) -> SimpleNamespace:
     Invitation.objects.create(
         team=team, digest=f"{team.pk:064}", expires_at=timezone.now() + timedelta(days=7)
     )
+    draft = drafts.make(team=team, user=None, uploads=[drafts.pasted("RATE 1\n")])
+    Source.objects.create(campaign=campaign, name="a.txt", content=b"a", size=1, sha256="0" * 64)
     return SimpleNamespace(
-        team=team, host=host, device=device, topology=topology, workload=load, campaign=campaign,
+        team=team, draft=draft, host=host, device=device, topology=topology, workload=load, campaign=campaign,
         credential=Credential.objects.get(team=team), attempts=attempts,
         layout=attempts[0].layout, run=attempts[0].run,
     )  # fmt: skip
