@@ -2,9 +2,24 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.imports import shelf
+from agents import registry
+from benchlab.imports import drafts, shelf
 from benchlab.imports.articles import articles
 from benchlab.team.models import Team
+from tests.imports import made
+
+
+@pytest.fixture
+def readers(monkeypatch):
+    monkeypatch.setattr(registry, "all_readers", lambda: made.READERS)
+
+
+@pytest.fixture
+def nudges(monkeypatch) -> list[int]:
+    """Messages that would have gone to Celery."""
+    sent: list[int] = []
+    monkeypatch.setattr(drafts, "_send", lambda task, pk: sent.append(pk))
+    return sent
 
 
 @pytest.fixture(scope="module")
