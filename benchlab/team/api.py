@@ -18,6 +18,7 @@ from benchlab.api import Conflict, OwnRow, Problem, ReadOnly
 from benchlab.team import invitations, members
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
+from benchlab.team.views_account import person
 
 
 def or_conflict(act: Callable[[], Any]) -> Any:
@@ -50,7 +51,7 @@ class Teams(ReadOnly[Team]):
         sent.is_valid(raise_exception=True)
         with transaction.atomic():
             team = sent.save()
-            Membership.objects.create(team=team, user_id=request.user.pk, role=Role.OWNER)
+            Membership.objects.create(team=team, user=person(request), role=Role.OWNER)
         return Response(sent.data, status=201)
 
     @extend_schema(responses={200: TeamSerializer, 400: Problem})
@@ -65,7 +66,7 @@ class Teams(ReadOnly[Team]):
     @action(detail=True, methods=["post"])
     def leave(self, request: Request, pk: str | None = None) -> Response:
         """The last owner cannot."""
-        mine = Membership.objects.get(team=self.get_object(), user_id=request.user.pk)
+        mine = Membership.objects.get(team=self.get_object(), user=person(request))
         or_conflict(lambda: members.remove(mine))
         return Response(status=204)
 
@@ -110,8 +111,8 @@ class Memberships(ReadOnly[Membership]):
 
 
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
-    team = OwnRow(queryset=Team.objects.all())
-    state = serializers.ChoiceField(choices=["open", "used", "revoked", "expired"], read_only=True)
+    team: OwnRow[Team] = OwnRow(queryset=Team.objects.all())
+    state = serializers.CharField(read_only=True, help_text="open, used, revoked or expired")
     invited_by = serializers.CharField(
         source="invited_by.username", read_only=True, allow_null=True, default=None
     )
@@ -147,7 +148,7 @@ class Invitations(ReadOnly[Invitation]):
         made, token = invitations.invite(
             asked["team"],
             Role(asked.get("role", Role.VIEWER)),
-            request.user,
+            person(request),
             asked.get("email", ""),
         )
         link = request.build_absolute_uri(reverse("join", args=[token]))

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from benchlab.team import standing
 
 
-class Backend(AuthenticationBackend):
+class Backend(AuthenticationBackend):  # type: ignore[misc]
     def get_user(self, user_id: Any) -> User | None:
         """None for whoever was deactivated: their sessions end with the next request."""
         user = User.objects.filter(pk=user_id).annotate(**standing.columns()).first()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allauth.mfa.models import Authenticator
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import JSONObject
@@ -78,9 +78,8 @@ def of(user: AbstractBaseUser | AnonymousUser) -> Standing:
     if not user.is_authenticated:
         return Standing()
     if not hasattr(user, "_teams"):
-        found = type(user)._default_manager.filter(pk=user.pk).annotate(**columns())  # type: ignore[attr-defined]
-        found = found.values_list("_teams", "_factor").first() or ((), False)
-        return _standing(user, *found)
+        row: Any = User.objects.filter(pk=user.pk).annotate(**columns()).first()
+        return _standing(user, row._teams, row._factor) if row else Standing()
     return _standing(user, user._teams, getattr(user, "_factor", False))
 
 

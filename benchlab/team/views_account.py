@@ -10,11 +10,12 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
+from rest_framework.request import Request
 
 from benchlab.team.forms import Email
 
 
-def person(request: HttpRequest) -> User:
+def person(request: HttpRequest | Request) -> User:
     """Who is asking; the table lets nobody else come here."""
     assert isinstance(request.user, User)
     return request.user
@@ -27,7 +28,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@reauthentication_required
+@reauthentication_required  # type: ignore[untyped-decorator]
 def change_email(request: HttpRequest) -> HttpResponse:
     """A link to set a new password goes there, so the password is asked for first."""
     form = Email(request.POST or None, instance=User.objects.get(pk=person(request).pk))

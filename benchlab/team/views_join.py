@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from allauth.account.utils import perform_login
 from allauth.core import ratelimit
 from django.contrib import messages
@@ -26,7 +28,7 @@ from benchlab.team.models import Invitation
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
     if refused := ratelimit.consume_or_429(request, action="signup"):
-        return refused
+        return cast(HttpResponse, refused)
     try:
         invitation = invitations.find(token)
         if request.method == "POST" and isinstance(request.user, User):
@@ -46,8 +48,7 @@ def _with_a_new_account(request: HttpRequest, invitation: Invitation, token: str
             invitations.accept(invitation, user)
         request.session.pop(invitations.SESSION, None)
         here = f"/team/{invitation.team_id}/"
-        answer: HttpResponse = perform_login(request, user, redirect_url=here)
-        return answer
+        return cast(HttpResponse, perform_login(request, user, redirect_url=here))
     return render(request, "team/join.html", {"invitation": invitation, "form": form})
 
 
