@@ -127,6 +127,10 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int]) -> FioJob:
     traffic = dict(_traffic(found, part, ios) for found, part in zip(rates, sections, strict=True))
     if len(traffic) != len(rates):
         raise ParseError("a direction is there twice in one job", 0, head[0])
+    lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
+    if lost and rates and set(traffic) != {"mixed"}:
+        says = f"{lost[0]} I/Os were issued, but their figures are missing"
+        raise ParseError(says, body.line(head), head[0])
     traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
     if set(traffic) > {"mixed"}:
         del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others
@@ -195,9 +199,13 @@ def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> flo
 
 
 def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
-    found = next((match for match in body.all(LATENCY) if match["kind"] == kind), None)
-    if found is None:
+    every = [match for match in body.all(LATENCY) if match["kind"] == kind]
+    if not every:
         return None
+    if len(every) > 1:
+        says = f"{kind} is there twice: a line with rates is missing between"
+        raise ParseError(says, body.line(every[1]), every[1][0])
+    found = every[0]
     scale = PER_SECOND[found["unit"]]
     low = _float(found["min"]) * DECIMAL[found["min_k"]] / scale
     high = _float(found["max"]) * DECIMAL[found["max_k"]] / scale
@@ -205,6 +213,8 @@ def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
     if not low * 0.99 - 1 / scale <= mean <= high * 1.01 + 1 / scale:
         raise ParseError("mean is not between min and max", body.line(found), found[0])
     ranks = list(_ranks(body, kind))
+    if any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(ranks)):
+        raise ParseError("percentiles that do not rise", ranks[0][2], found[0])
     return Latencies(
         count=weight or 1.0,
         mean=mean,
