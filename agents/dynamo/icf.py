@@ -1,0 +1,214 @@
+"""IOmeter's configuration files (.icf): read into workloads of tools/dynamo.py, and written for IOmeter's own GUI.
+
+`parse` gives what the file says (icf_model.Config), `read` what we make of it, `write` the file of a Config. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import ParseError
+from agents.dynamo import icf_lines, specs
+from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
+from agents.dynamo.messages import AccessLine, AccessSpec
+from agents.dynamo.wire import DynamoError
+
+SECTOR = 512  # bytes that IOmeter's GUI means by a sector
+MOST_POINTS = 64
+VERSION = re.compile(r"\s*Version (\d{1,8})\.(\d{1,4})\.(\d{1,4})\s*$")
+SECTION = re.compile(
+    r"^\s*'(TEST SETUP|ACCESS SPECIFICATIONS|MANAGER LIST|RESULTS DISPLAY) =",
+    re.IGNORECASE | re.MULTILINE,
+)
+CYCLES = {
+    "CYCLE_OUTSTANDING_IOS": ("outstanding_ios", "queue"),
+    "CYCLE_WORKERS": ("workers", "workers"),
+    "CYCLE_TARGETS": ("targets", "disks"),
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`options` are those of tools/dynamo.py that the file speaks of; `sweep` has lists of them, as IOmeter cycles."""
+
+    name: str
+    options: Mapping[str, Any]
+    sweep: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    trouble: str = ""  # why it cannot be run
+
+
+def looks_like_icf(text: str) -> bool:
+    """By its first line (a version, or at least a section) and one of its sections."""
+    lines = text.lstrip("\ufeff\r\n \t").split("\n", 1)
+    begins = VERSION.match(lines[0]) or SECTION.match(lines[0])
+    return begins is not None and SECTION.search(text) is not None
+
+
+def parse(text: str) -> Config:
+    """Raises ParseError with line and text."""
+    if not looks_like_icf(text):
+        raise ParseError("not an IOmeter configuration file: it begins with 'Version 1.1.0'")
+    return icf_lines.config(text)
+
+
+def read(text: str) -> list[Workload]:
+    """One workload for each access specification in use, or for each there is where none is assigned."""
+    config = parse(text)
+    worker, workers, notes = _worker(config)
+    assigned = list(dict.fromkeys(name for w in _workers(config) for name in w.specs if name != "Idle"))  # fmt: skip
+    known = {spec.name: spec for spec in config.specs}
+    missing = [name for name in assigned if name not in known]
+    if missing:
+        raise ParseError(f"the access specification {missing[0]!r} is assigned, but not in the file")  # fmt: skip
+    if not config.specs:
+        raise ParseError("the file has no access specification")
+    shared = _shared(config, worker, workers)
+    sweep, more = _sweep(config, worker, workers)
+    made = [known[name] for name in assigned] or list(config.specs)
+    return [_workload(spec, shared, sweep, (*notes, *more)) for spec in made]
+
+
+def write(config: Config) -> str:
+    """The file, CR LF, as IOmeter 1.1.0 reads it."""
+    return "\r\n".join(icf_lines.text(config)) + "\r\n"
+
+
+def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
+    """The file for workloads that differ in their access only; the first one says everything else."""
+    first = found[0].options
+    accesses = tuple(AccessSpec(one.name.replace(",", ";"), _lines(one.options)) for one in found)
+    outstanding = list(found[0].sweep.get("outstanding_ios", ()))
+    worker = Worker(
+        "Worker 1", outstanding=int(first.get("outstanding_ios", 1)),
+        sectors=int(first.get("size", 1 << 30)) // SECTOR, pattern=int(first.get("data_pattern", 1)),
+        specs=tuple(spec.name for spec in accesses), targets=(directory,) * int(first.get("targets", 1)),
+    )  # fmt: skip
+    count = int(first.get("workers", 1))
+    workers = tuple(replace(worker, name=f"Worker {n}") for n in range(1, count + 1))
+    return Config(
+        run_s=int(first.get("runtime_s", 60)), ramp_s=int(first.get("ramp_s", 30)), disk_workers=count,
+        test_type="CYCLE_OUTSTANDING_IOS" if outstanding else "NORMAL",
+        queue=_cycle(outstanding), specs=accesses, managers=(Manager("benchlab", "", workers),),
+    )  # fmt: skip
+
+
+def _cycle(values: list[int]) -> Cycle:
+    """How IOmeter counts through these. Raises ParseError where it cannot."""
+    if not values:
+        return Cycle()
+    if len(values) == 1:
+        return Cycle(values[0], values[0], 1)
+    ratio, step = values[1] // max(values[0], 1), values[1] - values[0]
+    for cycle in (Cycle(values[0], values[-1], ratio, "EXPONENTIAL"), Cycle(values[0], values[-1], step)):  # fmt: skip
+        if list(_counted(cycle)) == values:
+            return cycle
+    raise ParseError(f"IOmeter can cycle outstanding I/Os by a sum or a factor only, not {values}")
+
+
+def _counted(cycle: Cycle) -> Iterator[int]:
+    at = cycle.start
+    for _ in range(MOST_POINTS):
+        if at > cycle.end or at < 1:
+            return
+        yield at
+        further = at * cycle.step if cycle.kind == "EXPONENTIAL" else at + cycle.step
+        if further <= at:
+            return
+        at = further
+
+
+def _workers(config: Config) -> list[Worker]:
+    return [w for manager in config.managers for w in manager.workers if w.disk]
+
+
+def _worker(config: Config) -> tuple[Worker, int, list[str]]:
+    """The one that stands for all, how many there are, and what gets lost by that."""
+    found = _workers(config)
+    notes = []
+    if any(not w.disk for manager in config.managers for w in manager.workers):
+        notes.append("network workers are left out")
+    if len(config.managers) > 1:
+        notes.append(f"{len(config.managers)} managers: the workers of all are taken for one host's")  # fmt: skip
+    if not found:
+        return Worker("Worker 1"), config.disk_workers or 1, notes
+    plain = {replace(w, name="", targets=()) for w in found}
+    if len(plain) > 1:
+        notes.append("the workers have different settings: those of the first are taken")
+    return found[0], len(found), notes
+
+
+def _shared(config: Config, worker: Worker, workers: int) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "outstanding_ios": worker.outstanding,
+        "workers": workers,
+        "targets": max(1, len(worker.targets)),
+        "ramp_s": config.ramp_s,
+    }
+    if config.run_s:
+        made["runtime_s"] = config.run_s
+    if worker.sectors:
+        made["size"] = worker.sectors * SECTOR
+    if worker.pattern in (0, 1):
+        made["data_pattern"] = worker.pattern
+    return made
+
+
+def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list[int]], list[str]]:
+    notes = []
+    if not worker.sectors:
+        notes.append("the file says size 0, all there is: say a size, or use a raw volume")
+    elif worker.sectors * SECTOR % 4096:
+        notes.append("the size is no multiple of 4096 bytes")
+    if not config.run_s:
+        notes.append("the file says run time 0, until somebody stops it: say one")
+    if worker.pattern not in (0, 1):
+        notes.append("full random data is broken in dynamo on Linux; random data (1) is used")
+    if worker.start:
+        notes.append(f"the starting sector {worker.start} is left out")
+    if config.test_type == "NORMAL":
+        return {}, notes
+    if config.test_type not in CYCLES:
+        notes.append(f"the test type {config.test_type} is not carried over")
+        return {}, notes
+    option, which = CYCLES[config.test_type]
+    cycle: Cycle = getattr(config, which)
+    if option != "outstanding_ios":
+        ends = {"workers": workers, "targets": max(1, len(worker.targets))}
+        cycle = replace(cycle, end=ends[option])
+    values = list(_counted(cycle))
+    return ({option: values} if values else {}), notes
+
+
+def _workload(
+    spec: AccessSpec, shared: Mapping[str, Any], sweep: Mapping[str, list[int]], notes: tuple[str, ...]
+) -> Workload:  # fmt: skip
+    trouble = ""
+    try:
+        specs.check_access(spec)
+    except DynamoError as error:
+        trouble = str(error)
+    return Workload(spec.name, {**_access(spec), **shared}, sweep, notes, trouble)
+
+
+def _access(spec: AccessSpec) -> dict[str, Any]:
+    """The three plain options where they say it all, so that they can be swept."""
+    line = spec.lines[0] if len(spec.lines) == 1 else None
+    if line is not None and line == _plain(line.size, line.reads, line.random):
+        return {"block_size": line.size, "read_percent": line.reads, "random_percent": line.random}
+    return {"access": tuple(specs.line_text(line) for line in spec.lines)}
+
+
+def _lines(options: Mapping[str, Any]) -> tuple[AccessLine, ...]:
+    if options.get("access"):
+        return tuple(specs.access_line(line) for line in options["access"])
+    size = int(options.get("block_size", 8192))
+    reads, random = (int(options.get(key, 50)) for key in ("read_percent", "random_percent"))
+    return (_plain(size, reads, random),)
+
+
+def _plain(size: int, reads: int, random: int) -> AccessLine:
+    return AccessLine(size, 100, reads, random, 0, 1, specs.default_align(size))

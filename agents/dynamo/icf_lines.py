@@ -1,0 +1,298 @@
+"""The lines of an .icf file: comments that are keys, and data below them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from agents.contracts import ParseError
+from agents.dynamo.messages import AccessLine, AccessSpec
+
+ASSIGNMENTS = {"none": 0, "all": 1, "disk": 2, "net": 3}
+NUMBER = re.compile(r"\d{1,15}")
+OUTSTANDING = (
+    "Number of outstanding IOs,test connection rate,transactions per connection,use fixed seed,"
+    "fixed seed value"
+)
+WIDE = 80  # columns of a section's heading
+# What IOmeter shows while it runs: it reads this section, and we have no use for it.
+CHARTS = (
+    "Total I/Os per Second", "Total MBs per Second (Decimal)", "Average I/O Response Time (ms)",
+    "Maximum I/O Response Time (ms)", "% CPU Utilization (total)", "Total Error Count",
+)  # fmt: skip
+DISPLAY = (
+    ("Record Last Update Results,Update Frequency,Update Type", "DISABLED,1,LAST_UPDATE"),
+    *((f"Bar chart {number} statistic", name) for number, name in enumerate(CHARTS, start=1)),
+)
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """How IOmeter counts: by sums (LINEAR) or factors (EXPONENTIAL)."""
+
+    start: int = 1
+    end: int = 1
+    step: int = 1
+    kind: str = "LINEAR"
+
+
+@dataclass(frozen=True)
+class Worker:
+    name: str
+    disk: bool = True
+    outstanding: int = 1
+    sectors: int = 0  # of 512 bytes; 0: everything
+    start: int = 0
+    pattern: int = 0
+    specs: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Manager:
+    name: str
+    address: str = ""
+    workers: tuple[Worker, ...] = ()
+
+
+@dataclass(frozen=True)
+class Config:
+    description: str = ""
+    run_s: int = 0
+    ramp_s: int = 0
+    disk_workers: int = 0  # 0: one for each CPU
+    test_type: str = "NORMAL"
+    workers: Cycle = field(default_factory=Cycle)
+    disks: Cycle = field(default_factory=Cycle)
+    queue: Cycle = field(default_factory=Cycle)
+    specs: tuple[AccessSpec, ...] = ()
+    managers: tuple[Manager, ...] = ()
+    version: str = "1.1.0"
+
+
+Line = tuple[int, str, str]  # number, key (lower case), data
+
+
+def config(text: str) -> Config:
+    """Raises ParseError with line and text."""
+    made = _Reader()
+    for number, key, data in _lines(text):
+        try:
+            made.line(key, data)
+        except (ValueError, IndexError):
+            raise ParseError(f"{key!r}: not what IOmeter writes there", number, data) from None
+    return made.done()
+
+
+def _lines(text: str) -> Iterator[Line]:
+    """Each line under the key above it; a key without data comes with ""."""
+    key = ""
+    for number, raw in enumerate(text.replace("\r\n", "\n").lstrip("\ufeff").split("\n"), start=1):
+        line = raw.strip()
+        if line.startswith("'"):
+            key = " ".join(line[1:].rstrip("=").lower().split())
+            yield number, key, ""
+        elif line:
+            yield number, key, line
+
+
+def _numbers(data: str, least: int) -> list[int]:
+    """The first `least` columns. Raises ValueError where one is no number."""
+    words = re.split(r"[,\s]+", data)[:least]
+    if len(words) < least or not all(map(NUMBER.fullmatch, words)):
+        raise ValueError(data)
+    return [int(word) for word in words]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.config = Config()
+        self.section = self.cycling = ""
+        self.managers: list[Manager] = []
+        self.workers: list[Worker] = []
+        self.specs: list[tuple[str, int, list[AccessLine]]] = []
+
+    def line(self, key: str, data: str) -> None:
+        if not data:
+            self._heading(key)
+        elif self.section == "test setup":
+            self._setup(key, data)
+        elif self.section == "access specifications":
+            self._access(key, data)
+        elif self.section == "manager list":
+            self._manager(key, data)
+        elif not self.section and data.startswith("Version "):
+            self.config = replace(self.config, version=data.split()[1])
+
+    def _heading(self, key: str) -> None:
+        if key in ("test setup", "results display", "access specifications", "manager list"):
+            self.section = key
+        elif key == f"end {self.section}":
+            self.section = ""
+        elif key.endswith("cycling"):
+            self.cycling = key
+        elif self.section == "manager list" and key in ("end worker", "end manager"):
+            self._close(key)
+
+    def _setup(self, key: str, data: str) -> None:
+        made = self.config
+        if key == "test description":
+            made = replace(made, description=data)
+        elif key.startswith("hours"):
+            hours, minutes, seconds = _numbers(data, 3)
+            made = replace(made, run_s=hours * 3600 + minutes * 60 + seconds)
+        elif key.startswith("ramp up time"):
+            made = replace(made, ramp_s=_numbers(data, 1)[0])
+        elif key.startswith("default disk workers"):
+            each = data.upper() == "NUMBER_OF_CPUS"
+            made = replace(made, disk_workers=0 if each else _numbers(data, 1)[0])
+        elif key == "test type":
+            made = replace(made, test_type=data.strip().upper())
+        elif key.startswith("start "):
+            made = self._cycle(data)
+        self.config = made
+
+    def _cycle(self, data: str) -> Config:
+        kind = data.replace(",", " ").split()[-1].upper()
+        if kind not in ("LINEAR", "EXPONENTIAL"):
+            raise ValueError(data)
+        if self.cycling.startswith("queue"):
+            start, end, step = _numbers(data, 3)
+            return replace(self.config, queue=Cycle(start, end, step, kind))
+        start, step = _numbers(data, 2)
+        cycle = Cycle(start, start, step, kind)
+        if self.cycling.startswith("worker"):
+            return replace(self.config, workers=cycle)
+        return replace(self.config, disks=cycle)
+
+    def _access(self, key: str, data: str) -> None:
+        if key.startswith("access specification name"):
+            name, _, rest = data.partition(",")
+            word = rest.strip().lower()
+            given = ASSIGNMENTS[word] if word in ASSIGNMENTS else _numbers(rest or "0", 1)[0]
+            self.specs.append((name.strip(), given, []))
+        elif key.startswith("size,% of size"):
+            size, share, reads, random, delay, burst, align, reply = _numbers(data, 8)
+            made = AccessLine(size, share, reads, random, delay, burst, align, reply)
+            self.specs[-1][2].append(made)
+
+    def _manager(self, key: str, data: str) -> None:
+        if key.startswith("manager id"):
+            self.managers.append(Manager(data.partition(",")[2].strip()))
+            self.workers = []
+        elif key == "manager network address":
+            self.managers[-1] = replace(self.managers[-1], address=data)
+        elif key == "worker":
+            self.workers.append(Worker(data))
+        elif self.workers:
+            self.workers[-1] = self._worker(self.workers[-1], key, data)
+
+    @staticmethod
+    def _worker(made: Worker, key: str, data: str) -> Worker:
+        if key == "worker type":
+            return replace(made, disk=data.upper() == "DISK")
+        if key.startswith("number of outstanding ios"):
+            return replace(made, outstanding=_numbers(data, 1)[0])
+        if key.startswith("disk maximum size"):
+            found = [*_numbers(data, 3 if data.count(",") > 1 else 2), 0]
+            return replace(made, sectors=found[0], start=found[1], pattern=found[2])
+        if key == "assigned access specs":
+            return replace(made, specs=(*made.specs, data))
+        if key == "target":
+            return replace(made, targets=(*made.targets, data))
+        return made
+
+    def _close(self, key: str) -> None:
+        if key == "end manager" and self.managers:
+            self.managers[-1] = replace(self.managers[-1], workers=tuple(self.workers))
+            self.workers = []
+
+    def done(self) -> Config:
+        if self.section:
+            raise ParseError(f"cut off: the section {self.section!r} has no end")
+        for name, _, lines in self.specs:
+            if not lines:
+                raise ParseError(f"the access specification {name!r} has no lines")
+        made = tuple(AccessSpec(name, tuple(lines), given) for name, given, lines in self.specs)
+        return replace(self.config, specs=made, managers=tuple(self.managers))
+
+
+def text(made: Config) -> list[str]:
+    """The lines of the file."""
+    return [
+        "Version 1.1.0 ",
+        *_section("TEST SETUP", _setup_lines(made)),
+        *_section("RESULTS DISPLAY", _pairs(*DISPLAY)),
+        *_section("ACCESS SPECIFICATIONS", [line for spec in made.specs for line in _spec_lines(spec)]),
+        *_section("MANAGER LIST", [line for n, m in enumerate(made.managers, 1) for line in _manager_lines(n, m)]),
+        "Version 1.1.0 ",
+    ]  # fmt: skip
+
+
+def _section(name: str, lines: list[str]) -> list[str]:
+    return [f"'{name} ".ljust(WIDE, "="), *lines, f"'END {name.lower()}"]
+
+
+def _pairs(*pairs: tuple[str, str]) -> list[str]:
+    return [line for key, data in pairs for line in (f"'{key}", f"\t{data}")]
+
+
+def _setup_lines(made: Config) -> list[str]:
+    hours, rest = divmod(made.run_s, 3600)
+    run = f"{hours}          {rest // 60}          {rest % 60}"
+    return [
+        "'Test Description", f"\t{made.description}",
+        "'Run Time", *_pairs(("\thours      minutes    seconds", run)),
+        *_pairs(
+            ("Ramp Up Time (s)", str(made.ramp_s)),
+            ("Default Disk Workers to Spawn", str(made.disk_workers or "NUMBER_OF_CPUS")),
+            ("Default Network Workers to Spawn", "0"),
+            ("Record Results", "ALL"),
+        ),
+        "'Worker Cycling", *_pairs(("\tstart      step       step type", _columns(made.workers, False))),
+        "'Disk Cycling", *_pairs(("\tstart      step       step type", _columns(made.disks, False))),
+        "'Queue Depth Cycling", *_pairs(("\tstart      end        step       step type", _columns(made.queue, True))),
+        *_pairs(("Test Type", made.test_type)),
+    ]  # fmt: skip
+
+
+def _columns(cycle: Cycle, ends: bool) -> str:
+    words = [str(cycle.start), *([str(cycle.end)] if ends else []), str(cycle.step), cycle.kind]
+    return "".join(word.ljust(11) for word in words).rstrip()
+
+
+def _spec_lines(spec: AccessSpec) -> list[str]:
+    names = {number: name.upper() for name, number in ASSIGNMENTS.items()}
+    rows = [f"\t{n.size},{n.of_size},{n.reads},{n.random},{n.delay},{n.burst},{n.align},{n.reply}"
+            for n in spec.lines]  # fmt: skip
+    head = f"{spec.name},{names.get(spec.default_assignment, 'NONE')}"
+    return [*_pairs(("Access specification name,default assignment", head)),
+            "'size,% of size,% reads,% random,delay,burst,align,reply", *rows]  # fmt: skip
+
+
+def _manager_lines(number: int, made: Manager) -> list[str]:
+    return [
+        *_pairs(("Manager ID, manager name", f"{number},{made.name}"), ("Manager network address", made.address)),
+        *(line for worker in made.workers for line in _worker_lines(worker)),
+        "'End manager",
+    ]  # fmt: skip
+
+
+def _worker_lines(made: Worker) -> list[str]:
+    targets = [
+        line for name in made.targets
+        for line in (*_pairs(("Target", name), ("Target type", "DISK")), "'End target")
+    ]  # fmt: skip
+    return [
+        *_pairs(("Worker", made.name), ("Worker type", "DISK" if made.disk else "NETWORK,TCP")),
+        "'Default target settings for worker",
+        *_pairs(
+            (OUTSTANDING, f"{made.outstanding},DISABLED,1,DISABLED,0"),
+            ("Disk maximum size,starting sector,Data pattern", f"{made.sectors},{made.start},{made.pattern}"),
+        ),
+        "'End default target settings for worker",
+        "'Assigned access specs", *(f"\t{name}" for name in made.specs), "'End assigned access specs",
+        "'Target assignments", *targets, "'End target assignments",
+        "'End worker",
+    ]  # fmt: skip

@@ -1,0 +1,187 @@
+"""IOmeter's .icf files, read into workloads and written again."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import options as driver_options
+from agents.contracts import ParseError
+from agents.dynamo import icf
+from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
+from agents.dynamo.messages import AccessLine, AccessSpec
+from agents.tools import dynamo
+from tests.agents.dynamo_vectors import CASES
+
+# Hand-written after PROTOCOL section 11; the columns as files of IOmeter 2006 and 1.1.0 have them.
+FILE = (CASES / "article002.icf").read_text()
+
+
+def test_article_002_as_its_author_would_have_saved_it() -> None:
+    (one,) = icf.read(FILE)
+    assert one.name == "8 KiB; 50% Read; 50% random"
+    assert one.options == {
+        "block_size": 8192, "read_percent": 50, "random_percent": 50, "outstanding_ios": 1, "workers": 1,
+        "targets": 1, "ramp_s": 30, "runtime_s": 600, "size": 10 << 30, "data_pattern": 0,
+    }  # fmt: skip
+    assert one.sweep == {"outstanding_ios": [1, 2, 4, 8, 16]}
+    assert (one.notes, one.trouble) == ((), "")
+
+
+@pytest.mark.parametrize("one", icf.read(FILE), ids=lambda one: one.name)
+def test_the_options_are_those_of_the_tool(one: icf.Workload) -> None:
+    assert driver_options.build(dynamo.Options, one.options)
+
+
+def test_where_nothing_is_assigned_all_specifications_count() -> None:
+    found = icf.read(FILE.replace("\t8 KiB; 50% Read; 50% random\n'End", "'End"))
+    assert [one.name for one in found] == ["8 KiB; 50% Read; 50% random", "mixed"]
+    assert found[1].options["access"] == ("4096,50,100,100,0,1,4096,0", "65536,50,0,0,0,1,4096,0")
+
+
+@pytest.mark.parametrize(
+    "dirty",
+    [
+        FILE.replace("\n", "\r\n"),
+        "\ufeff" + FILE,
+        FILE.replace("\t", " "),
+        FILE.replace("\t", "    "),
+        FILE.replace("Version 1.1.0", "Version 2006.07.27"),
+        FILE.partition("\n")[2],
+        FILE.replace("'TEST SETUP", "'Test Setup").replace("'END", "'end"),
+        "\n".join(" ".join(line.split()) for line in FILE.split("\n")),
+    ],
+)
+def test_the_same_whatever_the_white_space_and_version(dirty: str) -> None:
+    assert icf.looks_like_icf(dirty)
+    assert icf.read(dirty) == icf.read(FILE)
+
+
+def test_an_older_file_has_fewer_columns() -> None:
+    older = FILE.replace(",use fixed seed,fixed seed value", "").replace(
+        "1,DISABLED,1,DISABLED,0", "16,DISABLED,1"
+    )
+    older = older.replace(",Data pattern", "").replace("20971520,0,0", "2048,0")
+    (one,) = icf.read(older)
+    assert (one.options["outstanding_ios"], one.options["size"]) == (16, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("20971520,0,0", "0,0,0", "size 0"),
+        ("20971520,0,0", "20971520,0,2", "broken in dynamo"),
+        ("20971520,0,0", "20971520,8,0", "starting sector 8"),
+        ("CYCLE_OUTSTANDING_IOS", "INCREMENT_TARGETS_SERIAL", "INCREMENT_TARGETS_SERIAL is not"),
+        ("\t0          10         0", "\t0          0         0", "run time 0"),
+    ],
+)
+def test_what_is_not_carried_over_is_said(old: str, new: str, said: str) -> None:
+    (one,) = icf.read(FILE.replace(old, new))
+    assert said in " ".join(one.notes)
+
+
+def test_what_dynamo_cannot_run_is_in_trouble() -> None:
+    (one,) = icf.read(FILE.replace("8192,100,50,50,0,", "8192,100,50,50,5,"))
+    assert "wait for ever" in one.trouble
+    (one,) = icf.read(FILE.replace("8192,100,50,50,0,", "8192,90,50,50,0,"))
+    assert "90 %, not 100 %" in one.trouble
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("8192,100,50,50,0,1,8192,0", "8192,100,fifty,50,0,1,8192,0", 36, "size,% of size"),
+        ("\t0          10         0", "\tten minutes", 7, "hours minutes seconds"),
+        ("EXPONENTIAL\n'Test", "TWICE\n'Test", 24, "start end step"),
+        ("8192,100,50,50,0,1,8192,0", "8192,x,100,50,50,0,1,8192,0", 36, "size,% of size"),
+        ("'END manager list", "", 0, "'manager list' has no end"),
+        ("\t8192,100,50,50,0,1,8192,0\n", "", 0, "has no lines"),
+        ("\t8 KiB; 50% Read; 50% random\n'End", "\tother\n'End", 0, "'other' is assigned"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_line(
+    old: str, new: str, line: int, said: str
+) -> None:
+    with pytest.raises(ParseError, match=said) as caught:
+        icf.read(FILE.replace(old, new))
+    assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "Version 1.1.0", "{}", "Version 5.1 of the 'TEST SETUP", "a,b\n1,2\n"]
+)
+def test_other_texts_are_none(text: str) -> None:
+    assert not icf.looks_like_icf(text)
+    with pytest.raises(ParseError):
+        icf.read(text)
+
+
+def test_what_is_written_says_the_same_again() -> None:
+    config = icf.parse(FILE)
+    written = icf.write(config)
+    assert icf.parse(written) == config
+    assert icf.read(written) == icf.read(FILE)
+    assert written.count("\r\n") == written.count("\n")
+    assert written.startswith("Version 1.1.0 \r\n'TEST SETUP =====")
+    assert written.endswith("'END manager list\r\nVersion 1.1.0 \r\n")
+    assert "\t8192,100,50,50,0,1,8192,0\r\n" in written
+
+
+def test_workloads_become_a_file_and_come_back() -> None:
+    (one,) = icf.read(FILE)
+    (again,) = icf.read(icf.write(icf.config_of([one])))
+    assert (again.options, again.sweep, again.name) == (one.options, one.sweep, one.name)
+    linear = icf.Workload("x", one.options, {"outstanding_ios": [4, 8, 12, 16]})
+    (again,) = icf.read(icf.write(icf.config_of([linear])))
+    assert again.sweep == {"outstanding_ios": [4, 8, 12, 16]}
+    with pytest.raises(ParseError, match="by a sum or a factor only"):
+        icf.config_of([icf.Workload("x", one.options, {"outstanding_ios": [1, 5, 6]})])
+
+
+WORDS = st.text(st.sampled_from("abc XYZ;%0123[]/."), min_size=1, max_size=20).map(str.strip).filter(bool)  # fmt: skip
+COUNTS = st.integers(0, 10**9)
+LINES = st.builds(AccessLine, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
+SPECS = st.builds(AccessSpec, WORDS, st.lists(LINES, min_size=1, max_size=4).map(tuple), st.integers(0, 3))  # fmt: skip
+NAMES = st.lists(WORDS, max_size=3).map(tuple)
+WORKERS = st.builds(Worker, WORDS, st.booleans(), COUNTS, COUNTS, COUNTS, COUNTS, NAMES, NAMES)
+MANAGERS = st.builds(Manager, WORDS, WORDS, st.lists(WORKERS, max_size=3).map(tuple))
+CONFIGS = st.builds(
+    Config, WORDS, COUNTS, COUNTS, st.integers(1, 64), st.sampled_from(["NORMAL", "CYCLE_WORKERS"]),
+    st.builds(lambda n, s: Cycle(n, n, s), COUNTS, COUNTS), st.builds(lambda n, s: Cycle(n, n, s), COUNTS, COUNTS),
+    st.builds(Cycle, COUNTS, COUNTS, COUNTS, st.sampled_from(["LINEAR", "EXPONENTIAL"])),
+    st.lists(SPECS, max_size=3).map(tuple), st.lists(MANAGERS, max_size=2).map(tuple),
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONFIGS)
+def test_any_configuration_comes_back(config: Config) -> None:
+    assert icf.parse(icf.write(config)) == config
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_broken_files_are_read_or_refused(data: st.DataObject) -> None:
+    lines = FILE.split("\n")
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        how = data.draw(st.sampled_from(["drop", "double", "junk", "swap", "cut"]))
+        if how == "drop":
+            del lines[at]
+        elif how == "double":
+            lines.insert(at, lines[at])
+        elif how == "junk":
+            lines[at] = data.draw(
+                st.sampled_from(["\t-1,x", "\t", "'", "\t" + "9" * 40, "\x00", "'Target"])
+            )
+        elif how == "swap":
+            other = data.draw(st.integers(0, len(lines) - 1))
+            lines[at], lines[other] = lines[other], lines[at]
+        else:
+            lines = [*lines[:at], ""]
+    with contextlib.suppress(ParseError):
+        icf.read("\n".join(lines))
