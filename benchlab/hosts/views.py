@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.contracts import AgentError
+from benchlab.campaigns.models import Campaign
 from benchlab.hosts import blocks, groups, queries, services
 from benchlab.hosts.forms import AddForm, AddressForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host
@@ -76,6 +77,9 @@ def ask_key(host: Host) -> HttpResponse:
 
 @require_GET
 def host(request: HttpRequest, pk: int) -> HttpResponse:
+    shown = get_object_or_404(Host.objects.visible_to(request.user).select_related("team"), pk=pk)
+    if shown.access != Host.Access.SSH or shown.team.library:
+        return _described(request, shown)
     found = host_of(request, pk)
     if services.key_changed(found):
         return redirect("host-key", found.pk)
@@ -95,6 +99,12 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
         "installing": found.installs.filter(ended_at=None).first(),
     }
     return render(request, "hosts/detail.html", context | _facts(found, latest))
+
+
+def _described(request: HttpRequest, host: Host) -> HttpResponse:
+    """One that we do not reach: results from it were imported."""
+    used = Campaign.objects.visible_to(request.user).filter(runs__host=host).distinct()
+    return render(request, "hosts/described.html", {"host": host, "campaigns": used})
 
 
 @require_http_methods(["GET", "POST"])

@@ -7,13 +7,13 @@ import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from benchlab.campaigns.models import Campaign
 from benchlab.imports import receiving
 from benchlab.imports.models import Draft
 from benchlab.team.models import Team
+from tests.api.conftest import client_of
 from tests.charts import made as charted
 from tests.imports.made import TEXT
 
@@ -21,12 +21,6 @@ NOUNS = [
     "campaigns", "runs", "hosts", "topologies", "workloads", "layouts", "attempts", "artifacts", "measurements",
 ]  # fmt: skip
 pytestmark = pytest.mark.usefixtures("readers", "nudges")
-
-
-def client_of(person) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=person).key}")
-    return client
 
 
 @pytest.fixture
