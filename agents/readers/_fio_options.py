@@ -13,7 +13,7 @@ from agents.tools import _fio_jobfile as jobfile
 from agents.tools import _fio_text
 
 STARTED = re.compile(
-    r"(?P<name>\S+): \(g=(?P<group>\d{1,6})\): rw=(?P<rw>[a-z]+), (?P<sizes>[^;\n]{1,200}?), "
+    r"(?<!\S)(?P<name>\S{1,200}): \(g=(?P<group>\d{1,6})\): rw=(?P<rw>[a-z]+), (?P<sizes>[^;\n]{1,200}?), "
     r"ioengine=(?P<ioengine>[\w-]+), iodepth=(?P<iodepth>\d{1,6})"
 )
 SIZE = re.compile(r"(\d{1,9}(?:\.\d+)?)([KMG]?)i?B?(?=[-/,\s]|\Z)", re.IGNORECASE)

@@ -20,7 +20,9 @@ from agents.tools import fio as tool
 
 LABEL = "fio"
 DOCUMENT = re.compile(r'\{\s*"(?:fio version"\s*:|jobs"\s*:\s*\[\s*\{\s*"jobname"\s*:)')
-START = re.compile(r"(?<!> )\S+: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)")
+START = re.compile(
+    r"(?<!\S)(?<!> )\S{1,200}: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)"
+)
 TAIL = re.compile(r"\s*(?:READ|WRITE|TRIM|MIXED):|\s*Run status|\s*Disk stats|.{1,80}: ios=|\s*\Z")
 COMMAND = re.compile(r"(?:^|[$#%>]\s)\s*((?:sudo\s+)?(?:/[\w./-]+/)?fio\s+[^\n]{1,2000})", re.M)
 VERSION = re.compile(r"\bfio[- ](\d+\.\d[\w.-]*)")

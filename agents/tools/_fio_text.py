@@ -45,7 +45,9 @@ ISSUED = re.compile(
     r"issued(?: r/w/d| rwts?)?\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)[/,](?:d=)?(\d+)"
 )
 FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
-STARTED = re.compile(r"(\S+): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+, iodepth=(\d+)")
+STARTED = re.compile(
+    r"(?<!\S)(\S{1,200}): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+, iodepth=(\d+)"
+)
 RUNS = re.compile(
     r"(?<!> )\bStarting \d+ (?:process|thread)"
 )  # "<host> Starting": one of several clients
