@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -27,9 +27,31 @@ def command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
     return ("sh", "-c", SCRIPT, "facts", nonce, *asked(programs))
 
 
+LOOKS = 4
+
+
 def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -> HostFacts:
     """Look at a Linux host, as root where that works; `reading.read` knows other systems too. Raises AgentError."""
-    return parse(ask(shell, command(programs, secrets.token_hex(8)), timeout_s))
+    programs = tuple(programs)
+    return settled(lambda: ask(shell, command(programs, secrets.token_hex(8)), timeout_s))
+
+
+def settled(look: Callable[[], bytes]) -> HostFacts:
+    """Facts that agree with themselves. One look takes a while, and right after a boot volumes appear in its midst:
+    then a disk has a holder that is in no list of devices, and the host is looked at again. Raises AgentError.
+    """
+    facts = parse(look())
+    for _ in range(LOOKS - 1):
+        if not strangers(facts):
+            break
+        facts = parse(look())
+    return facts
+
+
+def strangers(facts: HostFacts) -> set[str]:
+    """Kernel names of devices that stand on others and are not listed themselves."""
+    holders = {holder for device in facts.devices for holder in device.holders}
+    return holders - {device.name for device in facts.devices}
 
 
 def parse(output: bytes) -> HostFacts:

@@ -18,7 +18,10 @@ def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -
     output = ask(shell, linux.command(programs, nonce), timeout_s)
     system = split(output).get("system")
     if system is None:
-        return linux.parse(output)
+        looked = iter([output])
+        return linux.settled(
+            lambda: next(looked, None) or ask(shell, linux.command(programs, nonce), timeout_s)
+        )
     name = text(system.stdout).strip()
     if name != "FreeBSD":
         what = "Linux without /sys/class/block" if name == "Linux" else name or "of no name"

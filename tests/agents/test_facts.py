@@ -404,3 +404,19 @@ def test_the_script_only_looks():
     assert not changing & set(words)
     written = {word for line in code for word in line.split() if ">" in word and "&" not in word}
     assert written <= {">/dev/null", "2>/dev/null"}
+
+
+def test_facts_that_do_not_agree_with_themselves_are_read_again():
+    """Right after a boot LVM's volumes appear while the host is looked at."""
+    tree = "+/sys/class/block/sda/holders/dm-0"
+    looks = [output(tree=tree), output(tree=tree), output()]
+    facts = linux.settled(lambda: looks.pop(0))
+    assert looks == [] and not linux.strangers(facts)
+
+
+def test_it_is_not_looked_at_for_ever():
+    looks = []
+    found = linux.settled(
+        lambda: looks.append(1) or output(tree="+/sys/class/block/sda/holders/dm-0")
+    )
+    assert linux.strangers(found) == {"dm-0"} and len(looks) == linux.LOOKS
