@@ -250,7 +250,8 @@ class PracticeHost(ABC):
         deadline = time.monotonic() + self.boot_s
         while time.monotonic() < deadline:
             if not kernel.alive:
-                raise PracticeError(f"the kernel of {self.name} ended while it booted")
+                said = self.console.read_text(errors="replace").strip()[-400:]
+                raise PracticeError(f"the kernel of {self.name} ended while it booted: {said}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
                 link.settimeout(1)
                 if link.recv(8).startswith(b"SSH-2.0"):

@@ -46,17 +46,33 @@ class ProcessId:
                     os.kill(self.pid, signal.SIGKILL)
         self.wait_gone()
 
-    def wait_gone(self, timeout: float = 10) -> None:
-        """Return when the process is gone, and reap it if it is our child."""
+    def wait_gone(self, timeout: float = 30) -> None:
+        """Return when the process is gone, and reap it if it is our child.
+
+        Of one with several threads the first may be a zombie while the others still hold its files, locks and ports.
+        """
         deadline = time.monotonic() + timeout
         while True:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, os.WNOHANG)
-            if not self.alive:
+            if ProcessId.of(self.pid) not in (None, self):
+                return  # somebody else has its number now
+            try:
+                gone = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+            except ChildProcessError:
+                gone = not self.alive and not _threads(self.pid)
+            if gone:
                 return
             if time.monotonic() > deadline:
                 raise PracticeError(f"process {self.pid} does not end, even killed")
             time.sleep(0.02)
+
+
+def _threads(pid: int) -> int:
+    """How many of its threads still run."""
+    running = 0
+    for entry in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            running += entry.read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return running
 
 
 def spawn(argv: Sequence[str], log: Path, *, keep: Sequence[int] = ()) -> ProcessId:
