@@ -89,7 +89,7 @@ def rows(team):
 
 
 def person(role: Role | None, team: Team) -> User:
-    made = User.objects.create_user(f"{role or 'nobody'}")
+    made = User.objects.create_user(f"{role or 'nobody'}", password="a-password")
     if role:
         Membership.objects.create(team=team, user=made, role=role)
     return made
