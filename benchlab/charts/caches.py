@@ -12,6 +12,7 @@ from benchlab.charts.figure import Figure
 from benchlab.charts.panels import Panel, Track, axes, height, lines
 from benchlab.charts.stack import Placed, order
 
+CLASSES = ("logs", "cache", "special", "dedup")
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -96,7 +97,8 @@ def build(title: str, one: Chart, tracks: Sequence[Track], facts: Mapping[str, A
     panels = [_panel(m, *look, known) for m, look in one.metrics.items()
               if any(track.metric == m for track in known)]  # fmt: skip
     data, _ = lines(known, placed, panels)
-    layout = figure.layout(f"{one.title} · {title}", one.says, height=height(panels, placed))
+    high = max(height(panels, placed), 160 + 22 * len(placed))  # or the legend would scroll
+    layout = figure.layout(f"{one.title} · {title}", one.says, height=high)
     layout |= axes(panels)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
@@ -124,20 +126,17 @@ def _panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) -> Panel
 def _placed(names: set[str], facts: Mapping[str, Any]) -> list[Placed]:
     """Block devices as everywhere; pools with their vdevs below them; "" is the host."""
     blocks = {name for name in names if name and "/" not in name and not _pool(name, names)}
-    rest = sorted((name for name in names - blocks), key=lambda name: name.split("/"))
-    return [
-        *order(blocks, facts),
-        *(Placed(name, name.count("/"), _label(name)) for name in rest),
-    ]
+    rest = sorted(names - blocks, key=lambda name: [(part in CLASSES, part) for part in name.split("/")])  # fmt: skip
+    return [*order(blocks, facts), *(_vdev(name) for name in rest)]
 
 
 def _pool(name: str, names: set[str]) -> bool:
     return any(other.startswith(f"{name}/") for other in names)
 
 
-def _label(name: str) -> str:
-    """ "bl17/logs/sdb" is "sdb (logs)": its class is no row of its own."""
+def _vdev(name: str) -> Placed:
+    """ "bl17/logs/sdb" is "sdb (logs)" below "bl17": its class is no row of its own."""
     *above, last = name.split("/")
-    if len(above) > 1 and above[1] in ("logs", "cache", "special", "dedup"):
-        return f"{last} ({above[1]})"
-    return last or "whole host"
+    if len(above) > 1 and above[1] in CLASSES:
+        return Placed(name, len(above) - 1, f"{last} ({above[1]})")
+    return Placed(name, len(above), last or "whole host")

@@ -57,7 +57,7 @@ def test_vdevs_stand_below_their_pool_and_logs_say_so():
     tracks = [track(d, "zpool.write.iops", [1.0, 2.0, 3.0], "op/s") for d in devices]
     figure = caches.build("run 1", caches.chart("zpool"), tracks, made.facts())
     shown = [one["name"].replace("\u00a0", "") for one in figure["data"]]
-    assert shown == ["bl1", "└ sdd (logs)", "└ mirror-0", "└ sdb"]
+    assert shown == ["bl1", "└ mirror-0", "└ sdb", "└ sdd (logs)"]
 
 
 def test_the_run_page_has_a_chart_for_each(web, lab):
