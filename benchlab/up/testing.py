@@ -27,19 +27,11 @@ from benchlab.up.trouble import Trouble
 
 # (title, pytest arguments)
 GROUPS = (
-    (
-        "without host or browser",
-        ("-m", "not rig and not browser and not alone and not chaos", "-n", "2"),
-    ),
-    (
-        "rig",
-        ("-m", "rig and not browser and not alone and not chaos", "-n", "2", "--dist", "worksteal"),
-    ),
-    ("alone", ("-m", "alone and not browser and not chaos")),
-    ("browser", ("-m", "browser and not chaos")),
+    ("without host or browser", ("-m", "not rig and not browser and not alone", "-n", "2")),
+    ("rig", ("-m", "rig and not browser and not alone", "-n", "2", "--dist", "worksteal")),
+    ("alone", ("-m", "alone and not browser")),
+    ("browser", ("-m", "browser")),
 )
-# Interrupting every layer after every command takes an hour: only when asked for (`test --chaos`).
-CHAOS = (("chaos", ("-m", "chaos")),)
 NEVER_SKIPPED = {"browser", "rig", "alone"}  # where BENCHLAB_RIG=required
 PACKAGES = (
     "chromium", "fonts-liberation", "busybox", "posh", "yash", "fio", "sysstat", "openssh-server",
@@ -69,11 +61,10 @@ class Count:
 def run_tests(arguments: Sequence[str]) -> int:
     """Everything, or what pytest's own arguments choose; 0 when nothing failed and something ran."""
     required = os.environ.get(REQUIRED) == "required"
-    words = [word for word in arguments if word not in ("--install", "--chaos")]
+    words = [word for word in arguments if word != "--install"]
     if required or "--install" in arguments:
         install_tools()
-    usual = CHAOS if "--chaos" in arguments else GROUPS
-    groups = (("chosen", tuple(words)),) if words else usual
+    groups = (("chosen", tuple(words)),) if words else GROUPS
     begun = time.monotonic()
     with stores() as env:
         counts = {title: run_group(title, chosen, env) for title, chosen in groups}

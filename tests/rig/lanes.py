@@ -56,6 +56,7 @@ class Lanes:
         self.changes_only = changes_only
         self.blank = linux.read(shell)
         self.lanes: list[Lane] = []
+        self.lengths: dict[str, int] = {}  # commands of those lives that were lived to the end
         left = list(disks)
         for number, specs in enumerate(stacks, start=1):
             spares = _take(specs, self.blank, left)
@@ -63,21 +64,21 @@ class Lanes:
             self.lanes.append(Lane(f"bl{number}", spares, plan))
 
     def go(self, shell: Shell, count: int) -> bool:
-        """The first `count` commands of every lane's life; whether any lane had that many."""
-        for lane in self.lanes:
+        """The first `count` commands of every lane's life that has more; whether any has still more."""
+        lanes = [one for one in self.lanes if self.lengths.get(one.name, count) >= count]
+        for lane in lanes:
             lane.run(shell, self._first(lane.plan.steps, count), self.blank)
-        built = [self._counted(lane.plan.steps) for lane in self.lanes]
-        if count <= min(built):
-            return True
-        more = count < max(built)
+        built = [self._counted(lane.plan.steps) for lane in lanes]
+        if not lanes or count <= min(built):
+            return bool(lanes)
         facts = linux.read(shell)
-        for lane, done in zip(self.lanes, built, strict=True):
-            rest = count - done
-            if rest > 0:
+        for lane, done in zip(lanes, built, strict=True):
+            if count > done:
                 down = stack.teardown(lane.plan, facts)
-                more = more or rest < self._counted(down)
-                lane.run(shell, self._first(down, rest), facts)
-        return more
+                lane.run(shell, self._first(down, count - done), facts)
+                if count - done >= self._counted(down):
+                    self.lengths[lane.name] = done + self._counted(down)
+        return any(lane.name not in self.lengths for lane in lanes)
 
     def _counted(self, steps: Sequence[Step]) -> int:
         return sum(bool(step.destroys) or not self.changes_only for step in steps)

@@ -21,7 +21,7 @@ from tests.rig.stacks import fs, layer
 from tests.rig.test_campaigns import register
 from tests.runs import drive
 
-pytestmark = [pytest.mark.rig, pytest.mark.chaos, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.rig, pytest.mark.alone, pytest.mark.django_db(transaction=True)]
 
 MIB = 1 << 20
 # The same 8 kB written and fsynced again and again, as pg_test_fsync does it.

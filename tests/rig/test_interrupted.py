@@ -23,8 +23,6 @@ def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -
     )
 
 
-pytestmark = pytest.mark.chaos
-
 STACKS = (
     (layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1),
      filesystem("xfs", nodiscard=True)),

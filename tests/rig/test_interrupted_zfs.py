@@ -13,8 +13,6 @@ from tests.rig.blank import storage_state
 from tests.rig.lanes import Lanes
 from tests.rig.test_interrupted import cut, layer, prove
 
-pytestmark = pytest.mark.chaos
-
 STACKS = (
     (layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs")),
     (layer("zpool", {"layout": "mirror"}, data=2), layer("zvol"), filesystem("ext4")),

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from _pytest.mark.expression import Expression
 
-from benchlab.up.testing import CHAOS, GROUPS, NEVER_SKIPPED
+from benchlab.up.testing import GROUPS, NEVER_SKIPPED
 
 NAMES = ("rig", "browser", "alone")
 
@@ -29,12 +29,6 @@ def test_every_test_is_in_one_group(has):
     assert len(titles) == 1
     if markers & {"rig", "browser"}:
         assert titles[0] in NEVER_SKIPPED, "it may be skipped where the rig is required"
-
-
-def test_chaos_is_for_those_who_ask():
-    for markers in ({"chaos"}, {"chaos", "rig"}, {"chaos", "rig", "alone"}):
-        assert not any(chosen(arguments, markers) for _, arguments in GROUPS)
-        assert chosen(CHAOS[0][1], markers)
 
 
 def test_what_measures_has_the_machine_for_itself():
