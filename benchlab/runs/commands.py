@@ -43,8 +43,15 @@ def _send(task: object, layout_id: int) -> None:
         )
 
 
+def _ours(campaign: Campaign) -> None:
+    """Raises CommandError for results that were measured elsewhere."""
+    if campaign.source:
+        raise CommandError("It was measured elsewhere: nothing of it can be run from here.")
+
+
 def plan(campaign: Campaign) -> None:
     """Have every layout that is not confirmed yet planned anew from fresh facts."""
+    _ours(campaign)
 
     def send(ids: list[int]) -> None:
         from benchlab.runs.tasks import plan_layout
@@ -94,6 +101,7 @@ def start(campaign: Campaign, confirmed: Mapping[int, str], by: str = "") -> Non
 
 def pause(campaign: Campaign) -> None:
     """No further run is started; the running one ends as it will, and its layout stays."""
+    _ours(campaign)
     _wish(campaign, paused_at=timezone.now())
 
 
@@ -103,6 +111,7 @@ def resume(campaign: Campaign) -> None:
 
 def cancel(campaign: Campaign) -> None:
     """Stop what runs, take down what stands. Safe at every phase and twice."""
+    _ours(campaign)
     Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=timezone.now())
     for row in campaign.layouts.filter(phase=LayoutPhase.DRAFT):
         drop(row, Outcome.CANCELLED, "cancelled before it began")
@@ -125,7 +134,7 @@ def retry(run: Run) -> Attempt:
 
     Raises CommandError while the run's last attempt is still open.
     """
-    Campaign.objects.select_for_update().get(pk=run.campaign_id)
+    _ours(Campaign.objects.select_for_update().get(pk=run.campaign_id))
     last = run.attempts.select_related("layout").latest("number")
     if last.phase != AttemptPhase.DONE:
         raise CommandError(f"Attempt {last.number} of this run is not over yet.")

@@ -203,6 +203,18 @@ def test_run_page_links_each_number_to_its_line(web):
     assert "RATE 12 at depth 4" in lines
 
 
+def test_nothing_of_it_can_be_run(web):
+    draft = handed_in(web)
+    web.post(f"/import/{draft.pk}/", typed(draft))
+    campaign = Campaign.objects.get()
+    run = campaign.runs.first()
+    for path in ("plan", "pause", "cancel", "start"):
+        assert web.post(f"/campaigns/{campaign.pk}/{path}/").status_code == 302
+    assert web.post(f"/runs/{run.pk}/retry/").status_code == 302
+    campaign.refresh_from_db()
+    assert (campaign.cancelled_at, campaign.paused_at, run.attempts.count()) == (None, None, 1)
+
+
 def test_an_imported_workload_has_a_page_and_is_not_offered(web):
     draft = handed_in(web)
     web.post(f"/import/{draft.pk}/", typed(draft))
