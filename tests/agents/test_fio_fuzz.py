@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -58,7 +59,7 @@ def figures(text: str) -> dict[str, tuple[float | None, int]]:
     return {metric.name: (metric.value, metric.line) for metric in parsed(text)}
 
 
-def damage(draw: st.DrawFn, lines: list[str]) -> tuple[list[str], int, str]:
+def damage(draw: Any, lines: list[str]) -> tuple[list[str], int, str]:
     """The lines, the damaged one (from 1), and how."""
     at = draw(st.integers(0, len(lines) - 1))
     how = draw(st.sampled_from(["drop", "digit", "cut", "swap"]))
@@ -97,20 +98,20 @@ def untouched(case: tuple[str, str, int, str], linked: Callable[[str], bool]) ->
             assert value == pytest.approx(was, rel=1e-12), figure
 
 
-@many(max_examples=600)
+@many(max_examples=2500)
 @given(damaged(TEXTS))
 def test_text(case: tuple[str, str, int, str]) -> None:
     untouched(case, lambda figure: figure in DERIVED or figure.endswith((".iops", "depth.reached")))
 
 
-@many(max_examples=300)
+@many(max_examples=1000)
 @given(damaged(DOCUMENTS))
 def test_document(case: tuple[str, str, int, str]) -> None:
     # a percentile follows from all bins
     untouched(case, lambda figure: figure in DERIVED or ".p" in figure or figure == "depth.reached")
 
 
-@many(max_examples=600)
+@many(max_examples=2500)
 @given(st.data())
 def test_terse(data: st.DataObject) -> None:
     """A field too many or too few is an error; without one of two jobs the other's figures are its own."""
@@ -163,7 +164,7 @@ def test_a_reader_never_raises(case: tuple[str, str, int, str]) -> None:
 LOG = "500, 1948, 0, 0, 0\n500, 1930, 1, 0, 0\n1000, 2048, 0, 0, 0\n1001, 2040, 1, 0, 0\n1500, 7, 0, 0, 0\n"
 
 
-@many(max_examples=600)
+@many(max_examples=2500)
 @given(st.data())
 def test_log(data: st.DataObject) -> None:
     lines, at, _ = damage(data.draw, LOG.rstrip("\n").split("\n"))
@@ -193,7 +194,7 @@ HIST = "\n".join(
 )
 
 
-@many(max_examples=300)
+@many(max_examples=1500)
 @given(st.data())
 def test_histogram(data: st.DataObject) -> None:
     lines, at, _ = damage(data.draw, HIST.split("\n"))
