@@ -60,10 +60,12 @@ def _reports(said: Sequence[Line]) -> list[tuple[float, dict[str, Row]]]:
     headed = False
     for line in said:
         words = line.text.split()
+        if not found and words[:1] != ["dT:"]:
+            continue  # the frames of a live page may begin in the middle of a report
         if words[:1] == ["dT:"]:
             found.append((line.at, {}))
             headed = False
-        elif words == COLUMNS and found:
+        elif words == COLUMNS:
             headed = True
         elif words == ["*"] or not words:
             continue  # a provider that was busy while it was looked at

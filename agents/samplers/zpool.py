@@ -9,12 +9,13 @@ Needs ZFS on Linux 0.7, FreeBSD 13; an older one prints nothing here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import dropwhile
 from math import nan
 
 from agents.contracts import Frame, Series, Watch
 from agents.samplers._counters import rows_to_series
 from agents.samplers._stamped import lines
-from agents.samplers._zpool_iostat import UNITS, Report, reports
+from agents.samplers._zpool_iostat import UNITS, Report, heads, reports
 
 LABEL = "ZFS pools and vdevs (zpool iostat -v)"
 FILES: tuple[str, ...] = ()
@@ -29,7 +30,8 @@ WATCHES = (
 
 def series(frames: Sequence[Frame]) -> list[Series]:
     """One series per pool or vdev and metric, over all reports that are whole. Raises ParseError."""
-    said = lines(frames, WATCHES[0])
+    # The frames of a live page may begin in the middle of a report.
+    said = list(dropwhile(lambda line: not heads(line.text), lines(frames, WATCHES[0])))
     came = {line.number: line.at for line in said}
     found = list(reports((line.number, line.text) for line in said))
     if len(found) > 1 and len(found[-1].rows) < len(found[-2].rows):
