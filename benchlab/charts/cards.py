@@ -12,7 +12,7 @@ from django.urls import reverse
 from benchlab.charts import asked, naming
 from benchlab.charts.conditions import Differences
 from benchlab.charts.naming import METRICS
-from benchlab.charts.queries import Group, Person, groups, labels
+from benchlab.charts.queries import Group, Person, groups, in_percent, labels
 from benchlab.charts.tables import MetricRow, Point, curve_points, metric_rows
 from benchlab.topologies import moments
 
@@ -54,10 +54,14 @@ class Card:
         return [(metric, naming.word(metric)) for metric in self.metrics if not _is_main(metric)]
 
     @property
+    def completions(self) -> bool:
+        """Whether there is a choice of latencies: only completion latencies have percentiles."""
+        return any(point.clat["mean"] for point in self.points)
+
+    @property
     def only_total(self) -> bool:
         """Whether total latency is all that is known of latencies."""
-        known = [point for point in self.points if point.lat or point.clat["mean"]]
-        return bool(known) and not any(point.clat["mean"] for point in known)
+        return not self.completions and any(point.lat for point in self.points)
 
     @property
     def broken(self) -> list[Point]:
@@ -122,7 +126,7 @@ def _card(
         csv_url=f"{csv_url}?{only}",
         swept=swept,
         metrics=metrics,
-        operations=both if len(both) == 2 else (),
+        operations=both if len(both) == 2 and any(rate in names for rate in METRICS) else (),
         lines=len(lines),
         points=tuple(curve_points(lines)),
         chosen=chosen,
@@ -133,5 +137,5 @@ def _card(
         kept=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
         names=() if plain else tuple(labels(lines)),
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
-        rows=() if plain else tuple(metric_rows(lines, chosen)),
+        rows=() if plain else tuple(metric_rows(in_percent(lines), chosen)),
     )

@@ -13,7 +13,7 @@ from benchlab.charts import asked, caches, curve, devices, dots, live, naming
 from benchlab.charts.devices import Track
 from benchlab.charts.figure import Figure
 from benchlab.charts.naming import METRICS
-from benchlab.charts.queries import Group, groups
+from benchlab.charts.queries import Group, groups, in_percent
 from benchlab.runs.models import Attempt, Series
 
 
@@ -41,7 +41,7 @@ def curve_or_bars(title: str, found: list[Group], choice: curve.Choice) -> Figur
     if found and choice.metric not in METRICS and not naming.members(choice.metric, known):
         raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(known))}")
     swept = any(group.swept for group in found) and "*" not in choice.metric
-    return (curve.build if swept else dots.build)(title, found, choice)
+    return (curve.build if swept else dots.build)(title, in_percent(found), choice)
 
 
 @require_GET

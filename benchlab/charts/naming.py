@@ -33,6 +33,7 @@ PHRASES = (
     (re.compile(r"other_descriptor\.(\w+)\.(?:ops|latency)"), r"\1, another descriptor"),
     (re.compile(r"unsynced\.write\.(?:ops|latency)"), "writes without sync"),
 )
+SHARES = {"util", "cpu", "reached"}
 WANTED = re.compile(r"[a-z*][a-z0-9_*]*(?:\.[a-z0-9_*-]+){0,6}")
 
 
@@ -77,12 +78,17 @@ def shown_unit(name: str, unit: str) -> str:
     return "ops/s" if unit == "op/s" and name.split(".")[-1] != "iops" else unit
 
 
+def is_share(name: str, unit: str) -> bool:
+    """Whether a figure without a unit is a part of a whole, which people read in percent."""
+    return unit == "1" and not SHARES.isdisjoint(name.split("."))
+
+
 def ordered(names: Collection[str], tool: str, swept: bool) -> list[str]:
-    """Every choice among these metrics, the one to show unless told otherwise first."""
+    """Every choice among these metrics, the one to show unless told otherwise first; else in the tool's order."""
     rates = [metric for metric in METRICS if metric in names]
     if not swept:  # without a sweep it is a streaming tool more often than not
         rates = rates[::-1]
     first = [FIRST[tool]] if tool in FIRST else []
     families = [] if swept else list(FAMILIES.get(tool, ()))
-    found = [*first, *rates, *families, *sorted(names)]
+    found = [*first, *rates, *families, *names]
     return list(dict.fromkeys(choice for choice in found if members(choice, names)))

@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
+from benchlab.charts import naming
 from benchlab.charts.palette import Identity, Style, styles
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import Outcome
@@ -169,6 +170,25 @@ def _values(attempts: list[int]) -> tuple[dict[int, dict[str, float]], dict[str,
             found[attempt][name] = value
             units[name] = unit
     return found, units
+
+
+def in_percent(found: Iterable[Group]) -> list[Group]:
+    """With shares (utilisation, CPU) as people read them; files keep the base units."""
+    return [_in_percent(group) for group in found]
+
+
+def _in_percent(group: Group) -> Group:
+    shares = {name for name, unit in group.units.items() if naming.is_share(name, unit)}
+    if not shares:
+        return group
+    samples = tuple(
+        replace(
+            sample,
+            values={n: v * 100 if n in shares else v for n, v in sample.values.items()},
+        )
+        for sample in group.samples
+    )
+    return replace(group, samples=samples, units={**group.units, **dict.fromkeys(shares, "%")})
 
 
 def labels(found: Sequence[Group]) -> list[str]:

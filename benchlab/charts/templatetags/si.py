@@ -20,6 +20,8 @@ def si(value: float | None, unit: str = "") -> str:
         return "n/a"
     if unit == "B":
         return size(value)
+    if unit == "%":
+        return f"{_three(value)} %"
     word = UNIT_WORDS.get(unit, unit)
     if unit == "1" and 1e3 <= abs(value) < math.inf:
         return f"{value:,.0f}".replace(",", "\u202f")  # a count: every digit
