@@ -47,8 +47,8 @@ PAGES: Mapping[str, Rule] = {
     "healthz": Rule(ANYONE),
     "login": Rule(ANYONE, ANYONE),
     "account_login": Rule(ANYONE, ANYONE),
-    "logout": Rule(SIGNED_IN, SIGNED_IN),
-    "account_logout": Rule(SIGNED_IN, SIGNED_IN),
+    "logout": Rule(ANYONE, ANYONE),  # also from the middle of a log-in
+    "account_logout": Rule(ANYONE, ANYONE),
     # A person's own account; a forgotten password; the second half of a log-in, which has no name yet.
     "account": Rule(SIGNED_IN),
     "account-email": Rule(SIGNED_IN, SIGNED_IN),

@@ -8,6 +8,7 @@ from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as totp
 from allauth.socialaccount import views as social
 from allauth.socialaccount.providers.openid_connect import views as oidc
+from django.contrib.auth.decorators import login_not_required
 from django.urls import path
 
 from benchlab.team import views_account, views_join, views_site, views_teams
@@ -61,7 +62,11 @@ urlpatterns = [
         social.login_cancelled,
         name="socialaccount_login_cancelled",
     ),
-    path("account/single-sign-on/error/", social.login_error, name="socialaccount_login_error"),
+    path(
+        "account/single-sign-on/error/",
+        login_not_required(social.login_error),
+        name="socialaccount_login_error",
+    ),
     path("account/<slug:provider_id>/login/", oidc.login, name="openid_connect_login"),
     path(
         "account/<slug:provider_id>/login/callback/", oidc.callback, name="openid_connect_callback"
