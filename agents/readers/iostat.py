@@ -161,7 +161,8 @@ class _Reader:
                 words = self.lines[at - 1].split()
                 rows[words[0]] = Sample(at, table.row(words, self.known, at, self.lines[at - 1]))
         except ParseError:
-            return  # some other table
+            self.at = end  # some other table
+            return
         self.at = end
         self.run = _Run(heads=self.known, reports=[Report(number, end, rows)])
         self.run.notes.append("without headings: read by those of the table before it")

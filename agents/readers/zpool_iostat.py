@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from agents.contracts import ParseError
@@ -79,7 +80,8 @@ def _block(
         return Found(KIND.name, first, last, "zpool iostat", trouble=str(error)), end
     pools = dict.fromkeys(name for one in reports for name in one.rows if "/" not in name)
     title = f"zpool iostat of {', '.join(pools)}"
-    made = [_report(one, dates) for one in reports]
+    clocks = (list(dates), list(dates.values()))
+    made = [_report(one, *clocks) for one in reports]
     one = _watched.found(KIND, made, command, title, _notes(reports, flat and verbose))
     last = max(one.last, max(number for number, _ in kept))
     return Found(KIND.name, first, last, title, command=command, metrics=one.metrics,
@@ -121,14 +123,15 @@ def _row(words: Sequence[str], wide: int) -> bool:
     return 3 < len(words) < wide and figures == len(words) - 1
 
 
-def _report(report: zpool.Report, dates: dict[int, float | None]) -> Report:
+def _report(report: zpool.Report, dated: Sequence[int], clocks: Sequence[float | None]) -> Report:
+    """With the clock of the last dated line above it."""
     numbers = [row.number for row in report.rows.values()]
-    dated = [second for line, second in dates.items() if line < report.at]
+    above = bisect_left(dated, report.at)
     return Report(
         report.at,
         max(numbers),
         {name: Sample(row.number, dict(row.values)) for name, row in report.rows.items()},
-        dated[-1] if dated else None,
+        clocks[above - 1] if above else None,
     )
 
 
