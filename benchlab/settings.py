@@ -141,6 +141,7 @@ ACCOUNT_ADAPTER = "benchlab.team.adapters.Accounts"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # nobody could sign up
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchLab] "
 ACCOUNT_SESSION_REMEMBER = None  # the person says so: else the session ends with the browser
 ACCOUNT_LOGOUT_REDIRECT_URL = "login"

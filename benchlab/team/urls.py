@@ -9,10 +9,20 @@ from allauth.mfa.totp import views as totp
 from allauth.socialaccount import views as social
 from allauth.socialaccount.providers.openid_connect import views as oidc
 from django.contrib.auth.decorators import login_not_required
-from django.urls import path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
 from benchlab.team import views_account, views_join, views_site, views_teams
 
+
+
+class Base36(StringConverter):
+    """Without a dash: what follows it has one."""
+
+    regex = "[0-9A-Za-z]+"
+
+
+register_converter(Base36, "base36")
 urlpatterns = [
     path("login/", account.login, name="login"),
     path("login/", account.login, name="account_login"),  # allauth's word for it
@@ -28,7 +38,7 @@ urlpatterns = [
     path("account/reset/", account.password_reset, name="account_reset_password"),
     path("account/reset/sent/", account.password_reset_done, name="account_reset_password_done"),
     path(
-        "account/reset/<uidb36>-<key>/",
+        "account/reset/<base36:uidb36>-<str:key>/",
         account.password_reset_from_key,
         name="account_reset_password_from_key",
     ),

@@ -109,7 +109,7 @@ def url(name: str, rows: Any) -> str:
         "<int:user_pk>": rows.person.pk,
         "<int:team_pk>": rows.team.pk,
         "<str:token>": TOKEN,
-        "<uidb36>-<key>": "1-no-such-key",
+        "<base36:uidb36>-<str:key>": "1-no-such-key",
         "<slug:provider_id>": "oidc",
         "<int:layout_pk>": rows.layout.pk,
         "<int:install_pk>": rows.host.installs.get().pk,
