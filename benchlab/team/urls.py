@@ -15,7 +15,6 @@ from django.urls.converters import StringConverter
 from benchlab.team import views_account, views_join, views_site, views_teams
 
 
-
 class Base36(StringConverter):
     """Without a dash: what follows it has one."""
 

@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import Count, Prefetch, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.team import accounts, invitations, standing
@@ -45,7 +44,6 @@ def set_active(request: HttpRequest, user_pk: int) -> HttpResponse:
 
 
 @require_POST
-@never_cache
 def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
     """To hand over, where no mail is sent. Whoever has it owns the account."""
     user = get_object_or_404(User, pk=user_pk, is_active=True)
@@ -80,7 +78,6 @@ def teams(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@never_cache
 def invite_owner(request: HttpRequest, team_pk: int) -> HttpResponse:
     """For a team whose owners have all gone."""
     team = get_object_or_404(Team, pk=team_pk, library=False)

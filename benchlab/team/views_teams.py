@@ -9,7 +9,6 @@ from django.core.mail import send_mail
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.team import invitations, members, services
@@ -83,7 +82,6 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-@never_cache
 def invite(request: HttpRequest, pk: int) -> HttpResponse:
     """The page with the link is its only copy."""
     team, form = _team(request, pk), Invite(request.POST)
