@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from agents import layers, readers, samplers, tools
-from agents.contracts import OptionsError
+from agents import layers, options, readers, samplers, tools
+from agents.contracts import Need, OptionsError
 from agents.protocols import (
     Asking,
     Awaiting,
@@ -110,6 +111,13 @@ def asking(kind: str) -> Asking | None:
 
 def tool(kind: str) -> Tool:
     return _pick(all_tools(), kind, "tool")
+
+
+def tool_needs(kind: str, given: Mapping[str, Any]) -> tuple[Need, ...]:
+    """The programs that this tool uses with these options: one named by its path is not looked for elsewhere."""
+    driver = tool(kind)
+    asks = getattr(driver, "needs", None)
+    return asks(options.build(driver.Options, given)) if asks else driver.NEEDS
 
 
 def recording(kind: str) -> Recording | None:

@@ -112,6 +112,11 @@ class Options:
             raise OptionsError(f"program: {path!r} is no absolute path of a {PROGRAM}")
 
 
+def needs(options: Options) -> tuple[Need, ...]:
+    """One given by its path is asked when it runs."""
+    return () if options.program else NEEDS
+
+
 def job(options: Options, target: Target) -> Job:
     if not target.mount:
         raise OptionsError(

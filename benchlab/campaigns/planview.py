@@ -113,8 +113,8 @@ def _missing(layout: Layout) -> Missings:
     """Programs of its layers and its runs' tools that the host lacked when it was last read."""
     if layout.planned_at is None:
         return NOTHING_MISSING
-    kinds = Run.objects.filter(attempts__layout=layout).order_by().values_list("tool", flat=True)
-    needs = [need for kind in kinds.distinct() for need in registry.tool(kind).NEEDS]
+    loads = Run.objects.filter(attempts__layout=layout).order_by().distinct("workload")
+    needs = [need for run in loads for need in registry.tool_needs(run.tool, run.options)]
     return hosts.missing(layout.host, [*stack.needs(specs(layout.stack)), *needs])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import cattrs
@@ -57,9 +57,9 @@ def look(shell: Shell) -> HostFacts:
     return _converter.structure(_clean(_converter.unstructure(reading.read(shell))), HostFacts)
 
 
-def missing_tool(kind: str, facts: HostFacts) -> str:
-    """Which program of a tool the host lacks, and how to get it; "" when all are there."""
-    return packages.missing(registry.tool(kind).NEEDS, facts).words(facts.hostname)
+def missing_tool(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str:
+    """Which program of a tool the host lacks, and how to get it; "" when all are there. Raises OptionsError."""
+    return packages.missing(registry.tool_needs(kind, options), facts).words(facts.hostname)
 
 
 def facts_of(snapshot: FactSnapshot) -> HostFacts:

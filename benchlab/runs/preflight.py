@@ -51,7 +51,7 @@ def check(
     """
     assert layout.facts_ready, "a layout that is ready was looked at"
     ready = hosts.facts_of(layout.facts_ready)
-    if missing := hosts.missing_tool(attempt.run.tool, ready):
+    if missing := hosts.missing_tool(attempt.run.tool, attempt.run.options, ready):
         raise AgentError(missing, Reason.TOOL_MISSING)
     plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
     facts, seen, found = ready, glance.read(shell, plan.claims), list[Progress]()
@@ -124,7 +124,7 @@ def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
 def _cannot(
     attempt: Attempt, target: Target, shell: Shell, facts: HostFacts
 ) -> tuple[Reason | None, str]:
-    if missing := hosts.missing_tool(attempt.run.tool, facts):
+    if missing := hosts.missing_tool(attempt.run.tool, attempt.run.options, facts):
         return Reason.TOOL_MISSING, missing
     tool = registry.tool(attempt.run.tool)
     try:

@@ -23,14 +23,15 @@ from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import create_topology
-from benchlab.up import sshd
+from benchlab.up import postgres, sshd
 from benchlab.up.bootstrap import apt_install
 from benchlab.up.ports import LOOPBACK
 from benchlab.up.state import State, read_json
+from benchlab.up.trouble import Trouble
 
 OUTSTANDING = [1, 2, 4, 8, 16]
 FILE_SIZE = 128 * 2**20  # bytes; laid out anew for each run, so small
-# A minute and a half in all: to show how it works, not to measure well.
+# Two to three minutes in all: to show how it works, not to measure well.
 RUNTIME_S, RAMP_S, REPEATS = 3, 1, 3
 Say = Callable[[str], object]
 
@@ -121,9 +122,14 @@ def scratch_topology(scratch: Path, team: Team, user: User) -> Topology:
 
 
 def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
-    """dd always; fio where it is."""
+    """dd always; pg_test_fsync where PostgreSQL is embedded; fio where it is."""
     blocks = {"block_size": 2**20, "count": FILE_SIZE // 2**20, "conv": ["fdatasync"]}
     found = [workload(team, user, "Sequential write (dd)", "dd", blocks, {})]
+    if program := pg_test_fsync():
+        options = {"seconds": 1, "program": program}
+        found.append(
+            workload(team, user, "Synced writes (pg_test_fsync)", "pg_test_fsync", options, {})
+        )
     if shutil.which("fio"):
         options = {
             "rw": "randread",
@@ -135,6 +141,15 @@ def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
         sweep = {"iodepth": OUTSTANDING}
         found.append(workload(team, user, "Random read 4 KiB (fio)", "fio", options, sweep))
     return found
+
+
+def pg_test_fsync() -> str:
+    """The embedded PostgreSQL's own, which the reference library's figures can be compared with; "" without one."""
+    try:
+        found = postgres.packaged_binaries() / "pg_test_fsync"
+    except Trouble:
+        return ""
+    return str(found) if os.access(found, os.X_OK) else ""
 
 
 def workload(

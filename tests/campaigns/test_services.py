@@ -9,8 +9,7 @@ from benchlab.campaigns.services import create_campaign, create_workload
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase
-from benchlab.team.models import Membership, Team
-from benchlab.team.roles import Role
+from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 from tests.campaigns.conftest import DIRECTORY, make_host, make_spare
 
@@ -167,11 +166,3 @@ def test_the_estimate_warns(team, host, raw, workload):
 def test_an_estimate_of_nothing_says_what_is_missing(host, directory):
     with pytest.raises(ValidationError, match="workloads: choose at least one"):
         estimate([host], [directory], [], 3)
-
-
-def test_only_an_owner_writes_code_that_runs_as_root(team, user):
-    made = {"team": team, "user": user, "tool": "command", "options": {"command": "id"}}
-    create_workload(name="mine", **made)
-    Membership.objects.update(role=Role.OPERATOR)
-    with pytest.raises(ValidationError, match="only an owner may make it"):
-        create_workload(name="yours", **made)
