@@ -18,6 +18,7 @@ from django.db import transaction
 from agents import registry
 from agents.found import Found
 from benchlab.campaigns.models import Campaign
+from benchlab.charts.templatetags.si import size
 from benchlab.hosts.models import Host
 from benchlab.imports import drafts, stored
 from benchlab.imports.models import Draft, DraftFile, Source
@@ -28,7 +29,8 @@ Key = tuple[int, int]  # (DraftFile id, first line)
 ORIGIN = ("title", "author", "date", "url")
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 MOST_OUTSTANDING = 2**31 - 1
-NAMED = ("rw", "readwrite", "bs", "rwmixread", "block_size", "operation", "file_size")
+NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
+SIZES = frozenset({"bs", "block_size", "size", "file_size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,24 @@ class Shown:
     @property
     def workload(self) -> str:
         """A name for what was done, from its kind and options."""
-        said = [str(self.found.options[name]) for name in NAMED if self.found.options.get(name)]
-        return " ".join([self.found.tool or self.found.kind, *said])[:100]
+        told = self.found.options
+        said = [_words(name, told[name]) for name in NAMED if told.get(name)]
+        return " ".join([self.found.tool or self.found.kind, *said])[:90]
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """In words."""
+        return [(name, _words(name, value)) for name, value in self.found.options.items()]
+
+    @property
+    def point(self) -> list[tuple[str, str]]:
+        return [(name, _words(name, value)) for name, value in self.found.point.items()]
+
+
+def _words(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return size(value) if name in SIZES and isinstance(value, int) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +133,7 @@ def agree(
     draft: Draft,
     chosen: Sequence[Chosen],
     *,
-    user: Person,
+    user: Person | None,
     name: str,
     question: str = "",
     origin: Mapping[str, str] | None = None,
@@ -215,7 +233,7 @@ def _store(
     draft: Draft,
     chosen: Sequence[Chosen],
     offered: Mapping[Key, Shown],
-    user: Person,
+    user: Person | None,
     name: str,
     question: str,
     origin: Mapping[str, str],
@@ -267,7 +285,7 @@ def _pieces(draft: Draft, shown: Sequence[Shown]) -> dict[Key, Piece]:
 class _Rows:
     """Hosts and topologies that were only named: the team's of that name, or new ones."""
 
-    def __init__(self, draft: Draft, user: Person) -> None:
+    def __init__(self, draft: Draft, user: Person | None) -> None:
         self.team, self.user = draft.team, user
 
     def host(self, name: str) -> Host:
@@ -283,7 +301,8 @@ class _Rows:
         known = Topology.objects.filter(team=self.team, name=name).first()
         if known:
             return known
-        made = Topology(team=self.team, name=name, stack=[], created_by_id=self.user.pk)
+        made = Topology(team=self.team, name=name, stack=[])
+        made.created_by_id = self.user.pk if self.user else None
         made.full_clean(exclude=["created_by", "stack"])
         made.save()
         return made

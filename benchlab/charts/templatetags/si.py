@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 from django import template
+
+from benchlab.charts import naming
 
 register = template.Library()
 
@@ -33,6 +36,18 @@ def si(value: float | None, unit: str = "") -> str:
     )
 
 
+class Measured(Protocol):
+    name: str
+    value: float | None
+    unit: str
+
+
+@register.filter
+def measured(row: Measured) -> str:
+    """A stored figure: fsyncs are ops/s, not IOPS."""
+    return si(row.value, naming.shown_unit(row.name, row.unit))
+
+
 @register.filter
 def size(value: float | None) -> str:
     """Bytes in binary units: 536870912 -> "512 MiB"."""
@@ -53,6 +68,12 @@ def exact(value: float | None) -> str:
     if abs(value) >= 1e5 and math.isfinite(value):
         return f"{value:,.0f}".replace(",", "\u202f")
     return f"{value:.6g}"
+
+
+@register.filter
+def digits(value: float | None) -> str:
+    """Every digit that was read: 1073741824.5 -> "1073741824.5". To be held against the text it came from."""
+    return "n/a" if value is None or math.isnan(value) else f"{value:.15g}"
 
 
 @register.filter
