@@ -15,6 +15,8 @@ from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
 from benchlab.charts.templatetags.si import si
 
+SHORT = 0.12  # of the longest bar: no room for its number
+
 
 def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     """One bar per line; a click on a dot opens its run."""
@@ -29,11 +31,16 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     ]
     if not lines:
         return figure.empty(title, f"No {word} measured yet.")
-    data = [trace for line in lines for trace in (_bar(line, name, unit), _dots(line, name, unit))]
+    longest = max(value for line in lines for value in _values(line, name))
+    data = [
+        trace
+        for line in lines
+        for trace in (_bar(line, name, unit, longest), _dots(line, name, unit))
+    ]
     layout = figure.layout(
         f"{word} · {title}",
         "Bar: median over repeats. Dot: one run; a click opens it.",
-        height=150 + 46 * len(lines),
+        height=150 + sum(46 + 14 * line.label.count(" · ") for line in lines),
         xaxis=figure.value_axis(word, unit),
         yaxis={"automargin": True, "autorange": "reversed", "type": "category"},
         showlegend=False,
@@ -55,11 +62,11 @@ def _family(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     layout = figure.layout(
         f"{word} · {title}",
         "Bar: median over repeats; a click opens the run. No bar: not measured there, or n/a.",
-        height=170 + (18 * len(lines) + 14) * len(names),
+        height=170 + (24 * len(lines) + 14) * len(names),
         xaxis=figure.value_axis(word, unit),
         yaxis={"automargin": True, "autorange": "reversed", "type": "category"},
         barmode="group",
-        bargap=0.25,
+        bargap=0.12,
     )
     layout["legend"] |= {"y": -72 / (layout["height"] - 120), "traceorder": "normal"}
     return {"data": [_bars(line, choice, names, unit) for line in lines], "layout": layout}
@@ -104,8 +111,14 @@ def _values(line: Line, name: str) -> list[float]:
     return [sample.values[name] for sample in line.group.samples if name in sample.values]
 
 
-def _bar(line: Line, name: str, unit: str) -> dict[str, Any]:
+def _lines(label: str) -> str:
+    """Parts of a label below one another: beside them there would be no room for the bars."""
+    return label.replace(" · ", "<br>")
+
+
+def _bar(line: Line, name: str, unit: str, longest: float) -> dict[str, Any]:
     point = spread(_values(line, name))
+    inside = point.median > SHORT * longest  # else the text would be shrunk to fit
     text = f"{line.label}<br>median of {point.n}: <b>{si(point.median, unit)}</b>"
     if point.low is not None and point.high is not None:
         text += f"<br>{si(point.low, unit)} to {si(point.high, unit)}"
@@ -114,13 +127,13 @@ def _bar(line: Line, name: str, unit: str) -> dict[str, Any]:
         "orientation": "h",
         "name": line.label,
         "x": [point.median],
-        "y": [line.label],
+        "y": [_lines(line.label)],
         "marker": {
             "color": line.style.faded(0.25),
             "line": {"color": line.style.colour, "width": 1},
         },
-        "text": [si(point.median, unit)],
-        "textposition": "inside",
+        "text": [si(point.median, unit) if inside else f"\u00a0\u00a0 {si(point.median, unit)}"],
+        "textposition": "inside" if inside else "outside",
         "insidetextanchor": "start",
         "hovertext": [text],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -134,7 +147,7 @@ def _dots(line: Line, name: str, unit: str) -> dict[str, Any]:
         "mode": "markers",
         "name": line.label,
         "x": [sample.values[name] for sample in found],
-        "y": [line.label] * len(found),
+        "y": [_lines(line.label)] * len(found),
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
         "customdata": [[url(sample.run)] for sample in found],
         "text": [

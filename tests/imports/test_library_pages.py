@@ -133,9 +133,17 @@ def test_everybody_reads_it(web, other_web):
     for campaign in Campaign.objects.filter(source=Campaign.Source.LIBRARY):
         for client in (web, other_web):
             assert client.get(reverse("campaign-detail", args=[campaign.pk])).status_code == 200
-    run = Run.objects.filter(campaign__source=Campaign.Source.LIBRARY).first()
-    assert run is not None
-    assert web.get(reverse("run-detail", args=[run.pk])).status_code == 200
+    run = Run.objects.get(topology__name=SSD, workload__name=AZURE, outstanding=1)
+    page = web.get(reverse("run-detail", args=[run.pk]))
+    assert page.status_code == 200
+    assert "1.68 k IOPS" in page.content.decode()
+
+
+def test_fsyncs_are_no_ios(web):
+    run = Run.objects.get(topology__name=CACHE, workload__name=PG)
+    text = web.get(reverse("run-detail", args=[run.pk])).content.decode()
+    assert "8.11 k ops/s" in text
+    assert "8.11 k IOPS" not in text
 
 
 ROWS: dict[str, Any] = {"campaign": Campaign, "host": Host, "topology": Topology, "workload": Workload, "run": Run,
