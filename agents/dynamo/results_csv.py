@@ -1,0 +1,291 @@
+"""IOmeter's own results .csv, written of what dynamo measured and read of any version's. Pure: times are given.
+
+In DISK rows we write the disk's own raw times and bins, where IOmeter repeats those of its worker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.contracts import ParseError
+from agents.dynamo import figures, summary
+from agents.dynamo.account import Active, Measured
+from agents.dynamo.csv_columns import BINS, NAMES, OLD, ROWS, TEST_TYPES
+from agents.dynamo.figures import Figures
+from agents.dynamo.messages import Disk
+from agents.dynamo.results import RawResult
+
+HEADER = re.compile(r"\s*'?Target Type([,;\t])\s*Target Name\1")
+SEVERAL = -1  # where members of a row differ
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """A test and when it began and ended, as local "YYYY-MM-DD HH:MM:SS:mmm"."""
+
+    test: Measured
+    began: str
+    ended: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line: its cells by the names of csv_columns.NAMES and BINS; empty cells are left out."""
+
+    line: int  # from 1
+    cells: Mapping[str, str]
+
+    @property
+    def kind(self) -> str:
+        return self.cells.get("Target Type", "").upper()
+
+
+@dataclass(frozen=True)
+class Block:
+    """One step of a run: all rows below one heading."""
+
+    first: int  # lines from 1: what belongs to it from here
+    last: int
+    rows: tuple[Row, ...]
+    facts: Mapping[str, Sequence[str]] = field(default_factory=dict)  # comment -> data lines below
+    ended: tuple[str, ...] = ()  # the time stamp below it, and "aborted" where it was
+
+
+def write(found: Sequence[Stamped], description: str = "", test_type: str = "NORMAL") -> str:
+    """The file. Raises DynamoError where a test cannot be trusted."""
+    first = found[0].began if found else ""
+    lines = [
+        "'Test Type,Test Description", f"{TEST_TYPES.index(test_type)},{_plain(description)}",
+        "'Version", "1.1.0 ", "'Time Stamp", first,
+    ]  # fmt: skip
+    heading = "'" + ",".join((*NAMES, *BINS[:-1], f" {BINS[-1]}"))  # IOmeter has that space, too
+    for one in found:
+        lines += _access(one.test)
+        lines += ["'Results", heading]
+        lines += [",".join(row) for row in _rows(one.test)]
+        lines += ["'Time Stamp", one.ended]
+    return "\r\n".join([*lines, "'End Test"]) + "\r\n"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[,\r\n]", " ", name)
+
+
+def _access(test: Measured) -> list[str]:
+    spec = test.workers[0].access
+    lines = ["'Access specifications", "'Access specification name,default assignment",
+             f"{_plain(spec.name)},{spec.default_assignment}",
+             "'size,% of size,% reads,% random,delay,burst,align,reply"]  # fmt: skip
+    lines += [f"{n.size},{n.of_size},{n.reads},{n.random},{n.delay},{n.burst},{n.align},{n.reply},"
+              for n in spec.lines]  # fmt: skip
+    return [*lines, "'End access specifications"]
+
+
+def _rows(test: Measured) -> Iterator[list[str]]:
+    parts = summary.parts(test)
+    whole = figures.total([part.figures for part in parts])
+    spec = _plain(test.workers[0].access.name)
+    counts = (len(test.workers), len(parts))
+    machine = _machine(test, whole)
+    raw = _raw([r for w in test.results for r in w.targets], _longest(test))
+    blank = dict.fromkeys(raw, "")
+    everyone = {**_values(whole), **blank, **_depth(test.workers), **machine, "Processor Speed": ""}
+    yield _line("ALL", "All", spec, ("1", *map(str, counts)), everyone, whole)
+    manager = {**_values(whole), **raw, **_depth(test.workers), **machine}
+    yield _line("MANAGER", test.info.name, spec, ("", *map(str, counts)), manager, whole)
+    for number, cpu in enumerate(test.manager.cpus):
+        names = NAMES[48:53]
+        cells = dict(zip(names, map(_float, cpu[:5]), strict=True))
+        cells["Interrupts per Second"] = _float(cpu.interrupts)
+        cells["Processor Speed"] = _float(test.rate.used)
+        yield _line("PROCESSOR", f"CPU {number}", "", ("", "", ""), cells, None)
+    for worker, result in zip(test.workers, test.results, strict=True):
+        own = [part for part in parts if part.worker == worker.number]
+        summed = figures.total([part.figures for part in own])
+        cells = {
+            **_values(summed),
+            **_raw(list(result.targets), result.last - result.first),
+            **_depth([worker]),
+        }
+        yield _line(
+            "WORKER", f"Worker {worker.number}", spec, ("", "", str(len(own))), cells, summed
+        )
+        for part, target, one in zip(own, worker.targets, result.targets, strict=True):
+            only = worker._replace(targets=(target,))
+            cells = {
+                **_values(part.figures),
+                **_raw([one], result.last - result.first),
+                **_depth([only]),
+            }
+            yield _line("DISK", part.name, "", ("", "", ""), cells, part.figures)
+
+
+def _line(
+    kind: str, name: str, spec: str, counts: Sequence[str], cells: Mapping[str, str],
+    found: Figures | None,
+) -> list[str]:  # fmt: skip
+    known = dict(zip(NAMES, (kind, _plain(name), spec, *counts), strict=False))
+    row = [{**known, **cells}.get(column, "") for column in NAMES]
+    return row + ([str(hits) for hits in found.bins] if found is not None else [])
+
+
+def _float(value: float) -> str:
+    return f"{value:.6f}"
+
+
+def _values(found: Figures) -> dict[str, str]:
+    cells: dict[str, str] = {}
+    for prefix, way in (("", found.all), ("Read ", found.reads), ("Write ", found.writes)):
+        cells[f"{prefix}IOps"] = _float(way.iops)
+        cells[f"{prefix}MiBps (Binary)"] = _float(way.bandwidth / (1 << 20))
+        cells[f"{prefix}MBps (Decimal)"] = _float(way.bandwidth / 1e6)
+        cells[f"Average {prefix}Response Time"] = _float((way.mean or 0.0) * 1e3)
+        cells[f"Maximum {prefix}Response Time"] = _float(way.slowest * 1e3)
+        cells[f"{prefix}Errors"] = str(way.errors)
+    cells["Transactions per Second"], cells["Connections per Second"] = cells["IOps"], _float(0)
+    cells["Average Transaction Time"] = cells["Average Response Time"]
+    cells["Maximum Transaction Time"] = cells["Maximum Response Time"]
+    cells["Average Connection Time"] = cells["Maximum Connection Time"] = _float(0)
+    cells["Bytes Read"], cells["Bytes Written"] = str(found.reads.bytes), str(found.writes.bytes)
+    cells["Read I/Os"], cells["Write I/Os"] = str(found.reads.ios), str(found.writes.ios)
+    cells["Connections"], cells["Transactions per Connection"] = "0", "-1"
+    return cells
+
+
+def _raw(found: Sequence[RawResult], ticks: int) -> dict[str, str]:
+    sums = (
+        sum(r.read_latency_sum for r in found), sum(r.write_latency_sum for r in found),
+        sum(r.transaction_latency_sum for r in found), sum(r.connection_latency_sum for r in found),
+        max(r.max_read_latency for r in found), max(r.max_write_latency for r in found),
+        max(r.max_transaction_latency for r in found), max(r.max_connection_latency for r in found),
+        ticks,
+    )  # fmt: skip
+    return dict(zip(NAMES[36:45], map(str, sums), strict=True))
+
+
+def _longest(test: Measured) -> int:
+    return max(worker.last - worker.first for worker in test.results)
+
+
+def _depth(workers: Sequence[Active]) -> dict[str, str]:
+    disks = [(t.details, t.queue_depth) for w in workers for t in w.targets]
+    kinds = [
+        (d.starting_sector, d.maximum_size, depth) for d, depth in disks if isinstance(d, Disk)
+    ]
+    same = [column[0] if len(set(column)) == 1 else SEVERAL for column in zip(*kinds, strict=True)]
+    return dict(zip(NAMES[45:48], map(str, same), strict=True)) if kinds else {}
+
+
+def _machine(test: Measured, whole: Figures) -> dict[str, str]:
+    cells = {"Processor Speed": _float(test.rate.used)}
+    cpus = test.manager.cpus
+    if cpus:
+        means = [sum(cpu[n] for cpu in cpus) / len(cpus) for n in range(5)]
+        cells.update(zip(NAMES[48:53], map(_float, means), strict=True))
+        cells["Interrupts per Second"] = _float(sum(cpu.interrupts for cpu in cpus))
+        cells["CPU Effectiveness"] = _float(whole.all.iops / means[0] if means[0] else 0.0)
+    nets = test.manager.interfaces
+    cells["Packets/Second"] = _float(sum(n.packets for n in nets))
+    cells["Packet Errors"] = _float(sum(n.errors_in + n.errors_out for n in nets))
+    cells["Segments Retransmitted/Second"] = _float(test.manager.segments_resent)
+    return cells
+
+
+def blocks(text: str) -> list[Block]:
+    """Every step in a text, of any version, whatever stands around. Never raises; rows are as they stand."""
+    lines = text.split("\n")
+    heads = [n for n, line in enumerate(lines) if HEADER.match(line)]
+    found: list[Block] = []
+    begins = 0
+    for head in heads:
+        match = HEADER.match(lines[head])
+        assert match is not None
+        names = [_name(word) for word in lines[head].strip().lstrip("'").split(match[1])]
+        last, rows = _below(lines, head, names, match[1])
+        first, facts = _above(lines, begins, head)
+        last, ended = _tail(lines, last)
+        shared = {**(found[-1].facts if found else {}), **facts}
+        found.append(Block(first + 1, last + 1, rows, shared, ended))
+        begins = last + 1
+    return found
+
+
+def _name(word: str) -> str:
+    plain = word.strip().strip('"').strip()
+    return OLD.get(plain, plain)
+
+
+def _below(
+    lines: list[str], head: int, names: list[str], separator: str
+) -> tuple[int, tuple[Row, ...]]:
+    rows: list[Row] = []
+    last = head
+    for number in range(head + 1, len(lines)):
+        words = [word.strip().strip('"').strip() for word in lines[number].split(separator)]
+        if words[0].upper() not in ROWS:
+            break
+        pairs = list(zip(names, words, strict=False))
+        cells = {name: word for name, word in pairs if word}
+        if len(words) > len(names) and any(words[len(names) :]):
+            cells["surplus"] = separator.join(words[len(names) :])
+        rows.append(Row(number + 1, cells))
+        last = number
+    return last, tuple(rows)
+
+
+def _above(lines: list[str], begins: int, head: int) -> tuple[int, dict[str, list[str]]]:
+    """The comments before the heading with the data below each; and where they begin."""
+    facts: dict[str, list[str]] = {}
+    first, key = head, ""
+    for number in range(begins, head):
+        line = lines[number].strip()
+        if line.startswith("'"):
+            known = _key(line)
+            if not known and not facts:
+                continue
+            key = known
+            first = min(first, number)
+            facts[key] = []
+        elif line and key:
+            facts[key].append(line)
+    return first, facts
+
+
+KEYS = (
+    "test type",
+    "version",
+    "time stamp",
+    "access specification",
+    "size",
+    "results",
+    "end access",
+)
+
+
+def _key(line: str) -> str:
+    key = line.lstrip("'").strip().lower()
+    return key if key.startswith(KEYS) else ""
+
+
+def _tail(lines: list[str], last: int) -> tuple[int, tuple[str, ...]]:
+    """A time stamp and the end of the test belong to what is above them."""
+    below = [line.strip() for line in lines[last + 1 : last + 4]]
+    ended: tuple[str, ...] = ()
+    if len(below) > 1 and below[0].lower() == "'time stamp" and below[1][:1].isdigit():
+        last, ended, below = last + 2, (below[1],), below[2:]
+    if below and re.fullmatch(r"'?(?:end|aborted) test", below[0], re.IGNORECASE):
+        last += 1
+        ended += ("aborted",) if "abort" in below[0].lower() else ()
+    return last, ended
+
+
+def number(row: Row, name: str) -> float | None:
+    """A cell; None where there is none. Raises ParseError for what is no plain number."""
+    said = row.cells.get(name, "")
+    if not said:
+        return None
+    if not re.fullmatch(r"-?\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?", said):
+        raise ParseError(f"{name}: {said[:40]!r} is no number with a decimal point", row.line, said)
+    return float(said)

@@ -1,0 +1,175 @@
+"""IOmeter's results: the .csv that its GUI saves (2006 to 1.1.0), and tables of such results in articles."""
+
+from __future__ import annotations
+
+import re
+
+from agents.contracts import Metric, ParseError, Unit
+from agents.dynamo import figures, results_csv
+from agents.dynamo.csv_columns import BINS
+from agents.dynamo.results_csv import Block, Row
+from agents.found import Found
+from agents.readers import _iometer_tables
+
+LABEL = "IOmeter"
+KIND = "iometer"
+WAYS = (("", ""), ("read.", "Read "), ("write.", "Write "))
+CPU = (("cpu.busy", "% CPU Utilization"), ("cpu.user", "% User Time"), ("cpu.system", "% Privileged Time"))  # fmt: skip
+ROUNDING = 2e-6  # of a figure with six decimals
+SAME = 0.002  # reads and writes against the whole, MB against MiB
+
+
+def find(text: str, name: str) -> list[Found]:
+    """Each step of a .csv is a result; a table is one result, its columns told apart by labels."""
+    clean = text.replace("\u00a0", " ")
+    found = [_found(block) for block in results_csv.blocks(clean)]
+    return found + _iometer_tables.find(clean)
+
+
+def _found(block: Block) -> Found:
+    try:
+        return _read(block)
+    except ParseError as error:
+        return Found(KIND, block.first, block.last, "IOmeter results", trouble=str(error))
+
+
+def _read(block: Block) -> Found:
+    if any("surplus" in row.cells for row in block.rows):
+        raise ParseError("a row has more columns than the heading: a name with a comma?", next(
+            row.line for row in block.rows if "surplus" in row.cells))  # fmt: skip
+    whole = [row for row in block.rows if row.kind == "ALL"]
+    if len(whole) != 1:
+        raise ParseError(
+            f"{len(whole)} rows of ALL below the heading: cut short, or two steps in one",
+            block.last,
+            "",
+        )
+    metrics = _figures(whole[0], {}) + _machine(whole[0])
+    metrics += [m for row in block.rows if row.kind == "WORKER" for m in _part(row, block)]
+    depth = _outstanding(block)
+    return Found(
+        KIND, block.first, block.last, title=whole[0].cells.get("Access Specification Name", "IOmeter results"),
+        tool="dynamo", version=" ".join(block.facts.get("version", ())), metrics=tuple(metrics),
+        options=_options(block), point={"outstanding": depth} if depth else {}, outstanding=depth,
+        notes=tuple(f"ended {said}" if said != "aborted" else "aborted by hand" for said in block.ended),
+    )  # fmt: skip
+
+
+def _figures(row: Row, labels: dict[str, str]) -> list[Metric]:
+    """All that a row says. Raises ParseError where it contradicts itself."""
+    made: list[Metric] = []
+    for prefix, word in WAYS:
+        iops = _need(row, f"{word}IOps")
+        ios = _ios(row, prefix)
+        made += [
+            Metric(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, labels, line=row.line),
+            Metric(f"{prefix}bandwidth", _bandwidth(row, word), Unit.BYTES_PER_SECOND, labels, line=row.line),
+        ]  # fmt: skip
+        none = iops == 0 and not ios
+        for figure, column in (("mean", "Average"), ("max", "Maximum")):
+            value = None if none else _need(row, f"{column} {word}Response Time") / 1e3
+            note = "no I/O" if none else ""
+            made.append(
+                Metric(f"{prefix}lat.{figure}", value, Unit.SECONDS, labels, note, row.line)
+            )
+        if ios is not None:
+            made.append(Metric(f"{prefix}ios", ios, Unit.RATIO, labels, line=row.line))
+        errors = results_csv.number(row, f"{word}Errors")
+        if errors is not None:
+            made.append(Metric(f"{prefix}errors", errors, Unit.RATIO, labels, line=row.line))
+    _check(row, {metric.name: metric.value or 0.0 for metric in made})
+    return made + _bins(row, labels)
+
+
+def _need(row: Row, name: str) -> float:
+    value = results_csv.number(row, name)
+    if value is None or value < 0:
+        raise ParseError(f"{name} is missing or negative", row.line, str(value))
+    return value
+
+
+def _ios(row: Row, prefix: str) -> float | None:
+    reads, writes = (results_csv.number(row, name) for name in ("Read I/Os", "Write I/Os"))
+    if reads is None or writes is None:
+        return None
+    return {"": reads + writes, "read.": reads, "write.": writes}[prefix]
+
+
+def _bandwidth(row: Row, word: str) -> float:
+    binary = results_csv.number(row, f"{word}MiBps (Binary)")
+    decimal = results_csv.number(row, f"{word}MBps (Decimal)")
+    if binary is None and decimal is None:
+        raise ParseError(f"{word}MBps is missing", row.line)
+    values = [
+        v for v in (decimal and decimal * 1e6, binary and binary * (1 << 20)) if v is not None
+    ]
+    if len(values) == 2 and abs(values[0] - values[1]) > SAME * max(values) + 2:
+        raise ParseError(f"{word}MiBps and {word}MBps do not agree", row.line, str(binary))
+    return values[0]
+
+
+def _check(row: Row, said: dict[str, float]) -> None:
+    for name in ("iops", "bandwidth", "ios", "errors"):
+        if name in said:
+            parts = said[f"read.{name}"] + said[f"write.{name}"]
+            if abs(parts - said[name]) > SAME * said[name] + 3:
+                told = f"{parts:g} and {said[name]:g}"
+                raise ParseError(f"reads and writes do not make up {name}: {told}", row.line)
+    for prefix, column in (("read.", "Bytes Read"), ("write.", "Bytes Written")):
+        moved, ios = results_csv.number(row, column), said.get(f"{prefix}ios")
+        rate, iops = said[f"{prefix}bandwidth"], said[f"{prefix}iops"]
+        if moved and ios and iops > 1 and abs(moved / ios - rate / iops) > 0.02 * moved / ios:
+            raise ParseError(f"{column}, I/Os and rates do not agree", row.line, str(moved))
+
+
+def _bins(row: Row, labels: dict[str, str]) -> list[Metric]:
+    made = []
+    for place, column in enumerate(BINS):
+        hits = results_csv.number(row, column)
+        if hits is None:
+            return []
+        low, high = figures.edges(place)
+        own = {**labels, "from": f"{low:.6g}", "to": f"{high:.6g}"}
+        made.append(Metric("lat.bin", hits, Unit.RATIO, own, line=row.line))
+    return made
+
+
+def _machine(row: Row) -> list[Metric]:
+    found = [(name, results_csv.number(row, column)) for name, column in CPU]
+    return [
+        Metric(name, value / 100, Unit.RATIO, line=row.line)
+        for name, value in found
+        if value is not None and value >= 0
+    ]
+
+
+def _part(row: Row, block: Block) -> list[Metric]:
+    if sum(1 for other in block.rows if other.kind == "WORKER") < 2:
+        return []
+    return [
+        m for m in _figures(row, {"worker": _worker(row, block)}) if m.name != "lat.bin" or m.value
+    ]
+
+
+def _worker(row: Row, block: Block) -> str:
+    """Its name, with its place where several are called the same (those of several managers are)."""
+    name = row.cells.get("Target Name", "")
+    same = [
+        r.line for r in block.rows if r.kind == "WORKER" and r.cells.get("Target Name", "") == name
+    ]
+    return name if len(same) == 1 else f"{name} ({same.index(row.line) + 1})"
+
+
+def _outstanding(block: Block) -> int | None:
+    """The sum over all disks of all workers; None where the file does not say."""
+    depths = [results_csv.number(row, "Queue Depth") for row in block.rows if row.kind == "DISK"]
+    if not depths or any(depth is None or depth < 1 for depth in depths):
+        return None
+    return int(sum(depth for depth in depths if depth))
+
+
+def _options(block: Block) -> dict[str, object]:
+    key = next((k for k in block.facts if k.startswith("size,")), "")
+    lines = [line.strip().rstrip(",").replace(" ", "") for line in block.facts.get(key, ())]
+    good = [line for line in lines if re.fullmatch(r"\d+(?:,\d+){7}", line)]
+    return {"access": good} if good and len(good) == len(lines) else {}
