@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from benchlab.campaigns.models import Campaign
 
+OURS = ("library", "sha256")  # by which the reference library knows its own
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -21,13 +23,15 @@ class Origin:
     def of(campaign: Campaign) -> Origin:
         told = {str(name): str(value) for name, value in campaign.origin.items() if value}
         url = told.pop("url", "")
+        for name in OURS:
+            told.pop(name, None)
         safe = url if url.lower().startswith(("http://", "https://")) else ""
         return Origin(
             told.pop("title", ""),
             told.pop("author", ""),
             told.pop("date", ""),
             safe,
-            tuple(told.items()),
+            tuple((name.replace("_", " ").capitalize(), value) for name, value in told.items()),
         )
 
     @property

@@ -139,6 +139,13 @@ def test_everybody_reads_it(web, other_web):
     assert "1.68 k IOPS" in page.content.decode()
 
 
+def test_the_source_is_told_in_words(web):
+    campaign = Campaign.objects.get(origin__library="zvol-bonnie")
+    text = web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
+    assert "<dt>Original title</dt><dd>ZVOL の性能</dd>" in text
+    assert campaign.origin["sha256"] not in text
+
+
 def test_fsyncs_are_no_ios(web):
     run = Run.objects.get(topology__name=CACHE, workload__name=PG)
     text = web.get(reverse("run-detail", args=[run.pk])).content.decode()
