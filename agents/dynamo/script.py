@@ -212,7 +212,8 @@ def set_targets(worker: int, found: Sequence[Target]) -> Script:
         raise DynamoError(
             "refused",
             f"{says} ({names}): dynamo refused. A directory is missing or not writable, a device "
-            "cannot be opened, or all AIO slots are taken (sysctl fs.aio-max-nr)",
+            "cannot be opened, the file system has no O_DIRECT, or all AIO slots are taken (sysctl "
+            "fs.aio-max-nr)",
         )
 
 

@@ -32,10 +32,11 @@ LONGEST = 500  # characters of a row
 
 
 def find(text: str) -> list[Found]:
-    """None where the text does not speak of IOmeter: others print such tables, too."""
-    if "iometer" not in text.lower():
-        return []
+    """None where the text does not speak of IOmeter: others print such tables, too. A table alone was found before."""
     lines = text.split("\n")
+    alone = all("|" in line for line in lines if line.strip())
+    if not alone and "iometer" not in text.lower():
+        return []
     return [one for one in map(_found, _tables(lines)) if one is not None]
 
 

@@ -140,3 +140,42 @@ def test_a_changed_file_is_read_right_or_told(data: st.DataObject) -> None:
         for metric in one.metrics:
             if metric.name == "iops" and not metric.labels:
                 assert metric.value in right
+
+
+@pytest.mark.parametrize("name", ["two_steps.csv", "iometer_2006.csv", "article.txt"])
+def test_each_result_is_found_again_in_its_own_lines(name: str) -> None:
+    """An import keeps these only, and reads its figures from them."""
+    text = (CASES / "readers" / "iometer" / name).read_text()
+    for one in iometer.find(text, name):
+        piece = "\n".join(text.split("\n")[one.first - 1 : one.last])
+        (again,) = iometer.find(piece, name)
+        assert not again.trouble
+        assert again.metrics == one.metrics  # but for their lines
+        assert (again.title, again.outstanding) == (one.title, one.outstanding)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "IOPS | 1 | 2\nread IOPS | 1 | 2\nprose about fio\n",
+        "| a | b |\n|---|---|\n| IOPS | x |",
+        "IOmeter\nname | value\nIOPS | 5",
+        "IOPS,Read IOPS\n1,2\n",
+    ],
+)
+def test_other_tables_are_not_taken(text: str) -> None:
+    assert iometer.find(text, "") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("| 633 |", "| 1,633 |", "no plain number"),
+        ("Outstanding IOs | 1 | 2 |", "Outstanding IOs | 1 | 1 |", "same heading"),
+        ("读IOPS | 318 | 318 |", "读IOPS | 318 |", "no plain number"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_told(old: str, new: str, said: str) -> None:
+    text = (CASES / "readers" / "iometer" / "article.txt").read_text()
+    troubles = [one.trouble for one in iometer.find(text.replace(old, new), "")]
+    assert troubles[0] == "" and said in troubles[1]

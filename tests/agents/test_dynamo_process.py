@@ -1,0 +1,186 @@
+"""Hosts on which dynamo would not run as it is, and devices that it must not have."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from agents.dynamo import areas, hostfacts, process
+from agents.dynamo.areas import Area
+from agents.dynamo.messages import Disk
+from agents.dynamo.process import Dynamo
+from agents.dynamo.wire import DynamoError
+
+ARGV = ["/opt/dynamo", "-i", "127.0.0.1"]
+INFO = "processor\t: {}\ncpu MHz\t\t: 2596.120\nflags\t\t: x\n\n"
+
+
+@pytest.fixture
+def plain_host(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(hostfacts, "cpus", lambda: 64)
+    monkeypatch.setattr(hostfacts, "own_name_resolves", lambda: True)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return monkeypatch
+
+
+def test_a_plain_host_runs_it_as_it_is(plain_host: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert process.wrapped(ARGV, tmp_path) == ARGV
+
+
+def test_more_than_64_cpus_are_hidden_from_it(
+    plain_host: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cpus = [INFO.format(n) for n in range(128)]
+    plain_host.setattr(hostfacts, "cpus", lambda: 128)
+    plain_host.setattr(hostfacts, "first_cpus", lambda most: "".join(cpus[:most]))
+    made = process.wrapped(ARGV, tmp_path)
+    assert made[:4] == ["unshare", "--mount", "sh", "-c"]
+    assert made[5:] == ["dynamo", str(tmp_path / "cpuinfo"), "", *ARGV]
+    assert (tmp_path / "cpuinfo").read_text().count("processor\t") == 64
+
+
+def test_a_name_that_does_not_resolve_is_another_one_for_it_alone(
+    plain_host: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain_host.setattr(hostfacts, "own_name_resolves", lambda: False)
+    made = process.wrapped(ARGV, tmp_path)
+    assert made[:3] == ["unshare", "--mount", "--uts"]
+    assert made[-5:] == ["", "localhost", *ARGV]
+
+
+@pytest.mark.parametrize("lack", ["cpus", "name"])
+def test_without_root_the_cure_is_told(
+    plain_host: pytest.MonkeyPatch, tmp_path: Path, lack: str
+) -> None:
+    plain_host.setattr(os, "geteuid", lambda: 1000)
+    if lack == "cpus":
+        plain_host.setattr(hostfacts, "cpus", lambda: 65)
+    else:
+        plain_host.setattr(hostfacts, "own_name_resolves", lambda: False)
+    with pytest.raises(DynamoError, match=r"64 CPUs|/etc/hosts") as caught:
+        process.wrapped(ARGV, tmp_path)
+    assert "as root" in str(caught.value)
+
+
+def private() -> bool:
+    """Whether name spaces can be made here."""
+    return not subprocess.run(
+        ["unshare", "--mount", "--uts", "true"], capture_output=True, check=False
+    ).returncode
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not private(), reason="needs root and name spaces")
+def test_the_private_name_space_shows_it_64_cpus_and_leaves_the_host_alone(tmp_path: Path) -> None:
+    short = tmp_path / "cpuinfo"
+    short.write_text("".join(INFO.format(n) for n in range(64)))
+    before = Path("/proc/cpuinfo").read_text().count("processor"), os.uname().nodename
+    said = subprocess.run(
+        ["unshare", "--mount", "--uts", "sh", "-c", process.PRIVATE, "dynamo", str(short), "localhost",
+         "sh", "-c", "grep -c ^processor /proc/cpuinfo; uname -n"],
+        capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert said == ["64", "localhost"]
+    assert (Path("/proc/cpuinfo").read_text().count("processor"), os.uname().nodename) == before
+
+
+def test_the_first_cpus_are_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Path, "read_text", lambda *a, **k: "".join(INFO.format(n) for n in range(9))
+    )
+    assert hostfacts.first_cpus(3) == "".join(INFO.format(n) for n in range(3))
+    assert hostfacts.cpus() == 9
+
+
+def test_a_host_without_cpu_mhz_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *a, **k: "processor\t: 0\nBogoMIPS\t: 50\n")
+    with pytest.raises(DynamoError, match="cpu MHz"):
+        hostfacts.cpus()
+
+
+DISKSTATS = """ 253       3 dm-3 100 0 800 5 200 0 1600 9 0 4 14
+   8       0 sda 1 2 3 4 5 6 7 8 9 10 11
+"""
+
+
+def test_the_kernels_own_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *a, **k: DISKSTATS)
+    assert hostfacts.diskstats(["253:3"]) == {"253:3": [100, 800 * 512, 200, 1600 * 512]}
+    assert hostfacts.diskstats(["9:9"]) == {}
+
+
+@pytest.mark.parametrize(("path", "said"), [
+    ("/dev/null", "no block device"), ("/nowhere/at/all", "No such file"),
+])  # fmt: skip
+def test_what_is_no_free_device_is_refused(path: str, said: str) -> None:
+    with pytest.raises(DynamoError, match=said):
+        hostfacts.device(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_mounted_device_is_refused() -> None:
+    """dynamo would write over it. O_EXCL asks the kernel, who knows of mounts and of RAID and LVM members."""
+    mounted = [
+        words[0] for words in map(str.split, Path("/proc/mounts").read_text().splitlines())
+        if words[0].startswith("/dev/") and Path(words[0]).is_block_device()
+    ]  # fmt: skip
+    if not mounted:
+        pytest.skip("no mounted device here")
+    with pytest.raises(DynamoError, match="cannot be had for itself"):
+        hostfacts.device(mounted[0])
+
+
+def test_slices_of_a_volume_do_not_overlap(tmp_path: Path) -> None:
+    here = hostfacts.Place(512, 512, 1 << 30, "253:3")
+    wish = areas.Wish(
+        "dynamo", ("8192",), volume="/dev/bl1/data", workers=2, targets=2, own=True, size=0
+    )
+    found = areas.areas(wish, here)
+    assert [(area.start, area.size) for area in found] == [(n << 28, 1 << 28) for n in range(4)]
+    assert all(area.ready() for area in found)  # a device needs no preparation
+    trial = areas.trial(wish, here, found)
+    disks = [t.details for targets in trial.workers for t in targets]
+    starts = [disk.starting_sector for disk in disks if isinstance(disk, Disk)]
+    assert starts == [n << 19 for n in range(4)]
+    assert trial.prepare == ()
+    with pytest.raises(DynamoError, match="do not fit"):
+        areas.areas(wish._replace(size=1 << 29), here)
+
+
+def test_each_file_is_laid_out_once(tmp_path: Path) -> None:
+    """Two workers that prepare one file would both append to it."""
+    wish = areas.Wish("dynamo", ("8192",), mount=str(tmp_path), workers=3, targets=2, size=1 << 20)
+    here = hostfacts.Place(4096, 512, 1 << 40, "")
+    found = [Area(f"/mnt/iometer{n}", 1 << 20) for n in (1, 2)]
+    trial = areas.trial(wish, here, found)
+    assert [len(targets) for targets in trial.workers] == [2, 2, 2]
+    assert [len(targets) for targets in trial.prepare] == [2, 0, 0]
+
+
+def test_what_it_says_on_every_run_is_no_error(tmp_path: Path) -> None:
+    script = tmp_path / "dynamo"
+    script.write_text(
+        "#!/bin/sh\necho Dynamo version 1.1.0, x86-64\n"
+        "echo '*** Grunt thread exiting with 3 still active'\necho 'Set_Sizes: Open failed'\n"
+    )
+    script.chmod(0o755)
+    running = Dynamo([str(script)], tmp_path, ["/mnt/a"])
+    for _ in range(100):
+        if running.ended:
+            break
+        time.sleep(0.02)
+    assert running.said() == "; dynamo said: Dynamo version 1.1.0, x86-64 / Set_Sizes: Open failed"
+    assert running.version() == "Dynamo version 1.1.0, x86-64"
+    assert (tmp_path / "mnttab").read_text() == "none /mnt/a ext4 rw 0 0\n"
+    running.end(0)
+
+
+def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
+    broken = tmp_path / "dynamo"
+    broken.write_bytes(b"\x7fELF")
+    broken.chmod(0o755)
+    with pytest.raises(DynamoError, match="Exec format error"):
+        Dynamo([str(broken)], tmp_path, [])
