@@ -110,7 +110,10 @@ def _bandwidth(row: Row, word: str) -> float:
 
 def _check(row: Row, said: dict[str, float]) -> None:
     for name in ("iops", "bandwidth", "ios", "errors"):
-        if name in said:
+        there = [f"{prefix}{name}" in said for prefix, _ in WAYS]
+        if any(there) and not all(there):
+            raise ParseError(f"{name}: not of both reads and writes and the whole", row.line)
+        if all(there):
             parts = said[f"read.{name}"] + said[f"write.{name}"]
             if abs(parts - said[name]) > SAME * said[name] + 3:
                 told = f"{parts:g} and {said[name]:g}"

@@ -108,7 +108,7 @@ def test_other_text_around_changes_nothing(before: list[str], after: list[str]) 
     assert got == RIGHT
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.data())
 def test_a_changed_file_is_read_right_or_told(data: st.DataObject) -> None:
     """Whatever line or cell is lost, doubled or changed: the figures that are read are those of their line."""
