@@ -20,7 +20,7 @@ from agents.found import Found
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.templatetags.si import size
 from benchlab.hosts.models import Host
-from benchlab.imports import drafts, stored
+from benchlab.imports import drafts, late, stored
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.imports.services import Person, Piece, Result, store
 from benchlab.topologies.models import Topology
@@ -239,7 +239,7 @@ def _store(
     origin: Mapping[str, str],
 ) -> Campaign:
     taken = [one for one in chosen if one.take]
-    pieces = _pieces(draft, [offered[one.key] for one in taken])
+    pieces = late.pieces([(offered[one.key].file, offered[one.key].found) for one in taken])
     beside: dict[Key, list[Piece]] = defaultdict(list)
     for one in taken:
         if one.beside is not None:
@@ -258,28 +258,11 @@ def _store(
         for one in taken
         if one.beside is None
     ]
-    files = {one.key[0] for one in taken}
-    sources = {
-        row.name: bytes(row.content) for row in draft.files.filter(pk__in=files).iterator(20)
-    }
+    files = {offered[one.key].file.name: one.key[0] for one in taken}
     return store(
-        team=draft.team, user=user, name=name, question=question, results=made, sources=sources,
+        team=draft.team, user=user, name=name, question=question, results=made, sources=late.Files(files),
         origin=origin,
     )  # fmt: skip
-
-
-def _pieces(draft: Draft, shown: Sequence[Shown]) -> dict[Key, Piece]:
-    """The lines of each result; one file's text in memory at a time."""
-    by_file: dict[int, list[Shown]] = defaultdict(list)
-    for one in shown:
-        by_file[one.file.pk].append(one)
-    found: dict[Key, Piece] = {}
-    for row in draft.files.filter(pk__in=by_file).iterator(20):
-        lines = drafts.text_of(row).split("\n")
-        for one in by_file[row.pk]:
-            text = "\n".join(lines[one.found.first - 1 : one.found.last])
-            found[one.key] = Piece(one.found, row.name, text)
-    return found
 
 
 class _Rows:

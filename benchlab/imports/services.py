@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +38,13 @@ class Piece:
 
     found: Found
     name: str  # of the file it is in
-    text: str  # those lines; every line of the file when it is the whole
+    # Those lines, every line of the file when it is the whole; or how to get them once they are needed: an import of
+    # a thousand files would not fit into memory.
+    text: str | Callable[[], str]
+
+    @property
+    def content(self) -> bytes:
+        return (self.text if isinstance(self.text, str) else self.text()).encode()
 
     @property
     def artifact(self) -> str:
@@ -112,10 +118,10 @@ def _check(team: Team, results: Sequence[Result]) -> None:
 
 
 def _keep(campaign: Campaign, sources: Mapping[str, bytes]) -> None:
-    Source.objects.bulk_create(
-        Source(campaign=campaign, name=name, content=raw, size=len(raw), sha256=sha256(raw))
-        for name, raw in sources.items()
-    )
+    for name, raw in sources.items():  # one in memory at a time, where `sources` reads them late
+        Source.objects.create(
+            campaign=campaign, name=name, content=raw, size=len(raw), sha256=sha256(raw)
+        )
 
 
 def sha256(raw: bytes) -> str:
@@ -216,9 +222,9 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
         ),
         meta={collect.READERS: [[name, p.found.kind, p.name] for name, p in pieces.items()]},
     )
-    texts = {name: piece.text.encode() for name, piece in pieces.items()}
+    texts = {name: piece.content for name, piece in pieces.items()}
     collect.keep(attempt, texts)
     figures = collect.read(attempt)
     if figures.errors:
         raise ValidationError("; ".join(figures.errors))
-    collect.replace(attempt, figures)
+    collect.put(attempt, figures)

@@ -155,6 +155,11 @@ def replace(attempt: Attempt, figures: Figures) -> None:
     """Put the figures in place of those stored before; the artifacts are untouched."""
     attempt.measurements.all().delete()
     attempt.series.all().delete()
+    put(attempt, figures)
+
+
+def put(attempt: Attempt, figures: Figures) -> None:
+    """Store the figures of an attempt that has none."""
     Measurement.objects.bulk_create(
         Measurement(
             attempt=attempt,

@@ -1,0 +1,53 @@
+"""A draft's files and the lines of its results, read when they are needed: never more than one file in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from agents.found import Found
+from benchlab.imports import drafts
+from benchlab.imports.models import DraftFile
+from benchlab.imports.services import Piece
+
+
+class Files(Mapping[str, bytes]):
+    """Name -> content as it came, of files by their ids."""
+
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        self.ids = ids
+
+    def __getitem__(self, name: str) -> bytes:
+        return bytes(DraftFile.objects.values_list("content", flat=True).get(pk=self.ids[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def pieces(found: Sequence[tuple[DraftFile, Found]]) -> dict[tuple[int, int], Piece]:
+    """(file id, first line) -> its lines, to be read late."""
+    texts = _Texts()
+    return {
+        (file.pk, one.first): Piece(one, file.name, partial(texts.between, file.pk, one))
+        for file, one in found
+    }
+
+
+class _Texts:
+    """The lines of the file that was asked for last: results come in the order of their files."""
+
+    def __init__(self) -> None:
+        self.pk = 0
+        self.lines: list[str] = []
+
+    def between(self, pk: int, found: Found) -> str:
+        if pk != self.pk:
+            self.lines = []  # the one goes before the other comes
+            self.lines = drafts.text_of(DraftFile.objects.only("name", "content").get(pk=pk)).split(
+                "\n"
+            )
+            self.pk = pk
+        return "\n".join(self.lines[found.first - 1 : found.last])
