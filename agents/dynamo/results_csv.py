@@ -16,6 +16,7 @@ from agents.dynamo.csv_columns import BINS, NAMES, OLD, ROWS, TEST_TYPES
 from agents.dynamo.figures import Figures
 from agents.dynamo.messages import Disk
 from agents.dynamo.results import RawResult
+from agents.dynamo.summary import Part
 
 HEADER = re.compile(r"\s*'?Target Type([,;\t])\s*Target Name\1")
 SEVERAL = -1  # where members of a row differ
@@ -87,39 +88,37 @@ def _rows(test: Measured) -> Iterator[list[str]]:
     parts = summary.parts(test)
     whole = figures.total([part.figures for part in parts])
     spec = _plain(test.workers[0].access.name)
-    counts = (len(test.workers), len(parts))
-    machine = _machine(test, whole)
-    raw = _raw([r for w in test.results for r in w.targets], _longest(test))
-    blank = dict.fromkeys(raw, "")
-    everyone = {**_values(whole), **blank, **_depth(test.workers), **machine, "Processor Speed": ""}
-    yield _line("ALL", "All", spec, ("1", *map(str, counts)), everyone, whole)
-    manager = {**_values(whole), **raw, **_depth(test.workers), **machine}
-    yield _line("MANAGER", test.info.name, spec, ("", *map(str, counts)), manager, whole)
+    counts = (str(len(test.workers)), str(len(parts)))
+    longest = max(worker.last - worker.first for worker in test.results)
+    raw = _raw([r for w in test.results for r in w.targets], longest)
+    shared = {**_values(whole), **_depth(test.workers), **_machine(test, whole)}
+    everyone = {**shared, "Processor Speed": ""}
+    yield _line("ALL", "All", spec, ("1", *counts), everyone, whole)
+    yield _line("MANAGER", test.info.name, spec, ("", *counts), {**shared, **raw}, whole)
+    yield from _processors(test)
+    for worker in test.workers:
+        yield from _worker(test, worker, [p for p in parts if p.worker == worker.number])
+
+
+def _processors(test: Measured) -> Iterator[list[str]]:
     for number, cpu in enumerate(test.manager.cpus):
-        names = NAMES[48:53]
-        cells = dict(zip(names, map(_float, cpu[:5]), strict=True))
+        cells = dict(zip(NAMES[48:53], map(_float, cpu[:5]), strict=True))
         cells["Interrupts per Second"] = _float(cpu.interrupts)
         cells["Processor Speed"] = _float(test.rate.used)
         yield _line("PROCESSOR", f"CPU {number}", "", ("", "", ""), cells, None)
-    for worker, result in zip(test.workers, test.results, strict=True):
-        own = [part for part in parts if part.worker == worker.number]
-        summed = figures.total([part.figures for part in own])
-        cells = {
-            **_values(summed),
-            **_raw(list(result.targets), result.last - result.first),
-            **_depth([worker]),
-        }
-        yield _line(
-            "WORKER", f"Worker {worker.number}", spec, ("", "", str(len(own))), cells, summed
-        )
-        for part, target, one in zip(own, worker.targets, result.targets, strict=True):
-            only = worker._replace(targets=(target,))
-            cells = {
-                **_values(part.figures),
-                **_raw([one], result.last - result.first),
-                **_depth([only]),
-            }
-            yield _line("DISK", part.name, "", ("", "", ""), cells, part.figures)
+
+
+def _worker(test: Measured, worker: Active, own: Sequence[Part]) -> Iterator[list[str]]:
+    result = test.results[test.workers.index(worker)]
+    ticks = result.last - result.first
+    summed = figures.total([part.figures for part in own])
+    cells = {**_values(summed), **_raw(list(result.targets), ticks), **_depth([worker])}
+    name, counts = f"Worker {worker.number}", ("", "", str(len(own)))
+    yield _line("WORKER", name, _plain(worker.access.name), counts, cells, summed)
+    for part, target, raw in zip(own, worker.targets, result.targets, strict=True):
+        only = _depth([worker._replace(targets=(target,))])
+        cells = {**_values(part.figures), **_raw([raw], ticks), **only}
+        yield _line("DISK", part.name, "", ("", "", ""), cells, part.figures)
 
 
 def _line(
@@ -163,10 +162,6 @@ def _raw(found: Sequence[RawResult], ticks: int) -> dict[str, str]:
         ticks,
     )  # fmt: skip
     return dict(zip(NAMES[36:45], map(str, sums), strict=True))
-
-
-def _longest(test: Measured) -> int:
-    return max(worker.last - worker.first for worker in test.results)
 
 
 def _depth(workers: Sequence[Active]) -> dict[str, str]:
