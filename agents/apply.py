@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from agents import guard
 from agents.contracts import AgentError, Argument, Ran, Reason, Secret, Shell, Step
 from agents.facts.model import HostFacts
+from agents.plaintext import visible
 
 KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
 UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
@@ -153,9 +154,10 @@ def _ended(record: StepRecord, ran: Ran, argv: Sequence[Argument]) -> StepRecord
 
 
 def _text(raw: bytes, argv: Sequence[Argument]) -> str:
-    whole = raw.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+    whole = raw.decode("utf-8", "backslashreplace")
     masked = _masked(whole, argv)  # before the cut, which might leave half a secret
-    return masked if len(masked) <= KEEP else "…" + masked[-KEEP:]
+    kept = visible(masked[-KEEP:], KEEP)
+    return kept if len(masked) <= KEEP else "…" + kept
 
 
 def _masked(text: str, argv: Sequence[Argument]) -> str:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from agents.plaintext import visible
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -211,12 +213,15 @@ RETRYABLE = frozenset(
 
 
 class AgentError(Exception):
-    """Something said no. The text says what happened, to what, and what to do."""
+    """Something said no. The text says what happened, to what, and what to do.
+
+    A host's own words are often in it, so here they are made plain for all who show or keep them.
+    """
 
     reason = Reason.INTERNAL
 
     def __init__(self, message: str, reason: Reason | None = None) -> None:
-        super().__init__(message)
+        super().__init__(visible(message))
         if reason is not None:
             self.reason = reason
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch
+from agents.plaintext import visible
 from agents.spool import GRACE_S, OWN_FILES, Spool, archive, plain, script, unpack
 
+WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
 
 
@@ -122,11 +124,12 @@ def poll(
     state, code = _state(answer), _number(answer, "exit")
     if state is State.ABSENT:
         return Polled(State.ABSENT, None, b"", offset, False)
-    exit_code = None if code is None else int(code)
+    exit_code = _exit(code)
     if outputs is not None and state.over:
         return Polled(state, exit_code, b"", offset, False, _fetched(raw, outputs))
     # The host counts in blocks: it sends from the beginning of the one that `offset` is in.
-    new = raw[offset - int(_number(answer, "from") or 0) :]
+    begins = min(int(_number(answer, "from") or 0), offset)
+    new = raw[:POLL_CAP][offset - begins :]
     return Polled(state, exit_code, new, offset + len(new), len(raw) >= POLL_CAP)
 
 
@@ -218,7 +221,8 @@ def _state(answer: Mapping[str, str]) -> State:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return {name[:WORD_MAX]: visible(value[:WORD_MAX]) for name, value in pairs}
 
 
 def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
@@ -235,7 +239,7 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
             step = (fetched_at - started_at) - (fetched - started)
     return Meta(
         state=_state(notes),
-        exit_code=None if code is None else int(code),
+        exit_code=_exit(code),
         boot_id=notes.get("boot", ""),
         started_at=started_at,
         ended_at=ended_at,
@@ -251,8 +255,14 @@ def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
 
 def _number(notes: Mapping[str, str], name: str) -> float | None:
     # A date without %N prints the letter: whole seconds then.
-    found = re.match(r"\d+(\.\d+)?", notes.get(name, ""))
+    found = re.match(r"[0-9]{1,20}(\.[0-9]+)?", notes.get(name, ""))
     return float(found[0]) if found else None
+
+
+def _exit(code: float | None) -> int | None:
+    if code is not None and code > 255:
+        raise AgentError(f"the host's answer makes no sense: exit code {code:.0f}")
+    return None if code is None else int(code)
 
 
 def _mono(notes: Mapping[str, str], name: str) -> float | None:

@@ -240,14 +240,24 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "formatters": {
+        "line": {
+            "()": "benchlab.logs.OneLine",
+            "format": "{asctime} {levelname} {name} {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.text("BENCHLAB_LOG_LEVEL", "INFO")},
     # asyncssh tells of every channel at INFO; the engine says what matters.
     # Celery tells of every sweep, twice, every three seconds.
     "loggers": {
-        name: {"level": "WARNING"}
-        for name in ("asyncssh", "celery.app.trace", "celery.worker.strategy")
+        **{
+            name: {"level": "WARNING"}
+            for name in ("asyncssh", "celery.app.trace", "celery.worker.strategy")
+        },
+        # The web server's own words take the same way as ours.
+        **{name: {"propagate": True} for name in ("uvicorn", "uvicorn.error", "uvicorn.access")},
     },
 }
 

@@ -14,7 +14,15 @@ from agents.facts.sections import bad_facts, split, text
 
 def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -> HostFacts:
     """The host's facts, as root where that works. Raises AgentError (BAD_FACTS, or the connection's)."""
-    programs, nonce = tuple(programs), secrets.token_hex(8)
+    try:
+        return _read(shell, tuple(programs), timeout_s)
+    except (ValueError, LookupError, ArithmeticError, TypeError, RecursionError) as error:
+        # No parser foresees all that a host may say; such a host is one that is not understood.
+        raise bad_facts(f"{type(error).__name__}: {error}") from error
+
+
+def _read(shell: Shell, programs: tuple[Need, ...], timeout_s: float) -> HostFacts:
+    nonce = secrets.token_hex(8)
     output = ask(shell, linux.command(programs, nonce), timeout_s)
     system = split(output).get("system")
     if system is None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from agents.contracts import AgentError, Reason
 
+READING_MAX = 128 << 20  # bytes; FreeBSD sends up to 1 MiB of each disk and partition
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -57,6 +59,8 @@ def unoctal(raw: bytes) -> str:
 
 def split(output: bytes) -> dict[str, Section]:
     """The sections by name; a name that comes twice keeps the last. Raises AgentError BAD_FACTS."""
+    if len(output) > READING_MAX:
+        raise bad_facts(f"it is longer than {READING_MAX >> 20} MiB, which no host's is")
     # A login banner or profile may print before us.
     start = re.search(rb"^=([0-9a-zA-Z]+) facts\n", output, re.M)
     if start is None:
@@ -64,14 +68,19 @@ def split(output: bytes) -> dict[str, Section]:
     nonce = start[1]
     if not re.search(rb"^=" + nonce + rb" complete\n?\Z", output, re.M):
         raise bad_facts("the reading is cut off: its last line is missing")
-    pattern = re.compile(
-        rb"^=%b begin ([^\n]+)\n(.*?)\n=%b end (\d+)\n(.*?)\n=%b done$" % (nonce, nonce, nonce),
-        re.S | re.M,
-    )
-    found = {
-        text(m[1]): Section(text(m[1]), int(m[3]), m[2], text(m[4]))
-        for m in pattern.finditer(output)
-    }
-    if output.count(b"=" + nonce + b" begin ") != len(pattern.findall(output)):
+    return {section.name: section for section in _sections(output, nonce)}
+
+
+def _sections(output: bytes, nonce: bytes) -> Iterator[Section]:
+    """One pass, mark by mark: a host that is out to cost time gets none. Raises AgentError BAD_FACTS."""
+    marks = re.compile(rb"^=%b (begin ([^\n]+)|end (\d{1,9})|done)$" % nonce, re.M)
+    found = list(marks.finditer(output))
+    if len(found) % 3:
         raise bad_facts("a section has no end")
-    return found
+    for begin, end, done in zip(found[::3], found[1::3], found[2::3], strict=True):
+        if begin[2] is None or end[3] is None or done[1] != b"done":
+            raise bad_facts("a section has no end")
+        # What a command prints may lack its last newline, so each mark has one before it.
+        printed = output[begin.end() + 1 : max(begin.end() + 1, end.start() - 1)]
+        complained = output[end.end() + 1 : max(end.end() + 1, done.start() - 1)]
+        yield Section(text(begin[2]), int(end[3]), printed, text(complained))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,18 +10,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import guard, packages, registry
-from agents.contracts import AgentError, Claim, Need, Shell, Step
+from agents.contracts import AgentError, Claim, Need, Reason, Shell, Step
 from agents.facts import reading
 from agents.facts.model import BlockDevice, HostFacts
+from agents.plaintext import CONTROL
 from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs.states import HOLDING
 
-# Control characters of a host's output (escape sequences, NUL) go no further than here: PostgreSQL takes
-# no NUL, and a disk's model must not be able to paint a terminal.
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-
 IN_USE_MAX = 255  # characters of Device.in_use
+FACT_MAX = (
+    4096  # characters of one fact; the longest real one is what an overlay of many layers mounts
+)
+DEVICES_MAX = 10_000  # with all partitions and volumes; a host with more is not understood
 NO_LAYOUT = "bl0"  # nothing on a host carries it, so nothing counts as our own
 
 _converter = cattrs.Converter()
@@ -54,7 +54,7 @@ def look(shell: Shell) -> HostFacts:
 
     Raises AgentError.
     """
-    return _converter.structure(_clean(_converter.unstructure(reading.read(shell))), HostFacts)
+    return _converter.structure(_plain(reading.read(shell)), HostFacts)
 
 
 def missing_tool(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str:
@@ -67,8 +67,8 @@ def facts_of(snapshot: FactSnapshot) -> HostFacts:
 
 
 def store(host: Host, facts: HostFacts) -> FactSnapshot:
-    """Keep `facts`, sync the devices, and note that the host answered."""
-    plain = _clean(_converter.unstructure(facts))
+    """Keep `facts`, sync the devices, and note that the host answered. Raises AgentError."""
+    plain = _plain(facts)
     with transaction.atomic():
         # One reader at a time per host, or two readings could insert the same disk.
         Host.objects.select_for_update().get(pk=host.pk)
@@ -131,9 +131,21 @@ def _within(reasons: list[str], most: int) -> str:
     return said
 
 
+def _plain(facts: HostFacts) -> dict[str, Any]:
+    """As JSON that every page can show. Raises AgentError BAD_FACTS."""
+    if len(facts.devices) > DEVICES_MAX:
+        raise AgentError(
+            f"the host tells of {len(facts.devices)} devices, more than the {DEVICES_MAX} that are believed",
+            Reason.BAD_FACTS,
+        )
+    plain: dict[str, Any] = _clean(_converter.unstructure(facts))
+    return plain
+
+
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+        # A disk's model must not be able to paint a terminal, nor a host name to fill a page.
+        return CONTROL.sub("\N{REPLACEMENT CHARACTER}", value[:FACT_MAX])
     if isinstance(value, dict):
         return {_clean(key): _clean(item) for key, item in value.items()}
     if isinstance(value, Iterable):

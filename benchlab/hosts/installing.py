@@ -17,6 +17,7 @@ from django.utils import timezone
 from agents import job, packages
 from agents.contracts import RETRYABLE, AgentError, Job, Need, Shell
 from agents.facts.model import HostFacts
+from agents.plaintext import CONTROL
 from agents.spool import Spool
 from benchlab.hosts import contact, discovery
 from benchlab.hosts.errors import HostsError
@@ -135,7 +136,7 @@ def _over(row: PackageInstall, polled: job.Polled, shell: Shell) -> None:
     assert polled.fetched, "it was fetched"
     files = polled.fetched.files
     raw = files.get("stdout", b"") + files.get("stderr", b"")
-    output = discovery.CONTROL.sub(" ", raw.decode("utf-8", "replace").replace("\r", "\n"))[-KEEP:]
+    output = CONTROL.sub(" ", raw.decode("utf-8", "replace").replace("\r", "\n"))[-KEEP:]
     trouble = ""
     if polled.state is not job.State.EXITED or polled.exit_code != 0:
         said = f"It ended with exit code {polled.exit_code} ({polled.state})."

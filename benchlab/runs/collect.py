@@ -12,6 +12,7 @@ from django.db import transaction
 from agents import job, options, registry
 from agents.contracts import Metric, ParseError, Reason, Watch
 from agents.contracts import Series as SeriesData
+from benchlab.runs import storable
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
 from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
@@ -97,15 +98,16 @@ def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
         tool, recording = registry.tool(attempt.run.tool), registry.recording(attempt.run.tool)
         try:
             built = options.build(tool.Options, attempt.run.options)
-            metrics = tool.parse(files, built)
+            metrics = storable.metrics(tool.parse(files, built))
             if recording is not None:
-                series += [(attempt.run.tool, one) for one in recording.series(files, built)]
+                told = [(attempt.run.tool, one) for one in recording.series(files, built)]
+                series += storable.series(told)
         except ParseError as error:
             errors.append(f"{attempt.run.tool}: {error}")
     try:
         frames = job.frames(files.get(SAMPLES, b""))
         for kind, sampler in registry.all_samplers().items():
-            series += [(kind, one) for one in sampler.series(frames)]
+            series += storable.series((kind, one) for one in sampler.series(frames))
     except ParseError as error:
         errors.append(f"samples: {error}")
     return Figures(metrics, series, errors)

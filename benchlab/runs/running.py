@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
@@ -27,6 +28,9 @@ from benchlab.runs.verdict import Verdict, judge
 
 PAUSED_S = 3.0
 INTERVAL_S = 1.0  # the samplers' tick
+LIVE_MAX = (
+    256 << 20
+)  # bytes of samples that are kept of a running attempt; no more could be fetched
 
 # What concerns the layout, not just this one run: it cannot serve the other runs either.
 LAYOUT_IS_LOST = RETRYABLE | {
@@ -97,7 +101,7 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         AttemptPhase.RUNNING,
         argv=list(work.argv),
         timeout_s=work.timeout_s,
-        boot_id=facts.boot_id,
+        boot_id=facts.boot_id[:64],
         facts=layout.facts_ready,
         fingerprint=fingerprint.digest(found),
         tool_version=found["tool_version"][:200],
@@ -115,7 +119,7 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         shell, jobs.spool(attempt, work), settings.BENCHLAB_POLL_S, offset, work.outputs
     )
     now = timezone.now()
-    if polled.new_samples:
+    if polled.new_samples and offset < LIVE_MAX:
         LiveChunk.objects.create(attempt=attempt, offset=offset, data=polled.new_samples)
         events.changed(layout.campaign_id)
     Attempt.objects.filter(pk=attempt.pk).update(seen_at=now)
@@ -127,6 +131,16 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         moves.attempt(attempt, AttemptPhase.COLLECTING, f"the job is over: {polled.state}")
         if polled.fetched:
             collect.store(attempt, polled.fetched)
+    elif _overdue(attempt, now):
+        stop(layout, attempt, shell)
+        said = f"The host still tells of a running job long after its limit of {attempt.timeout_s:g} s."
+        end(attempt, Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, said))
+
+
+def _overdue(attempt: Attempt, now: datetime) -> bool:
+    """The runner ends the tool in time; a host on which it did not is not waited for."""
+    patience = timedelta(seconds=attempt.timeout_s + settings.BENCHLAB_LOST_AFTER_S)
+    return bool(attempt.started_at and now - attempt.started_at > patience)
 
 
 def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from benchlab import terminal
 from benchlab.audit import chain
 from benchlab.hosts.models import Credential
 from benchlab.hosts.vault import VaultError, decrypt
 from benchlab.runs.models import Artifact
 
 
-class Command(BaseCommand):
+class Command(terminal.Command):
     help = "Check the audit log's chain, every artifact's SHA-256, and that every SSH key can be decrypted."
 
     def handle(self, *args: Any, **options: Any) -> None:

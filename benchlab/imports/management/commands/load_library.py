@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from benchlab import terminal
 from benchlab.imports import shelf
 from benchlab.imports.articles import ArticleError, articles
 
 
-class Command(BaseCommand):
+class Command(terminal.Command):
     requires_system_checks = []  # they import every page, and `up` waits for us
     help = "Load the reference library: articles' results, for all teams to read. Only what is new or changed."
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from benchlab import terminal
 from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 
 
-class Command(BaseCommand):
+class Command(terminal.Command):
     help = "Parse stored artifacts again and replace the figures made from them. Artifacts are never touched."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,10 +6,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
 from django.core.management.base import CommandError as NotDone
 
 from agents.contracts import AgentError
+from benchlab import terminal
 from benchlab.hosts import services as hosts
 from benchlab.hosts.errors import HostsError
 from benchlab.runs.commands import CommandError
@@ -17,7 +17,7 @@ from benchlab.up import firstrun
 from benchlab.up.state import State, state_from_environment
 
 
-class Command(BaseCommand):
+class Command(terminal.Command):
     requires_system_checks = []  # they import every page, and `up` waits for us
     help = (
         "Load the reference library; register this machine as a host over our own SSH server; start the"

@@ -6,16 +6,17 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from agents.contracts import AgentError
+from benchlab import terminal
 from benchlab.hosts.errors import HostsError
 from benchlab.practice import PracticeError, UmlHost, available
 from benchlab.up import practice
 from benchlab.up.firstrun import NotStarted
 
 
-class Command(BaseCommand):
+class Command(terminal.Command):
     requires_system_checks = []  # they import every page
     help = (
         "Boot a practice host with one fast and four slow disks, and register it. Safe to repeat."

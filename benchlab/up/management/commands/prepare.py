@@ -11,15 +11,15 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
 from django.db import transaction
 
+from benchlab import terminal
 from benchlab.team.services import join_first_team
 
 ADMIN = "admin"
 
 
-class Command(BaseCommand):
+class Command(terminal.Command):
     requires_system_checks = []  # they import every page, and `up` waits for us
     help = "Bring the database up to date; make the first administrator and team."
 

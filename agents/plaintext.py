@@ -1,0 +1,28 @@
+"""What a host says, as text that harms neither a terminal, a log, a page nor PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+
+# All that paints a terminal, forges a line, turns text around or that PostgreSQL refuses; tab and newline are text.
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+MOST = 8000  # characters of a message; a page with a line of megabytes stands still
+
+
+def visible(text: str, most: int = MOST) -> str:
+    r"""Control characters as \x1b or \u202e, and what is beyond `most` characters only counted."""
+    cut = text[:most]
+    said = CONTROL.sub(_escaped, cut)
+    return said if len(text) <= most else f"{said}… ({len(text) - most} more characters)"
+
+
+def one_line(text: str, most: int = MOST) -> str:
+    """`visible`, and no newline either."""
+    return visible(text, most).replace("\n", "\\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

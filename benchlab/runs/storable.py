@@ -1,0 +1,47 @@
+"""Figures as the database takes them: what a host's tool called them is cleaned, what cannot be is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+
+from agents.contracts import Metric, ParseError, Series
+from agents.plaintext import visible
+
+NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 64, 1000  # characters, as runs.models has them
+NOTE_MAX = 8000
+
+
+def metrics(found: Iterable[Metric]) -> list[Metric]:
+    """The same with plain labels and notes. Raises ParseError for a name too long, or one that comes twice."""
+    clean = [replace(m, name=visible(m.name), labels=_labels(m.labels), note=visible(m.note, NOTE_MAX))
+             for m in found]  # fmt: skip
+    for one in clean:
+        _short(one.name, NAME_MAX, "figure")
+    _once(((one.name, *sorted(one.labels.items())) for one in clean), "figure")
+    return clean
+
+
+def series(found: Iterable[tuple[str, Series]]) -> list[tuple[str, Series]]:
+    """(sampler, series), likewise."""
+    clean = [(kind, replace(one, device=visible(one.device))) for kind, one in found]
+    for _, one in clean:
+        _short(one.device, DEVICE_MAX, "device")
+    _once(((kind, one.device, one.metric) for kind, one in clean), "series")
+    return clean
+
+
+def _labels(labels: Mapping[str, str]) -> dict[str, str]:
+    return {visible(name, LABEL_MAX): visible(value, LABEL_MAX) for name, value in labels.items()}
+
+
+def _short(name: str, most: int, what: str) -> None:
+    if len(name) > most:
+        raise ParseError(f"the name of a {what} is {len(name)} characters long: {name[:60]!r}")
+
+
+def _once(keys: Iterable[Hashable], what: str) -> None:
+    key, times = next(iter(Counter(keys).most_common(1)), ("", 1))
+    if times > 1:
+        raise ParseError(f"the same {what} comes {times} times: {str(key)[:200]}")

@@ -1,0 +1,41 @@
+"""Our own manage.py commands: what they print of hosts and of files is plain text, whatever is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import BaseCommand, OutputWrapper
+
+from agents.plaintext import visible
+
+MOST = 100_000  # characters at once
+
+
+class Plain(OutputWrapper):
+    """Cleans before it colours, so that only our own colours reach a terminal."""
+
+    def write(
+        self,
+        msg: str = "",
+        style_func: Callable[[str], str] | None = None,
+        ending: str | None = None,
+    ) -> None:
+        super().write(visible(msg, MOST), style_func, ending)
+
+
+class Command(BaseCommand):
+    """The base of every command of ours."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.stdout, self.stderr = Plain(self.stdout), Plain(self.stderr)
+        self.stderr.style_func = self.style.ERROR
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        # Django would put its own wrappers in their place.
+        if (out := options.pop("stdout", None)) is not None:
+            self.stdout = Plain(out)
+        if (err := options.pop("stderr", None)) is not None:
+            self.stderr = Plain(err)
+        return super().execute(*args, **options)
