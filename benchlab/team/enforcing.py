@@ -69,7 +69,7 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
     match = request.resolver_match
     assert match is not None
     if hasattr(match.func, "cls"):
-        return None  # REST framework's; it knows its caller only later, by the token: AsTheTableSays
+        return None  # REST framework's; the caller is known later, by the token: AsTheTableSays
     rule = permissions.PAGES.get(match.url_name or "")
     level = permissions.page_level(match.url_name or "", request.method or "")
     if rule is not None and level is None:

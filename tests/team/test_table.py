@@ -155,7 +155,8 @@ def test_pages_of_strangers_and_of_site_admins(rows, name, method):
     level = permissions.page_level(name, method.upper())
     answer = getattr(Client(), method)(url(name, rows))
     to_log_in = answer.status_code == 302 and answer["Location"].startswith("/login/?next=")
-    if name not in ("schema", "mfa_authenticate"):  # the API's way; back to the first half of a log-in
+    # Theirs are the API's way, and the way back to the first half of a log-in.
+    if name not in ("schema", "mfa_authenticate"):
         assert to_log_in == (level is not Level.ANYONE), f"{method} {name}: {answer}"
     if level is Level.SITE_ADMIN:
         admin = User.objects.create_superuser("root")
