@@ -16,8 +16,9 @@ from typing import Dict, List, NamedTuple, Sequence
 
 from agents.dynamo.wire import DynamoError
 
-BLKSSZGET, BLKGETSIZE64 = 0x1268, 0x80081272
+BLKSSZGET = 0x1268  # ioctl: the logical block
 SECTOR = 512  # the kernel counts in these, whatever the disk has
+NO_MHZ = "/proc/cpuinfo has no 'cpu MHz', without which dynamo does not start: it needs an x86 host"
 SPARE = 64 << 20  # bytes to be left free: a file system that is full to the brim is another one
 
 
@@ -52,7 +53,7 @@ def device(path: str) -> Place:
     except OSError as error:
         raise DynamoError("host", f"{path} cannot be had for itself: {error.strerror}") from None
     try:
-        size = struct.unpack("Q", fcntl.ioctl(handle, BLKGETSIZE64, b"\0" * 8))[0]
+        size = os.lseek(handle, 0, os.SEEK_END)
         block = struct.unpack("i", fcntl.ioctl(handle, BLKSSZGET, b"\0" * 4))[0]
     finally:
         os.close(handle)
@@ -72,8 +73,13 @@ def _block(number: str) -> int:
 
 def diskstats(devices: Sequence[str]) -> Dict[str, List[int]]:
     """What the kernel has done so far: [reads, bytes read, writes, bytes written] of each device that it knows."""
+    return counted(_lines("/proc/diskstats"), devices)
+
+
+def counted(lines: Sequence[str], devices: Sequence[str]) -> Dict[str, List[int]]:
+    """The same of the lines of any /proc/diskstats."""
     found: Dict[str, List[int]] = {}
-    for words in map(str.split, _lines("/proc/diskstats")):
+    for words in map(str.split, lines):
         number = ":".join(words[:2])
         if number in devices and len(words) >= 10:
             reads, read, writes, wrote = (int(words[at]) for at in (3, 5, 7, 9))
@@ -85,10 +91,7 @@ def cpus() -> int:
     """Logical CPUs, as dynamo counts them. Raises DynamoError where dynamo could not start."""
     lines = _lines("/proc/cpuinfo")
     if not any(line.startswith("cpu MHz") for line in lines):
-        raise DynamoError(
-            "host",
-            "/proc/cpuinfo has no 'cpu MHz', without which dynamo does not start: it needs an x86 host",
-        )
+        raise DynamoError("host", NO_MHZ)
     return sum(1 for line in lines if line.startswith("processor"))
 
 
@@ -122,12 +125,19 @@ def program(name: str) -> str:
     """dynamo's path. Raises DynamoError."""
     found = shutil.which(name)
     if not found:
-        raise DynamoError(
-            "host",
-            f"dynamo is not at {name!r}, or cannot be executed: put the Linux build of IOmeter "
-            "1.1.0 there (chmod 755), or name its path in the workload",
-        )
+        raise DynamoError("host", no_program(name))
     return found
+
+
+def no_program(name: str) -> str:
+    return (
+        f"dynamo is not at {name!r}, or cannot be executed: put the Linux build of IOmeter "
+        "1.1.0 there (chmod 755), or name its path in the workload"
+    )
+
+
+def lacking(path: str, libraries: Sequence[str]) -> str:
+    return f"{path} needs {', '.join(libraries)}: install libaio (package libaio1 or libaio)"
 
 
 def missing_libraries(path: str) -> List[str]:
