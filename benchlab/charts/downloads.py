@@ -17,7 +17,10 @@ from benchlab.runs.models import Artifact, Attempt
 @require_GET
 def artifact(request: HttpRequest, pk: int) -> HttpResponse:
     """As the host gave it. A browser saves it and never guesses a type."""
-    row = get_object_or_404(Artifact.objects.visible_to(request.user), pk=pk)
+    return artifact_file(get_object_or_404(Artifact.objects.visible_to(request.user), pk=pk))
+
+
+def artifact_file(row: Artifact) -> HttpResponse:
     raw = bytes(row.content)
     kind = "application/octet-stream" if b"\0" in raw[:4096] else "text/plain; charset=utf-8"
     answer = _attachment(raw, kind, f"attempt-{row.attempt_id}-{row.name}")
@@ -31,24 +34,24 @@ def campaign_csv(request: HttpRequest, pk: int) -> HttpResponse:
     """One row per run that succeeded."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     found = asked.lines(request.GET).keep(groups(request.user, [campaign.pk]))
-    return _csv(tables.campaign_csv(found), f"campaign-{campaign.pk}.csv")
+    return csv_file(tables.campaign_csv(found), f"campaign-{campaign.pk}.csv")
 
 
 @require_GET
 def compare_csv(request: HttpRequest) -> HttpResponse:
     wanted = asked.lines(request.GET)
     found = wanted.keep(groups(request.user, wanted.campaigns))
-    return _csv(tables.campaign_csv(found), "compare.csv")
+    return csv_file(tables.campaign_csv(found), "compare.csv")
 
 
 @require_GET
 def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponse:
     """Every sample of every device, not thinned."""
     attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
-    return _csv(tables.series_csv(tracks_of(attempt)), f"attempt-{attempt.pk}-series.csv")
+    return csv_file(tables.series_csv(tracks_of(attempt)), f"attempt-{attempt.pk}-series.csv")
 
 
-def _csv(text: str, name: str) -> HttpResponse:
+def csv_file(text: str, name: str) -> HttpResponse:
     return _attachment(text.encode(), "text/csv; charset=utf-8", name)
 
 

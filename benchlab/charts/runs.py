@@ -83,7 +83,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     shown = _shown(request, tried)
     context: dict[str, Any] = {"run": run, "tried": tried, "shown": shown}
     if shown is not None:
-        context |= _context(run, shown.attempt)
+        context |= context_of(run, shown.attempt)
     return _answer(request, context)
 
 
@@ -118,7 +118,8 @@ def _shown(request: HttpRequest, tried: list[Tried]) -> Tried | None:
     raise Http404(f"This run has no attempt {wanted}.")
 
 
-def _context(run: Run, attempt: Attempt) -> dict[str, Any]:
+def context_of(run: Run, attempt: Attempt) -> dict[str, Any]:
+    """Everything that a page shows of one attempt."""
     measured = list(attempt.measurements.all())
     return {
         "live": attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING),
