@@ -148,7 +148,8 @@ class Sim:
         self.targets[request.data] = found = messages.targets(raw)
         good = "refuses_targets" not in self.ways
         for target in found:
-            if not os.access(self.directory(target), os.W_OK) or target.queue_depth < 1:
+            where = Path(target.name) if target.is_raw else self.directory(target)
+            if not os.access(where, os.W_OK) or target.queue_depth < 1:
                 print(
                     f'Set_Sizes: Open on "{self.directory(target)}/iobw.tst" failed (error 2)',
                     flush=True,
@@ -205,7 +206,7 @@ class Sim:
     def do_start(self, request: Message) -> None:
         for targets in self.active():
             for target in targets:
-                if not self.file(target).exists():
+                if not target.is_raw and not self.file(target).exists():
                     crash(signal.SIGFPE)
         self.reply(request.purpose, 1)
 

@@ -273,6 +273,36 @@ def test_what_cannot_be_is_said_before_anything_starts(
         assert not (work / "sim.log").exists()
 
 
+@pytest.fixture
+def loop(work: Path) -> Iterator[str]:
+    """A block device of 64 MiB that is nobody's."""
+    image = work.parent / "disk"
+    with image.open("wb") as file:
+        file.truncate(64 * MIB)
+    made = subprocess.run(
+        ["losetup", "-f", "--show", str(image)], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no loop device here: {made.stderr.strip()}")
+    yield made.stdout.strip()
+    subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("losetup"), reason="needs root")
+def test_a_raw_volume_is_used_as_it_is(work: Path, loop: str) -> None:
+    config(work, mount="", volume=loop, size=0, workers=2, own=True)
+    ran = console(work)
+    assert ran.returncode == 0, ran.stderr
+    (test,) = account.tests(transcript.read((work / "messages.bin").read_bytes()))
+    targets = [target for worker in test.workers for target in worker.targets]
+    assert [target.name for target in targets] == [loop, loop]  # without a suffix
+    assert [target.type for target in targets] == [0xCC000000] * 2
+    assert [t.details.maximum_size * t.details.sector_size for t in targets] == [32 * MIB] * 2  # type: ignore[union-attr]
+    assert [t.details.starting_sector for t in targets] == [0, 65536]  # type: ignore[union-attr]
+    assert "PREP_DISKS" not in asked(work)
+    assert "kernel.read.bytes" in figures(work)
+
+
 def test_check_tells_what_would_run(work: Path) -> None:
     config(work)
     said = json.loads(console(work, verb="check").stdout)
