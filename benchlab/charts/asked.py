@@ -10,7 +10,7 @@ from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
 from benchlab.charts import naming
-from benchlab.charts.curve import LATENCIES, OPERATIONS, Choice
+from benchlab.charts.choice import LATENCIES, OPERATIONS, Choice
 from benchlab.charts.queries import Group
 from benchlab.topologies import moments
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from benchlab.analysis.curves import spread
 from benchlab.charts import figure, naming
-from benchlab.charts.curve import Choice, Line, lines_of, url
+from benchlab.charts.choice import Choice
+from benchlab.charts.curve import Line, lines_of, url
 from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
 from benchlab.charts.templatetags.si import si

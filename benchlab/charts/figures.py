@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import asked, caches, curve, devices, dots, live, naming
+from benchlab.charts.choice import Choice
 from benchlab.charts.devices import Track
 from benchlab.charts.figure import Figure
 from benchlab.charts.naming import METRICS
@@ -35,7 +36,7 @@ def compare_figure(request: HttpRequest) -> HttpResponse:
     )
 
 
-def curve_or_bars(title: str, found: list[Group], choice: curve.Choice) -> Figure:
+def curve_or_bars(title: str, found: list[Group], choice: Choice) -> Figure:
     """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
     known = {name for group in found for name in group.units}
     if found and choice.metric not in METRICS and not naming.members(choice.metric, known):

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import pytest
 
 from benchlab.charts import curve, devices, dots
-from benchlab.charts.curve import Choice
+from benchlab.charts.choice import Choice
 from benchlab.charts.devices import Track
 from benchlab.charts.queries import Group, Sample
 from tests.charts import made
