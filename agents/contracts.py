@@ -181,6 +181,7 @@ class Reason(StrEnum):
     TIMED_OUT = "timed_out"
     AUTHENTICATION_FAILED = "authentication_failed"
     NAME_NOT_FOUND = "name_not_found"
+    FORBIDDEN_ADDRESS = "forbidden_address"
     HOST_KEY_CHANGED = "host_key_changed"
     HOST_KEY_UNKNOWN = "host_key_unknown"
     CONNECTION_LOST = "connection_lost"

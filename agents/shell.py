@@ -15,11 +15,14 @@ from agents.quote import command_line, shown
 from agents.ssh import loop
 from agents.ssh.dial import CONNECT_S, Address, HostKey, offered
 from agents.ssh.keys import check_private_key, fingerprint, generate_key_pair
+from agents.ssh.reach import NEVER
+from agents.ssh.tunnel import Tunnel
 
 __all__ = [
     "Address",
     "HostKey",
     "SshShell",
+    "Tunnel",
     "check_private_key",
     "connect",
     "fingerprint",
@@ -30,9 +33,11 @@ __all__ = [
 SUDO_SAYS_NO = (b"sudo:", b"is not in the sudoers", b"is not allowed to", b"may not run sudo")
 
 
-def offered_host_key(host: str, port: int, timeout_s: float = CONNECT_S) -> HostKey:
+def offered_host_key(
+    host: str, port: int, timeout_s: float = CONNECT_S, forbidden: tuple[str, ...] = NEVER
+) -> HostKey:
     """The key a host shows, before anything is trusted. Raises AgentError like `connect`."""
-    return loop.run(offered(host, port, timeout_s))
+    return loop.run(offered(host, port, timeout_s, forbidden))
 
 
 def connect(address: Address) -> SshShell:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+from agents.ssh import reach
 
 
 def text(name: str, default: str = "") -> str:
@@ -44,6 +47,20 @@ def number(name: str, default: int) -> int:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def networks(name: str, default: Sequence[str]) -> tuple[str, ...]:
+    """Networks in CIDR form; the variable replaces the default, "none" empties it."""
+    if (given := text(name).strip()) == "none":
+        return ()
+    found = tuple(words(name)) if given else tuple(default)
+    try:
+        reach.networks(found)
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name}: {error}; give 10.1.0.0/16,fe80::/10, or none"
+        ) from None
+    return found
 
 
 def mail(url: str) -> dict[str, object]:

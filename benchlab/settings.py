@@ -6,6 +6,7 @@ from pathlib import Path
 
 from csp.constants import NONCE, NONE, SELF
 
+from agents.ssh import reach
 from benchlab import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -46,6 +47,7 @@ INSTALLED_APPS = [
     "benchlab.runs",
     "benchlab.imports",
     "benchlab.charts",
+    "benchlab.sharing",
     "benchlab.up",
 ]
 
@@ -53,6 +55,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
+    "benchlab.attachments.Sandboxed",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -260,6 +263,9 @@ LOGGING = {
         **{name: {"propagate": True} for name in ("uvicorn", "uvicorn.error", "uvicorn.access")},
     },
 }
+
+# Hosts may be anywhere but here; also this server's own database could be kept from them.
+BENCHLAB_FORBID_NETS = env.networks("BENCHLAB_FORBID_NETS", reach.NEVER)
 
 # How the engine waits. Seconds.
 BENCHLAB_POLL_S = 2.0  # one poll of a running job lasts at most this long on the host

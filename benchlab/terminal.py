@@ -15,7 +15,7 @@ MOST = 100_000  # characters at once
 class Plain(OutputWrapper):
     """Cleans before it colours, so that only our own colours reach a terminal."""
 
-    def write(
+    def write(  # type: ignore[override]  # as Django's own
         self,
         msg: str = "",
         style_func: Callable[[str], str] | None = None,
@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.stdout, self.stderr = Plain(self.stdout), Plain(self.stderr)
+        self.stdout, self.stderr = Plain(self.stdout), Plain(self.stderr)  # type: ignore[arg-type]
         self.stderr.style_func = self.style.ERROR
 
     def execute(self, *args: Any, **options: Any) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 import asyncssh
 
 from agents.contracts import AgentError, Reason, Secret
+from agents.ssh import reach
 from agents.ssh.keys import check_private_key, public
 
 CONNECT_S = 15.0
@@ -35,6 +36,7 @@ class Address:
     user: str
     private_key: Secret  # OpenSSH PEM
     host_key: str  # "ssh-ed25519 AAAA…"; empty: nothing is trusted yet
+    forbidden: tuple[str, ...] = reach.NEVER  # networks that are not connected to
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host} port {self.port}"
@@ -72,6 +74,7 @@ async def dial(address: Address) -> Any:
             return await asyncssh.connect(
                 address.host,
                 address.port,
+                sock=await reach.connected(address.host, address.port, address.forbidden),
                 username=address.user,
                 client_factory=lambda: client,
                 client_keys=[asyncssh.import_private_key(address.private_key.value)],
@@ -95,7 +98,7 @@ async def dial(address: Address) -> Any:
 async def _check_kind(address: Address, pinned: Any) -> None:
     """No common kind of host key ends the handshake in several ways; so ask what the host has."""
     try:
-        shown = await offered(address.host, address.port, CONNECT_S)
+        shown = await offered(address.host, address.port, CONNECT_S, address.forbidden)
     except AgentError:
         return  # then it was not the key
     if shown.type != pinned.get_algorithm():
@@ -111,11 +114,17 @@ def _changed(address: Address, pinned: Any, offered: str) -> AgentError:
     )
 
 
-async def offered(host: str, port: int, timeout_s: float) -> HostKey:
+async def offered(
+    host: str, port: int, timeout_s: float, forbidden: tuple[str, ...] = reach.NEVER
+) -> HostKey:
     try:
         async with asyncio.timeout(timeout_s):
             key = await asyncssh.get_server_host_key(
-                host, port, config=None, server_host_key_algs=HOST_KEY_KINDS
+                host,
+                port,
+                sock=await reach.connected(host, port, forbidden),
+                config=None,
+                server_host_key_algs=HOST_KEY_KINDS,
             )
     except (asyncssh.Error, OSError) as error:
         raise _said(error, f"{host} port {port}") from None

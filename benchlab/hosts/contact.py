@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import transaction
 
 from agents import shell
@@ -30,7 +31,14 @@ def connect(host: Host) -> Shell:
     except VaultError as error:
         raise AgentError(f"{host.name}: key {host.credential.name}: {error}") from None
     return shell.connect(
-        shell.Address(host.address, host.port, host.user, Secret(private), host.host_key)
+        shell.Address(
+            host.address,
+            host.port,
+            host.user,
+            Secret(private),
+            host.host_key,
+            settings.BENCHLAB_FORBID_NETS,
+        )
     )
 
 
@@ -54,7 +62,7 @@ def offer_key(host: Host) -> str:
     Raises AgentError, and records it with the host.
     """
     try:
-        offered = shell.offered_host_key(host.address, host.port)
+        offered = _offered(host)
     except AgentError as error:
         record_trouble(host, error)
         raise
@@ -65,6 +73,10 @@ def offer_key(host: Host) -> str:
         host.trouble_text = f"It shows {offered.fingerprint} now."
     host.save(update_fields=["offered_key", "trouble", "trouble_text"])
     return offered.fingerprint
+
+
+def _offered(host: Host) -> shell.HostKey:
+    return shell.offered_host_key(host.address, host.port, forbidden=settings.BENCHLAB_FORBID_NETS)
 
 
 @transaction.atomic
@@ -109,7 +121,7 @@ def record_trouble(host: Host, error: AgentError) -> None:
 def _shown_now(host: Host) -> str:
     """The key that the host shows, "" when it shows the pinned one again or nothing at all."""
     try:
-        key = shell.offered_host_key(host.address, host.port).public_key
+        key = _offered(host).public_key
     except AgentError:
         return ""
     return "" if key == host.host_key else key

@@ -35,6 +35,11 @@ ADVICE: Mapping[str, Advice] = {
         "The address is a name that this server cannot resolve. Correct the name, add it to DNS, or "
         "use the IP address.",
     ),
+    Reason.FORBIDDEN_ADDRESS: Advice(
+        "Address not allowed",
+        "No host may be in that network: link-local addresses hold the metadata of clouds, with their keys. "
+        "Correct the address; whoever runs BenchLab decides by BENCHLAB_FORBID_NETS.",
+    ),
     Reason.HOST_KEY_CHANGED: Advice(
         "The host's key changed",
         "It does not identify itself as the machine that was confirmed. Nothing runs there until a "

@@ -30,6 +30,10 @@ WORDS: dict[str, Words] = {
         "The host's name could not be resolved.",
         "Correct the address on the host's page, or fix DNS.",
     ),
+    Reason.FORBIDDEN_ADDRESS: Words(
+        "The host's address is in a network where no host may be.",
+        "Correct the address on the host's page; whoever runs BenchLab decides by BENCHLAB_FORBID_NETS.",
+    ),
     Reason.HOST_KEY_CHANGED: Words(
         "The host offered another host key than the one pinned: it was reinstalled, or it is not the same machine.",
         "Compare the fingerprint on the host's page with the machine itself before you confirm the new key.",

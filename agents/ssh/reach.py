@@ -1,0 +1,80 @@
+"""Which addresses may be connected to at all, and a socket to one of them.
+
+A name is resolved once: what was checked is what is connected to, so a name that changes its mind gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+from collections.abc import Iterable, Sequence
+
+from agents.contracts import AgentError, Reason
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Where no host to measure is, but a cloud's metadata may be, with its keys. This machine itself is allowed.
+NEVER = (
+    "169.254.0.0/16", "fe80::/10",  # link-local: metadata of most clouds
+    "fd00:ec2::254/128", "100.100.100.200/32", "192.0.0.192/32",  # metadata elsewhere
+    "0.0.0.0/8", "::/128", "224.0.0.0/4", "ff00::/8", "240.0.0.0/4",  # nobody's
+)  # fmt: skip
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def networks(texts: Iterable[str]) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Raises ValueError naming what is no network."""
+    return tuple(ipaddress.ip_network(text) for text in texts)
+
+
+def forbidden(address: str, nets: Iterable[str]) -> str:
+    """The network of `nets` in which the address is, or the IPv4 address that it stands for; "" when in none."""
+    meant = meanings(address)
+    for net in networks(nets):
+        if any(one.version == net.version and one in net for one in meant):
+            return str(net)
+    return ""
+
+
+def meanings(address: str) -> list[IPAddress]:
+    """The address, and IPv4 addresses in it that a kernel, a relay or a gateway would go on to."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv4Address):
+        return [found]
+    inner = [found.ipv4_mapped, found.sixtofour, *(found.teredo or ())]
+    if found in NAT64:
+        inner.append(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF))
+    return [found, *(one for one in inner if one is not None)]
+
+
+async def connected(host: str, port: int, nets: Sequence[str]) -> socket.socket:
+    """A socket to the first address of the host that answers. Raises OSError, and AgentError FORBIDDEN_ADDRESS when
+    any address of it is in one of `nets`."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for _, _, _, _, where in found:
+        if net := forbidden(str(where[0]), nets):
+            raise AgentError(
+                f"{host} is {where[0]}, in {net}: no host may be there. If one really is, take that network out of "
+                "BENCHLAB_FORBID_NETS",
+                Reason.FORBIDDEN_ADDRESS,
+            )
+    failed: OSError = OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+    for family, kind, protocol, _, where in found:
+        try:
+            return await _connect(socket.socket(family, kind, protocol), where)
+        except OSError as error:
+            failed = error
+    raise failed
+
+
+async def _connect(made: socket.socket, where: tuple[object, ...]) -> socket.socket:
+    try:
+        made.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(made, where)
+    except BaseException:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,107 @@
+"""TCP streams to and from programs on a host that listen to nobody but itself: through SSH, no port is opened here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import socket
+from typing import Any
+
+import asyncssh
+
+from agents.contracts import AgentError, Reason
+from agents.ssh import loop
+from agents.ssh.dial import Address, dial
+
+HERE = "127.0.0.1"  # on the host
+PIECE = 1 << 18
+OPENING_S = 15.0
+
+
+class Tunnel:
+    """A connection of its own (the pool closes idle ones), and a port on the host's loopback that leads to us.
+
+    Raises AgentError when the host cannot be reached or its sshd forbids forwarding. For callers in threads.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._came: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._connection = loop.run(dial(address))
+        try:
+            listener = loop.run(self._listen())
+        except (asyncssh.Error, OSError) as error:
+            self.close()
+            raise AgentError(
+                f"{address}: its SSH server gives no port for dynamo ({error}): allow "
+                "AllowTcpForwarding in sshd_config, or install Python 3.6 or later on the host",
+                Reason.COMMAND_FAILED,
+            ) from None
+        self.port: int = listener.get_port()
+
+    async def _listen(self) -> Any:
+        def handler(host: str, port: int) -> Any:
+            return self._take
+
+        return await self._connection.start_server(handler, HERE, 0, encoding=None)
+
+    async def _take(self, reader: Any, writer: Any) -> None:
+        self._came.put(await self._bridge(reader, writer))
+
+    def accept(self, timeout_s: float) -> socket.socket | None:
+        """The next stream that something on the host opened to `port`."""
+        try:
+            return self._came.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def connect(self, port: int) -> socket.socket:
+        """To a port on the host's loopback. Raises OSError when nothing listens there, or the connection is lost."""
+        try:
+            return loop.run(self._open(port))
+        except (asyncssh.Error, TimeoutError) as error:
+            raise ConnectionRefusedError(str(error)) from None
+
+    async def _open(self, port: int) -> socket.socket:
+        async with asyncio.timeout(OPENING_S):
+            reader, writer = await self._connection.open_connection(HERE, port, encoding=None)
+        return await self._bridge(reader, writer)
+
+    async def _bridge(self, reader: Any, writer: Any) -> socket.socket:
+        """A plain socket for who reads it with select, kept in step with an SSH channel."""
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        local_reader, local_writer = await asyncio.open_connection(sock=theirs)
+        for source, sink in ((reader, local_writer), (local_reader, writer)):
+            pump = asyncio.ensure_future(_pump(source, sink))
+            self._pumps.add(pump)
+            pump.add_done_callback(self._pumps.discard)
+        return ours
+
+    @property
+    def lost(self) -> bool:
+        return bool(self._connection.is_closed())
+
+    def close(self) -> None:
+        """Ends every stream too: what is on the host sees its connection closed."""
+        with contextlib.suppress(Exception):
+            loop.run(self._end())
+
+    async def _end(self) -> None:
+        for pump in list(self._pumps):
+            pump.cancel()
+        self._connection.abort()
+
+
+async def _pump(source: Any, sink: Any) -> None:
+    """Until either side ends; then the other is ended too, as dynamo reads both as one."""
+    try:
+        while data := await source.read(PIECE):
+            sink.write(data)
+            await sink.drain()
+    except (asyncssh.Error, OSError):
+        pass
+    finally:
+        with contextlib.suppress(Exception):
+            sink.close()

@@ -1,0 +1,31 @@
+"""manage.py rotate_keys: put every stored secret under the newest key of BENCHLAB_KEY. Safe to repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from benchlab import terminal
+from benchlab.hosts.rotating import rotate
+
+
+class Command(terminal.Command):
+    help = (
+        "Re-encrypt SSH keys and second factors with the first key of BENCHLAB_KEY. Put the new key in front of the "
+        "old one (comma between them), restart, run this, then take the old key away."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        done = rotate()
+        self.stdout.write(
+            f"{done.renewed} secrets renewed, {done.already} were under the newest key already."
+        )
+        if done.lost:
+            raise CommandError(
+                "\n".join(done.lost)
+                + f"\n{len(done.lost)} secrets could not be opened and stay as they are."
+            )
+        if len(settings.BENCHLAB_KEYS) > 1:
+            self.stdout.write("Every key of BENCHLAB_KEY but the first can be taken away now.")

@@ -1,0 +1,80 @@
+"""Every stored secret under the newest key of BENCHLAB_KEY, so that an old key can be thrown away.
+
+One row at a time, each in a transaction of its own: what was done when it is cut off is done, and the next call does
+the rest. Rows that are under the newest key already are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django.db import transaction
+from django.db.models import Model
+
+from benchlab.hosts import vault
+from benchlab.hosts.models import Credential
+
+SEALED = "gAAAA"  # how everything of Fernet's begins
+
+
+@dataclass
+class Rotated:
+    """`lost`: what none of the keys opens, in words."""
+
+    renewed: int = 0
+    already: int = 0
+    lost: list[str] = field(default_factory=list)
+
+
+def rotate() -> Rotated:
+    done = Rotated()
+    for model, field_name, renew in PLACES:
+        for pk in list(model._default_manager.order_by("pk").values_list("pk", flat=True)):
+            _one(done, model, pk, field_name, renew)
+    return done
+
+
+def _one(
+    done: Rotated, model: type[Model], pk: int, name: str, renew: Callable[[Any], Any]
+) -> None:
+    with transaction.atomic():
+        row = model._default_manager.select_for_update().filter(pk=pk).first()
+        if row is None:
+            return  # removed meanwhile
+        old = getattr(row, name)
+        try:
+            new = renew(old)
+        except vault.VaultError as error:
+            done.lost.append(f"{model._meta.verbose_name} {pk} ({row}): {error}")
+            return
+        if new == old:
+            done.already += 1
+            return
+        setattr(row, name, new)
+        row.save(update_fields=[name])
+        done.renewed += 1
+
+
+def _raw(sealed: Any) -> bytes:
+    return vault.renew(bytes(sealed))
+
+
+def _within(data: Any) -> Any:
+    """Sealed texts anywhere in a JSON value: allauth keeps a secret, a seed of recovery codes, or a list of them."""
+    if isinstance(data, str) and data.startswith(SEALED):
+        return vault.renew(data.encode()).decode()
+    if isinstance(data, Mapping):
+        return {key: _within(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_within(value) for value in data]
+    return data
+
+
+# Every place that holds secrets; tests/security/test_rotation.py searches the whole database for others.
+PLACES: tuple[tuple[type[Model], str, Callable[[Any], Any]], ...] = (
+    (Credential, "private_key", _raw),
+    (Authenticator, "data", _within),
+)
