@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from benchlab.team.guests import Guest
 from benchlab.team.roles import Role, asked_of, only_team
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class OwnedQuerySet(models.QuerySet[M]):
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Also the reference library's: for pages that only show. Whatever changes something asks `for_user`."""
+        if isinstance(user, Guest):
+            return self.filter(user.rows_of(self.model))
         if not user.is_authenticated:
             return self.none()
         mine = Q(pk__in=teams_of(user).values("team_id"))
