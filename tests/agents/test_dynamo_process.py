@@ -11,8 +11,10 @@ import pytest
 
 from agents.dynamo import areas, hostfacts, process
 from agents.dynamo.areas import Area
+from agents.dynamo.live import STANDSTILL, Live
 from agents.dynamo.messages import Disk
 from agents.dynamo.process import Dynamo
+from agents.dynamo.script import Phase
 from agents.dynamo.wire import DynamoError
 
 ARGV = ["/opt/dynamo", "-i", "127.0.0.1"]
@@ -184,3 +186,24 @@ def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
     broken.chmod(0o755)
     with pytest.raises(DynamoError, match="Exec format error"):
         Dynamo([str(broken)], tmp_path, [])
+
+
+def test_preparing_that_stands_still_is_ended(tmp_path: Path) -> None:
+    """On a full file system dynamo would go on for ever and never say a word."""
+    live = Live(tmp_path / "live.jsonl", 0.0)
+    assert live.preparing(0, 100, 1000.0) == ""  # nothing is being prepared
+    live.event(Phase("prepare"), 1000.0)
+    assert live.preparing(10, 100, 1001.0) == ""
+    assert live.preparing(10, 100, 1001.0 + STANDSTILL - 1) == ""
+    assert live.preparing(11, 100, 1001.0 + STANDSTILL) == ""  # slow is not still
+    assert live.preparing(11, 100, 1001.0 + 2 * STANDSTILL) == ""
+    said = live.preparing(11, 100, 1002.0 + 2 * STANDSTILL)
+    assert "stands still at 11 of 100 bytes" in said
+
+
+def test_a_full_file_system_is_never_prepared_on() -> None:
+    wish = areas.Wish("dynamo", ("8192",), mount="/mnt/none", size=1 << 30)
+    free = hostfacts.Place(4096, 512, (1 << 30) + hostfacts.SPARE - 1, "")
+    with pytest.raises(DynamoError, match="dynamo would never end"):
+        areas.areas(wish, free)
+    assert areas.areas(wish, free._replace(size=free.size + 1))
