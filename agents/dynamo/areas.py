@@ -1,7 +1,7 @@
 """From a workload's settings to a test on this host: directories or slices, ready or not. On the host."""
 
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from agents.dynamo import hostfacts, specs
 from agents.dynamo.hostfacts import Place
@@ -72,14 +72,14 @@ def place(wanted: Wish) -> Place:
     return hostfacts.directory(wanted.mount) if wanted.mount else hostfacts.device(wanted.volume)
 
 
-def areas(wanted: Wish, here: Place) -> List[Area]:
+def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) -> List[Area]:
     """All targets, each once. Raises DynamoError where they do not fit."""
     count = wanted.targets * (wanted.workers if wanted.own else 1)
     if wanted.mount:
         if wanted.size <= 0:
             raise DynamoError("options", "a file needs a size: without one dynamo fills the disk")
         base = wanted.mount.rstrip("/")
-        found = [Area(f"{base}/{DIRECTORY}{n}", wanted.size) for n in range(1, count + 1)]
+        found = [make(f"{base}/{DIRECTORY}{n}", wanted.size) for n in range(1, count + 1)]
         missing = sum(area.size for area in found if not area.ready())
         held = sum(area.held() for area in found if not area.ready())
         if missing - held + hostfacts.SPARE > here.size:
@@ -95,8 +95,11 @@ def areas(wanted: Wish, here: Place) -> List[Area]:
     return [Area(wanted.volume, each, each * n, True) for n in range(count)]
 
 
-def trial(wanted: Wish, here: Place, found: Sequence[Area]) -> Trial:
-    """The whole test, checked. Files that are not ready are laid out by the first worker that uses them."""
+def trial(wanted: Wish, here: Place, found: Sequence[Area], slots: Optional[int] = None) -> Trial:
+    """The whole test, checked. Files that are not ready are laid out by the first worker that uses them.
+
+    `slots`: free AIO slots, where this is not the machine that has them.
+    """
     lines = tuple(specs.access_line(line) for line in wanted.access)
     name = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
     share = wanted.targets if wanted.own else 0
@@ -116,7 +119,7 @@ def trial(wanted: Wish, here: Place, found: Sequence[Area]) -> Trial:
         AccessSpec(name, lines), tuple(workers), tuple(prepare) if any(prepare) else (),
         wanted.ramp, wanted.duration, wanted.poll,
     )  # fmt: skip
-    specs.check(made, here.block, hostfacts.aio_slots())
+    specs.check(made, here.block, hostfacts.aio_slots() if slots is None else slots)
     return made
 
 

@@ -61,8 +61,7 @@ def check(wanted: Wish) -> Dict[str, Any]:
     binary = hostfacts.program(wanted.binary)
     missing = hostfacts.missing_libraries(binary)
     if missing:
-        lacks = ", ".join(missing)
-        raise DynamoError("host", f"{binary} needs {lacks}: install libaio (package libaio1 or libaio)")  # fmt: skip
+        raise DynamoError("host", hostfacts.lacking(binary, missing))
     here = areas.place(wanted)
     areas.trial(wanted, here, areas.areas(wanted, here))
     return {"binary": binary, "sha256": hostfacts.sha256(binary), "cpus": hostfacts.cpus()}
@@ -134,8 +133,8 @@ class _Run:
                     name,
                 ]
                 directories = sorted({area.path for area in self._found if not area.raw})
-                dynamo = Dynamo(argv, self._work, directories)
-                info = link.log_in(name, dynamo)
+                started = dynamo = Dynamo(argv, self._work, directories)
+                info = link.log_in(name, lambda: started.ended)
                 self._live.ticks = info.ticks
                 self._writer.note(clock(), {"version": dynamo.version()})
                 link.talk(session([trial]))

@@ -1,6 +1,7 @@
-"""The sockets of one dynamo on this machine: it logs in to us, we connect back to it. Runs on the host.
+"""The sockets of one dynamo: it logs in to us, we connect back to it. Runs on the host.
 
-Consoles (console.py) say what to send and when; this only moves bytes and looks at the clock.
+Consoles (console.py) say what to send and when; this only moves bytes and looks at the clock. `Talk` knows streams;
+`Link` has those of a dynamo on this machine.
 """
 
 import contextlib
@@ -14,7 +15,6 @@ from typing import Any, Callable, List, Optional, Type
 from agents.dynamo import script
 from agents.dynamo.console import Console, Logged, Paused, Script, Turn
 from agents.dynamo.messages import ManagerInfo
-from agents.dynamo.process import Dynamo
 from agents.dynamo.transcript import CONTROL, LOGIN, Writer
 from agents.dynamo.wire import DynamoError
 
@@ -24,6 +24,7 @@ ENDING = 3.0  # s that a stopped session gets; then the stream is closed (runner
 TICK = 1.0
 PIECE = 1 << 20
 clock = time.monotonic
+STRANGE = ("stranger",)
 
 
 class Stopper:
@@ -56,78 +57,72 @@ class Stopper:
         self._there.close()
 
 
-class Link:
-    """Listens from the beginning. `event(event, now)` gets what consoles tell, and answers a Paused ("": all right).
+class Talk:
+    """Both connections. `event(event, now)` gets what consoles tell, and answers a Paused ("": all right).
 
-    `idle(now)` is called about each second while there is a session; what it returns ends the session.
+    `idle(now)` is called about each second while there is a session; what it returns ends the session. `stopper` has
+    what Stopper has.
     """
 
     def __init__(
-        self, writer: Writer, stopper: Stopper,
+        self, writer: Writer, stopper: Any,
         event: Callable[[Any, float], str], idle: Callable[[float], str],
     ) -> None:  # fmt: skip
         self._writer, self._stopper, self._tell, self._look = writer, stopper, event, idle
-        self._listener = socket.socket()
-        self._listener.bind((HERE, 0))
-        self._listener.listen(8)
-        self.port: int = self._listener.getsockname()[1]
         self._stream: Optional[socket.socket] = None
         self._channel = LOGIN
         self._why = ""
 
-    def __enter__(self) -> "Link":
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:  # fmt: skip
-        self._listener.close()
+        self.close()
+
+    def close(self) -> None:
         self._hang_up()
 
-    def log_in(self, name: str, dynamo: Dynamo) -> ManagerInfo:
-        """Waits for our dynamo, and connects back to it. Raises DynamoError."""
+    def log_in(self, name: str, ended: Callable[[], bool]) -> ManagerInfo:
+        """Waits for our dynamo, and connects back to it. `ended`: whether it is gone. Raises DynamoError."""
         until = clock() + LOGGING_IN
         while True:
-            self._stream = self._accept(until, dynamo)
             try:
-                info: ManagerInfo = self._serve(Console(script.login(name, STRANGER)))
+                info = self.greet(self._accept(until, ended), name)
                 break
             except DynamoError as error:
-                if error.kind in ("cancelled", "version"):
+                if error.kind not in STRANGE:
                     raise
                 self._hang_up()  # somebody else's connection; ours may still come
-        back = self._connect((HERE, info.port), dynamo)
-        self._hang_up()
-        self._stream, self._channel = back, CONTROL
+        self.turn_to(self._connect(info, ended))
         return info
 
-    def talk(self, run: Script) -> None:
-        """The control connection. Raises DynamoError."""
-        self._serve(Console(run))
+    def greet(self, stream: socket.socket, name: str = "") -> ManagerInfo:
+        """The login connection. Raises DynamoError; of one that is not ours its kind is in STRANGE."""
+        self._stream, self._channel = stream, LOGIN
+        try:
+            info: ManagerInfo = self._serve(Console(script.login(name, STRANGER)))
+        except DynamoError as error:
+            kind = error.kind if error.kind in ("cancelled", "version") else "stranger"
+            raise DynamoError(kind, str(error)) from None
+        return info
 
-    def _accept(self, until: float, dynamo: Dynamo) -> socket.socket:
-        while clock() < until:
-            watched: List[Any] = [self._listener, self._stopper]
-            ready = select.select(watched, [], [], 0.2)[0]
-            if self._stopper.stopped:
-                raise DynamoError("cancelled", "stopped on request")
-            if self._listener in ready:
-                return _tuned(self._listener.accept()[0])
-            if dynamo.ended:
-                raise DynamoError("host", "dynamo ended before it logged in")
-        raise DynamoError("timeout", f"dynamo did not log in within {LOGGING_IN:.0f} s")
+    def turn_to(self, back: socket.socket) -> None:
+        """From here on the control connection."""
+        self._hang_up()
+        self._stream, self._channel = back, CONTROL
 
-    def _connect(self, address: "tuple[str, int]", dynamo: Dynamo) -> socket.socket:
-        """dynamo listens only a moment after it has read our answer, so the first tries may be refused."""
-        until = clock() + CONNECTING
-        while True:
-            try:
-                return _tuned(socket.create_connection(address, CONNECTING))
-            except OSError as error:
-                if clock() > until or dynamo.ended or self._stopper.stopped:
-                    raise DynamoError("host", f"cannot connect back to dynamo: {error}") from None
-            time.sleep(RETRY)
+    def talk(self, run: Script) -> Any:
+        """On the control connection; what the script returns. Raises DynamoError."""
+        return self._serve(Console(run))
+
+    def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
+        raise NotImplementedError
+
+    def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
+        raise NotImplementedError
 
     def _serve(self, console: Console) -> Any:
         """Runs a console on the stream to its end."""
@@ -199,7 +194,52 @@ class Link:
             self._stream = None
 
 
-def _tuned(stream: socket.socket) -> socket.socket:
+class Link(Talk):
+    """Listens from the beginning, for a dynamo on this machine."""
+
+    def __init__(
+        self, writer: Writer, stopper: Any,
+        event: Callable[[Any, float], str], idle: Callable[[float], str],
+    ) -> None:  # fmt: skip
+        super().__init__(writer, stopper, event, idle)
+        self._listener = socket.socket()
+        self._listener.bind((HERE, 0))
+        self._listener.listen(8)
+        self.port: int = self._listener.getsockname()[1]
+
+    def close(self) -> None:
+        self._listener.close()
+        super().close()
+
+    def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
+        while clock() < until:
+            watched: List[Any] = [self._listener, self._stopper]
+            ready = select.select(watched, [], [], 0.2)[0]
+            if self._stopper.stopped:
+                raise DynamoError("cancelled", "stopped on request")
+            if self._listener in ready:
+                return tuned(self._listener.accept()[0])
+            if ended():
+                raise DynamoError("host", "dynamo ended before it logged in")
+        raise DynamoError("timeout", f"dynamo did not log in within {LOGGING_IN:.0f} s")
+
+    def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
+        return connected((HERE, info.port), lambda: ended() or self._stopper.stopped)
+
+
+def connected(address: "tuple[str, int]", given_up: Callable[[], bool]) -> socket.socket:
+    """To dynamo, which listens only a moment after it has read our answer: the first tries may be refused."""
+    until = clock() + CONNECTING
+    while True:
+        try:
+            return tuned(socket.create_connection(address, CONNECTING))
+        except OSError as error:
+            if clock() > until or given_up():
+                raise DynamoError("host", f"cannot connect back to dynamo: {error}") from None
+        time.sleep(RETRY)
+
+
+def tuned(stream: socket.socket) -> socket.socket:
     stream.settimeout(30.0)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

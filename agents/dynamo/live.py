@@ -9,6 +9,7 @@ from agents.dynamo.console import Paused
 from agents.dynamo.script import Phase, Reported
 from agents.dynamo.wire import DynamoError
 
+NOW = "now.json"  # the last line alone
 STANDSTILL = 180.0  # s without a byte more in a file: preparing has failed
 
 
@@ -48,33 +49,47 @@ class Live:
         return ""
 
     def _figures(self, event: Reported) -> Dict[str, Any]:
-        answer = event.answer
-        parts: List[figures.Figures] = []
+        """By the rate seen since the first update."""
+        middle = (event.answer.sent_at + event.answer.times[1]) / 2
+        try:
+            worker = results.worker_results(event.answer.parts[1], event.active[0], self.ticks)
+        except DynamoError:
+            return {}  # the transcript has it; this is only a look
         ticks = self.ticks
-        for raw, targets, at in zip(answer.parts[1:], event.active, answer.times[1:]):
-            try:
-                worker = results.worker_results(raw, targets, self.ticks)
-            except DynamoError:
-                return {}  # the transcript has it; this is only a look
-            middle = (answer.sent_at + at) / 2
-            if not parts:
-                if self._first is not None and middle > self._first[0]:
-                    ticks = (worker.last - self._first[1]) / (middle - self._first[0])
-                self._first = self._first or (middle, worker.last)
-            if ticks <= 0 or worker.last <= worker.first:
-                return {}
-            seconds = (worker.last - worker.first) / ticks
-            parts += [figures.figures(target, seconds, ticks) for target in worker.targets]
-        if not parts:
-            return {}
-        whole = figures.total(parts)
-        return {
-            "iops": whole.all.iops, "read.iops": whole.reads.iops, "write.iops": whole.writes.iops,
-            "bandwidth": whole.all.bandwidth, "lat.mean": whole.all.mean,
-            "lat.max": whole.all.slowest, "errors": whole.all.errors,
-        }  # fmt: skip
+        if self._first is not None and middle > self._first[0]:
+            ticks = (worker.last - self._first[1]) / (middle - self._first[0])
+        self._first = self._first or (middle, worker.last)
+        return figures_of(event, self.ticks, ticks)
 
     def _line(self, now: float, more: Dict[str, Any]) -> None:
         said = {"t": round(now - self._began, 3), "phase": self._phase}
+        line = json.dumps(dict(said, **more)) + "\n"
         with self._path.open("a") as file:
-            file.write(json.dumps(dict(said, **more)) + "\n")
+            file.write(line)
+        # the sampler reads this one, at each of its ticks
+        half = self._path.with_name(NOW + ".part")
+        half.write_text(line)
+        half.replace(self._path.with_name(NOW))
+
+
+def figures_of(event: Reported, believed: float, ticks: float = 0.0) -> Dict[str, Any]:
+    """Of an update; {} where they make no sense. `believed`: dynamo's own ticks per second; `ticks`: the real ones."""
+    parts: List[figures.Figures] = []
+    ticks = ticks or believed
+    for raw, targets in zip(event.answer.parts[1:], event.active):
+        try:
+            worker = results.worker_results(raw, targets, believed)
+        except DynamoError:
+            return {}
+        if ticks <= 0 or worker.last <= worker.first:
+            return {}
+        seconds = (worker.last - worker.first) / ticks
+        parts += [figures.figures(target, seconds, ticks) for target in worker.targets]
+    if not parts:
+        return {}
+    whole = figures.total(parts)
+    return {
+        "iops": whole.all.iops, "read.iops": whole.reads.iops, "write.iops": whole.writes.iops,
+        "bandwidth": whole.all.bandwidth, "lat.mean": whole.all.mean,
+        "lat.max": whole.all.slowest, "errors": whole.all.errors,
+    }  # fmt: skip

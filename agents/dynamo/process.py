@@ -30,14 +30,23 @@ def wrapped(argv: Sequence[str], work: Path) -> List[str]:
     many, nameless = hostfacts.cpus() > MAX_CPUS, not hostfacts.own_name_resolves()
     if not many and not nameless:
         return list(argv)
-    why = f"more than {MAX_CPUS} CPUs" if many else "a host name that does not resolve (cure: /etc/hosts)"  # fmt: skip
     if os.geteuid() != 0:
-        raise DynamoError("host", f"this host has {why}: dynamo can only run there as root")
+        raise DynamoError("host", needs_root(many))
     short = work / "cpuinfo"
     if many:
         short.write_text(hostfacts.first_cpus(MAX_CPUS))
+    return private(argv, str(short) if many else "", nameless)
+
+
+def needs_root(many: bool) -> str:
+    why = f"more than {MAX_CPUS} CPUs" if many else "a host name that does not resolve (cure: /etc/hosts)"  # fmt: skip
+    return f"this host has {why}: dynamo can only run there as root"
+
+
+def private(argv: Sequence[str], cpuinfo: str, nameless: bool) -> List[str]:
+    """The command in a name space with that list of CPUs ("": its own) and, where `nameless`, a name that resolves."""
     names = ["--mount", "--uts"] if nameless else ["--mount"]
-    arguments = [str(short) if many else "", "localhost" if nameless else ""]
+    arguments = [cpuinfo, "localhost" if nameless else ""]
     return ["unshare", *names, "sh", "-c", PRIVATE, "dynamo", *arguments, *argv]
 
 

@@ -83,6 +83,18 @@ def session(tests: Sequence[Trial], report: bool = False) -> Script:
     yield from leave()
 
 
+def lent(test: Trial) -> Script:
+    """One test of a dynamo that goes on afterwards: it forgets its workers, and logs in again."""
+    try:
+        yield from each([test])
+    except Unclean:
+        raise
+    except DynamoError:
+        yield from reset()
+        raise
+    yield from reset()
+
+
 def each(tests: Sequence[Trial]) -> Script:
     """Tests one after another; workers are added where one needs more, and have no targets where one needs fewer."""
     workers = 0

@@ -189,7 +189,8 @@ def area(target: Target) -> int:
 def _check_target(target: Target) -> None:
     if not target.is_disk or not isinstance(target.details, Disk):
         raise DynamoError("options", f"target {target.name}: not a disk")
-    if not target.is_raw and " [" not in target.name:
+    # What a dynamo on Windows reports (C: "label") has none, and is not cut there.
+    if not target.is_raw and target.name.startswith("/") and " [" not in target.name:
         raise DynamoError("options", f"target {target.name}: no suffix, dynamo would test /")
     if target.details.maximum_size <= 0:
         raise DynamoError(

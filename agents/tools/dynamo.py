@@ -8,6 +8,7 @@ as it is. A sweep over `outstanding_ios` is what IOmeter calls cycling.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -22,8 +23,12 @@ NEEDS = (
     # runs the console beside dynamo; nothing is installed into it
     Need("python3", {"debian": "python3", "rhel": "python3"}, minimum="3.6"),
 )
+HEX = re.compile("[0-9a-f]{64}")
 MESSAGES, CONFIG = "messages.bin", "config.json"
 OUTPUTS = (MESSAGES, "result.json", "live.jsonl", "dynamo.log")
+LIVE = "work/now.json"  # read by the sampler too: what happens right now
+STORED = "sha256:"  # what Options.binary begins with where BenchLab sends it along
+SENT = "dynamo"  # its name in the job's directory then
 LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
 PREPARING_GRID_S = 3.0  # dynamo looks so often whether its preparation is done
 MOST_UPDATES = 3600  # of a run; each is kept
@@ -94,7 +99,10 @@ class Options:
     )  # fmt: skip
     binary: str = field(
         default="dynamo",
-        metadata={"help": "dynamo 1.1.0 on the host: its path, or its name if it is on the PATH"},
+        metadata={
+            "help": "dynamo 1.1.0 on the host: its path, or its name if it is on the PATH; or sha256:… of one that was "
+            "uploaded (page IOmeter's dynamo), which is sent along"
+        },
     )
 
     def __post_init__(self) -> None:
@@ -109,10 +117,22 @@ class Options:
             raise OptionsError(f"data_pattern: {specs.BROKEN_PATTERN}")
         if not self.binary or self.binary.startswith("-") or "\0" in self.binary:
             raise OptionsError(f"binary: {self.binary!r} is no program")
+        if self.binary.startswith(STORED) and not HEX.fullmatch(stored(self)):
+            raise OptionsError(f"binary: {STORED} is followed by 64 letters and digits")
         try:
-            specs.check_access(AccessSpec("", _lines(self)), area=self.size)
+            specs.check_access(AccessSpec("", access_lines(self)), area=self.size)
         except DynamoError as error:
             raise OptionsError(str(error)) from None
+
+
+def needs(options: Options) -> tuple[Need, ...]:
+    """None: where there is no Python, the console is played from afar (agents/dynamo/tunnel.py)."""
+    return ()
+
+
+def stored(options: Options) -> str:
+    """The SHA-256 of the program that must be sent along; "" where it is on the host."""
+    return options.binary.removeprefix(STORED) if options.binary.startswith(STORED) else ""
 
 
 def job(options: Options, target: Target) -> Job:
@@ -201,7 +221,7 @@ def _complaint(outputs: Mapping[str, bytes]) -> str:
     return f"; it said: {said[-1][:300]}" if said else ""
 
 
-def _lines(options: Options) -> tuple[AccessLine, ...]:
+def access_lines(options: Options) -> tuple[AccessLine, ...]:
     if options.access:
         return tuple(specs.access_line(line) for line in options.access)
     size = options.block_size
@@ -218,8 +238,8 @@ def _config(options: Options, target: Target) -> bytes:
         raise OptionsError("size: 0 means a whole volume, but the target is a filesystem")
     _check_paths(options, target)
     wish = {
-        "binary": options.binary,
-        "access": [specs.line_text(line) for line in _lines(options)],
+        "binary": f"./{SENT}" if stored(options) else options.binary,
+        "access": [specs.line_text(line) for line in access_lines(options)],
         "mount": target.mount,
         "volume": "" if target.mount else target.volume,
         "workers": options.workers,
@@ -230,7 +250,7 @@ def _config(options: Options, target: Target) -> bytes:
         "pattern": options.data_pattern,
         "ramp": float(options.ramp_s),
         "duration": float(options.runtime_s),
-        "poll": _poll(options),
+        "poll": poll_s(options),
         "seed": options.seed,
         "keep": options.keep_files,
     }
@@ -248,7 +268,7 @@ def _check_paths(options: Options, target: Target) -> None:
         raise OptionsError(str(error)) from None
 
 
-def _poll(options: Options) -> float:
+def poll_s(options: Options) -> float:
     """Each second; of a short run four times, to see how fast dynamo's clock ticks."""
     return min(max(1.0, options.runtime_s / MOST_UPDATES), options.runtime_s / 4)
 
@@ -265,6 +285,6 @@ def _seconds(options: Options, laid_out: bool) -> float:
 
 def _writes(options: Options, target: Target) -> int | None:
     """At most; None where time decides how much is written."""
-    if any(line.reads < 100 for line in _lines(options)):
+    if any(line.reads < 100 for line in access_lines(options)):
         return None
     return _files(options) if target.mount else 0

@@ -1,0 +1,237 @@
+"""A host without Python 3.6 as the console must know it: what hostfacts and areas look at, asked with a shell.
+
+Each question is one POSIX sh script with its arguments beside it; answers are NAME=VALUE lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.contracts import AgentError, Shell
+from agents.dynamo import areas, hostfacts, specs
+from agents.dynamo.areas import Area, Wish
+from agents.dynamo.hostfacts import Place
+from agents.dynamo.wire import DynamoError
+
+OLDEST = (3, 6)
+NUMBER = re.compile(r"(\d+)\.(\d+)")
+LOOK = r"""
+binary=$1 kind=$2 place=$3 count=$4
+if [ "$binary" ]; then
+  path=$(command -v -- "$binary") && [ -x "$path" ] && [ -f "$path" ] && {
+    echo "binary=$path"
+    echo "sha256=$(sha256sum <"$path" | cut -d' ' -f1)"
+    LC_ALL=C ldd "$path" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
+  }
+else
+  for file in /lib*/libaio.so.1* /lib/*/libaio.so.1* /usr/lib*/libaio.so.1* /usr/lib/*/libaio.so.1*; do
+    [ ! -e "$file" ] || libaio=yes
+  done
+  [ "${libaio-}" ] || echo lacks=libaio.so.1
+fi
+echo "cpus=$(grep -c '^processor' /proc/cpuinfo)"
+! grep -q '^cpu MHz' /proc/cpuinfo || echo mhz=yes
+! getent hosts "$(uname -n)" >/dev/null || echo resolves=yes
+echo "aio=$(($(cat /proc/sys/fs/aio-max-nr) - $(cat /proc/sys/fs/aio-nr)))"
+if [ "$kind" = mount ]; then
+  stat -f -c 'sector=%s
+unit=%S
+free=%a' -- "$place"
+  echo "device=$(stat -c %d -- "$place")"
+  n=1
+  while [ "$n" -le "$count" ]; do
+    [ ! -d "$place/iometer$n" ] || echo "there_$n=yes"
+    [ ! -f "$place/iometer$n/iobw.tst" ] || echo "held_$n=$(stat -c %s -- "$place/iometer$n/iobw.tst")"
+    n=$((n + 1))
+  done
+else
+  node=$(readlink -f -- "$place")
+  [ ! -b "$node" ] || {
+    echo "size=$(blockdev --getsize64 "$node")"
+    echo "block=$(blockdev --getss "$node")"
+    echo "major=$((0x$(stat -c %t -- "$node")))"
+    echo "minor=$((0x$(stat -c %T -- "$node")))"
+  }
+fi
+"""
+BLOCK = r"""
+for queue in "/sys/dev/block/$1/queue" "/sys/dev/block/$1/../queue"; do
+  [ ! -r "$queue/logical_block_size" ] || { echo "block=$(cat "$queue/logical_block_size")"; break; }
+done
+! grep -q "^ *${1%:*} *${1#*:} " /proc/diskstats || echo known=yes
+"""
+# Their arguments: directories.
+GROUND = 'for place in "$@"; do mkdir -p -m 700 -- "$place" && rm -f -- "$place/iobw.tst" || exit 1; done'
+CLEAR = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; rmdir -- "$place" 2>/dev/null || :; done'
+KEPT = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; done'
+
+
+def python_is_there(tools: Mapping[str, str]) -> bool:
+    """Whether the console can run beside dynamo. `tools`: program -> its version line (HostFacts.tools)."""
+    said = NUMBER.search(tools.get("python3", ""))
+    return bool(said) and (int(said[1]), int(said[2])) >= OLDEST if said else False
+
+
+class FarArea(Area):
+    """One whose file was looked at over there."""
+
+    sizes: Mapping[str, int] = {}
+
+    def held(self) -> int:
+        return self.sizes.get(self.path, 0)
+
+
+@dataclass(frozen=True)
+class Far:
+    """A host, and who runs commands there."""
+
+    shell: Shell
+    root: bool = True
+
+    def ask(self, text: str, *arguments: str) -> list[tuple[str, str]]:
+        ran = self.shell.run(("sh", "-c", text, "dynamo", *arguments), root=self.root)
+        lines = ran.stdout.decode("utf-8", "replace").splitlines()
+        return [(line.partition("=")[0], line.partition("=")[2]) for line in lines if "=" in line]
+
+    def do(self, text: str, *arguments: str) -> None:
+        if not arguments:
+            return
+        ran = self.shell.run(("sh", "-c", text, "dynamo", *arguments), root=self.root)
+        if ran.exit_code:
+            said = ran.stderr.decode("utf-8", "replace").strip()
+            raise DynamoError("host", f"{arguments[0]}: {said or 'the host said no'}")
+
+    def read(self, path: str) -> str:
+        return self.shell.run(("cat", path), root=self.root).stdout.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What `look` found, ready to make a test of."""
+
+    binary: str
+    sha256: str
+    cpus: int
+    resolves: bool
+    aio: int
+    place: Place
+    found: tuple[Area, ...]
+    existed: tuple[str, ...]  # directories that were there before
+
+    @property
+    def unready(self) -> list[Area]:
+        return [area for area in self.found if not area.ready()]
+
+
+def look(far: Far, wanted: Wish) -> Looked:
+    """Everything that the console beside dynamo would look at. Raises DynamoError or AgentError."""
+    count = wanted.targets * (wanted.workers if wanted.own else 1)
+    sent = wanted.binary.startswith("./")
+    where = ("mount", wanted.mount.rstrip("/")) if wanted.mount else ("volume", wanted.volume)
+    pairs = far.ask(LOOK, "" if sent else wanted.binary, *where, str(count))
+    said = dict(pairs)
+    binary = wanted.binary if sent else said.get("binary", "")
+    if not binary:
+        raise DynamoError("host", hostfacts.no_program(wanted.binary))
+    lacks = [value for name, value in pairs if name == "lacks"]
+    if lacks:
+        raise DynamoError("host", hostfacts.lacking(binary, lacks))
+    if "mhz" not in said:
+        raise DynamoError("host", hostfacts.NO_MHZ)
+    here = _directory(far, said, wanted) if wanted.mount else _device(said, wanted)
+    base = wanted.mount.rstrip("/")
+    held = {
+        f"{base}/{areas.DIRECTORY}{name[5:]}": int(size)
+        for name, size in pairs
+        if name.startswith("held_") and size.isdigit()
+    }
+
+    def make(path: str, size: int) -> Area:
+        area = FarArea(path, size)
+        area.sizes = held
+        return area
+
+    existed = tuple(f"{base}/{areas.DIRECTORY}{n[6:]}" for n, _ in pairs if n.startswith("there_"))
+    found = tuple(areas.areas(wanted, here, make))
+    return Looked(
+        binary, said.get("sha256", ""), _number(said, "cpus"), "resolves" in said, _number(said, "aio"), here, found,
+        existed,
+    )  # fmt: skip
+
+
+def _number(said: Mapping[str, str], name: str) -> int:
+    value = said.get(name, "")
+    if not value.isdigit():
+        raise DynamoError(
+            "host", f"the host does not tell {name}: it needs stat, blockdev and /proc"
+        )
+    return int(value)
+
+
+def _directory(far: Far, said: Mapping[str, str], wanted: Wish) -> Place:
+    if "free" not in said:
+        raise DynamoError("host", f"{wanted.mount}: there is no such directory on the host")
+    number = _number(said, "device")
+    device = f"{os.major(number)}:{os.minor(number)}"
+    more = dict(far.ask(BLOCK, device))
+    block = int(more["block"]) if more.get("block", "").isdigit() else hostfacts.SECTOR
+    free = _number(said, "free") * _number(said, "unit")
+    return Place(_number(said, "sector"), block, free, device if "known" in more else "")
+
+
+def _device(said: Mapping[str, str], wanted: Wish) -> Place:
+    """That nobody else uses it the guard has seen; a shell cannot ask the kernel for it alone."""
+    if "size" not in said:
+        raise DynamoError("host", f"{wanted.volume} is no block device")
+    block = _number(said, "block")
+    device = f"{_number(said, 'major')}:{_number(said, 'minor')}"
+    return Place(block, block, _number(said, "size"), device)
+
+
+def lay_ground(far: Far, looked: Looked) -> None:
+    """Makes the directories, and takes away files that are too small: dynamo would only append to them."""
+    far.do(GROUND, *(area.path for area in looked.unready if not area.raw))
+
+
+def clear(far: Far, looked: Looked, found: Sequence[Area]) -> None:
+    """Removes the files of `found`, and the directories that were not there before."""
+    paths = [area.path for area in found if not area.raw]
+    far.do(KEPT, *(path for path in paths if path in looked.existed))
+    far.do(CLEAR, *(path for path in paths if path not in looked.existed))
+
+
+def trouble(far: Far, wanted: Wish) -> str:
+    """After preparing, what is not as it must be; "" is right."""
+    try:
+        found = look_again(far, wanted)
+    except (AgentError, DynamoError) as error:
+        return str(error)
+    return areas.trouble(found)
+
+
+def look_again(far: Far, wanted: Wish) -> list[Area]:
+    """The areas as they are now, without asking whether there is room for more."""
+    count = wanted.targets * (wanted.workers if wanted.own else 1)
+    if not wanted.mount:
+        return []
+    base = wanted.mount.rstrip("/")
+    pairs = far.ask(LOOK, "", "mount", base, str(count))
+    held = {name[5:]: int(size) for name, size in pairs if name.startswith("held_") and size.isdigit()}  # fmt: skip
+    made = []
+    for number in range(1, count + 1):
+        area = FarArea(f"{base}/{areas.DIRECTORY}{number}", wanted.size)
+        area.sizes = {area.path: held.get(str(number), 0)}
+        made.append(area)
+    return list[Area](made)
+
+
+def diskstats(far: Far, device: str) -> dict[str, list[int]]:
+    return hostfacts.counted(far.read("/proc/diskstats").splitlines(), [device])
+
+
+def trial(wanted: Wish, looked: Looked) -> specs.Trial:
+    """Checked. Raises DynamoError."""
+    return areas.trial(wanted, looked.place, looked.found, looked.aio)

@@ -1,0 +1,213 @@
+"""The console played from afar, for a host without Python 3.6: dynamo runs there, its streams come through SSH.
+
+dynamo and the samplers are a detached job like any other, so that they and their output are not lost with us; but the
+session lives here, and who dies while playing it loses the test. What is kept is whole or says that it is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agents.contracts import AgentError, Job, Shell
+from agents.dynamo import areas, far, process, transcript
+from agents.dynamo.areas import Wish
+from agents.dynamo.console import Paused
+from agents.dynamo.far import Far
+from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, Talk, clock
+from agents.dynamo.live import figures_of
+from agents.dynamo.messages import ManagerInfo
+from agents.dynamo.script import Phase, Reported, session
+from agents.dynamo.specs import Trial
+from agents.dynamo.wire import REPORT_UPDATE, DynamoError
+from agents.shell import Tunnel
+
+HERE = "127.0.0.1"
+STANDSTILL = 180.0  # s without a byte more in a file: preparing has failed
+LOOKING = 5.0  # s between two looks at the files that are prepared
+
+
+class Halt:
+    """What link.Stopper is, for a thread: no signal comes there."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._here, self._there = socket.socketpair()
+
+    def stop(self) -> None:
+        self.stopped = True
+        with contextlib.suppress(OSError):
+            self._there.send(b"!")
+
+    def fileno(self) -> int:
+        return self._here.fileno()
+
+    def drain(self) -> None:
+        self._here.recv(1024)
+
+    def close(self) -> None:
+        self._here.close()
+        self._there.close()
+
+
+class _Talk(Talk):
+    def __init__(self, tunnel: Tunnel, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._tunnel = tunnel
+
+    def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
+        while clock() < until:
+            stream = self._tunnel.accept(0.5)
+            if self._stopper.stopped:
+                raise DynamoError("cancelled", "stopped on request")
+            if stream is not None:
+                return stream
+            if self._tunnel.lost:
+                raise DynamoError("host", "the SSH connection was lost")
+            if ended():
+                raise DynamoError("host", "dynamo ended before it logged in")
+        raise DynamoError("timeout", f"dynamo did not log in within {LOGGING_IN:.0f} s")
+
+    def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
+        """dynamo listens only a moment after it has read our answer, so the first tries may be refused."""
+        until = clock() + CONNECTING
+        while True:
+            try:
+                return self._tunnel.connect(info.port)
+            except OSError as error:
+                if clock() > until or self._tunnel.lost or self._stopper.stopped:
+                    raise DynamoError("host", f"cannot connect back to dynamo: {error}") from None
+            self._stopper_wait()
+
+    def _stopper_wait(self) -> None:
+        self._tunnel.accept(RETRY)  # a stray login is turned away by being dropped
+
+
+def check(shell: Shell, work: Job, config: bytes) -> None:
+    """All that can be known before anything is started. Raises DynamoError or AgentError."""
+    wanted = areas.wish(json.loads(config))
+    looked = far.look(Far(shell, work.root), wanted)
+    far.trial(wanted, looked)
+
+
+class Session:
+    """One test on one host. Make it, start `job` there, then `play`; `close` in any case.
+
+    `play` ends when the test does, and gives the transcript (transcript.py), which says itself whether it is whole.
+    """
+
+    def __init__(self, shell: Shell, tunnel: Tunnel, work: Job, config: bytes) -> None:
+        """`work`: as the tool made it, for the console beside dynamo. Raises DynamoError or AgentError."""
+        self._far, self._tunnel = Far(shell, work.root), tunnel
+        self.wanted: Wish = areas.wish(json.loads(config))
+        self._looked = far.look(self._far, self.wanted)
+        self._trial: Trial = far.trial(self.wanted, self._looked)
+        self._name = f"{self.wanted.name}-{secrets.token_hex(6)}"
+        self._work = work
+        self._prepared = False
+        self._grew, self._held, self._asked = 0.0, -1, 0.0
+        self._phase = ""
+
+    @property
+    def job(self) -> Job:
+        """dynamo as it is started there, detached. Its directories are made first: see `play`."""
+        looked = self._looked
+        argv: tuple[str, ...] = (looked.binary, "-i", HERE, "-m", HERE, "-p", str(self._tunnel.port), "-n", self._name)  # fmt: skip
+        many = looked.cpus > process.MAX_CPUS
+        if many or not looked.resolves:
+            if not self._work.root:
+                raise DynamoError("host", process.needs_root(many))
+            argv = tuple(process.private(argv, "cpuinfo" if many else "", not looked.resolves))
+        paths = sorted({area.path for area in looked.found if not area.raw})
+        table = "".join(f"none {path} ext4 rw 0 0\n" for path in paths)
+        inputs = {"mnttab": table.encode()}
+        if many:
+            blocks = self._far.read("/proc/cpuinfo").strip().split("\n\n")[: process.MAX_CPUS]
+            inputs["cpuinfo"] = "".join(block + "\n\n" for block in blocks).encode()
+        env = {"LC_ALL": "C", "MNTTAB": "mnttab"}
+        return replace(self._work, argv=argv, outputs=(), inputs=inputs, env=env)
+
+    def play(
+        self, halt: Halt, ended: Callable[[], bool], tell: Callable[[Mapping[str, Any]], None]
+    ) -> bytes:
+        """`ended`: whether the job is over; `tell` gets what happens right now, about each second."""
+        kept: list[bytes] = []
+        began = clock()
+        writer = transcript.Writer(kept.append, began)
+        place = self._looked.place
+        notes = {"cpus": self._looked.cpus, "sha256": self._looked.sha256, "size": self.wanted.size}
+        writer.note(began, {**notes, "sector": place.sector, "block": place.block, "far": True})
+        live = _Live(began, tell)
+
+        def event(said: Any, now: float) -> str:
+            live.event(said, now)
+            return self._event(writer, said, now)
+
+        try:
+            far.lay_ground(self._far, self._looked)
+            with _Talk(self._tunnel, writer, halt, event, self._idle) as talk:
+                live.ticks = talk.log_in(self._name, ended).ticks
+                talk.talk(session([self._trial]))
+        except (DynamoError, AgentError, OSError) as error:
+            kind = error.kind if isinstance(error, DynamoError) else "host"
+            writer.end(clock(), kind, str(error))
+            self._tidy(failed=True)
+            return b"".join(kept)
+        writer.end(clock(), transcript.DONE)
+        self._tidy(failed=False)
+        return b"".join(kept)
+
+    def _event(self, writer: transcript.Writer, said: Any, now: float) -> str:
+        if isinstance(said, Phase):
+            self._phase, self._grew = said.name, now
+            if said.name in ("record", "stop") and self._looked.place.device:
+                key = "diskstats_before" if said.name == "record" else "diskstats_after"
+                writer.note(now, {key: far.diskstats(self._far, self._looked.place.device)})
+        if isinstance(said, Paused):
+            trouble = far.trouble(self._far, self.wanted)
+            self._prepared = not trouble
+            return trouble
+        return ""
+
+    def _idle(self, now: float) -> str:
+        """Why this cannot go on: the connection is gone, or a preparation stands still."""
+        if self._tunnel.lost:
+            return "the SSH connection was lost"
+        if self._phase != "prepare" or now < self._asked + LOOKING:
+            return ""
+        self._asked = now
+        held = sum(area.held() for area in far.look_again(self._far, self.wanted))
+        if held != self._held:
+            self._held, self._grew = held, now
+        if now - self._grew > STANDSTILL:
+            return f"preparing stands still at {held} bytes: the disk is full, or hangs"
+        return ""
+
+    def _tidy(self, failed: bool) -> None:
+        """What is half made goes. Where the host does not answer any more, the layout's teardown removes it."""
+        with contextlib.suppress(DynamoError, AgentError):
+            if not self.wanted.keep:
+                far.clear(self._far, self._looked, self._looked.found)
+            elif failed and not self._prepared:
+                far.clear(self._far, self._looked, self._looked.unready)
+
+
+class _Live:
+    """Phases and each second's figures, as live.py writes them beside dynamo."""
+
+    def __init__(self, began: float, tell: Callable[[Mapping[str, Any]], None]) -> None:
+        self.ticks = 0.0
+        self._began, self._tell, self._phase = began, tell, ""
+
+    def event(self, said: Any, now: float) -> None:
+        if isinstance(said, Phase):
+            self._phase = said.name
+            self._tell({"t": now - self._began, "phase": self._phase})
+        elif isinstance(said, Reported) and said.purpose == REPORT_UPDATE:
+            more = figures_of(said, self.ticks)
+            self._tell({"t": now - self._began, "phase": self._phase, **more})
