@@ -1,0 +1,227 @@
+"""What is said about a row, and what is shown to guests. A row is told by its kind and id (benchlab/sharing/nouns.py)."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from benchlab.team.models import OwnedQuerySet, Team
+
+COLOURS = (
+    7  # as many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
+)
+MOST_TEXT, MOST_QUERY = 10_000, 2000
+
+
+class Kind(models.TextChoices):
+    """What can be talked about."""
+
+    HOST = "host", "Host"
+    TOPOLOGY = "topology", "Topology"
+    WORKLOAD = "workload", "Workload"
+    CAMPAIGN = "campaign", "Campaign"
+    RUN = "run", "Run"
+
+
+class About(models.Model):
+    """No foreign key to the row: it may be one of five models. Who deletes it deletes these (nouns.forget)."""
+
+    kind = models.CharField(max_length=10, choices=Kind)
+    object_id = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class Comment(About):
+    """Plain text; pages render it escaped (benchlab/sharing/text.py)."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="comments")
+    text = models.TextField(max_length=MOST_TEXT)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    edited_at = models.DateTimeField(null=True, editable=False)
+
+    objects = OwnedQuerySet["Comment"].as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+        indexes = [models.Index(fields=["kind", "object_id"], name="comment_of")]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+class Tag(models.Model):
+    """A word of the team's, with a colour of the palette."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="tags")
+    name = models.CharField(max_length=40)
+    colour = models.PositiveSmallIntegerField(default=0)
+
+    objects = OwnedQuerySet["Tag"].as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["team", "name"], name="tag_name_once"),
+            models.CheckConstraint(condition=Q(colour__lt=COLOURS), name="tag_colour_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Tagging(About):
+    """A row has a tag."""
+
+    tag = models.ForeignKey(Tag, on_delete=models.CASCADE, related_name="taggings")
+
+    TEAM_PATH = "tag__team"
+    objects = OwnedQuerySet["Tagging"].as_manager()
+
+    class Meta:
+        ordering = ["tag__name"]
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "object_id", "tag"], name="tagging_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tag} on {self.kind} {self.object_id}"
+
+
+class Note(About):
+    """The one text that a row's team keeps beside it."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="notes")
+    text = models.TextField(max_length=MOST_TEXT, blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    objects = OwnedQuerySet["Note"].as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [models.UniqueConstraint(fields=["kind", "object_id"], name="note_once")]
+
+    def __str__(self) -> str:
+        return f"note on {self.kind} {self.object_id}"
+
+
+class StarQuerySet(models.QuerySet["Star"]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> StarQuerySet:
+        """A person's own, whatever their teams: which rows they still see is asked when they are shown."""
+        return self.filter(user_id=user.pk or 0)
+
+
+class Star(About):
+    """Personal: what somebody wants to find again on their home page."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="stars"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = StarQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "kind", "object_id"], name="star_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.object_id}"
+
+
+class SavedViewQuerySet(OwnedQuerySet["SavedView"]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """The team's, and one's own."""
+        return super().for_user(user).filter(Q(for_team=True) | Q(by_id=user.pk or 0))
+
+
+class SavedView(models.Model):
+    """A comparison under a name."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="saved_views")
+    name = models.CharField(max_length=100)
+    query = models.CharField(max_length=MOST_QUERY, help_text="As the compare page's URL has it")
+    for_team = models.BooleanField(default=True, help_text="Else only its maker sees it")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SavedViewQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "pk"]
+        # Somebody else's of the same name is another: a personal one must not tell that it exists.
+        constraints = [
+            models.UniqueConstraint(fields=["team", "by", "name"], name="saved_view_name_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Share(models.Model):
+    """A link that shows one thing to whoever has it (benchlab/sharing/links.py). The link itself is not kept."""
+
+    class Kind(models.TextChoices):
+        RUN = "run", "A run"
+        COMPARISON = "comparison", "A comparison"
+        VIEW = "view", "A saved view, as it was then"
+        CAMPAIGN = "campaign", "A campaign: its charts and tables"
+        REPORT = "report", "A campaign's report"
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="shares")
+    kind = models.CharField(max_length=10, choices=Kind)
+    object_id = models.BigIntegerField(null=True, help_text="The run, campaign or saved view")
+    query = models.CharField(
+        max_length=MOST_QUERY, blank=True, help_text="Of a comparison or view: the compare page's"
+    )
+    name = models.CharField(max_length=200, help_text="What it shows, in words, for the team")
+    hide_hosts = models.BooleanField(default=True)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    views = models.PositiveBigIntegerField(default=0, editable=False)
+    viewed_at = models.DateTimeField(null=True, editable=False)
+
+    objects = OwnedQuerySet["Share"].as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def state(self) -> str:
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at <= timezone.now() else "open"
+
+
+class Event(models.Model):
+    """What happened, as the feed tells it. No table: benchlab/sharing/activity.py reads it together."""
+
+    at = models.DateTimeField()
+    source = models.CharField(max_length=10)
+    who = models.CharField(max_length=200)
+    says = models.CharField(max_length=700)
+    url = models.CharField(max_length=300)
+
+    class Meta:
+        managed = False
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.says}"

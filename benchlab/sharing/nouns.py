@@ -1,0 +1,96 @@
+"""Which rows can be talked about, and who may: the one place that turns (kind, id) into a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import Model, QuerySet
+from django.http import Http404
+from django.urls import reverse
+
+from benchlab.sharing.models import Comment, Kind, Note, Star, Tagging
+from benchlab.team.models import Team
+
+Person = AbstractBaseUser | AnonymousUser
+MODELS = {
+    Kind.HOST: "hosts.Host",
+    Kind.TOPOLOGY: "topologies.Topology",
+    Kind.WORKLOAD: "campaigns.Workload",
+    Kind.CAMPAIGN: "campaigns.Campaign",
+    Kind.RUN: "campaigns.Run",
+}
+GREATEST = 2**63 - 1
+
+
+def model(kind: str) -> Any:
+    """Raises Http404: no such noun."""
+    if kind not in MODELS:
+        raise Http404(f"{kind[:20]!r} is nothing that can be talked about.")
+    return apps.get_model(MODELS[Kind(kind)])
+
+
+def models() -> list[Any]:
+    return [apps.get_model(label) for label in MODELS.values()]
+
+
+def kind_of(row: Model) -> Kind:
+    return next(kind for kind, label in MODELS.items() if label == row._meta.label)
+
+
+def own(user: Person, kind: str, pk: int) -> Any:
+    """The row, of a team where the user has the role that this request needs. Raises Http404."""
+    return _one(rows(kind).for_user(user), kind, pk)
+
+
+def seen(user: Person, kind: str, pk: int) -> Any:
+    """Also one of the reference library. Raises Http404."""
+    return _one(rows(kind).visible_to(user), kind, pk)
+
+
+def rows(kind: str) -> Any:
+    found = model(kind)._default_manager.all()
+    if kind == Kind.RUN:
+        return found.select_related("campaign__team", "topology", "workload")
+    return found.select_related("team")
+
+
+def _one(found: QuerySet[Any], kind: str, pk: int) -> Any:
+    row = found.filter(pk=pk).first() if 0 < pk <= GREATEST else None
+    if row is None:
+        raise Http404(f"There is no {kind} {pk}.")
+    return row
+
+
+def team_of(row: Any) -> Team:
+    team: Team = row.campaign.team if kind_of(row) is Kind.RUN else row.team
+    return team
+
+
+def words(row: Model) -> str:
+    """ "campaign 12 (Stripe sizes)", as the audit log has it."""
+    return f"{row._meta.verbose_name} {row.pk} ({row})"
+
+
+def url(kind: str, pk: int) -> str:
+    return reverse(f"{Kind(kind).value}-detail", args=[pk])
+
+
+def named(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    """(kind, id) -> name, of those that the user sees. A query per kind."""
+    ids: dict[str, list[int]] = {}
+    for kind, pk in pairs:
+        ids.setdefault(kind, []).append(pk)
+    return {
+        (kind, row.pk): str(row)
+        for kind, some in ids.items()
+        for row in rows(kind).visible_to(user).filter(pk__in=some)
+    }
+
+
+def forget(sender: Any, instance: Model, **rest: Any) -> None:
+    """A row is gone: so is what was said about it."""
+    for said in (Comment, Tagging, Note, Star):
+        said.objects.filter(kind=kind_of(instance), object_id=instance.pk).delete()

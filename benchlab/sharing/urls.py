@@ -1,0 +1,7 @@
+"""URLs of sharing."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []
