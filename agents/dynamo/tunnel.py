@@ -117,7 +117,8 @@ class Session:
     def job(self) -> Job:
         """dynamo as it is started there, detached. Its directories are made first: see `play`."""
         looked = self._looked
-        argv: tuple[str, ...] = (looked.binary, "-i", HERE, "-m", HERE, "-p", str(self._tunnel.port), "-n", self._name)  # fmt: skip
+        way = ("-i", HERE, "-m", HERE, "-p", str(self._tunnel.port), "-n", self._name)
+        argv: tuple[str, ...] = (looked.binary, *way)
         many = looked.cpus > process.MAX_CPUS
         if many or not looked.resolves:
             if not self._work.root:
