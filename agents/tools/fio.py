@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import _fio_json, _fio_log, _fio_model, _fio_series, _fio_terse, _fio_text
+from agents.tools._fio_options import Options, sections
 
 LABEL = "fio"
 NEEDS = (
@@ -33,132 +34,6 @@ for engine in "$@"; do
 done
 """
 LAYOUT_RATE = 100e6  # B/s, a slow disk's: how fast we expect a file to be laid out
-OVERRIDABLE = {
-    "rw": "rw",
-    "block_size": "bs",
-    "iodepth": "iodepth",
-    "numjobs": "numjobs",
-    "ioengine": "ioengine",
-    "direct": "direct",
-    "size": "size",
-    "runtime_s": "runtime",
-    "ramp_s": "ramp_time",
-    "rwmixread": "rwmixread",
-    "percentage_random": "percentage_random",
-    "fsync": "fsync",
-    "fdatasync": "fdatasync",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    rw: str = field(
-        default="randread",
-        metadata={"help": "access pattern", "choices": jobfile.DIRECTIONS},
-    )
-    block_size: int = field(
-        default=4096, metadata={"help": "size of one I/O", "unit": "B", "minimum": 512}
-    )
-    iodepth: int = field(
-        default=1,
-        metadata={"help": "I/Os in flight per job; a synchronous engine ignores it", "minimum": 1},
-    )
-    numjobs: int = field(default=1, metadata={"help": "jobs at once", "minimum": 1})
-    ioengine: str = field(
-        default="libaio",
-        metadata={
-            "help": "how I/O is issued: any engine of the host's fio that stays on the target, such as "
-            + ", ".join(jobfile.ENGINES)
-        },
-    )
-    direct: bool = field(default=True, metadata={"help": "bypass the page cache (O_DIRECT)"})
-    size: int = field(
-        default=1 << 30,
-        metadata={
-            "help": "bytes used per job; 0: the whole volume (not on a filesystem)",
-            "unit": "B",
-            "minimum": 0,
-        },
-    )
-    runtime_s: int = field(
-        default=60,
-        metadata={"help": "measured time; 0: until size is done", "unit": "s", "minimum": 0},
-    )
-    time_based: bool = field(
-        default=True,
-        metadata={"help": "start over until runtime_s is up, rather than stop at size"},
-    )
-    ramp_s: int = field(
-        default=0, metadata={"help": "warm-up that is not measured", "unit": "s", "minimum": 0}
-    )
-    rwmixread: int = field(
-        default=50, metadata={"help": "share of reads in a mix", "unit": "%", "minimum": 0}
-    )
-    percentage_random: int = field(
-        default=100,
-        metadata={"help": "share of random I/Os in a random pattern", "unit": "%", "minimum": 0},
-    )
-    fsync: int = field(
-        default=0, metadata={"help": "fsync after so many writes; 0: never", "minimum": 0}
-    )
-    fdatasync: int = field(
-        default=0, metadata={"help": "fdatasync after so many writes; 0: never", "minimum": 0}
-    )
-    compressible: int = field(
-        default=0,
-        metadata={"help": "how far the buffers compress; 0: not at all", "unit": "%", "minimum": 0},
-    )
-    group_reporting: bool = field(
-        default=False,
-        metadata={"help": "let fio sum up its jobs; we merge them exactly either way"},
-    )
-    log_avg_msec: int = field(
-        default=0,
-        metadata={
-            "help": "keep logs of rate and latency over time, averaged over so long; 0: none",
-            "unit": "ms",
-            "minimum": 0,
-        },
-    )
-    log_hist_msec: int = field(
-        default=0,
-        metadata={
-            "help": "keep histograms of completion latency over time, one each so long, for percentiles; 0: none",
-            "unit": "ms",
-            "minimum": 0,
-        },
-    )
-    extra: tuple[str, ...] = field(
-        default=(), metadata={"help": "further fio options, as key=value"}
-    )
-    job_file: str = field(
-        default="",
-        metadata={
-            "multiline": True,
-            "help": "a job file of your own; it alone counts, but for the options in `override`. "
-            "The target is always ours: filename, directory and the like are refused",
-        },
-    )
-    override: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "options above that win over the job file, so that they can be swept: "
-            + ", ".join(OVERRIDABLE)
-        },
-    )
-
-    def __post_init__(self) -> None:
-        for name in ("rwmixread", "percentage_random", "compressible"):
-            if getattr(self, name) > 100:
-                raise OptionsError(f"{name}: {getattr(self, name)} is above 100 %")
-        if self.block_size % 512:
-            raise OptionsError(f"block_size: {self.block_size} is not a multiple of 512")
-        if 0 < self.size < self.block_size:
-            raise OptionsError(f"size: {self.size} is smaller than one block")
-        if unknown := set(self.override) - set(OVERRIDABLE):
-            raise OptionsError(f"override: {', '.join(sorted(unknown))} cannot be overridden")
-        jobfile.check_engine(self.ioengine, "ioengine")
-        _sections(self)  # a bad job file or extra is said when the form is checked
 
 
 def job(options: Options, target: Target) -> Job:
@@ -169,7 +44,7 @@ def job(options: Options, target: Target) -> Job:
     return Job(
         argv=("fio", "--output-format=json+", f"--output={RESULT}", "--eta=never", "job.fio"),
         outputs=(RESULT, *logs),
-        inputs={"job.fio": jobfile.write(_sections(options), own)},
+        inputs={"job.fio": jobfile.write(sections(options), own)},
         env={"LC_ALL": "C"},
         expected_s=seconds,
         timeout_s=seconds * 3 + 1800,
@@ -182,7 +57,7 @@ def precheck(options: Options, target: Target) -> Job | None:
     real = job(options, target)
     return replace(
         real,
-        argv=("sh", "check.sh", *jobfile.engines(_sections(options))),
+        argv=("sh", "check.sh", *jobfile.engines(sections(options))),
         inputs={**real.inputs, "check.sh": CHECK},
         outputs=(),
         expected_s=1.0,
@@ -193,7 +68,7 @@ def precheck(options: Options, target: Target) -> Job | None:
 
 
 def outstanding(options: Options) -> int | None:
-    return jobfile.outstanding(_sections(options))
+    return jobfile.outstanding(sections(options))
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
@@ -247,7 +122,7 @@ def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
         own += [("write_hist_log", "fio"), ("log_hist_msec", str(options.log_hist_msec))]
     if not kinds:
         return [], ()
-    jobs = jobfile.jobs(_sections(options))
+    jobs = jobfile.jobs(sections(options))
     if jobs is None or not 1 < jobs <= MOST_LOGGED:
         return [*own, ("per_job_logs", "0")], tuple(f"fio_{kind}.log" for kind in kinds)
     names = (f"fio_{kind}.{number}.log" for kind in kinds for number in range(1, jobs + 1))
@@ -257,47 +132,6 @@ def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
 def _complaint(outputs: Mapping[str, bytes]) -> str:
     said = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
     return f"; it said: {said[-1][:300]}" if said else ""
-
-
-def _sections(options: Options) -> jobfile.Sections:
-    if not options.job_file:
-        return {"global": _settings(options), "benchlab": {}}
-    ours = _settings(options)
-    wins = {OVERRIDABLE[name]: ours.get(OVERRIDABLE[name], "0") for name in options.override}
-    return jobfile.override(jobfile.read(options.job_file), {**wins, **_extra(options)})
-
-
-def _settings(options: Options) -> dict[str, str | None]:
-    pairs: dict[str, str | None] = {
-        "rw": options.rw,
-        "bs": str(options.block_size),
-        "iodepth": str(options.iodepth),
-        "numjobs": str(options.numjobs),
-        "ioengine": options.ioengine,
-        "direct": str(int(options.direct)),
-        "rwmixread": str(options.rwmixread),
-        "percentage_random": str(options.percentage_random),
-        "buffer_compress_percentage": str(options.compressible),
-        "randrepeat": "0",  # repeats that touch the same blocks in the same order flatter a cache
-        "refill_buffers": "1",  # fresh random data: a compressing or deduplicating layer gains nothing
-    }
-    if not options.compressible:
-        del pairs["buffer_compress_percentage"]
-    times = {"runtime": options.runtime_s, "ramp_time": options.ramp_s, "size": options.size}
-    counts = {"fsync": options.fsync, "fdatasync": options.fdatasync}
-    pairs |= {key: str(value) for key, value in (times | counts).items() if value}
-    pairs |= {"time_based": "1"} if options.time_based and options.runtime_s else {}
-    pairs |= {"group_reporting": "1"} if options.group_reporting else {}
-    return pairs if options.job_file else {**pairs, **_extra(options)}
-
-
-def _extra(options: Options) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for item in options.extra:
-        key, equals, value = (part.strip() for part in item.partition("="))
-        jobfile.check(key, value if equals else None, f"extra {item[:60]!r}")
-        found[key] = value if equals else None
-    return found
 
 
 def _target(options: Options, target: Target) -> tuple[list[tuple[str, str]], bool]:
@@ -320,7 +154,7 @@ def _volume(options: Options, target: Target) -> int:
 
 def _seconds(options: Options, target: Target, laid_out: bool) -> float:
     if options.job_file:
-        return jobfile.seconds(_sections(options)) or 3600.0
+        return jobfile.seconds(sections(options)) or 3600.0
     whole = _volume(options, target) / LAYOUT_RATE
     measured = options.ramp_s + options.runtime_s if options.runtime_s else whole
     return measured + (whole if laid_out else 0.0) + 2.0
