@@ -250,7 +250,10 @@ LOGGING = {
             "style": "{",
         }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"links": {"()": "benchlab.team.hiding.Links"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["links"]}
+    },
     "root": {"handlers": ["stderr"], "level": env.text("BENCHLAB_LOG_LEVEL", "INFO")},
     # asyncssh tells of every channel at INFO; the engine says what matters.
     # Celery tells of every sweep, twice, every three seconds.
