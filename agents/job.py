@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch
 from agents.plaintext import visible
-from agents.spool import GRACE_S, OWN_FILES, Spool, archive, plain, script, unpack
+from agents.spool import BASE, GRACE_S, OWN_FILES, Spool, archive, plain, script, unpack
 
 WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
@@ -162,7 +162,7 @@ def remove(shell: Shell, spool: Spool) -> None:
         raise AgentError(f"{spool.name} is {state}: stop it before removing it")
 
 
-def run_short(shell: Shell, job: Job, base: str = "/var/tmp") -> Ran:
+def run_short(shell: Shell, job: Job, base: str = BASE) -> Ran:
     """A quick run in the foreground (a Tool's precheck), in a directory of its own, then removed."""
     spool = Spool(f"short-{secrets.token_hex(8)}", job.root, base)
     sent = archive(job, (), 1.0)

@@ -16,6 +16,7 @@ from agents.quote import command_line, exports
 
 HOSTSIDE = files("agents.hostside")
 GRACE_S = 5  # between TERM and KILL
+BASE = "/var/tmp"  # nosec B108  # spool.sh refuses a directory in it that is not our own
 PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
 PROGRAMS = (b"\x7fELF", b"#!/")
 OWN_FILES = ("stdout", "stderr", "samples", "runner.log", "begun", "running", "ended", "fetched")
@@ -27,7 +28,7 @@ class Spool:
 
     name: str  # "attempt-17"
     root: bool = True  # whose it is: the job's own `root`
-    base: str = "/var/tmp"  # nosec B108: spool.sh refuses a directory that is not our own
+    base: str = BASE
 
     def __post_init__(self) -> None:
         plain(self.name)

@@ -168,7 +168,9 @@ def _bytes(section: Section | None) -> bytes | None:
     if section is None or section.exit_code:
         return None
     try:
-        # No more than is asked for, however much the host packed into it.
-        return zlib.decompressobj(wbits=31).decompress(section.stdout, magic.KEPT + 1)
+        # No more than was asked for, however much the host packed into it.
+        packed = zlib.decompressobj(wbits=31)
+        found = packed.decompress(section.stdout, magic.KEPT + 1)
     except zlib.error:
         return None
+    return found if packed.eof else None

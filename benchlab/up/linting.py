@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,11 +15,12 @@ from pathlib import Path
 from benchlab.up.bootstrap import ROOT
 
 BIN = Path(sys.prefix) / "bin"
+AUDIT_S = 300.0
 # mypy's Django plugin loads the settings; no server is asked.
 ENV = {
     "DATABASE_URL": "postgresql:///lint",
     "REDIS_URL": "redis://localhost/0",
-    "SECRET_KEY": "lint",
+    "SECRET_KEY": "lint",  # nosec B105  # nothing is signed
     "BENCHLAB_KEY": "lint",
     "PYTHONPATH": str(ROOT),
 }
@@ -31,6 +34,10 @@ def checks() -> list[tuple[str, tuple[str, ...]]]:
         ("ruff format", ("ruff", "format", "--check", "--quiet")),
         ("mypy --strict", ("mypy",)),
         ("import-linter", ("lint-imports",)),
+        (
+            "bandit",
+            ("bandit", "-q", "-r", "-c", "pyproject.toml", "benchlab", "agents", "manage.py"),
+        ),
     ]
     if templates:
         found.append(("djade", ("djade", "--check", "--target-version", "5.2", *templates)))
@@ -39,11 +46,47 @@ def checks() -> list[tuple[str, tuple[str, ...]]]:
 
 def run_lint(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("manage.py lint", description="Check style, types, imports.")
-    parser.parse_args(arguments)
+    parser.add_argument(
+        "--audit", action="store_true", help="ask pip-audit about known vulnerabilities, instead"
+    )
+    if parser.parse_args(arguments).audit:
+        return audit()
     verdicts = [check(name, argv) for name, argv in checks()]
     bad = verdicts.count(False)
     print(f"lint: {len(verdicts) - bad} of {len(verdicts)} checks are clean")
     return 1 if bad else 0
+
+
+def audit() -> int:
+    """Known vulnerabilities of what requirements.lock pins: 0 none, 1 some, 2 nobody could be asked.
+
+    It needs a service outside, so it is no part of the other checks: those must give the same verdict everywhere.
+    """
+    program = shutil.which("pip-audit", path=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
+    argv = [program] if program else ["uv", "tool", "run", "pip-audit"]
+    asked = [*argv, "--requirement", "requirements.lock", "--disable-pip", "--require-hashes"]
+    try:
+        done = subprocess.run(
+            [*asked, "--progress-spinner", "off", "--format", "json"],
+            cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=AUDIT_S,
+        )  # fmt: skip
+        found = json.loads(done.stdout)["dependencies"]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return _not_asked(str(error))
+    except (ValueError, KeyError, TypeError):
+        return _not_asked(done.stderr.strip()[-1000:] or f"exit code {done.returncode}")
+    bad = [one for one in found if one.get("vulns")]
+    for one in bad:
+        ids = ", ".join(each["id"] for each in one["vulns"])
+        print(f"audit: {one['name']} {one['version']}: {ids}")
+    print(f"audit: {len(bad)} of {len(found)} packages have known vulnerabilities")
+    return 1 if bad else 0
+
+
+def _not_asked(why: str) -> int:
+    print(f"audit: NOT DONE, nobody could be asked: {why}")
+    print("audit: it needs pip-audit (or uv, which fetches it) and its vulnerability service")
+    return 2
 
 
 def check(name: str, argv: Sequence[str]) -> bool:

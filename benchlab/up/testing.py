@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ET
+import xml.etree.ElementTree as ET  # nosec B405  # pytest's own report
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ PACKAGES = (
 )  # fmt: skip
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
-MEMORY = Path("/dev/shm")
+MEMORY = Path("/dev/shm")  # nosec B108  # only a directory with a name of our own goes there
 LEAST_ROOM = 8 << 30  # bytes
 
 
@@ -93,7 +93,7 @@ def run_group(title: str, arguments: Sequence[str], env: Mapping[str, str]) -> C
 def read_report(report: Path) -> Count:
     """Counts of a JUnit report; an error (a fixture that broke) is a failure."""
     try:
-        suites = ET.parse(report).getroot().iter("testsuite")
+        suites = ET.parse(report).getroot().iter("testsuite")  # nosec B314  # pytest's own report
     except (OSError, ET.ParseError):
         return Count(failed=1)
     total = Count()
