@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import re
 from datetime import timedelta
 
@@ -13,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from benchlab.team import invitations, members, tokens
+from benchlab.team import hiding, invitations, members, tokens
 from benchlab.team.models import ApiToken, Invitation, Membership, Team
 from benchlab.team.roles import Role
 from benchlab.team.services import team_of
@@ -41,6 +43,17 @@ def root(db) -> Client:
     client = Client()
     client.post("/login/", {"login": "root", "password": "root-password"})
     return client
+
+
+@pytest.fixture
+def log():
+    """What goes to stderr in an installation."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(hiding.Links())
+    logging.getLogger("django.request").addHandler(handler)
+    yield stream
+    logging.getLogger("django.request").removeHandler(handler)
 
 
 def link_in(answer) -> str:
@@ -292,3 +305,12 @@ def test_a_team_over_rest(api, team, root):
     limited = APIClient()
     limited.credentials(HTTP_AUTHORIZATION=f"Token {tokens.make(admin, 'v', Role.VIEWER)[1]}")
     assert limited.post("/api/teams/", {"name": "More"}).status_code == 403
+
+
+def test_links_are_not_in_the_log(team, user, log):
+    token = invitations.invite(team, Role.VIEWER, user)[1]
+    Invitation.objects.update(revoked_at=timezone.now())
+    Client().get(f"/join/{token}/?x=1")
+    Client().get(f"/account/reset/1-{token}/nowhere/")
+    said = log.getvalue()
+    assert token not in said and "/join/***/" in said and "/account/reset/1-***/nowhere/" in said
