@@ -127,6 +127,14 @@ def test_a_code_works_once(user, counting):
     assert b"Incorrect code" in web.post(answer["Location"], {"code": now}).content
 
 
+def test_codes_cannot_be_tried_one_after_the_other(user, counting):
+    secret, _ = set_up(log_in()[0])
+    web, answer = log_in()
+    said = [web.post(answer["Location"], {"code": f"{n:06}"}).content for n in range(6)]
+    assert b"Incorrect code" in said[0] and b"Too many failed" in said[5]
+    assert b"Too many failed" in web.post(answer["Location"], {"code": code(secret)}).content
+
+
 def test_secrets_are_closed_in_the_database(user):
     secret, codes = set_up(log_in()[0])
     stored = str([row.data for row in Authenticator.objects.all()])
