@@ -6,13 +6,20 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
+from agents.plaintext import visible
+
 # What OWASP names; a host's disk may be called =HYPERLINK(...).
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def cell(value: object) -> object:
-    """Numbers stay numbers; an apostrophe before text makes it text for every spreadsheet."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(STARTS) else value
+    """Numbers stay numbers; an apostrophe before text makes it text for every spreadsheet.
+
+    Control characters are escaped: CSV is looked at in terminals too.
+    """
+    if not isinstance(value, str):
+        return value
+    return visible(f"'{value}" if value.startswith(STARTS) else value)
 
 
 def lines(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

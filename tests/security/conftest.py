@@ -1,0 +1,40 @@
+"""A lab whose host means harm, seen by an owner who is also a site admin."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from benchlab.hosts import services
+from benchlab.runs import commands
+from benchlab.team import invitations
+from benchlab.team.models import Invitation, Membership
+from benchlab.team.roles import Role
+from tests.security import hostile
+from tests.team.test_table import TOKEN
+
+
+@pytest.fixture
+def rows(team, monkeypatch) -> SimpleNamespace:
+    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    for name in ("offer_key", "read_facts"):
+        monkeypatch.setattr(services, name, lambda host: "")
+    made = hostile.rows(team)
+    made.person = User.objects.create_user("somebody")
+    made.member = Membership.objects.create(team=team, user=made.person, role=Role.OPERATOR)
+    made.invitation = Invitation.objects.get(team=team)
+    made.invitation.digest = invitations.digest(TOKEN)
+    made.invitation.save()
+    return made
+
+
+@pytest.fixture
+def owner(team) -> Client:
+    person = User.objects.create_superuser("root", password="a-password-of-root")
+    Membership.objects.create(team=team, user=person, role=Role.OWNER)
+    client = Client()
+    client.force_login(person)
+    return client

@@ -1,0 +1,125 @@
+"""Output of a malicious host, on every page, in every answer of the API and in every file: words, never markup."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+
+import pytest
+from rest_framework.test import APIClient
+
+from benchlab.hosts.models import Host
+from benchlab.spreadsheets import STARTS
+from benchlab.team import permissions
+from tests.security.hostile import MARK, SCRIPT
+from tests.security.markup import Page
+from tests.team.test_table import ACTIONS, PAGES, row_of, url
+
+SEEN = sorted(name for name, rule in permissions.PAGES.items() if rule.see is not None)
+# Log-in's and the provider's own ways, which show nothing of a host; streams never end.
+NOT_HERE = {
+    "campaign-events",
+    "openid_connect_login",
+    "openid_connect_callback",
+    "schema",
+    "api-docs",
+}
+SLOW_S = 20.0  # a busy machine; a page that hangs takes for ever
+BIG = 8 << 20  # bytes of a page; a line of a megabyte is in several artifacts
+# Pages on which the hostile host is seen; it would prove nothing to look where it is not.
+SHOWN = {"host-list", "host-detail", "host-snapshot", "host-install", "device-detail", "run-detail", "campaign-detail",
+         "artifact-lines", "campaign-list", "host-history", "compare"}  # fmt: skip
+
+
+def addresses(name, rows) -> list[str]:
+    """Of every row that a page of this name may be about."""
+    found = [url(name, rows)]
+    attempt = rows.attempts[0]
+    if name.startswith("artifact"):
+        route = f"/{PAGES[name]}"
+        found = [route.replace("<int:pk>", str(a.pk)) for a in attempt.artifacts.all()]
+    if name == "compare":
+        found.append(f"{found[0]}?campaign={rows.campaign.pk}")
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in SEEN if name not in NOT_HERE])
+@pytest.mark.parametrize("partial", [False, True])
+def test_no_page_makes_markup_of_it(rows, owner, name, partial):
+    shown = 0
+    for address in addresses(name, rows):
+        began = time.monotonic()
+        answer = owner.get(address, headers={"HX-Request": "true"} if partial else {})
+        body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        assert time.monotonic() - began < SLOW_S and len(body) < BIG, address
+        assert answer.status_code < 500, address
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        if answer["Content-Type"].startswith("text/html"):
+            page = Page(body.decode())
+            assert page.wrong == [], address
+            assert SCRIPT.encode() not in body
+            shown += page.shown
+        else:
+            _a_file_or_data(answer, body)
+    if name in SHOWN and not partial:
+        assert shown, f"{name} shows nothing of the host: is it still the right page?"
+
+
+def _a_file_or_data(answer, body: bytes) -> None:
+    kind = answer["Content-Type"].partition(";")[0]
+    if answer["Content-Disposition"] if answer.has_header("Content-Disposition") else "":
+        assert answer["Content-Disposition"].startswith("attachment")
+        assert "sandbox" in answer["Content-Security-Policy"]
+        assert "\n" not in answer["Content-Disposition"]
+    elif kind not in ("text/plain",):
+        assert kind == "application/json", kind
+        json.loads(body)
+    if kind == "text/csv":
+        _no_formula(body.decode())
+
+
+def _no_formula(text: str) -> None:
+    for line in list(csv.reader(io.StringIO(text)))[1:]:
+        for cell in line:
+            assert not cell.startswith(STARTS) or _number(cell), cell[:60]
+            assert "\x1b" not in cell and "\0" not in cell
+
+
+def _number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("prefix", "action", "noun"), sorted({(p, a, n) for p, a, m, n in ACTIONS if m == "get"})
+)
+def test_the_api_gives_data_only(rows, owner, prefix, action, noun):
+    client = APIClient()
+    client.force_authenticate(Host.objects.get(pk=rows.host.pk).team.members.get(username="root"))
+    path = f"/api/{prefix}/"
+    if action != "list":
+        path += f"{row_of(noun, rows)}/"
+        path += "" if action == "retrieve" else f"{action.replace('_', '-')}/"
+    answer = client.get(path)
+    assert answer.status_code == 200, answer
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    if answer.has_header("Content-Disposition"):
+        assert answer["Content-Disposition"].startswith("attachment")
+        assert "sandbox" in answer["Content-Security-Policy"]
+        return
+    assert answer["Content-Type"] == "application/json"
+    json.loads(body)
+    assert b"\x1b" not in body and b"\0" not in body
+
+
+def test_the_walk_sees_what_it_is_about(rows, owner):
+    """A page that did show a host's words as they are would be noticed."""
+    assert Page(f"<p>{SCRIPT}</p>").wrong and Page(f"<p title='{MARK}' {MARK}=1>").wrong
+    assert Page(f'<a href="javascript:{MARK}()">x</a>').wrong
+    assert not Page("<p>&lt;script&gt;</p>").wrong
