@@ -10,6 +10,7 @@ from benchlab.api import Nowhere
 from benchlab.campaigns import api as campaigns
 from benchlab.hosts import api as hosts
 from benchlab.imports import api as imports
+from benchlab.results import api as results
 from benchlab.runs import api as runs
 from benchlab.team import api as team
 from benchlab.team import views as team_views
@@ -38,6 +39,8 @@ router.register("transitions", runs.Transitions)
 router.register("artifacts", runs.Artifacts)
 router.register("measurements", runs.Measurements)
 router.register("series", runs.AllSeries)
+router.register("results", results.Results, "results")
+router.register("series-table", results.SeriesTable, "series-table")
 
 urlpatterns = [
     path("", include((router.urls, "api"))),  # pages have the plain names: campaign-list

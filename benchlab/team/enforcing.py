@@ -96,7 +96,8 @@ class AsTheTableSays(BasePermission):
         action = getattr(view, "action", None)
         if action in (None, "metadata"):
             return bool(request.user.is_authenticated)  # an unknown method is told as such
-        level = permissions.api_level(noun.model._meta.model_name, action)
+        named = getattr(view, "noun", noun.model._meta.model_name)  # a second view of one model
+        level = permissions.api_level(named, action)
         if level is None:
             raise PermissionDenied("That action is not in the permission table.")
         if not request.user.is_authenticated:

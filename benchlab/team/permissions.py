@@ -152,6 +152,33 @@ PAGES: Mapping[str, Rule] = {
     "compare": Rule(VIEWER),
     "compare-figure": Rule(VIEWER),
     "compare-csv": Rule(VIEWER),
+    # Who sees a row may say something about it; what the team keeps beside it is an operator's, and so is to let
+    # guests in. Whose comment or view it is, the view asks.
+    "talk-comment": Rule(do=VIEWER),
+    "talk-tag": Rule(do=OPERATOR),
+    "talk-untag": Rule(do=OPERATOR),
+    "talk-note": Rule(do=OPERATOR),
+    "talk-star": Rule(do=VIEWER),
+    "comment-edit": Rule(VIEWER, VIEWER),
+    "comment-delete": Rule(do=VIEWER),
+    "view-list": Rule(VIEWER),
+    "view-save": Rule(do=VIEWER),
+    "view-delete": Rule(do=VIEWER),
+    "share-list": Rule(VIEWER),
+    "share-new": Rule(OPERATOR, OPERATOR),
+    "share-revoke": Rule(do=OPERATOR),
+    "activity": Rule(VIEWER),
+    "campaign-report": Rule(VIEWER),
+    # Who has the link sees what it is about (benchlab/sharing/links.py) and nothing else.
+    "shared": Rule(ANYONE),
+    "shared-embed": Rule(ANYONE),
+    "shared-figure": Rule(ANYONE),
+    "shared-csv": Rule(ANYONE),
+    "shared-devices": Rule(ANYONE),
+    "shared-cpu": Rule(ANYONE),
+    "shared-cache": Rule(ANYONE),
+    "shared-series": Rule(ANYONE),
+    "shared-artifact": Rule(ANYONE),
     "audit-log": Rule(OWNER),
     "audit-csv": Rule(OWNER),
     "schema": Rule(SIGNED_IN),
@@ -239,6 +266,8 @@ API: Mapping[str, Level] = {
     "measurement.retrieve": VIEWER,
     "series.list": VIEWER,
     "series.retrieve": VIEWER,
+    "result.list": VIEWER,
+    "seriesvalue.list": VIEWER,
 }
 
 

@@ -5,6 +5,7 @@ The database has a token's SHA-256 and nothing to make it of: 256 random bits ne
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 from datetime import timedelta
@@ -23,6 +24,7 @@ from benchlab.team.roles import Role, bind
 PREFIX = "blab_"
 DAYS, MOST_DAYS = 90, 366
 WORDS = (b"token", b"bearer")
+BASIC_USER = b"token"
 SEEN_EVERY = timedelta(minutes=1)  # a write for each request would cost more than the request
 
 
@@ -48,10 +50,12 @@ def make(
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Token blab_…`, or Bearer."""
+    """`Authorization: Token blab_…`, or Bearer; or Basic with the user `token`, for tools that take only a URL."""
 
     def authenticate(self, request: Request) -> tuple[AbstractBaseUser, ApiToken] | None:
         words = get_authorization_header(request).split()
+        if words and words[0].lower() == b"basic":
+            words = [b"token", _of_basic(words[1:])]
         if not words or words[0].lower() not in WORDS:
             return None
         if len(words) != 2:
@@ -79,6 +83,17 @@ class TokenAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return "Token"
+
+
+def _of_basic(words: list[bytes]) -> bytes:
+    """The token that stands where a password would. Raises AuthenticationFailed."""
+    try:
+        user, colon, key = base64.b64decode(b"".join(words), validate=True).partition(b":")
+    except ValueError:
+        user = colon = key = b""
+    if user != BASIC_USER or not colon:
+        raise AuthenticationFailed("With Basic, the user is: token, and the password the token.")
+    return key
 
 
 def _seen(token: ApiToken) -> None:

@@ -56,7 +56,7 @@ PAGES = {name: route for name, _, route in pages()}
 
 
 def noun(viewset: Any) -> str:
-    return str(viewset.queryset.model._meta.model_name)
+    return str(getattr(viewset, "noun", viewset.queryset.model._meta.model_name))
 
 
 def test_the_table_has_every_page_and_no_other():

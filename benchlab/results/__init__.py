@@ -1,0 +1,1 @@
+"""The long tidy tables for notebooks: every measurement, every value of every series, in one call."""

@@ -1,0 +1,119 @@
+"""A table as an answer: which format, in which parts, and whether it may be told as not modified."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response
+from rest_framework.exceptions import Throttled
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from benchlab.results.language import Refused
+from benchlab.results.pump import Busy, Pump
+from benchlab.spreadsheets import cell
+
+PART = 256 << 10  # bytes
+Make = Callable[[], Iterator[bytes]]
+
+
+class Form(BaseRenderer):
+    """Only named: the view writes the bytes itself."""
+
+    ending = ""
+
+
+class Csv(Form):
+    media_type, format, ending = "text/csv", "csv", "csv"
+
+
+class Parquet(Form):
+    media_type, format, ending = "application/vnd.apache.parquet", "parquet", "parquet"
+
+
+class Arrow(Form):
+    media_type, format, ending = "application/vnd.apache.arrow.stream", "arrow", "arrows"
+
+
+class Json(Form):
+    media_type, format, ending = "application/json", "json", "json"
+
+
+FORMATS = (Csv, Parquet, Arrow, Json)
+
+
+class ByFormat(DefaultContentNegotiation):
+    """`format` decides, whatever Accept says; without it Accept does, and CSV is what */* gets."""
+
+    def select_renderer(self, request: Request, renderers, format_suffix=None):  # type: ignore[no-untyped-def]
+        asked = request.query_params.get("format")
+        if asked is None:
+            return super().select_renderer(request, renderers, format_suffix)
+        for renderer in renderers:
+            if renderer.format == asked:
+                return renderer, renderer.media_type
+        known = ", ".join(renderer.format for renderer in renderers)
+        raise NoSuchFormat({"format": f"No such format as {asked[:20]!r}; there are {known}."})
+
+
+class NoSuchFormat(Refused):
+    """Told by the view, once it knows who asks."""
+
+
+def head(names: Sequence[str]) -> bytes:
+    """CSV's first line; a metric of a malicious tool may be called as a formula."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow([cell(name) for name in names])
+    return buffer.getvalue().encode()
+
+
+def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpResponseBase:
+    """What `make()` yields. A short answer comes whole, with an ETag; a long one in parts, as they are made."""
+    try:
+        said = _answered(request, make, kind)
+    except Busy:
+        raise Throttled(
+            wait=5, detail="Too many exports are under way; ask again in a moment."
+        ) from None
+    said["Content-Disposition"] = f'attachment; filename="{name}"'
+    said["X-Content-Type-Options"] = "nosniff"
+    said["Cache-Control"] = "private, no-cache"
+    return said
+
+
+def _answered(request: HttpRequest, make: Make, kind: str) -> HttpResponseBase:
+    if isinstance(request, ASGIRequest):
+        pump = Pump(lambda: _parts(make()))
+        if pump.whole is None:
+            return StreamingHttpResponse(pump, content_type=kind)
+        return _whole(request, pump.whole, kind)
+    parts = _parts(make())
+    first, second = next(parts, b""), next(parts, None)
+    if second is None:
+        return _whole(request, first, kind)
+    return StreamingHttpResponse(chain((first, second), parts), content_type=kind)
+
+
+def _whole(request: HttpRequest, content: bytes, kind: str) -> HttpResponseBase:
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    said = HttpResponse(content, content_type=kind, headers={"ETag": etag})
+    return get_conditional_response(request, etag, response=said) or said
+
+
+def _parts(made: Iterator[bytes]) -> Iterator[bytes]:
+    held = bytearray()
+    for part in made:
+        held += part
+        if len(held) >= PART:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)

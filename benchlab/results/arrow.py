@@ -1,0 +1,163 @@
+"""Arrow, Parquet and columnar JSON of CSV lines or of series, batch by batch: memory does not grow with the table."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from benchlab.results.columns import Kind
+from benchlab.results.reading import gathered
+
+BATCH = 4 << 20  # bytes of CSV
+ROW_GROUP = 100_000  # rows
+IN_MEMORY = 1 << 20  # bytes of one column of JSON; more lie on the disk
+TYPES = {
+    Kind.WHOLE: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.TIME: pa.timestamp("us", tz="UTC"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column as it goes out; `unit` where all of its values have the same."""
+
+    name: str
+    kind: Kind
+    unit: str = ""
+
+
+class Sink:
+    """What a writer of pyarrow's has written since it was last asked."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.held: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self.held.append(bytes(data))
+        return len(self.held[-1])
+
+    def flush(self) -> None:
+        """There is nowhere to."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def taken(self) -> bytes:
+        held, self.held = self.held, []
+        return b"".join(held)
+
+
+def schema(fields: Sequence[Field]) -> pa.Schema:
+    return pa.schema(
+        pa.field(
+            f.name, TYPES.get(f.kind, pa.string()), metadata={"unit": f.unit} if f.unit else None
+        )
+        for f in fields
+    )
+
+
+def tables(fields: Sequence[Field], lines: Iterator[bytes]) -> Iterator[pa.Table]:
+    """Parsed CSV: nothing is NULL, "" an empty text."""
+    wanted = schema(fields)
+    places = [str(n) for n in range(len(fields))]  # two columns may be called the same
+    read = pa.csv.ReadOptions(column_names=places, use_threads=False, block_size=2 * BATCH)
+    parse = pa.csv.ParseOptions(newlines_in_values=True)
+    convert = pa.csv.ConvertOptions(
+        column_types=dict(zip(places, wanted.types, strict=True)),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    for part in gathered(lines, BATCH):
+        found = pa.csv.read_csv(pa.BufferReader(part), read, parse, convert)
+        yield pa.Table.from_arrays(found.columns, schema=wanted)
+
+
+def arrow_stream(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[bytes]:
+    """Arrow's IPC stream: schema, then one or more record batches for each table."""
+    sink = Sink()
+    with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema(fields)) as writer:
+        for table in found:
+            writer.write_table(table)
+            yield sink.taken()
+    yield sink.taken()
+
+
+def parquet(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[bytes]:
+    sink = Sink()
+    with pa.parquet.ParquetWriter(sink, schema(fields)) as writer:
+        for group in _groups(found):
+            writer.write_table(group, row_group_size=len(group))
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _groups(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for table in found:
+        held.append(table)
+        if sum(map(len, held)) >= ROW_GROUP:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+Texts = list[bytes]  # for each column: JSON values with commas between, not in brackets
+
+
+def table_texts(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[tuple[int, Texts]]:
+    """(rows, JSON of each column) of each table."""
+    for table in found:
+        if len(table):
+            yield len(table), [_json(column) for column in table.columns]
+
+
+def _json(column: pa.ChunkedArray) -> bytes:
+    if pa.types.is_floating(column.type):
+        return numbers(column.to_numpy())
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.string()) if column.null_count else column
+        return orjson.dumps(column.to_pylist(), option=orjson.OPT_UTC_Z)[1:-1]
+    return orjson.dumps(column.to_pylist())[1:-1]
+
+
+def numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:
+    """What is not known is null."""
+    return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+
+
+def columnar(fields: Sequence[Field], found: Iterable[tuple[int, Texts]]) -> Iterator[bytes]:
+    """{"rows": 2, "columns": [{"name", "kind", "unit"}], "data": {"run": [1, 2], …}}.
+
+    The columns follow each other, so each is kept aside until all rows were seen: on the disk, if it is long.
+    """
+    rows = 0
+    with ExitStack() as stack:
+        kept: list[IO[bytes]] = [
+            stack.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY)) for _ in fields
+        ]
+        for number, texts in found:
+            for file, text in zip(kept, texts, strict=True):
+                file.write(b"," + text if rows else text)
+            rows += number
+        told = [{"name": f.name, "kind": f.kind.value, "unit": f.unit or None} for f in fields]
+        yield b'{"rows":%d,"columns":%s,"data":{' % (rows, orjson.dumps(told))
+        for place, (field, file) in enumerate(zip(fields, kept, strict=True)):
+            yield b"%s%s:[" % (b"," if place else b"", orjson.dumps(field.name))
+            file.seek(0)
+            while part := file.read(BATCH):
+                yield part
+            yield b"]"
+        yield b"}}"

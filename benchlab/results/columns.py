@@ -1,0 +1,132 @@
+"""Which columns the tables have, what each is in SQL, and what may be asked of it. Pure data.
+
+Aliases in SQL: a attempt, r run, c campaign, h host, t topology, w workload; m measurement; s series, v one value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a column's values are; decides its operators and its type in Arrow."""
+
+    TEXT = "text"
+    NAME = "name or id"
+    WHOLE = "whole number"
+    NUMBER = "number"
+    TIME = "time"
+    JSON = "JSON"
+    PARAM = "value of an option"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`sql` is an expression; `id_sql` the id beside a name. `every_row`: not the same for all rows of an attempt."""
+
+    name: str
+    kind: Kind
+    sql: str
+    about: str
+    every_row: bool = False
+    shown: bool = True  # without `fields`
+    id_sql: str = ""
+    glob: bool = False  # whether `*` in an equal stands for anything
+    option: str = ""  # of a PARAM: which
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A table: its columns in order, and where its rows come from, for one attempt `a`."""
+
+    name: str
+    columns: Mapping[str, Column]
+    rows: str  # FROM … WHERE of one attempt's rows
+    order: str  # within an attempt
+
+
+TEXT, NAME, WHOLE, NUMBER, TIME, JSON = (
+    Kind.TEXT, Kind.NAME, Kind.WHOLE, Kind.NUMBER, Kind.TIME, Kind.JSON,
+)  # fmt: skip
+# What a filter may also be called.
+ALIASES = {"oio": "outstanding", "name": "metric"}
+PARAM = "param."
+METRIC = "metric."
+OPTION_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
+
+OF_AN_ATTEMPT = (
+    Column("campaign", NAME, "c.name", "The campaign's name", id_sql="c.id"),
+    Column("campaign_id", WHOLE, "c.id", "The campaign's id", shown=False),
+    Column("run", WHOLE, "r.id", "The run's id: one cell of the matrix and one repeat"),
+    Column("attempt", WHOLE, "a.id", "The attempt's id: one try of the run"),
+    Column("number", WHOLE, "a.number", "Which try it is, from 1", shown=False),
+    Column("host", NAME, "h.name", "The host's name", id_sql="h.id"),
+    Column("host_id", WHOLE, "h.id", "The host's id", shown=False),
+    Column("topology", NAME, "t.name", "The topology's name", id_sql="t.id"),
+    Column("topology_id", WHOLE, "t.id", "The topology's id", shown=False),
+    Column("stage", TEXT, "r.stage", "The moment: empty as built, resync, during-1, after-1, …"),
+    Column("workload", NAME, "w.name", "The workload's name", id_sql="w.id"),
+    Column("workload_id", WHOLE, "w.id", "The workload's id", shown=False),
+    Column("tool", TEXT, "r.tool", "fio, dd, …"),
+    Column("tool_version", TEXT, "a.tool_version", "As the tool says it"),
+    Column("outstanding", WHOLE, "r.outstanding", "Outstanding I/Os: queue depth times jobs"),
+    Column("repeat", WHOLE, "r.repeat", "From 1"),
+    Column("point", JSON, "r.point::text", "What the sweep varies, as a JSON object"),
+    Column("options", JSON, "r.options::text", "All options of the tool, as a JSON object", shown=False),
+    Column("started_at", TIME, "a.started_at", "When the tool was started, UTC"),
+    Column("ended_at", TIME, "a.ended_at", "When the attempt was over, UTC", shown=False),
+    Column("outcome", TEXT, "a.outcome", "Of the attempt: succeeded, failed, …; empty: not over"),
+    Column("fingerprint", TEXT, "a.fingerprint", "Equal: comparable without a warning"),
+    Column("source", TEXT, "c.source", "Empty: measured here; imported; library"),
+)  # fmt: skip
+OF_A_MEASUREMENT = (
+    Column("id", WHOLE, "m.id", "The measurement's id", True, False),
+    Column("metric", TEXT, "m.name", "iops, read.lat.mean, …; * stands for anything", True, glob=True),
+    Column("labels", JSON, "m.labels::text", "What it is of, {} for the whole, as JSON", True),
+    Column("value", NUMBER, "m.value", "In base units", True),
+    Column("unit", TEXT, "m.unit", "op/s, B/s, s, B or 1", True),
+    Column("note", TEXT, "m.note", "What the reader of the tool's output remarked", True),
+)  # fmt: skip
+OF_A_SERIES = (
+    Column("sampler", TEXT, "s.sampler", "Who saw it: diskstats, cpu, …", True),
+    Column("device", TEXT, "s.device", "Of which device; * stands for anything", True, glob=True),
+    Column("metric", TEXT, "s.metric", "What was seen; * stands for anything", True, glob=True),
+    Column("unit", TEXT, "s.unit", "op/s, B/s, s, B or 1", True),
+    Column("time", NUMBER, "v.time", "Seconds since the first sample", True),
+    Column("value", NUMBER, "v.value", "In base units; NaN where it is not known", True),
+)
+_SERIES_SHOWS = ("attempt",)
+
+
+def _by_name(*columns: Column) -> dict[str, Column]:
+    return {column.name: column for column in columns}
+
+
+RESULTS = Shape(
+    "results",
+    _by_name(*OF_AN_ATTEMPT, *OF_A_MEASUREMENT),
+    'FROM runs_measurement m WHERE m.attempt_id = x."#"',
+    "m.id",
+)
+SERIES = Shape(
+    "series",
+    _by_name(*(replace(c, shown=c.name in _SERIES_SHOWS) for c in OF_AN_ATTEMPT), *OF_A_SERIES),
+    "FROM runs_series s, unnest(s.times, s.values) WITH ORDINALITY AS v(time, value, place)"
+    ' WHERE s.attempt_id = x."#"',
+    "s.sampler, s.device, s.metric, v.place",
+)
+
+
+def param(name: str) -> Column:
+    """The option of that name of a run's tool. The name must be an OPTION_NAME."""
+    return Column(
+        PARAM + name,
+        Kind.PARAM,
+        f"r.options ->> '{name}'",
+        "An option of the tool",
+        shown=False,
+        option=name,
+    )

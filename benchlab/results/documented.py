@@ -1,0 +1,122 @@
+"""The tables in the OpenAPI schema: a parameter per column, the free ones, the formats, with examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
+
+from benchlab.results.columns import Column, Kind, Shape
+from benchlab.results.language import MOST_ROWS, OPERATORS
+
+EXAMPLES = {
+    "results": (
+        "curl -u token:blab_… 'https://lab/api/results/?topology=lvm_cache&oio__gte=4&metric=read.*'"
+    ),
+    "series": "curl -u token:blab_… 'https://lab/api/series-table/?attempt=17&metric=await'",
+}
+FILE: dict[str, Any] = {"type": "string", "format": "binary"}
+COLUMNAR: dict[str, Any] = {
+    "type": "object",
+    "required": ["rows", "columns", "data"],
+    "properties": {
+        "rows": {"type": "integer", "minimum": 0},
+        "columns": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name", "kind", "unit"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "kind": {"type": "string", "enum": [kind.value for kind in Kind]},
+                    "unit": {"type": "string", "nullable": True},
+                },
+            },
+        },
+        "data": {
+            "type": "object",
+            "description": "Column -> its values, all of one length",
+            "additionalProperties": {"type": "array", "items": {}},
+        },
+    },
+}
+TYPES = {
+    Kind.WHOLE: {"type": "integer"},
+    Kind.NUMBER: {"type": "number"},
+    Kind.TIME: {"type": "string", "format": "date-time"},
+}
+SAMPLES = {"topology": "lvm_cache", "metric": "read.*", "outcome": "succeeded"}
+
+
+def table(shape: Shape) -> dict[str, Any]:
+    """What extend_schema wants."""
+    return {
+        "parameters": [*(_parameter(c) for c in shape.columns.values()), *_own(shape)],
+        "responses": {
+            (200, "text/csv"): OpenApiResponse(
+                OpenApiTypes.STR,
+                "The table; its columns are those of `fields`",
+                examples=[OpenApiExample("csv", EXAMPLES[shape.name], media_type="text/csv")],
+            ),
+            (200, "application/vnd.apache.parquet"): FILE,
+            (200, "application/vnd.apache.arrow.stream"): FILE,
+            (200, "application/json"): COLUMNAR,
+            304: OpenApiResponse(description="As If-None-Match has it"),
+        },
+    }
+
+
+def _parameter(column: Column) -> OpenApiParameter:
+    kind = column.kind.value
+    example = SAMPLES.get(column.name)
+    return OpenApiParameter(
+        column.name,
+        {"type": "array", "items": TYPES.get(column.kind, {"type": "string"})},
+        description=f"{column.about} ({kind}); given twice: any of them",
+        explode=True,
+        examples=[OpenApiExample(example, [example])] if example else [],
+    )
+
+
+def _own(shape: Shape) -> list[OpenApiParameter]:
+    names = {"type": "string", "enum": list(shape.columns)}
+    terms = {"type": "string", "enum": [sign + c for c in shape.columns for sign in ("", "-")]}
+    yes_or_no = {"type": "boolean"}
+    every = [
+        OpenApiParameter(
+            "filters",
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            style="form",
+            explode=True,
+            description=f"COLUMN__OPERATOR ({', '.join(OPERATORS)}), param.OPTION and metric.NAME, with or without one",
+            examples=[
+                OpenApiExample("at least four outstanding", {"outstanding__gte": "4"}),
+                OpenApiExample("one option of the tool", {"param.bs": "4k"}),
+                OpenApiExample("fast attempts", {"metric.iops__gte": "10000"}),
+            ],
+        ),
+        OpenApiParameter(
+            "fields",
+            {"type": "array", "items": names},
+            explode=False,
+            description="Columns, in this order; also param.OPTION",
+        ),
+        OpenApiParameter(
+            "ordering",
+            {"type": "array", "items": terms},
+            explode=False,
+            description="Columns; - in front: descending. Without it, by attempt",
+        ),
+        OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}),
+        OpenApiParameter("library", yes_or_no, description="Also the reference library"),
+        OpenApiParameter(
+            "latest",
+            yes_or_no,
+            description="Only each run's last attempt that succeeded, as charts draw",
+        ),
+        OpenApiParameter("format", {"type": "string", "enum": ["csv", "parquet", "arrow", "json"]}),
+    ]
+    if shape.name == "results":
+        every.append(OpenApiParameter("wide", yes_or_no, description="One row per attempt"))
+    return every

@@ -1,0 +1,271 @@
+"""From what was asked to SQL. Pure: psycopg's composition, no connection.
+
+What is the same for all rows of an attempt is made once, in the materialised part `x` (key "#"); then each attempt's
+rows are looked up by the index. So a text of 40 figures is escaped once and not forty times, rows come in order
+without a sort, and the first of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+
+from benchlab.results.columns import METRIC, Column, Kind
+from benchlab.results.language import COMPARES, Asked, Condition, Value
+from benchlab.spreadsheets import STARTS
+
+FROM = """
+FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id JOIN campaigns_campaign c ON c.id = r.campaign_id
+JOIN hosts_host h ON h.id = r.host_id JOIN topologies_topology t ON t.id = r.topology_id
+JOIN campaigns_workload w ON w.id = r.workload_id"""
+# The last attempt of a run that succeeded: what the charts draw.
+LATEST = """a.outcome = 'succeeded' AND NOT EXISTS (
+    SELECT FROM runs_attempt l WHERE l.run_id = a.run_id AND l.outcome = 'succeeded' AND l.number > a.number)"""
+WHOLE_ONLY = "m.labels = '{}'::jsonb AND m.value IS NOT NULL"
+SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+Metric = tuple[str, str]  # name, unit
+
+
+def raw(text: str) -> SQL:
+    """SQL of our own making; never anything that came with a request."""
+    return SQL(text)
+
+
+def table(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
+    """The long table. `campaigns`: a subquery of the ids that may be seen; `spreadsheet`: no text is a formula."""
+    x = [c for c in asked.columns if not c.every_row]
+    y = [c for c in asked.columns if c.every_row]
+    keys = [(n, column, down) for n, (column, down) in enumerate(asked.order)]
+    inner = SQL(", ").join(
+        [
+            *(_named(_out(c, spreadsheet), c.name) for c in y),
+            *(_named(raw(c.sql), f"#{n}") for n, c, _ in keys if c.every_row),
+            raw("1"),
+        ]
+    )
+    return SQL(
+        "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} {} ORDER BY {}) y{}{}"
+    ).format(
+        _attempts(asked, campaigns, x, spreadsheet),
+        SQL(", ").join(Identifier("y" if c.every_row else "x", c.name) for c in asked.columns),
+        inner,
+        raw(asked.shape.rows),
+        _all_of(_row_conditions(asked)),
+        raw(asked.shape.order),
+        _order(keys),
+        _limit(asked),
+    )
+
+
+def wide(
+    asked: Asked, metrics: Sequence[Metric], campaigns: Composable, *, spreadsheet: bool = False
+) -> Composed:
+    """A row per attempt, its columns and then one per metric of the whole (not of one job, say)."""
+    named = wide_names(asked, metrics)
+    values = SQL(", ").join(
+        [
+            *(
+                SQL("max(m.value) FILTER (WHERE m.name = {} AND m.unit = {}) AS {}").format(
+                    Literal(name), Literal(unit), Identifier(column)
+                )
+                for (name, unit), column in zip(metrics, named, strict=True)
+            ),
+            raw("1"),
+        ]
+    )
+    keys = [(n, column, down) for n, (column, down) in enumerate(asked.order)]
+    return SQL("{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} AND {} {} HAVING count(*) > 0) y{}{}").format(
+        _attempts(asked, campaigns, asked.columns, spreadsheet),
+        SQL(", ").join(
+            [
+                *(Identifier("x", c.name) for c in asked.columns),
+                *(Identifier("y", name) for name in named),
+            ]
+        ),
+        values,
+        raw(asked.shape.rows),
+        raw(WHOLE_ONLY),
+        _all_of(_row_conditions(asked)),
+        _order(keys),
+        _limit(asked),
+    )  # fmt: skip
+
+
+def wide_names(asked: Asked, metrics: Sequence[Metric]) -> list[str]:
+    """Column names for these metrics. One that is there in two units, or is called as a column, says so."""
+    names = [name for name, _ in metrics]
+    taken = {column.name for column in asked.columns}
+    return [
+        f"{METRIC if name in taken else ''}{name}{f' ({unit})' if names.count(name) > 1 else ''}"
+        for name, unit in metrics
+    ]
+
+
+def metrics(asked: Asked, campaigns: Composable) -> Composed:
+    """Name and unit of every metric that the wide table has a column for."""
+    return SQL(
+        '{}\nSELECT DISTINCT m.name, m.unit FROM x JOIN runs_measurement m ON m.attempt_id = x."#"'
+        " WHERE {} {} ORDER BY 1, 2"
+    ).format(
+        _attempts(asked, campaigns, (), False), raw(WHOLE_ONLY), _all_of(_row_conditions(asked))
+    )
+
+
+def options(names: Sequence[str], campaigns: Composable) -> Composed:
+    """For each option: whether any run has it, and whether it is a number wherever it is there."""
+    tests = [
+        SQL("bool_or(r.options ? {0}), bool_and(jsonb_typeof(r.options -> {0}) = 'number')").format(
+            Literal(name)
+        )
+        for name in names
+    ]
+    return SQL("SELECT {} FROM campaigns_run r WHERE r.campaign_id IN ({})").format(
+        SQL(", ").join(tests), campaigns
+    )
+
+
+def series_arrays(asked: Asked, campaigns: Composable) -> Composed:
+    """Each series' columns, then times and values as PostgreSQL sends float8[]: no number is made text."""
+    shown = [c for c in asked.columns if c.name not in ("time", "value")]
+    x = [c for c in shown if not c.every_row]
+    return SQL(
+        '{}\nSELECT {} FROM x JOIN runs_series s ON s.attempt_id = x."#" WHERE true {}'
+        ' ORDER BY x."#", s.sampler, s.device, s.metric'
+    ).format(
+        _attempts(asked, campaigns, x, False),
+        SQL(", ").join(
+            [
+                *(raw(c.sql) if c.every_row else Identifier("x", c.name) for c in shown),
+                raw("array_send(s.times), array_send(s.values)"),
+            ]
+        ),
+        _all_of(_row_conditions(asked)),
+    )
+
+
+def _attempts(
+    asked: Asked, campaigns: Composable, columns: Iterable[Column], spreadsheet: bool
+) -> Composed:
+    conditions = [c for c in asked.conditions if not c.column.every_row]
+    wanted = [
+        raw('a.id AS "#"'),
+        *(_named(_out(c, spreadsheet), c.name) for c in columns),
+        *(_named(raw(c.sql), f"#{n}") for n, (c, _) in enumerate(asked.order) if not c.every_row),
+    ]
+    return SQL(
+        "WITH x AS MATERIALIZED (SELECT {} {} WHERE r.campaign_id IN ({}) {} {} ORDER BY a.id)"
+    ).format(
+        SQL(", ").join(wanted),
+        raw(FROM),
+        campaigns,
+        raw(f"AND {LATEST}" if asked.latest else ""),
+        _all_of([_condition(c) for c in conditions]),
+    )
+
+
+def _row_conditions(asked: Asked) -> list[Composable]:
+    return [_condition(c) for c in asked.conditions if c.column.every_row]
+
+
+def _all_of(conditions: Iterable[Composable]) -> Composable:
+    return SQL(" ").join(SQL("AND ({})").format(one) for one in conditions)
+
+
+def _order(keys: Sequence[tuple[int, Column, bool]]) -> Composable:
+    if not keys:
+        return raw("")
+    terms = [
+        SQL("{} {} NULLS LAST").format(
+            Identifier("y" if c.every_row else "x", f"#{n}"), raw("DESC" if down else "ASC")
+        )
+        for n, c, down in keys
+    ]
+    return SQL(' ORDER BY {}, x."#"').format(SQL(", ").join(terms))
+
+
+def _limit(asked: Asked) -> Composable:
+    return SQL(" LIMIT {}").format(Literal(asked.limit)) if asked.limit else raw("")
+
+
+def _named(expression: Composable, name: str) -> Composed:
+    return SQL("{} AS {}").format(expression, Identifier(name))
+
+
+def _out(column: Column, spreadsheet: bool) -> Composable:
+    """The expression as it is written: times as text, and for a spreadsheet no text that is a formula."""
+    if column.kind is Kind.TIME:
+        return raw(f"to_char({column.sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
+    if spreadsheet and column.kind in (Kind.TEXT, Kind.NAME, Kind.PARAM):
+        codes = ", ".join(str(ord(start)) for start in STARTS)
+        text = f"CASE WHEN ascii({column.sql}) IN ({codes}) THEN '''' || ({column.sql}) ELSE {column.sql} END"
+        if column.option:  # a number below zero is none
+            text = f"CASE jsonb_typeof(r.options -> '{column.option}') WHEN 'string' THEN {text} ELSE {column.sql} END"
+        return raw(text)
+    return raw(column.sql)
+
+
+def _condition(asked: Condition) -> Composable:
+    test = _test(asked)
+    if not asked.metric:
+        return test
+    exists = SQL(
+        "EXISTS (SELECT FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
+        " AND o.labels = '{{}}'::jsonb AND {})"
+    )
+    if asked.operator == "isnull":
+        there = exists.format(Literal(asked.metric), raw("o.value IS NOT NULL"))
+        return SQL("NOT {}").format(there) if asked.values[0] else there
+    return exists.format(Literal(asked.metric), test)
+
+
+def _test(asked: Condition) -> Composable:
+    column, operator = asked.column, asked.operator
+    if operator == "isnull":
+        return raw(f"({column.sql}) IS {'' if asked.values[0] else 'NOT '}NULL")
+    if operator in COMPARES:
+        return _any_of(_compared(column, SIGNS[operator], value) for value in asked.values)
+    if operator == "contains":
+        return _any_of(
+            SQL("position(lower({}) IN lower({})) > 0").format(Literal(value), raw(column.sql))
+            for value in asked.values
+        )
+    equal = _any_of(_equal(column, value) for value in asked.values)
+    return SQL("({}) IS NOT TRUE").format(equal) if operator == "ne" else equal
+
+
+def _any_of(tests: Iterable[Composable]) -> Composed:
+    return SQL("({})").format(SQL(" OR ").join(tests))
+
+
+def _compared(column: Column, sign: str, value: Value) -> Composable:
+    expression = column.sql
+    if column.option:
+        expression = _as_number(column)
+    return SQL("{} {} {}").format(raw(expression), raw(sign), Literal(value))
+
+
+def _as_number(column: Column) -> str:
+    option = f"r.options -> '{column.option}'"
+    return f"(CASE jsonb_typeof({option}) WHEN 'number' THEN ({column.sql})::numeric END)"
+
+
+def _equal(column: Column, value: Value) -> Composable:
+    text = str(value)
+    same = SQL("{} = {}").format(raw(column.sql), Literal(value))
+    digits = text.isascii() and text.isdecimal() and len(text) < 19
+    if column.glob and "*" in text:
+        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return SQL("{} LIKE {}").format(raw(column.sql), Literal(escaped.replace("*", "%")))
+    if column.id_sql and digits:
+        return SQL("({} OR {} = {})").format(same, raw(column.id_sql), Literal(int(text)))
+    if column.option and _is_number(text):
+        return SQL("({} OR {} = {}::numeric)").format(same, raw(_as_number(column)), Literal(text))
+    if column.kind is Kind.JSON:
+        return SQL("({})::text = {}").format(raw(column.sql), Literal(value))
+    return same
+
+
+def _is_number(text: str) -> bool:
+    mantissa = text.removeprefix("-").replace(".", "", 1)
+    return mantissa.isascii() and mantissa.isdecimal() and len(text) < 40
