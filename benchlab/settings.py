@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "benchlab.campaigns",
     "benchlab.runs",
     "benchlab.imports",
+    "benchlab.dynamo",
     "benchlab.charts",
     "benchlab.sharing",
     "benchlab.up",
@@ -269,6 +270,11 @@ LOGGING = {
 
 # Hosts may be anywhere but here; also this server's own database could be kept from them.
 BENCHLAB_FORBID_NETS = env.networks("BENCHLAB_FORBID_NETS", reach.NEVER)
+
+# The console for dynamos that log in by themselves (benchlab/dynamo/listening.py); off unless both are set.
+BENCHLAB_DYNAMO_LISTEN = env.text("BENCHLAB_DYNAMO_LISTEN")  # address:port, as 0.0.0.0:1066
+BENCHLAB_DYNAMO_ALLOW = env.words("BENCHLAB_DYNAMO_ALLOW")  # addresses or networks
+BENCHLAB_DYNAMO_TEAM = env.text("BENCHLAB_DYNAMO_TEAM")  # whose hosts they become; the first team's
 
 # How the engine waits. Seconds.
 BENCHLAB_POLL_S = 2.0  # one poll of a running job lasts at most this long on the host

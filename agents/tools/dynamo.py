@@ -26,7 +26,7 @@ NEEDS = (
 HEX = re.compile("[0-9a-f]{64}")
 MESSAGES, CONFIG = "messages.bin", "config.json"
 OUTPUTS = (MESSAGES, "result.json", "live.jsonl", "dynamo.log")
-LIVE = "work/now.json"  # read by the sampler too: what happens right now
+LIVE = ("work/now.json",)  # read by the sampler too: what happens right now
 STORED = "sha256:"  # what Options.binary begins with where BenchLab sends it along
 SENT = "dynamo"  # its name in the job's directory then
 LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
@@ -137,6 +137,12 @@ def stored(options: Options) -> str:
 
 def job(options: Options, target: Target) -> Job:
     seconds = _seconds(options, laid_out=bool(target.mount))
+    if target.kept.get("reported"):
+        # Nothing is sent to a machine that only dynamo reaches: it waits there for its console.
+        return Job(
+            ("dynamo", target.mount), expected_s=seconds, timeout_s=seconds * 3 + 1800,
+            writes=_writes(options, target), root=False, drop_caches=False,
+        )  # fmt: skip
     return Job(
         argv=("python3", bundle.NAME, "run", CONFIG),
         outputs=OUTPUTS,

@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from agents.contracts import RETRYABLE, AgentError, Reason
 from benchlab.hosts import services as hosts
-from benchlab.runs import moves, provision, running, teardown
+from benchlab.hosts.models import Host
+from benchlab.runs import listened, moves, provision, running, teardown
 from benchlab.runs.commands import drop, nudge
 from benchlab.runs.lease import lease
 from benchlab.runs.models import Layout
@@ -40,6 +41,13 @@ HANDLERS: dict[str, Handler] = {
     LayoutPhase.PROVISIONING: provision.build,
     LayoutPhase.READY: running.step,
     LayoutPhase.TEARING_DOWN: teardown.step,
+}
+# On hosts that only dynamo reaches.
+LISTENED: dict[str, Handler] = {
+    LayoutPhase.WAITING: provision.wait,
+    LayoutPhase.PROVISIONING: listened.build,
+    LayoutPhase.READY: listened.step,
+    LayoutPhase.TEARING_DOWN: listened.take_down,
 }
 
 
@@ -64,7 +72,8 @@ def _once(layout_id: int) -> float | None:
     layout = Layout.objects.select_related("host__credential", "campaign", "topology").get(
         pk=layout_id
     )
-    handler = HANDLERS.get(layout.phase)
+    known = LISTENED if layout.host.access == Host.Access.DYNAMO else HANDLERS
+    handler = known.get(layout.phase)
     if handler is None:
         return None
     # First push the next look forward, then act: a layout whose step raises cannot spin.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agents import options, registry
-from agents.contracts import Job
+from agents.contracts import AgentError, Job, Reason
 from agents.spool import Spool
+from agents.tools import dynamo
+from benchlab.dynamo.models import Binary
 from benchlab.runs import planning
 from benchlab.runs.models import Attempt, Layout
 
@@ -22,6 +24,21 @@ def of(attempt: Attempt, layout: Layout) -> Job:
 def fit(work: Job, sudo: bool) -> Job:
     """A user without sudo can still measure in a directory of theirs; the caches stay as they are, and that is said."""
     return work if sudo else replace(work, root=False, drop_caches=False)
+
+
+def filled(attempt: Attempt, work: Job) -> Job:
+    """With the program that a person uploaded, where the options name one. Raises AgentError when it is not there."""
+    wanted = str(attempt.run.options.get("binary", ""))
+    if attempt.run.tool != "dynamo" or not wanted.startswith(dynamo.STORED):
+        return work
+    digest = wanted.removeprefix(dynamo.STORED)
+    row = Binary.objects.filter(team=attempt.run.campaign.team_id, sha256=digest).first()
+    if row is None:
+        raise AgentError(
+            f"No dynamo with SHA-256 {digest} was uploaded by this team: upload it again (page IOmeter's dynamo)",
+            Reason.TOOL_MISSING,
+        )
+    return replace(work, inputs={**work.inputs, dynamo.SENT: bytes(row.content)})
 
 
 def spool(attempt: Attempt, work: Job) -> Spool:

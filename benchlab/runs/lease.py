@@ -10,15 +10,18 @@ from django.db import connection
 NAMESPACE = 0x626C  # "bl": keeps our keys apart from anybody else's advisory locks
 
 
+PLAYING = 0x626D  # of attempts whose console is played by a process of ours (byhand.py)
+
+
 @contextmanager
-def lease(layout_id: int) -> Iterator[bool]:
+def lease(key: int, namespace: int = NAMESPACE) -> Iterator[bool]:
     """True if we hold it. kill -9 of the worker closes its connection, and so frees the lease at once."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [NAMESPACE, layout_id])
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [namespace, key])
         held = bool(cursor.fetchone()[0])
     try:
         yield held
     finally:
         if held:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAMESPACE, layout_id])
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [namespace, key])

@@ -23,7 +23,7 @@ from agents.facts import glance
 from agents.facts.model import HostFacts
 from agents.guard import job_refusals
 from benchlab.hosts import services as hosts
-from benchlab.runs import jobs, moves, planning
+from benchlab.runs import byhand, jobs, moves, planning
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
@@ -133,6 +133,10 @@ def _cannot(
         return error.reason, str(error)
     if trial is None:
         return None, ""
+    if byhand.needed(attempt, facts):
+        said = byhand.check(shell, jobs.fit(trial, facts.sudo))
+        return (Reason.BAD_OPTIONS, said) if said else (None, "")
+    trial = jobs.filled(attempt, trial)
     ran = job.run_short(shell, jobs.fit(trial, facts.sudo))
     if ran.exit_code == 0:
         return None, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -9,10 +10,14 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from agents import job, stack
-from agents.contracts import RETRYABLE, AgentError, Reason, Shell
+from agents import job, registry, stack
+from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
+from agents.dynamo.wire import DynamoError
+from agents.facts.model import HostFacts
+from agents.shell import SshShell
 from benchlab.hosts import services as hosts
 from benchlab.runs import (
+    byhand,
     collect,
     events,
     fingerprint,
@@ -77,9 +82,10 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     try:
         work = jobs.of(attempt, layout)
         facts, awaited = preflight.check(layout, attempt, work, shell)
-        job.start(
-            shell, jobs.spool(attempt, work), work, collect.sampled(facts.os_family), INTERVAL_S
-        )
+        player = _begin(attempt, work, facts, shell)
+    except DynamoError as error:
+        end(attempt, Verdict(Outcome.FAILED, Reason.TOOL_FAILED, f"dynamo: {error}"))
+        return
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
@@ -96,27 +102,72 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     if awaited:
         growing.tell(layout, awaited)
     found = fingerprint.context(layout, planning.stored(layout), attempt, facts)
+    during = {"during": {"start": [asdict(one) for one in awaited]}} if awaited else {}
     moves.attempt(
         attempt,
         AttemptPhase.RUNNING,
-        argv=list(work.argv),
+        argv=list(player.job.argv if player else work.argv),
         timeout_s=work.timeout_s,
         boot_id=facts.boot_id[:64],
         facts=layout.facts_ready,
         fingerprint=fingerprint.digest(found),
         tool_version=found["tool_version"][:200],
-        meta={"during": {"start": [asdict(one) for one in awaited]}} if awaited else {},
+        meta=during | _way(attempt, player),
         seen_at=timezone.now(),
     )
     moves.note(layout, seen_at=timezone.now())
+    if player:
+        player.go()
+
+
+def _way(attempt: Attempt, player: byhand.Player | None) -> dict[str, str]:
+    """How dynamo's console is reached, kept with the attempt."""
+    if attempt.run.tool != byhand.TOOL:
+        return {}
+    return {
+        "console": "in BenchLab, through SSH tunnels" if player else "beside dynamo, on the host"
+    }
+
+
+def _begin(attempt: Attempt, work: Job, facts: HostFacts, shell: Shell) -> byhand.Player | None:
+    """Start the job; what is returned waits to play its console."""
+    spool = jobs.spool(attempt, work)
+    sampled = (
+        *collect.sampled(facts.os_family),
+        *getattr(registry.tool(attempt.run.tool), "LIVE", ()),
+    )
+    if not byhand.needed(attempt, facts):
+        job.start(shell, spool, jobs.filled(attempt, work), sampled, INTERVAL_S)
+        return None
+    assert isinstance(shell, SshShell), "only these have tunnels"
+    player = byhand.Player(attempt, shell, work, spool)
+    try:
+        filled = jobs.filled(attempt, player.job)
+        if job.start(shell, spool, filled, collect.sampled(facts.os_family), INTERVAL_S).already:
+            # a worker died right after it had started dynamo, which looks for a port that nobody has
+            job.stop(shell, spool)
+            job.remove(shell, spool)
+            job.start(shell, spool, filled, collect.sampled(facts.os_family), INTERVAL_S)
+    except BaseException:
+        player.drop()
+        raise
+    return player
 
 
 def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Wait on the host for the end, at most BENCHLAB_POLL_S, and bring back what was sampled, or all of it."""
-    work = jobs.of(attempt, layout)
+    work = _work(layout, attempt)
+    far = _far(layout, attempt)
+    played = far and byhand.is_played(attempt)
+    if far and not played and not byhand.is_kept(attempt):
+        return _unplayed(layout, attempt, shell)
     offset = sum(len(data) for data in attempt.live.values_list("data", flat=True))
     polled = job.poll(
-        shell, jobs.spool(attempt, work), settings.BENCHLAB_POLL_S, offset, work.outputs
+        shell,
+        jobs.spool(attempt, work),
+        settings.BENCHLAB_POLL_S,
+        offset,
+        None if played else work.outputs,
     )
     now = timezone.now()
     if polled.new_samples and offset < LIVE_MAX:
@@ -124,6 +175,12 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         events.changed(layout.campaign_id)
     Attempt.objects.filter(pk=attempt.pk).update(seen_at=now)
     moves.note(layout, seen_at=now)
+    if played:
+        if polled.state.over:
+            time.sleep(0.2)  # the console is about to store what it has
+        return
+    if far and not polled.state.over and byhand.is_late(attempt):
+        job.stop(shell, jobs.spool(attempt, work))  # it was told to end, and hangs
     if polled.state == job.State.ABSENT:
         gone = "The job's directory is gone from the host."
         end(attempt, Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, gone))
@@ -145,17 +202,45 @@ def _overdue(attempt: Attempt, now: datetime) -> bool:
 
 def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Artifacts first, in one transaction; then figures; then the verdict."""
-    work = jobs.of(attempt, layout)
+    work = _work(layout, attempt)
     spool = jobs.spool(attempt, work)
-    if not attempt.artifacts.exists():  # a worker died before it stored what it had fetched
+    # a worker died before it stored what it had fetched
+    if not attempt.artifacts.filter(name=collect.SAMPLES).exists():
         collect.store(attempt, job.fetch(shell, spool, work.outputs))
-    verdict = collect.conclude(attempt, _in_time(layout, attempt, judge(attempt, work), shell))
+    judged = judge(attempt, work)
+    if _far(layout, attempt) and judged.reason != Reason.HOST_REBOOTED:
+        judged = byhand.judge(attempt)
+    verdict = collect.conclude(attempt, _in_time(layout, attempt, judged, shell))
+    if attempt.run.tool == byhand.TOOL:
+        byhand.name_program(attempt)
     if verdict.reason == Reason.JOB_VANISHED:
         job.stop(shell, spool)  # its leader is gone, its tool may still be there
     end(attempt, verdict)
     # The spool directory goes at teardown: removing it now would only disturb the next run.
     if verdict.reason == Reason.HOST_REBOOTED:
         raise AgentError(verdict.text, Reason.HOST_REBOOTED)
+
+
+def _far(layout: Layout, attempt: Attempt) -> bool:
+    """Whether its console is played from here."""
+    assert layout.facts_ready, "a layout that is ready was looked at"
+    return byhand.needed(attempt, hosts.facts_of(layout.facts_ready))
+
+
+def _work(layout: Layout, attempt: Attempt) -> Job:
+    assert layout.facts_ready, "a layout that is ready was looked at"
+    return byhand.fit(attempt, hosts.facts_of(layout.facts_ready), jobs.of(attempt, layout))
+
+
+def _unplayed(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Who played died. dynamo ends, what it laid out half is removed, and the run is tried again."""
+    attempt.refresh_from_db()
+    if attempt.phase != AttemptPhase.RUNNING or byhand.is_kept(attempt):
+        return
+    stop(layout, attempt, shell)
+    byhand.tidy(jobs.of(attempt, layout), shell)
+    end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, byhand.LOST))
+    byhand.again(attempt)
 
 
 def _in_time(layout: Layout, attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
@@ -192,7 +277,7 @@ def cancel(layout: Layout, current: Attempt | None) -> None:
 def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Stop an attempt's process group and keep what it wrote. Does nothing when there is nothing."""
     try:
-        work = jobs.of(attempt, layout)
+        work = _work(layout, attempt) if layout.facts_ready else jobs.of(attempt, layout)
     except AgentError:
         return  # options that make no job started none
     spool = jobs.spool(attempt, work)
@@ -202,7 +287,8 @@ def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
             f"Processes of {spool.name} survive KILL: the kernel holds them in I/O.",
             Reason.COMMAND_FAILED,
         )
-    if stopped.state != job.State.ABSENT and not attempt.artifacts.exists():
+    kept = attempt.artifacts.filter(name=collect.SAMPLES)
+    if stopped.state != job.State.ABSENT and not kept.exists():
         collect.store(attempt, job.fetch(shell, spool, work.outputs))
 
 

@@ -1,0 +1,62 @@
+"""A disk or file as dynamo itself reports it, on a host that only dynamo reaches. Nothing is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.contracts import Need, OptionsError, Plan, PlanError, Step, Target, Use
+from agents.facts.model import HostFacts
+
+LABEL = "As dynamo reports it"
+NEEDS: tuple[Need, ...] = ()
+USES: dict[str, Use] = {}
+WANTS = "nothing"
+GIVES = "mount"
+FAMILY = "dynamo"  # HostFacts.os_family of a machine of which only dynamo tells
+RAW = "raw"  # Mount.fstype of a whole disk
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    target: str = field(
+        metadata={"help": "its name, letter by letter as on the host's page: /data [ext4], C:"}
+    )
+
+    def __post_init__(self) -> None:
+        if not self.target.strip() or not self.target.isprintable():
+            raise OptionsError("target: say one that dynamo reports")
+        if len(self.target.encode("utf-8")) > 79:
+            raise OptionsError("target: dynamo's names end at 79 bytes")
+
+
+def needs(options: Any) -> tuple[Need, ...]:
+    return NEEDS
+
+
+def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+    """Only where the host said that there is such a thing, and a person agreed to lose what is on a whole disk."""
+    if facts.os_family != FAMILY:
+        raise PlanError("this is for hosts that only dynamo reaches: on others, build on disks")
+    found = next((mount for mount in facts.mounts if mount.target == options.target), None)
+    if found is None:
+        raise PlanError(f"dynamo on {facts.hostname} does not report {options.target}")
+    if found.fstype == RAW and found.options != "spare":
+        raise PlanError(
+            f"{options.target} is a whole disk: an owner marks it spare on the host's page first"
+        )
+    raw = found.fstype == RAW
+    what = "a whole disk" if raw else "dynamo's own file on it"
+    kept = {"reported": "raw" if raw else "file"}  # tells tools that only dynamo knows that name
+    return Plan((), replace(target, mount=options.target, notes=(*target.notes, what), kept=kept))
+
+
+def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+    """Nothing: nobody but dynamo reaches that machine, and it deletes no file."""
+    return []
+
+
+def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+    if any(mount.target == options.target for mount in facts.mounts):
+        return []
+    return [f"dynamo does not report {options.target} any more"]

@@ -1,0 +1,1 @@
+"""IOmeter's dynamo for the team: its program, hosts that only dynamo reaches, and IOmeter's own files."""

@@ -1,0 +1,85 @@
+"""Programs that a person uploaded, what dynamos report of their machines, and what runs say right now."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from benchlab.hosts.models import Host
+from benchlab.runs.models import Attempt
+from benchlab.team.models import OwnedQuerySet, Team
+
+
+class Binary(models.Model):
+    """A dynamo as it was uploaded: not ours to ship. It runs as root on the team's hosts."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="dynamos")
+    name = models.CharField(max_length=200)
+    version = models.CharField(max_length=200, help_text="As the program's own text says")
+    sha256 = models.CharField(max_length=64)
+    size = models.BigIntegerField()
+    content = models.BinaryField()
+    uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = OwnedQuerySet["Binary"].as_manager()
+
+    class Meta:
+        ordering = ["name", "pk"]
+        verbose_name_plural = "binaries"
+        constraints = [models.UniqueConstraint(fields=["team", "sha256"], name="dynamo_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Reported(models.Model):
+    """A disk of a host that only dynamo reaches, as it reports it. A raw one is used only when a person said so."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="reported")
+    name = models.CharField(
+        max_length=80, help_text='"/data [ext4]", "C: …" or "sdb", as dynamo says'
+    )
+    raw = models.BooleanField(help_text="A whole disk; else dynamo's own file on a file system")
+    ready = models.BooleanField(default=False, help_text="The file is there, of any size")
+    sector = models.PositiveIntegerField(default=512, help_text="bytes; the unit dynamo counts in")
+    present = models.BooleanField(default=True)
+    prepared = models.BigIntegerField(
+        default=0, help_text="bytes of the file that we had laid out; 0: we did not"
+    )
+    spare_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    spare_at = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField(auto_now=True)
+
+    TEAM_PATH = "host__team"
+    objects = OwnedQuerySet["Reported"].as_manager()
+
+    class Meta:
+        ordering = ["host", "raw", "name"]
+        verbose_name_plural = "reported"
+        constraints = [
+            models.UniqueConstraint(fields=["host", "name"], name="reported_once"),
+            models.CheckConstraint(
+                condition=Q(spare_at__isnull=True) | Q(raw=True), name="reported_spare_is_raw"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def usable(self) -> bool:
+        return self.present and (not self.raw or self.spare_at is not None)
+
+
+class Told(models.Model):
+    """What the console of a running attempt says each second, where it is played by us; gone when it is over."""
+
+    attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="told")
+    lines = models.TextField(default="", help_text="JSON lines, as in live.jsonl")
+
+    def __str__(self) -> str:
+        return f"{self.attempt} says"
