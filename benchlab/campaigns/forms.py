@@ -14,7 +14,7 @@ from benchlab.topologies.models import Topology
 
 MOST_REPEATS = 100
 RUNNABLE: dict[str, dict[str, Any]] = {
-    "hosts": {"access": Host.Access.SSH},
+    "hosts": {"access__in": [Host.Access.SSH, Host.Access.DYNAMO]},
     "workloads": {"imported": False},
 }
 # Imported with results, as a name: nobody said what its layers are.

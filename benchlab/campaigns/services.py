@@ -87,6 +87,7 @@ def create_campaign(
     Raises ValidationError when options, factors or ownership are wrong; then nothing was stored.
     """
     check_owned(team, hosts, topologies, workloads)
+    check_dynamo(hosts, topologies, workloads)
     seed = secrets.randbelow(2**31) if seed is None else seed
     wanted = factors(hosts, topologies, workloads, repeats)
     costs = all_costs(hosts, topologies, workloads)
@@ -116,12 +117,38 @@ def check_owned(team: Team, *groups: Sequence[Any]) -> None:
     for row in (row for group in groups for row in group):
         if row.team_id != team.pk:
             raise ValidationError(f"{row} does not belong to {team}.")
-        if getattr(row, "access", Host.Access.SSH) != Host.Access.SSH:
+        if getattr(row, "access", Host.Access.SSH) == Host.Access.DESCRIBED:
             raise ValidationError(f"{row} cannot run anything: {row.get_access_display()}.")
         if isinstance(row, Topology) and not row.stack:
             raise ValidationError(f"The layers of {row} are not known, so it cannot be built.")
         if getattr(row, "imported", False):
             raise ValidationError(f"{row} was imported with its results and cannot be run.")
+
+
+def check_dynamo(
+    hosts: Sequence[Host], topologies: Sequence[Topology], workloads: Sequence[Workload]
+) -> None:
+    """A host that only dynamo reaches takes dynamo's workloads on what it reports, and nothing is built there.
+
+    Raises ValidationError naming what does not go together.
+    """
+    listened = [host for host in hosts if host.access == Host.Access.DYNAMO]
+    others = [host for host in hosts if host.access != Host.Access.DYNAMO]
+    for topology in topologies:
+        reported = [layer["kind"] for layer in topology.stack] == ["reported"]
+        if others and reported:
+            raise ValidationError(
+                f"{topology} is only for hosts that only dynamo reaches, not for {others[0]}."
+            )
+        if listened and (not reported or topology.stages):
+            raise ValidationError(
+                f"{topology} cannot be built on {listened[0]}, which only dynamo reaches: choose one of what it reports "
+                "(the host's page makes it)."
+            )
+    if listened and (other := next((row for row in workloads if row.tool != "dynamo"), None)):
+        raise ValidationError(
+            f"{other} is not for {listened[0]}, which only dynamo reaches: it runs dynamo's alone."
+        )
 
 
 def factors(

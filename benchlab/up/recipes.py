@@ -95,6 +95,13 @@ def beat(state: State, env: Mapping[str, str]) -> Recipe:
     return Recipe("beat", (*CELERY, "beat", "--loglevel", "WARNING", *schedule), env, cwd=ROOT)
 
 
+def dynamo_listener(env: Mapping[str, str]) -> Recipe | None:
+    """Only where it was asked for, by address and by whom it listens to."""
+    if not (env.get("BENCHLAB_DYNAMO_LISTEN") and env.get("BENCHLAB_DYNAMO_ALLOW")):
+        return None
+    return Recipe("dynamo", (*DJANGO, "dynamo_listener"), env, cwd=ROOT)
+
+
 def sshd(state: State, env: Mapping[str, str]) -> Recipe:
     port = ports.kept_port(state, "ssh")
     argv = (sys.executable, "-m", "benchlab.up.sshd", str(state.path), str(port))

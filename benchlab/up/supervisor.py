@@ -26,7 +26,7 @@ POLL_S = 0.05
 START_PATIENCE_S = 120.0
 STOP_PATIENCE_S = 10.0
 # Stopped in this order: first those that give work, last what holds the data.
-STOP_ORDER = (("beat", "web", "worker"), ("sshd",), ("valkey",), ("postgres",))
+STOP_ORDER = (("beat", "web", "worker", "dynamo"), ("sshd",), ("valkey",), ("postgres",))
 
 
 class Stop(Exception):
@@ -89,6 +89,11 @@ class Supervisor:
         self.add(recipes.sshd(self.state, env))
         self.add(recipes.worker(env))
         self.add(recipes.beat(self.state, env))
+        if listener := recipes.dynamo_listener(env):
+            say(
+                "Listening for dynamos; IOmeter's protocol has no passwords: only on a network you trust."
+            )
+            self.add(listener)
         self.until(lambda: self.services["sshd"].ready, "sshd")
         self.help("first_run", recipes.first_run(self.wish.campaign), env)
 

@@ -165,8 +165,11 @@ class Sim:
         return self.directory(target) / "iobw.tst"
 
     def do_report_targets(self, request: Message) -> None:
-        disk = Target("/srv [ext4]", messages.LOGICAL, Disk())
-        for found in ([disk], [], []):
+        where = self.ways.get("reports", "/srv")
+        ready = int(Path(where, "iobw.tst").exists())
+        disk = Target(f"{where} [ext4]", messages.LOGICAL, Disk(ready=ready, sector_size=4096))
+        raw = Target("sdz", messages.PHYSICAL, Disk(ready=1))
+        for found in ([disk, raw], [], []):
             self.stream.sendall(messages.encode_targets(found))
 
     def do_prep_disks(self, request: Message) -> None:
