@@ -14,7 +14,7 @@ from benchlab.team import invitations
 from benchlab.team.models import Invitation, Membership
 from benchlab.team.roles import Role
 from tests.security import hostile
-from tests.team.test_table import TOKEN
+from tests.team.test_table import PAGES, TOKEN
 
 
 @pytest.fixture
@@ -28,6 +28,14 @@ def rows(team, monkeypatch) -> SimpleNamespace:
     made.invitation = Invitation.objects.get(team=team)
     made.invitation.digest = invitations.digest(TOKEN)
     made.invitation.save()
+    file = made.draft.files.first()
+    for name, route in list(PAGES.items()):
+        for part, value in (
+            ("<slug:which>", "hits"),
+            ("<int:file_pk>", str(file.pk if file else 1)),
+        ):
+            route = route.replace(part, value)
+        monkeypatch.setitem(PAGES, name, route)
     return made
 
 

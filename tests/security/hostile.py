@@ -55,7 +55,8 @@ def facts() -> dict[str, Any]:
 def rows(team: Team) -> SimpleNamespace:
     """A row of every noun, and whatever a host has a say in, hostile."""
     made = everything(team)
-    snapshot = FactSnapshot.objects.create(host=made.host, facts=facts(), boot_id=MARKUP[:64])
+    snapshot = made.host.snapshots.get()
+    FactSnapshot.objects.filter(pk=snapshot.pk).update(facts=facts(), boot_id=MARKUP[:64])
     Host.objects.filter(pk=made.host.pk).update(trouble="connection_lost", trouble_text=STORED)
     Device.objects.filter(pk=made.device.pk).update(
         name=MARKUP[:64], model=MARKUP, serial=SHELL, wwn=FORMULA, in_use=ALL[:255]
@@ -78,6 +79,7 @@ def rows(team: Team) -> SimpleNamespace:
     Campaign.objects.filter(pk=made.campaign.pk).update(name=MARKUP[:100], question=MARKUP)
     for row in (made.host, made.device, made.layout, made.campaign):
         row.refresh_from_db()
+    made.source = Source.objects.get(campaign=made.campaign)
     return made
 
 
