@@ -40,7 +40,6 @@ INSTALLED_APPS = [
     "template_partials",
     "csp",
     "benchlab.team",
-    "benchlab.idempotency",
     "benchlab.audit",
     "benchlab.hosts",
     "benchlab.topologies",
@@ -219,9 +218,6 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["benchlab.team.enforcing.AsTheTableSays"],
-    "DEFAULT_THROTTLE_CLASSES": [
-        f"benchlab.throttling.{name}" for name in ("PerToken", "PerUser", "Exports")
-    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
@@ -233,12 +229,6 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "benchlab.schema.Schema",
     "EXCEPTION_HANDLER": "benchlab.api.problem",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
-}
-# Requests in a minute; 0: no limit.
-BENCHLAB_API_RATES = {
-    "token": env.number("BENCHLAB_API_PER_TOKEN", 1200),
-    "user": env.number("BENCHLAB_API_PER_USER", 3000),
-    "export": env.number("BENCHLAB_API_EXPORTS", 240),
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "BenchLab",
