@@ -22,5 +22,6 @@ urlpatterns = [
     path("", include("benchlab.charts.urls")),  # /runs/, /compare/
     path("", include("benchlab.imports.urls")),  # /import/, /library/
     path("audit/", include("benchlab.audit.urls")),
+    path("", include("benchlab.sharing.urls")),  # /talk/, /views/, /shares/, /activity/, /s/
     path("api/", include("benchlab.api_urls")),
 ]

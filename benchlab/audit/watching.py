@@ -30,6 +30,9 @@ MODELS = {
     "layout": "runs.Layout",
     "artifact": "runs.Artifact",
     "attempt": "runs.Attempt",
+    "comment": "sharing.Comment",
+    "view": "sharing.SavedView",
+    "share": "sharing.Share",
 }
 OWN_KEYS = {"device_pk": "hosts.Device", "layout_pk": "runs.Layout"}
 # What is no deed: asking what something would do, and the form that only estimates.

@@ -20,6 +20,8 @@ from benchlab.charts.cards import campaign_cards
 from benchlab.imports.origin import Origin
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
+from benchlab.sharing.models import Kind
+from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
 
 PER_PAGE = 25
@@ -29,7 +31,8 @@ NO_CHANGE = 204  # htmx leaves the page as it is
 
 @require_GET
 def campaign_list(request: HttpRequest) -> HttpResponse:
-    rows = Campaign.objects.for_user(request.user).select_related("created_by")
+    mine = Campaign.objects.for_user(request.user).select_related("created_by")
+    rows = by_tag(request, Kind.CAMPAIGN, mine)
     page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
     found = progress.of(page.object_list)
     shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]

@@ -19,12 +19,14 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.presets import PRESETS, grouped
 from benchlab.campaigns.services import create_workload
 from benchlab.driver_forms import DriverForm, label, show
+from benchlab.sharing.models import Kind
+from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
 
 
 @require_GET
 def workload_list(request: HttpRequest) -> HttpResponse:
-    mine = Workload.objects.for_user(request.user)
+    mine = by_tag(request, Kind.WORKLOAD, Workload.objects.for_user(request.user))
     rows = [
         {"workload": row, "points": len(matrix.points(row.sweep)), "sweep": _words(row, row.sweep)}
         for row in mine.filter(imported=False)

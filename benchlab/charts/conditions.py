@@ -54,7 +54,7 @@ def _conditions(attempt: Attempt) -> dict[str, str]:
         "Kernel": str(facts.get("kernel", "")),
         "CPU": f"{facts.get('cpus', '')} × {facts.get('cpu_model', '')}",
         "Memory": size(facts["memory"]) if facts.get("memory") else "",
-        "Devices": ", ".join(sorted(set(_identities(attempt.layout.plan)))),
+        "Devices": ", ".join(sorted(set(identities(attempt.layout.plan)))),
         "Stack": _stack(attempt.layout.stack),
         "Moment": moments.parse(attempt.run.stage).words or "as built",
         "Tool": attempt.tool_version or attempt.run.tool,
@@ -66,13 +66,13 @@ def _stack(layers: Sequence[Mapping[str, Any]]) -> str:
     return " > ".join(f"{layer['kind']} {json.dumps(layer.get('options', {}))}" for layer in layers)
 
 
-def _identities(plan: object) -> Iterator[str]:
+def identities(plan: object) -> Iterator[str]:
     """Every device identity that a plan claims, however deep."""
     if isinstance(plan, Mapping):
         if "identity" in plan and "node" in plan:
             yield str(plan["identity"])
         for value in plan.values():
-            yield from _identities(value)
+            yield from identities(value)
     elif isinstance(plan, list):
         for value in plan:
-            yield from _identities(value)
+            yield from identities(value)

@@ -17,6 +17,8 @@ from benchlab.hosts.forms import AddForm, AddressForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
 from benchlab.runs import orphans
+from benchlab.sharing.models import Kind
+from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
 
 SNAPSHOTS_PER_PAGE = 50
@@ -31,7 +33,15 @@ def host_of(request: HttpRequest, pk: int) -> Host:
 
 @require_GET
 def hosts(request: HttpRequest) -> HttpResponse:
-    return render(request, "hosts/list.html", {"rows": queries.listed(request.user)})
+    rows = queries.listed(request.user)
+    if request.GET.get("tag"):
+        having = set(
+            by_tag(request, Kind.HOST, Host.objects.for_user(request.user)).values_list(
+                "pk", flat=True
+            )
+        )
+        rows = [row for row in rows if row.host.pk in having]
+    return render(request, "hosts/list.html", {"rows": rows})
 
 
 @require_http_methods(["GET", "POST"])

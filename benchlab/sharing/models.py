@@ -1,4 +1,4 @@
-"""What is said about a row, and what is shown to guests. A row is told by its kind and id (benchlab/sharing/nouns.py)."""
+"""What is said about a row, and what is shown to guests. A row is told by its kind and id (nouns.py)."""
 
 from __future__ import annotations
 

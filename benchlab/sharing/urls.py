@@ -1,7 +1,50 @@
-"""URLs of sharing."""
+"""URLs of sharing: what people say about a row, saved views, links, the feed, reports, and what a guest sees."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import include, path
 
-urlpatterns: list[URLPattern] = []
+from benchlab.sharing import (
+    views_activity,
+    views_guest,
+    views_report,
+    views_shares,
+    views_talk,
+    views_views,
+)
+
+talk = [
+    path("comment/", views_talk.comment, name="talk-comment"),
+    path("tag/", views_talk.tag, name="talk-tag"),
+    path("untag/", views_talk.untag, name="talk-untag"),
+    path("note/", views_talk.note, name="talk-note"),
+    path("star/", views_talk.star, name="talk-star"),
+]
+
+# /s/<token>/: without an account
+guest = [
+    path("", views_guest.shared, name="shared"),
+    path("embed/", views_guest.embed, name="shared-embed"),
+    path("figure.json", views_guest.figure, name="shared-figure"),
+    path("numbers.csv", views_guest.numbers, name="shared-csv"),
+    path("devices.json", views_guest.run_devices, name="shared-devices"),
+    path("cpu.json", views_guest.run_cpu, name="shared-cpu"),
+    path("caches/<slug:which>.json", views_guest.run_cache, name="shared-cache"),
+    path("series.csv", views_guest.run_series, name="shared-series"),
+    path("artifacts/<int:pk>/", views_guest.artifact, name="shared-artifact"),
+]
+
+urlpatterns = [
+    path("talk/<slug:kind>/<int:pk>/", include(talk)),
+    path("comments/<int:pk>/edit/", views_talk.comment_edit, name="comment-edit"),
+    path("comments/<int:pk>/delete/", views_talk.comment_delete, name="comment-delete"),
+    path("views/", views_views.view_list, name="view-list"),
+    path("views/save/", views_views.view_save, name="view-save"),
+    path("views/<int:pk>/delete/", views_views.view_delete, name="view-delete"),
+    path("shares/", views_shares.share_list, name="share-list"),
+    path("shares/new/", views_shares.share_new, name="share-new"),
+    path("shares/<int:pk>/revoke/", views_shares.share_revoke, name="share-revoke"),
+    path("activity/", views_activity.activity, name="activity"),
+    path("campaigns/<int:pk>/report/", views_report.report, name="campaign-report"),
+    path("s/<str:token>/", include(guest)),
+]

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 from agents import registry
 from benchlab.hosts.models import Host
 from benchlab.hosts.queries import spare_counts
+from benchlab.sharing.models import Kind
+from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
 from benchlab.topologies import forms, picture, services, stage_forms
 from benchlab.topologies.models import Topology
@@ -25,7 +27,7 @@ PAGE = "topologies/edit.html"
 def topology_list(request: HttpRequest) -> HttpResponse:
     rows = [
         {"topology": row, "summary": picture.summary(row.stack)}
-        for row in Topology.objects.for_user(request.user)
+        for row in by_tag(request, Kind.TOPOLOGY, Topology.objects.for_user(request.user))
     ]
     return render(request, "topologies/list.html", {"rows": rows, "presets": _presets(request)})
 

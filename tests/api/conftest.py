@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -15,6 +16,7 @@ from benchlab.imports import drafts
 from benchlab.imports.models import Source
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
+from benchlab.sharing.models import Comment, Note, SavedView, Share, Tag, Tagging
 from benchlab.team import tokens
 from benchlab.team.models import Invitation
 from benchlab.team.roles import Role
@@ -68,10 +70,34 @@ def everything(team) -> SimpleNamespace:
     draft = drafts.make(team=team, user=None, uploads=[drafts.pasted("RATE 1\n")])
     Source.objects.create(campaign=campaign, name="a.txt", content=b"a", size=1, sha256="0" * 64)
     return SimpleNamespace(
+        **said(team, campaign, attempts[0].run),
         team=team, draft=draft, host=host, device=device, topology=topology, workload=load, campaign=campaign,
         credential=Credential.objects.get(team=team), attempts=attempts,
         layout=attempts[0].layout, run=attempts[0].run,
     )  # fmt: skip
+
+
+def said(team, campaign, run) -> dict[str, Any]:
+    """What nobody in particular says of the campaign, and two links."""
+    about = {"kind": "campaign", "object_id": campaign.pk}
+    tag = Tag.objects.create(team=team, name="odd")
+
+    def link(kind: str, pk: int) -> Share:
+        until = timezone.now() + timedelta(days=7)
+        return Share.objects.create(
+            team=team, kind=kind, object_id=pk, name=kind, digest=f"{kind} {team.pk}", expires_at=until,
+            hide_hosts=False,
+        )  # fmt: skip
+
+    return {
+        "comment": Comment.objects.create(**about, team=team, text="Look at this."),
+        "tag": tag,
+        "tagging": Tagging.objects.create(**about, tag=tag),
+        "note": Note.objects.create(**about, team=team, text="Odd disks."),
+        "view": SavedView.objects.create(team=team, name="one", query=f"campaign={campaign.pk}"),
+        "share": link("campaign", campaign.pk),
+        "run_share": link("run", run.pk),
+    }
 
 
 @pytest.fixture

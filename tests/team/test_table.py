@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 
 from benchlab.api_urls import router
 from benchlab.runs import commands
+from benchlab.sharing import links
 from benchlab.team import invitations, permissions
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.permissions import Level
@@ -25,11 +26,17 @@ NEEDS = {Level.VIEWER: 1, Level.OPERATOR: 2, Level.OWNER: 3}
 # Names of keyword arguments beyond `pk`, and which row of `everything` each stands for.
 PK_OF = {"host": "host", "credential": "credential", "topology": "topology", "workload": "workload",
          "campaign": "campaign", "run": "run", "layout": "layout", "attempt": "attempt", "artifact": "artifact",
-         "device": "host", "team": "team", "import": "draft"}  # fmt: skip
+         "device": "host", "team": "team", "import": "draft", "talk": "campaign", "comment": "comment",
+         "view": "view", "share": "share", "shared": "shared"}  # fmt: skip
 # 404 to whoever has no second factor, no provider, or names no team of theirs.
 NEEDS_MORE = {"mfa_view_recovery_codes", "mfa_deactivate_totp", "openid_connect_login", "openid_connect_callback",
               "team-choose", "api-token-revoke"}  # fmt: skip
 TOKEN = "the-link-of-an-invitation"
+RUNS_LINK = "the-link-of-a-run"  # all other links are of a campaign
+OF_A_RUN = {"shared-devices", "shared-cpu", "shared-cache", "shared-series", "shared-artifact"}
+# Only whose it is may: the table's level lets them in, and the view asks. Owners may delete what others wrote.
+OF_ITS_AUTHOR = {"comment-edit": False, "comment-delete": True, "view-delete": True, "comment.partial_update": False,
+                 "comment.destroy": True, "savedview.destroy": True}  # fmt: skip
 
 
 def pages(
@@ -86,6 +93,9 @@ def rows(team):
     made.invitation = Invitation.objects.get(team=team)
     made.invitation.digest = invitations.digest(TOKEN)
     made.invitation.save()
+    for row, token in ((made.share, TOKEN), (made.run_share, RUNS_LINK)):
+        row.digest = links.digest(token)
+        row.save()
     return made
 
 
@@ -104,6 +114,7 @@ def url(name: str, rows: Any) -> str:
     its = {
         "attempt": attempt,
         "artifact": attempt.artifacts.first(),
+        "shared": attempt.artifacts.first(),
         "source": rows.campaign.sources.first(),
     }
     ids = {
@@ -113,7 +124,9 @@ def url(name: str, rows: Any) -> str:
         "<int:invitation_pk>": rows.invitation.pk,
         "<int:user_pk>": rows.person.pk,
         "<int:team_pk>": rows.team.pk,
-        "<str:token>": TOKEN,
+        "<str:token>": RUNS_LINK if name in OF_A_RUN else TOKEN,
+        "<slug:kind>": "campaign",
+        "<slug:which>": "caches",
         "<base36:uidb36>-<str:key>": "1-no-such-key",
         "<slug:provider_id>": "oidc",
         "<int:layout_pk>": rows.layout.pk,
@@ -151,6 +164,8 @@ def test_pages(rows, team, other_user, name, method):
         )
         if role is None and level is Level.VIEWER and not of_a_row(name):
             allowed = True  # an empty page that says what to do
+        if name in OF_ITS_AUTHOR:
+            allowed = role is Role.OWNER and OF_ITS_AUTHOR[name]
         said = f"{method} {name} as {role}: {found}"
         assert (found not in (403, 404)) == allowed or (found == 404 and name in NEEDS_MORE), said
         assert found < 500, said
@@ -199,6 +214,8 @@ def test_api(rows, team, other_user, prefix, action, method, noun):
         allowed = level in NEEDS and RANK.get(role, 0) >= NEEDS[level]
         if role is None and level is Level.VIEWER and action == "list":
             allowed = True  # and empty
+        if f"{noun}.{action}" in OF_ITS_AUTHOR:
+            allowed = role is Role.OWNER and OF_ITS_AUTHOR[f"{noun}.{action}"]
         said = f"{method} {prefix} {action} as {role}: {found}"
         assert (found not in (403, 404)) == allowed, said
         assert found < 500, said
@@ -232,6 +249,7 @@ def row_of(noun: str, rows: Any) -> int:
         "artifact": lambda: rows.attempts[0].artifacts.first(),
         "measurement": lambda: rows.attempts[0].measurements.first(),
         "series": lambda: rows.attempts[0].series.first(),
+        "savedview": lambda: rows.view,
         "source": lambda: rows.campaign.sources.first(),
     }.get(noun, lambda: getattr(rows, noun))()
     return int(found.pk)

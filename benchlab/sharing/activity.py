@@ -1,0 +1,132 @@
+"""The feed: what people did that is worth telling, campaigns that ended, and comments, the newest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import CharField, Exists, Max, OuterRef, QuerySet, Value
+from django.urls import reverse
+
+from benchlab.audit.models import Entry
+from benchlab.campaigns import progress
+from benchlab.campaigns.models import Campaign
+from benchlab.runs.models import Layout
+from benchlab.runs.states import LayoutPhase
+from benchlab.sharing import nouns
+from benchlab.sharing.models import Comment, Event, Kind
+
+Person = AbstractBaseUser | AnonymousUser
+# Actions of pages and of the API (benchlab/audit/watching.py) -> what to say of them before their subject.
+TOLD: Mapping[str, str] = {
+    "campaign-start": "started",
+    "campaign.apply": "started",
+    "campaign.start": "started",
+    "campaign-cancel": "cancelled",
+    "campaign.cancel": "cancelled",
+    "campaign-pause": "paused",
+    "campaign.pause": "paused",
+    "campaign-resume": "resumed",
+    "campaign.resume": "resumed",
+    "campaign-retry": "asked for failed runs again in",
+    "run-retry": "asked again for",
+    "run.retry": "asked again for",
+    "device.mark_spare": "marked spare:",
+    "device-detail": "marked spare:",
+    "device.unmark_spare": "took from the spares:",
+    "device-keep": "took from the spares:",
+    "host-change": "changed",
+    "host-delete": "removed",
+    "topology-edit": "changed",
+    "layout-person-done": "did by hand what was asked for",
+    "layout.person_done": "did by hand what was asked for",
+    "talk-tag": "tagged",
+    "talk-note": "wrote a note on",
+    "share-new": "made a",
+    "share.create": "made a",
+    "share-revoke": "took back",
+    "share.revoke": "took back",
+    "team-invite": "invited somebody into",
+    "team-member-role": "changed somebody's role in",
+    "team-member-remove": "removed somebody from",
+    "team-leave": "left",
+}
+SUBJECT = re.compile(rf"^({'|'.join(Kind.values)}) (\d{{1,18}}) \(")
+SHOWN = 200  # characters of a comment
+
+
+def rows(user: Person) -> Any:
+    """(at, source, id) of everything in the user's teams, as a query; `events` tells a page of them."""
+    entries = Entry.objects.for_user(user).filter(
+        team_id__isnull=False, action__in=TOLD, outcome="done"
+    )
+    comments = _of("comment", Comment.objects.for_user(user), "created_at")
+    found = _of("entry", entries, "at").union(
+        comments, _of("ended", _ended(user), "ended"), all=True
+    )
+    return found.order_by("-at", "told_as", "-pk")
+
+
+def _of(source: str, found: QuerySet[Any], at: str) -> Any:
+    told = found.order_by().annotate(told_as=Value(source, CharField()))
+    return told.values_list(at, "told_as", "pk")
+
+
+def _ended(user: Person) -> QuerySet[Campaign]:
+    still_open = Layout.objects.filter(campaign=OuterRef("pk")).exclude(phase=LayoutPhase.DONE)
+    mine = Campaign.objects.for_user(user).filter(~Exists(still_open))
+    return mine.annotate(ended=Max("layouts__ended_at")).filter(ended__isnull=False)
+
+
+def events(user: Person, found: Sequence[Any]) -> list[Event]:
+    """The rows of a page, told. Three queries and those of the names."""
+    keys = {
+        source: [pk for _, one, pk in found if one == source]
+        for source in ("entry", "comment", "ended")
+    }
+    entries = Entry.objects.in_bulk(keys["entry"])
+    comments = Comment.objects.select_related("by").in_bulk(keys["comment"])
+    campaigns = Campaign.objects.in_bulk(keys["ended"])
+    states = progress.of(campaigns.values())
+    names = nouns.named(user, [(one.kind, one.object_id) for one in comments.values()])
+    told: list[Event] = []
+    for at, source, pk in found:
+        if source == "entry" and pk in entries:
+            told.append(_entry(entries[pk]))
+        elif source == "comment" and pk in comments:
+            told.append(_comment(comments[pk], names))
+        elif pk in campaigns:
+            told.append(_campaign(at, campaigns[pk], states[pk]))
+    return told
+
+
+def _entry(entry: Entry) -> Event:
+    about = SUBJECT.match(entry.subject)
+    url = nouns.url(about[1], int(about[2])) if about and "-delete" not in entry.action else ""
+    says = f"{TOLD[entry.action]} {'' if entry.subject.startswith('/') else entry.subject}".strip()
+    return Event(at=entry.at, source="entry", who=entry.actor or "engine", says=says, url=url)
+
+
+def _comment(said: Comment, names: Mapping[tuple[str, int], str]) -> Event:
+    about = f"{said.kind} {said.object_id} ({names.get((said.kind, said.object_id), 'gone')})"
+    text = said.text if len(said.text) <= SHOWN else f"{said.text[:SHOWN]} …"
+    return Event(
+        at=said.created_at,
+        source="comment",
+        who=said.by.get_username() if said.by else "somebody",
+        says=f"on {about}: {text}",
+        url=f"{nouns.url(said.kind, said.object_id)}#comment-{said.pk}",
+    )
+
+
+def _campaign(at: Any, campaign: Campaign, standing: progress.Progress) -> Event:
+    counts = ", ".join(f"{number} {name}" for name, number in standing.counts.items() if number)
+    return Event(
+        at=at,
+        source="ended",
+        who="",
+        says=f"campaign {campaign.pk} ({campaign}) ended: {counts or 'nothing ran'}",
+        url=reverse("campaign-detail", args=[campaign.pk]),
+    )

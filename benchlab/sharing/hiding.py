@@ -1,0 +1,218 @@
+"""What a guest must not read: host names, serials and addresses become "host A", "disk A1", the same ones everywhere.
+
+Words are looked for in every text that is shown, not only in the fields that hold them: people write a host's name
+into topologies and questions, and the kernel a disk's serial into a pool.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from django.db.models import JSONField, Model, Q, QuerySet
+
+from benchlab.campaigns.models import Run
+from benchlab.charts.conditions import Differences
+from benchlab.charts.figure import Figure
+from benchlab.charts.queries import Group
+from benchlab.hosts.models import Device, FactSnapshot, Host
+from benchlab.team.models import Team
+
+T = TypeVar("T")
+LONG = (
+    5  # characters from which on a word is hidden inside of others too: bl17/ata-DISK_SERIAL-part1
+)
+CLICKS = re.compile(r"(?:<br>| · )click opens it")
+ADDRESS, OTHER_HOST, OTHER_DISK = "(address)", "another host", "another disk"
+# People and machines that nobody means: hiding them would hide the word for them.
+PLAIN = {"localhost", "host", "hosts", "this machine"}
+
+
+@dataclass(frozen=True, slots=True)
+class Hiding:
+    """`words`: lower case -> what stands for it. `hosts`, `names`: by id and by name, what stands for hosts."""
+
+    words: Mapping[str, str]
+    pattern: re.Pattern[str] | None
+    hosts: Mapping[int, str]
+    names: Mapping[str, str]
+
+    def text(self, text: str) -> str:
+        if self.pattern is None:
+            return text
+        return self.pattern.sub(
+            lambda found: self.words.get(found.group().lower(), "(hidden)"), text
+        )
+
+    def deep(self, value: T) -> T:
+        """The same with every text in it hidden: lists, dicts, dataclasses; a model's row as a copy."""
+        found: T = self._deep(value) if self.pattern is not None or self.hosts else value
+        return found
+
+    def _deep(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self._deep(key): self._deep(item) for key, item in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self._deep, value))
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return type(value)(map(self._deep, value))
+        if is_dataclass(value) and not isinstance(value, type):
+            told = {
+                one.name: self._deep(getattr(value, one.name)) for one in fields(value) if one.init
+            }
+            return replace(value, **told)
+        return self._row(value) if isinstance(value, Model) else value
+
+    def _row(self, row: Model) -> Model:
+        """Texts and JSON of the row, and of the rows that it was read with."""
+        told = copy.copy(row)
+        if isinstance(told, Host):
+            told.name = self.hosts.get(told.pk, told.name)
+        told._state = copy.copy(row._state)
+        told._state.fields_cache = {
+            name: self._row(other) if isinstance(other, Model) else other
+            for name, other in row._state.fields_cache.items()
+        }
+        for field in row._meta.concrete_fields:
+            value = row.__dict__.get(field.attname)
+            if isinstance(value, str) or isinstance(field, JSONField):
+                setattr(told, field.attname, self._deep(value))
+        return told
+
+    def groups(self, found: Iterable[Group]) -> list[Group]:
+        """Also a host whose name is too short to be looked for in texts."""
+        named = (replace(one, host_name=self.hosts.get(one.host, one.host_name)) for one in found)
+        return [self.deep(group) for group in named]
+
+    def differences(self, found: Mapping[int, Differences]) -> dict[int, Differences]:
+        return {
+            workload: self.deep(_hosts_named(one, self.names)) for workload, one in found.items()
+        }
+
+    def figure(self, figure: Figure) -> Figure:
+        """Also without what a click would open: a guest cannot go there."""
+        found: Figure = bare(self.deep(figure))
+        return found
+
+
+def _hosts_named(one: Differences, names: Mapping[str, str]) -> Differences:
+    at = one.names.index("Host") if "Host" in one.names else -1
+    rows = tuple(
+        (label, tuple(names.get(v, v) if n == at else v for n, v in enumerate(values)))
+        for label, values in one.rows
+    )
+    return replace(one, rows=rows)
+
+
+def bare(figure: Any) -> Any:
+    """A figure that links to nothing."""
+    if isinstance(figure, dict):
+        return {key: bare(value) for key, value in figure.items() if key != "customdata"}
+    if isinstance(figure, list):
+        return [bare(value) for value in figure]
+    return CLICKS.sub("", figure) if isinstance(figure, str) else figure
+
+
+def hiding(runs: QuerySet[Run], team: Team, hide_hosts: bool) -> Hiding:
+    """Of all hosts of these runs, and of the team: people compare with others too. Addresses are hidden always."""
+    shown = set(runs.order_by().values_list("host", flat=True))
+    hosts = list(Host.objects.filter(Q(team=team) | Q(pk__in=shown)).order_by("pk"))
+    aliases = {pk: f"host {letters(n)}" for n, pk in enumerate(sorted(shown))}
+    words: dict[str, str] = {}
+    if hide_hosts:
+        for host in hosts:
+            _add(words, host.name, aliases.get(host.pk, OTHER_HOST))
+        _names(words, [host.pk for host in hosts], aliases)
+        _disks(words, [host.pk for host in hosts], aliases)
+    for host in hosts:
+        if hide_hosts or host.address.lower() != host.name.lower():
+            _add(words, host.address, ADDRESS)
+    hidden = [host for host in hosts if hide_hosts and host.pk in aliases]
+    return Hiding(
+        words,
+        _pattern(tuple(sorted(words))),
+        {host.pk: aliases[host.pk] for host in hidden},
+        {host.name: aliases[host.pk] for host in hidden},
+    )
+
+
+def letters(number: int) -> str:
+    """0 -> A, 25 -> Z, 26 -> AA."""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(65 + rest) + text
+    return text
+
+
+def _names(words: dict[str, str], hosts: Iterable[int], aliases: Mapping[int, str]) -> None:
+    """What hosts call themselves, whole and without their domain."""
+    rows = FactSnapshot.objects.filter(host__in=hosts).order_by("host")
+    for host, name in rows.values_list("host", "facts__hostname").distinct():
+        for one in (str(name or ""), str(name or "").partition(".")[0]):
+            _add(words, one, aliases.get(host, OTHER_HOST))
+
+
+def _disks(words: dict[str, str], hosts: Iterable[int], aliases: Mapping[int, str]) -> None:
+    counts: dict[int, int] = {}
+    for disk in Device.objects.filter(host__in=hosts).order_by("host", "pk"):
+        counts[disk.host_id] = counts.get(disk.host_id, 0) + 1
+        letter = aliases.get(disk.host_id, "").removeprefix("host ")
+        alias = f"disk {letter}{counts[disk.host_id]}" if letter else OTHER_DISK
+        for known in (disk.identity, disk.serial, disk.wwn):
+            for spelled in _spelled(known):
+                _add(words, spelled, alias)
+
+
+def _spelled(known: str) -> Iterator[str]:
+    """As facts, /dev/disk/by-id and pools write the same number."""
+    yield known
+    core = known.partition(":")[2] if known.startswith(("wwn:", "serial:")) else known
+    for prefix in ("0x", "eui.", "naa.", "nvme."):
+        core = core.removeprefix(prefix)
+    if not known.startswith("weak:"):
+        yield core
+        yield re.sub(r"\s+", "_", core)
+        yield re.sub(r"[\s_-]+", "", core)
+
+
+def _add(words: dict[str, str], word: str, alias: str) -> None:
+    word = word.strip().lower()
+    # A word of one letter or of few digits would be found in numbers, and a number must stay what it is.
+    if len(word) < 2 or word in PLAIN or (word.isdigit() and len(word) < LONG):
+        return
+    words.setdefault(word, alias)
+    words.setdefault(json.dumps(word)[1:-1].lower(), alias)  # as pages show options
+
+
+@lru_cache(maxsize=64)
+def _pattern(words: tuple[str, ...]) -> re.Pattern[str] | None:
+    """The longest word at each place; a short one only where it stands alone."""
+    long = [word for word in words if len(word) >= LONG]
+    short = [word for word in words if len(word) < LONG]
+    parts = [tree(long)] if long else []
+    parts += [rf"(?<![^\W_])(?:{tree(short)})(?![^\W_])"] if short else []
+    return re.compile("|".join(parts), re.IGNORECASE) if parts else None
+
+
+def tree(words: Iterable[str]) -> str:
+    """A pattern that takes the same time for ten words and for ten thousand: what begins alike is looked at once."""
+    by_first: dict[str, list[str]] = {}
+    ends = False
+    for word in words:
+        if word:
+            by_first.setdefault(word[0], []).append(word[1:])
+        else:
+            ends = True
+    branches = [re.escape(first) + tree(rest) for first, rest in sorted(by_first.items())]
+    if not branches:
+        return ""
+    return f"(?:{'|'.join(branches)}){'?' if ends else ''}"

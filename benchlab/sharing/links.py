@@ -1,0 +1,165 @@
+"""Links for guests: who makes one, what it opens, when it ends. The database has a link's SHA-256 and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db.models import F, Q
+from django.http import QueryDict
+from django.utils import timezone
+
+from benchlab.campaigns.models import Run
+from benchlab.charts import asked
+from benchlab.sharing import nouns, queries
+from benchlab.sharing.hiding import Hiding, hiding
+from benchlab.sharing.models import Kind, SavedView, Share
+from benchlab.team.guests import Guest
+from benchlab.team.models import Team
+from benchlab.team.services import team_of
+
+DAYS, MOST_DAYS = 30, 366
+BY_QUERY = (Share.Kind.COMPARISON, Share.Kind.VIEW)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person wants to share, looked at: theirs, and there."""
+
+    team: Team
+    kind: str
+    object_id: int | None
+    query: str
+    name: str
+
+
+def wish(user: AbstractBaseUser, kind: str, object_id: int | None, query: str = "") -> Wish:
+    """Raises Http404 (no such row of theirs) and ValidationError (a comparison that cannot be shared)."""
+    if kind == Share.Kind.COMPARISON:
+        kept = queries.canonical(query)
+        return _of_query(user, kind, None, kept, "")
+    if kind == Share.Kind.VIEW:
+        view = SavedView.objects.for_user(user).filter(pk=_id(object_id)).first()
+        if view is None:
+            raise ValidationError("There is no such saved view.")
+        return _of_query(user, kind, view.pk, view.query, view.name)
+    if kind not in Share.Kind.values:
+        raise ValidationError(
+            f"{kind[:20]!r} cannot be shared: {', '.join(Share.Kind.values)} can."
+        )
+    row = nouns.seen(user, Kind.RUN if kind == Share.Kind.RUN else Kind.CAMPAIGN, _id(object_id))
+    team = nouns.team_of(row)
+    name = f"Run {row.pk}: {row}" if kind == Share.Kind.RUN else str(row)
+    return Wish(team_of(user) if team.library else team, kind, row.pk, "", name[:200])
+
+
+def _id(object_id: int | None) -> int:
+    return object_id if object_id is not None and 0 < object_id <= nouns.GREATEST else 0
+
+
+def _of_query(
+    user: AbstractBaseUser, kind: str, object_id: int | None, query: str, name: str
+) -> Wish:
+    campaigns = queries.campaigns_of(user, query)
+    team = queries.team_of(campaigns, team_of(user))
+    words = name or " and ".join(str(row) for row in campaigns)
+    return Wish(team, kind, object_id, query, words[:200])
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def make(
+    wish: Wish, by: AbstractBaseUser, *, days: int = DAYS, hide_hosts: bool = True
+) -> tuple[Share, str]:
+    """The row, and the token, which is nowhere else."""
+    token = secrets.token_urlsafe(32)
+    made = Share.objects.create(
+        team=wish.team,
+        kind=wish.kind,
+        object_id=wish.object_id,
+        query=wish.query,
+        name=wish.name,
+        hide_hosts=hide_hosts,
+        digest=digest(token),
+        by_id=by.pk,
+        expires_at=timezone.now() + timedelta(days=max(1, min(days, MOST_DAYS))),
+    )
+    return made, token
+
+
+def revoke(share: Share) -> None:
+    """Twice is as once."""
+    Share.objects.filter(pk=share.pk, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def still_open(token: str) -> Share | None:
+    """None also for a link that never was: who tries one learns nothing."""
+    now = timezone.now()
+    rows = Share.objects.select_related("team").filter(revoked_at=None, expires_at__gt=now)
+    return rows.filter(digest=digest(token)).first()
+
+
+def viewed(share: Share) -> None:
+    Share.objects.filter(pk=share.pk).update(views=F("views") + 1, viewed_at=timezone.now())
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A link as a guest has it: what they see, how it is called to them, and under which address."""
+
+    share: Share
+    token: str
+    guest: Guest
+    hiding: Hiding
+    lines: asked.Filter  # of a comparison; else the campaign alone
+
+    @property
+    def of_a_run(self) -> bool:
+        return self.share.kind == Share.Kind.RUN
+
+
+def opened(share: Share, token: str) -> Opened:
+    runs = Run.objects.filter(_runs(share))
+    sees: dict[str, Any] = {
+        "campaigns.Run": Q(pk__in=runs.values("pk")),
+        "campaigns.Campaign": Q(pk__in=runs.order_by().values("campaign")),
+        "runs.Attempt": Q(run__in=runs.values("pk")),
+        "runs.Artifact": Q(attempt__run__in=runs.values("pk")),
+    }
+    if share.hide_hosts:
+        del sees["runs.Artifact"]  # byte for byte they would tell
+    return Opened(
+        share, token, Guest(sees), hiding(runs, share.team, share.hide_hosts), _lines(share)
+    )
+
+
+def _lines(share: Share) -> asked.Filter:
+    if share.kind in BY_QUERY:
+        return asked.lines(QueryDict(share.query))
+    if share.kind == Share.Kind.RUN:
+        return asked.Filter()
+    return asked.Filter((share.object_id or 0,))
+
+
+def _runs(share: Share) -> Q:
+    """Which runs a link is about: never another team's, whatever its query says."""
+    mine = Q(campaign__team=share.team) | Q(campaign__team__library=True)
+    if share.kind == Share.Kind.RUN:
+        return mine & Q(pk=share.object_id)
+    lines = _lines(share)
+    found = mine & Q(campaign__in=lines.campaigns)
+    for field in ("topology", "host", "workload"):
+        if wanted := getattr(lines, _plural(field)):
+            found &= Q(**{f"{field}__in": wanted})
+    return found if lines.moment is None else found & Q(stage=lines.moment)
+
+
+def _plural(field: str) -> str:
+    return {"topology": "topologies", "host": "hosts", "workload": "workloads"}[field]

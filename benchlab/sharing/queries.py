@@ -1,0 +1,70 @@
+"""A comparison's query as it is kept: only what the compare page knows, in one order."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import BadRequest, ValidationError
+from django.http import QueryDict
+
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import asked
+from benchlab.sharing.models import MOST_QUERY, SavedView
+from benchlab.sharing.talk import SPACES, clean
+from benchlab.team.models import Team
+
+Person = AbstractBaseUser | AnonymousUser
+
+
+def canonical(query: str) -> str:
+    """Raises ValidationError: no campaign, or a word that the compare page does not know."""
+    try:
+        asks = QueryDict(query.removeprefix("?"))
+        lines, metric = asked.lines(asks), asked.metric(asks)
+    except BadRequest as error:
+        raise ValidationError(str(error)) from None
+    except (ValueError, UnicodeError):  # more fields than Django reads
+        raise ValidationError("That is no comparison's query.") from None
+    if not lines.campaigns:
+        raise ValidationError("Choose the campaigns to compare first.")
+    pairs = [("workload", pk) for pk in sorted(lines.workloads)]
+    text = "&".join(
+        filter(
+            None, [lines.query(), urlencode(pairs), urlencode({"metric": metric}) if metric else ""]
+        )
+    )
+    if len(text) > MOST_QUERY:
+        raise ValidationError("That comparison has too many parts to be kept.")
+    return text
+
+
+def campaigns_of(user: Person, query: str) -> list[Campaign]:
+    """Every campaign of a canonical query. Raises ValidationError: one that the user does not see."""
+    wanted = set(asked.lines(QueryDict(query)).campaigns)
+    found = list(Campaign.objects.visible_to(user).select_related("team").filter(pk__in=wanted))
+    if missing := sorted(wanted - {row.pk for row in found}):
+        raise ValidationError(f"There is no campaign {missing[0]} that you may share or save.")
+    return found
+
+
+def team_of(campaigns: list[Campaign], otherwise: Team) -> Team:
+    """The one team that they are of; the library's are everybody's. Raises ValidationError: of several."""
+    teams = {row.team_id: row.team for row in campaigns if not row.team.library}
+    if len(teams) > 1:
+        names = " and ".join(sorted(team.name for team in teams.values()))
+        raise ValidationError(f"What is kept belongs to one team; these campaigns are of {names}.")
+    return next(iter(teams.values()), otherwise)
+
+
+def save_view(
+    user: AbstractBaseUser, team: Team, name: str, query: str, for_team: bool
+) -> SavedView:
+    """`query` canonical. One's own of the same name is replaced. Raises ValidationError."""
+    made, _ = SavedView.objects.update_or_create(
+        team=team,
+        by_id=user.pk,
+        name=clean(SPACES.sub(" ", name), 100),
+        defaults={"query": query, "for_team": for_team},
+    )
+    return made

@@ -1,0 +1,86 @@
+"""What a link shows: cards and a run's page as everywhere, with guest's addresses and hidden words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import asked, runs
+from benchlab.charts.cards import Card, cards
+from benchlab.charts.conditions import differences
+from benchlab.charts.queries import Group, groups
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Outcome
+from benchlab.sharing.links import BY_QUERY, Opened
+
+
+def lines_of(link: Opened) -> list[Group]:
+    """Every line that the guest sees, by its names for the guest."""
+    return link.hiding.groups(groups(link.guest, link.lines.campaigns))
+
+
+def cards_of(link: Opened, request: HttpRequest) -> list[Card]:
+    """With ?metric= and ?moment=, as without JavaScript they are asked for."""
+    figure, csv = (reverse(name, args=[link.token]) for name in ("shared-figure", "shared-csv"))
+    found = groups(link.guest, link.lines.campaigns)
+    unequal = link.hiding.differences(differences(link.guest, found)) if found else {}
+    wanted = asked.Filter(moment=asked.moment(request.GET))
+    metric = asked.metric(request.GET)
+    made = cards(link.hiding.groups(found), figure, csv, wanted, metric)
+    return [replace(card, differences=unequal.get(card.workload)) for card in made]
+
+
+def campaign_of(link: Opened) -> Campaign:
+    """Raises Http404: it is gone, or the link is about something else."""
+    campaign = Campaign.objects.visible_to(link.guest).filter(pk=link.share.object_id or 0).first()
+    if campaign is None or link.of_a_run or link.share.kind in BY_QUERY:
+        raise Http404
+    return campaign
+
+
+def attempt_of(link: Opened) -> Attempt:
+    """The last one that succeeded, else the last. Raises Http404: there is none, or the link is of no run."""
+    rows = Attempt.objects.visible_to(link.guest).select_related(
+        "facts", "layout", "run__campaign", "run__host", "run__topology", "run__workload"
+    )
+    if not link.of_a_run:
+        raise Http404
+    found = sorted(rows, key=lambda one: (one.outcome == Outcome.SUCCEEDED, one.number))
+    if not found:
+        raise Http404
+    return found[-1]
+
+
+def run_context(link: Opened) -> dict[str, Any]:
+    """As benchlab.charts.runs shows it, without what leads into the app and without what the engine did."""
+    attempt = attempt_of(link)
+    run: Run = attempt.run
+    told = runs.context_of(run, attempt)
+    kept = (
+        "numbers",
+        "measurements",
+        "little",
+        "devices",
+        "balance",
+        "artifacts",
+        "elsewhere",
+        "meta",
+    )
+    plain = {name: link.hiding.deep(_list(told[name])) for name in kept}
+    return {
+        **plain,
+        "run": link.hiding.deep(run),
+        "attempt": link.hiding.deep(attempt),
+        "caches": told["caches"],
+        "meta": [pair for pair in plain["meta"] if pair[0] != "Boot"],
+        "offered": not link.share.hide_hosts,
+    }
+
+
+def _list(value: Any) -> Any:
+    """A queryset is read once, and its rows are copied when words are hidden in them."""
+    return list(value) if hasattr(value, "iterator") else value

@@ -1,0 +1,21 @@
+"""Lists by tag: ?tag=."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from benchlab.sharing.models import Kind, Tagging
+
+M = TypeVar("M", bound=Model)
+
+
+def by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QuerySet[M]:
+    """Those that have the tag of that name; all of them without ?tag=."""
+    name = request.GET.get("tag", "").replace("\0", "")
+    if not name:
+        return rows
+    having = Tagging.objects.for_user(request.user).filter(kind=kind, tag__name=name)
+    return rows.filter(pk__in=having.values("object_id"))

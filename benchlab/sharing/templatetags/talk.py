@@ -1,0 +1,90 @@
+"""{% load talk %}{% talk campaign %}: what people said about a row, and the forms to say more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+
+from benchlab.sharing import nouns, queries, text
+from benchlab.sharing.models import Comment, Kind, Note, SavedView, Share, Star, Tag, Tagging
+
+register = template.Library()
+register.filter("plain_text", text.html)
+STARRED = 12
+
+
+def _base(context: Mapping[str, Any]) -> dict[str, Any]:
+    request: HttpRequest = context["request"]
+    return {
+        "request": request,
+        "user": request.user,
+        "may": context["may"],
+        "csrf_token": context.get("csrf_token"),
+    }
+
+
+@register.inclusion_tag("sharing/_talk.html", takes_context=True)
+def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
+    """Nothing but a star for the reference library's rows: they belong to no team that could talk."""
+    base = _base(context)
+    kind, team, user = nouns.kind_of(row), nouns.team_of(row), base["user"]
+    about = {"kind": kind, "object_id": row.pk}
+    found = {
+        "kind": kind.value,
+        "row": row,
+        "team": team,
+        "starred": Star.objects.for_user(user).filter(**about).exists(),
+        "library": team.library,
+        "share_kind": kind.value if kind in (Kind.RUN, Kind.CAMPAIGN) else "",
+    }
+    if team.library:
+        return base | found
+    mine = Tagging.objects.filter(**about).select_related("tag")
+    return (
+        base
+        | found
+        | {
+            "tags": [tagging.tag for tagging in mine],
+            "every_tag": Tag.objects.filter(team=team),
+            "note": Note.objects.filter(**about).select_related("by").first(),
+            "comments": Comment.objects.filter(**about).select_related("by"),
+        }
+    )
+
+
+@register.inclusion_tag("sharing/_starred.html", takes_context=True)
+def starred(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The person's stars, of rows that they still see."""
+    user = context["request"].user
+    stars = [(star.kind, star.object_id) for star in Star.objects.for_user(user)[:STARRED]]
+    names = nouns.named(user, stars)
+    rows = [
+        (Kind(kind).label, names[kind, pk], nouns.url(kind, pk))
+        for kind, pk in stars
+        if (kind, pk) in names
+    ]
+    return {"rows": rows}
+
+
+@register.inclusion_tag("sharing/_views.html", takes_context=True)
+def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The compare page's: what is saved, and the form that saves what is shown."""
+    base = _base(context)
+    try:
+        query = queries.canonical(base["request"].GET.urlencode())
+    except ValidationError:
+        query = ""
+    rows = SavedView.objects.for_user(base["user"]).select_related("team")
+    return base | {"rows": rows, "query": query, "kinds": Share.Kind}
+
+
+@register.inclusion_tag("sharing/_tag_filter.html", takes_context=True)
+def tag_filter(context: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The tags that rows of this list have, each a link that narrows it down."""
+    request = context["request"]
+    tags = Tag.objects.for_user(request.user).filter(taggings__kind=kind).distinct()
+    return {"tags": tags, "chosen": request.GET.get("tag", "")}

@@ -1,0 +1,19 @@
+"""What happened in my teams, page by page."""
+
+from __future__ import annotations
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from benchlab.sharing import activity as feed
+
+PER_PAGE = 50
+
+
+@require_GET
+def activity(request: HttpRequest) -> HttpResponse:
+    page = Paginator(feed.rows(request.user), PER_PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "events": feed.events(request.user, list(page.object_list))}
+    return render(request, "sharing/activity.html", context)

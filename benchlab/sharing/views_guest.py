@@ -1,0 +1,151 @@
+"""The pages of a share link, /s/<token>/: read only, without an account, and nothing but what was shared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils.html import escape
+
+from benchlab.charts import asked, caches, devices, downloads, figures, tables
+from benchlab.charts.cards import Card
+from benchlab.charts.figure import Figure
+from benchlab.runs.models import Artifact
+from benchlab.sharing import links, report, shown
+from benchlab.sharing.guestpage import framed, guest_page
+from benchlab.sharing.links import BY_QUERY, Opened
+from benchlab.sharing.models import Share
+
+
+@guest_page
+def shared(request: HttpRequest, link: Opened) -> HttpResponse:
+    template, context = _page(request, link)
+    links.viewed(link.share)
+    base = {"link": link, "share": link.share, "guest": True, "until": link.share.expires_at}
+    return render(request, template, {**base, **context, "embeds": _embeds(request, link, context)})
+
+
+def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
+    if link.of_a_run:
+        return "sharing/guest_run.html", shown.run_context(link)
+    cards = shown.cards_of(link, request)
+    if link.share.kind in BY_QUERY:
+        names = dict.fromkeys(line.campaign_name for line in shown.lines_of(link))
+        title = link.share.name if link.share.kind == Share.Kind.VIEW else " and ".join(names)
+        told = {"title": link.hiding.text(title) or "Comparison", "cards": cards}
+        return "sharing/guest_charts.html", told
+    campaign = shown.campaign_of(link)
+    if link.share.kind == Share.Kind.REPORT:
+        told = link.hiding.deep(report.context(campaign))
+        return "sharing/guest_report.html", {**told, "cards": cards}
+    plain = link.hiding.deep(campaign)
+    return "sharing/guest_charts.html", {"title": plain.name, "campaign": plain, "cards": cards}
+
+
+def _embeds(request: HttpRequest, link: Opened, context: dict[str, Any]) -> list[tuple[str, str]]:
+    """(title, <iframe …>) of each chart."""
+    path = request.build_absolute_uri(reverse("shared-embed", args=[link.token]))
+    if link.of_a_run:
+        return [("The devices over the run", snippet(path, "Devices over the run"))]
+    return [
+        (card.title, snippet(f"{path}?workload={card.workload}", card.title))
+        for card in context["cards"]
+    ]
+
+
+def snippet(url: str, title: str) -> str:
+    """To be pasted into another page: text, which ours escapes once more."""
+    return (
+        f'<iframe src="{escape(url)}" title="{escape(title)}" width="100%" height="720"'
+        ' loading="lazy" style="border:0"></iframe>'
+    )
+
+
+@guest_page
+def embed(request: HttpRequest, link: Opened) -> HttpResponse:
+    """One chart and nothing else, for another site's page. ?workload= chooses it, ?metric= what it shows."""
+    if link.of_a_run:
+        title = link.hiding.text(figures.title_of(shown.attempt_of(link)))
+        url = reverse("shared-devices", args=[link.token])
+    else:
+        card = _card(shown.cards_of(link, request), asked.lines(request.GET).workloads)
+        title, url = card.title, card.figure_url
+    links.viewed(link.share)
+    return framed(render(request, "sharing/embed.html", {"title": title, "figure_url": url}))
+
+
+def _card(found: list[Card], workloads: frozenset[int]) -> Card:
+    chosen = [card for card in found if not workloads or card.workload in workloads]
+    if not chosen:
+        raise Http404
+    return chosen[0]
+
+
+@guest_page
+def figure(request: HttpRequest, link: Opened) -> HttpResponse:
+    """?metric= ?operation= ?latency= ?workload= ?moment=, of the lines that are shared."""
+    if link.of_a_run:
+        raise Http404
+    found = asked.lines(request.GET).keep(shown.lines_of(link))
+    title = " and ".join(dict.fromkeys(line.campaign_name for line in found)) or "nothing chosen"
+    return _json(link, figures.curve_or_bars(title, found, asked.choice(request.GET)))
+
+
+@guest_page
+def numbers(request: HttpRequest, link: Opened) -> HttpResponse:
+    if link.of_a_run:
+        raise Http404
+    found = asked.lines(request.GET).keep(shown.lines_of(link))
+    return downloads.csv_file(tables.campaign_csv(found), "numbers.csv")
+
+
+@guest_page
+def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
+    attempt = shown.attempt_of(link)
+    facts = attempt.facts.facts if attempt.facts else {}
+    tracks = figures.tracks_of(attempt)
+    return _json(link, devices.build(figures.title_of(attempt), tracks, facts))
+
+
+@guest_page
+def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
+    attempt = shown.attempt_of(link)
+    return _json(link, devices.cpu(figures.title_of(attempt), figures.tracks_of(attempt)))
+
+
+@guest_page
+def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
+    attempt, chart = shown.attempt_of(link), caches.chart(which)
+    if chart is None:
+        raise Http404
+    facts = attempt.facts.facts if attempt.facts else {}
+    tracks = figures.tracks_of(attempt)
+    return _json(link, caches.build(figures.title_of(attempt), chart, tracks, facts))
+
+
+@guest_page
+def run_series(request: HttpRequest, link: Opened) -> HttpResponse:
+    attempt = shown.attempt_of(link)
+    tracks = [
+        replace(track, device=link.hiding.text(track.device))
+        for track in figures.tracks_of(attempt)
+    ]
+    return downloads.csv_file(tables.series_csv(tracks), "series.csv")
+
+
+@guest_page
+def artifact(request: HttpRequest, link: Opened, pk: int) -> HttpResponse:
+    """Raw output, unless host names are hidden: it would tell them."""
+    if not link.of_a_run:
+        raise Http404
+    return downloads.artifact_file(
+        get_object_or_404(Artifact.objects.visible_to(link.guest), pk=pk)
+    )
+
+
+def _json(link: Opened, made: Figure) -> HttpResponse:
+    return HttpResponse(orjson.dumps(link.hiding.figure(made)), content_type="application/json")

@@ -1,0 +1,96 @@
+"""Links for guests, as the team sees them: make one, who has which, take one back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from benchlab.sharing import links
+from benchlab.sharing.models import MOST_QUERY, Share
+from benchlab.sharing.views_guest import snippet
+from benchlab.team.views_account import person
+
+PER_PAGE = 50
+
+
+class ShareForm(forms.Form):
+    kind = forms.ChoiceField(choices=Share.Kind.choices, widget=forms.HiddenInput)
+    object = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+    query = forms.CharField(required=False, max_length=MOST_QUERY, widget=forms.HiddenInput)
+    days = forms.IntegerField(
+        label="Days until it expires", min_value=1, max_value=links.MOST_DAYS, initial=links.DAYS
+    )
+    hide_hosts = forms.BooleanField(
+        label="Without host names",
+        required=False,
+        initial=True,
+        help_text="Hosts become host A, host B; serials of disks and addresses are hidden everywhere, and raw output"
+        " is not handed out",
+    )
+
+
+@require_GET
+def share_list(request: HttpRequest) -> HttpResponse:
+    rows = Share.objects.for_user(request.user).select_related("by", "team")
+    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "sharing/shares.html", {"page": page})
+
+
+@require_http_methods(["GET", "POST"])
+def share_new(request: HttpRequest) -> HttpResponse:
+    """GET ?kind= with ?object= or ?query= asks; POST makes the link and shows it, this once."""
+    asked = request.POST if request.method == "POST" else request.GET
+    first = {"kind": asked.get("kind"), "object": asked.get("object"), "query": asked.get("query")}
+    form = ShareForm(request.POST if request.method == "POST" else None, initial=first)
+    wish, said = _wish(request, form, first)
+    if request.method != "POST" or wish is None or not form.is_valid():
+        context = {"form": form, "wish": wish, "said": said, "kinds": Share.Kind}
+        return render(request, "sharing/share_new.html", context)
+    asks = form.cleaned_data
+    made, token = links.make(
+        wish, person(request), days=asks["days"], hide_hosts=asks["hide_hosts"]
+    )
+    request.audited = (made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}")  # type: ignore[attr-defined]
+    return _shown_once(request, made, token)
+
+
+def _wish(
+    request: HttpRequest, form: ShareForm, first: dict[str, Any]
+) -> tuple[links.Wish | None, str]:
+    """What is to be shared, or why it cannot be."""
+    if not first["kind"]:
+        return None, ""
+    number = str(first["object"] or "")
+    try:
+        return links.wish(
+            person(request),
+            str(first["kind"]),
+            int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None,
+            str(first["query"] or ""),
+        ), ""
+    except ValidationError as error:
+        return None, error.messages[0]
+
+
+def _shown_once(request: HttpRequest, made: Share, token: str) -> HttpResponse:
+    link = request.build_absolute_uri(reverse("shared", args=[token]))
+    answer = render(
+        request,
+        "sharing/share_made.html",
+        {"share": made, "link": link, "snippet": snippet(f"{link}embed/", made.name[:80])},
+    )
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+def share_revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    links.revoke(get_object_or_404(Share.objects.for_user(request.user), pk=pk))
+    return redirect("share-list")

@@ -1,0 +1,51 @@
+"""Saved views: a comparison under a name, one's own or the team's."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from benchlab.sharing import queries, talk
+from benchlab.sharing.models import SavedView
+from benchlab.team.services import team_of
+from benchlab.team.views_account import person
+
+
+@require_GET
+def view_list(request: HttpRequest) -> HttpResponse:
+    rows = SavedView.objects.for_user(request.user).select_related("by", "team")
+    return render(request, "sharing/views.html", {"rows": rows})
+
+
+@require_POST
+def view_save(request: HttpRequest) -> HttpResponse:
+    """`query` is the compare page's; `whose`: "team" or "mine"."""
+    query = request.POST.get("query", "")
+    try:
+        query = queries.canonical(query)
+        team = queries.team_of(queries.campaigns_of(request.user, query), team_of(request.user))
+        made = queries.save_view(
+            person(request),
+            team,
+            request.POST.get("name", ""),
+            query,
+            request.POST.get("whose") != "mine",
+        )
+        request.audited = (team.pk, f"view {made}")  # type: ignore[attr-defined]
+        messages.success(request, f"Saved as {made.name}.")
+    except ValidationError as error:
+        messages.error(request, error.messages[0])
+    return redirect(f"{reverse('compare')}?{query}" if query else "compare")
+
+
+@require_POST
+def view_delete(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(SavedView.objects.for_user(request.user), pk=pk)
+    if not talk.may_delete(person(request), row.by_id, row.team_id):
+        raise PermissionDenied("Only who saved a view, or an owner of the team, may delete it.")
+    row.delete()
+    return redirect("view-list")
