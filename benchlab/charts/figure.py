@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import ceil, floor, log10
 from typing import Any
+
+import orjson
 
 from benchlab.charts.palette import dark_swaps
 from benchlab.charts.templatetags.si import si
@@ -12,6 +15,8 @@ from benchlab.charts.templatetags.si import si
 Figure = dict[str, Any]
 Axis = dict[str, Any]
 
+# All but what our own texts are set with.
+MARKUP = re.compile(r"<(?!/?(?:br|b|extra)>)")
 # d3-format: SI prefixes, three significant digits.
 SI_TICKS = "~s"
 
@@ -96,6 +101,21 @@ def log_axis(title: str, unit: str, numbers: Sequence[float]) -> Axis:
         "zeroline": False,
         "showgrid": True,
     }
+
+
+def dumped(figure: Figure) -> bytes:
+    """JSON in which no name (a disk's, a campaign's) is a link or a style: Plotly takes some HTML in texts."""
+    return orjson.dumps(_plain(figure))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return MARKUP.sub("&lt;", value)
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple) and not (value and isinstance(value[0], float)):
+        return [_plain(one) for one in value]
+    return value
 
 
 def empty(title: str, says: str) -> Figure:

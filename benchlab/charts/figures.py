@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import orjson
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -12,7 +11,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts import asked, caches, curve, devices, dots, live, naming
 from benchlab.charts.choice import Choice
 from benchlab.charts.devices import Track
-from benchlab.charts.figure import Figure
+from benchlab.charts.figure import Figure, dumped
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, groups, in_percent
 from benchlab.runs.models import Attempt, Series
@@ -103,6 +102,6 @@ def _attempt(request: HttpRequest, pk: int) -> Attempt:
 
 
 def _json(figure: Figure) -> HttpResponse:
-    answer = HttpResponse(orjson.dumps(figure), content_type="application/json")
+    answer = HttpResponse(dumped(figure), content_type="application/json")
     answer["Cache-Control"] = "no-cache"
     return answer

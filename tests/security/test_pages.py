@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import time
+from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
@@ -61,11 +62,15 @@ def test_no_page_makes_markup_of_it(rows, owner, partial):
     )
 
 
+def body_of(answer: Any) -> bytes:
+    return b"".join(answer.streaming_content) if answer.streaming else answer.content
+
+
 def _look(web, address: str, headers) -> bool:
     """Whether hostile words are shown there. AssertionError for whatever is wrong."""
     began = time.monotonic()
     answer = web.get(address, headers=headers)
-    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    body = body_of(answer)
     assert time.monotonic() - began < SLOW_S, "slow"
     assert len(body) < BIG or answer.has_header("Content-Disposition"), len(body)
     assert answer.status_code < 500
@@ -125,7 +130,7 @@ def test_the_api_gives_data_only(rows, owner, team):
 def _ask(client: APIClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 200 and answer["X-Content-Type-Options"] == "nosniff"
-    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    body = body_of(answer)
     if answer.has_header("Content-Disposition"):
         assert answer["Content-Disposition"].startswith("attachment")
         assert "sandbox" in answer["Content-Security-Policy"]

@@ -21,7 +21,7 @@ from benchlab.logs import OneLine
 from benchlab.team import tokens
 from benchlab.team.models import Invitation
 from benchlab.team.roles import Role
-from tests.security.test_pages import NOT_HERE, SEEN, addresses
+from tests.security.test_pages import NOT_HERE, SEEN, addresses, body_of
 from tests.team.test_table import ACTIONS, row_of
 
 PASSWORD = "correct-horse-battery-7319"
@@ -98,7 +98,7 @@ def test_neither_pages_nor_answers_nor_logs_tell_a_secret(rows, owner, team, sec
     for name in sorted(set(SEEN) - NOT_HERE - {"account_reauthenticate"}):
         for address in addresses(name, rows):
             answer = owner.get(address)
-            body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+            body = body_of(answer)
             wrong += [
                 f"{address}: {what}" for what in leaks(body.decode("utf-8", "replace"), secrets)
             ]
@@ -110,7 +110,7 @@ def test_neither_pages_nor_answers_nor_logs_tell_a_secret(rows, owner, team, sec
             path += f"{row_of(noun, rows)}/"
             path += "" if action == "retrieve" else f"{action.replace('_', '-')}/"
         answer = client.get(path)
-        body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        body = body_of(answer)
         wrong += [f"{path}: {what}" for what in leaks(body.decode("utf-8", "replace"), secrets)]
     wrong += [f"log: {what}" for what in leaks("\n".join(logged), secrets)]
     assert not wrong, "\n".join(wrong)
