@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any, NoReturn, TypeVar, cast
 
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response, patch_vary_headers
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
 from rest_framework.permissions import SAFE_METHODS
@@ -17,8 +21,11 @@ from rest_framework.settings import api_settings
 from rest_framework.views import APIView, exception_handler
 
 from benchlab import filters
+from benchlab.idempotency.once import HEADER as IDEMPOTENCY
+from benchlab.idempotency.once import Once
 from benchlab.schema import KIND
 
+FIELDS = "fields"
 M = TypeVar("M", bound=Model)
 
 
@@ -124,6 +131,14 @@ class Figure(serializers.FloatField):
         return float(value) if math.isfinite(value) else None
 
 
+class Replayed(Exception):
+    """The request was answered before; nothing is done again."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__()
+        self.answer = answer
+
+
 class Nowhere(APIView):
     """What is not there is told as every other refusal is, not by a page."""
 
@@ -138,12 +153,46 @@ class Owned(viewsets.GenericViewSet[M]):
     """Rows of the user's teams and no others: deny by default."""
 
     library = False  # whether the reference library has such rows: they are read by id, or with ?library=true
+    once: Once | None = None  # of a POST with an Idempotency-Key
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Who may not touch the row learns that before the request's body is looked at."""
         super().initial(request, *args, **kwargs)
         if self.action and self.detail and request.method not in SAFE_METHODS:
             self.get_object()
+        if request.method == "POST" and (key := request.headers.get(IDEMPOTENCY)) is not None:
+            once = Once(request, key)
+            known = once.begin()
+            self.once = once
+            if known is not None:
+                raise Replayed(known)
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            if self.once:
+                self.once.end()
+
+    def handle_exception(self, exc: Exception) -> Response:
+        return exc.answer if isinstance(exc, Replayed) else super().handle_exception(exc)
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Response:
+        said = super().finalize_response(request, response, *args, **kwargs)
+        if self.once and isinstance(said, Response):
+            self.once.keep(said)
+        if self.action in ("list", "retrieve") and said.status_code == 200:
+            said.add_post_render_callback(lambda made: _unless_known(request, made))
+        return said
+
+    def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
+        """With the fields that were asked for and no others. Raises ValidationError."""
+        made: Any = super().get_serializer(*args, **kwargs)
+        if sparse(self) and (asked := self.request.query_params.get(FIELDS)) is not None:
+            leave(getattr(made, "child", made), asked)
+        return made
 
     def get_queryset(self) -> QuerySet[M]:
         queryset = super().get_queryset()
@@ -154,6 +203,37 @@ class Owned(viewsets.GenericViewSet[M]):
             if self.detail or asked:
                 return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
+
+
+def _unless_known(request: Request, response: HttpResponseBase) -> HttpResponseBase:
+    """304 when If-None-Match names what we would send. All of it is hashed: no stale number is ever confirmed."""
+    etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'  # type: ignore[attr-defined]
+    response["ETag"] = etag
+    response["Cache-Control"] = "private, no-cache"
+    patch_vary_headers(response, ["Authorization", "Cookie"])
+    found: Any = get_conditional_response(request._request, etag, response=response)  # type: ignore[arg-type]
+    return cast(HttpResponseBase, found)
+
+
+def sparse(view: Any) -> bool:
+    """Whether `fields` chooses what the answer has: in lists, and in details that are the serializer's own."""
+    if view.action == "retrieve":
+        return getattr(type(view), "retrieve", None) is mixins.RetrieveModelMixin.retrieve
+    return bool(view.action == "list")
+
+
+def leave(serializer: serializers.Serializer[Any], asked: str) -> None:
+    """Only these fields, comma-separated. Raises ValidationError."""
+    wanted = {name.strip() for name in asked.split(",")} - {""}
+    known = list(serializer.fields)
+    if unknown := sorted(wanted - set(known)):
+        raise ValidationError(
+            {FIELDS: [f"No such field as {', '.join(unknown)}; there are {', '.join(known)}."]}
+        )
+    if not wanted:
+        raise ValidationError({FIELDS: [f"Name some of {', '.join(known)}."]})
+    for name in set(known) - wanted:
+        serializer.fields.pop(name)
 
 
 class ReadOnly(mixins.ListModelMixin, mixins.RetrieveModelMixin, Owned[M]):

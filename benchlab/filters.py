@@ -16,7 +16,7 @@ from rest_framework.filters import BaseFilterBackend, OrderingFilter
 from rest_framework.request import Request
 
 GREATEST = 2**63 - 1  # PostgreSQL's bigint: a larger number would be an error of the server's
-SHARED = ("page", "page_size", "ordering")
+SHARED = ("page", "page_size", "cursor", "ordering", "fields")
 LIBRARY = "library"
 
 

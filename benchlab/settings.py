@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "template_partials",
     "csp",
     "benchlab.team",
+    "benchlab.idempotency",
     "benchlab.audit",
     "benchlab.hosts",
     "benchlab.topologies",
@@ -218,6 +219,9 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["benchlab.team.enforcing.AsTheTableSays"],
+    "DEFAULT_THROTTLE_CLASSES": [
+        f"benchlab.throttling.{name}" for name in ("PerToken", "PerUser", "Exports")
+    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
@@ -230,11 +234,21 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "benchlab.api.problem",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
+# Requests in a minute; 0: no limit.
+BENCHLAB_API_RATES = {
+    "token": env.number("BENCHLAB_API_PER_TOKEN", 1200),
+    "user": env.number("BENCHLAB_API_PER_USER", 3000),
+    "export": env.number("BENCHLAB_API_EXPORTS", 240),
+}
 SPECTACULAR_SETTINGS = {
     "TITLE": "BenchLab",
     "DESCRIPTION": "Storage benchmark campaigns: hosts, topologies, campaigns, runs and their results.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "benchlab.schema.some_fields",
+    ],
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     # Both are a field called phase.
     "ENUM_NAME_OVERRIDES": {

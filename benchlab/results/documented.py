@@ -62,7 +62,6 @@ def table(shape: Shape) -> dict[str, Any]:
             (200, "application/vnd.apache.parquet"): FILE,
             (200, "application/vnd.apache.arrow.stream"): FILE,
             (200, "application/json"): COLUMNAR,
-            304: OpenApiResponse(description="As If-None-Match has it"),
         },
     }
 

@@ -41,7 +41,7 @@ def test_every_operation_tells_its_refusals():
 @pytest.fixture
 def rows(api, ours) -> dict[str, int]:
     """The id of one row of each noun."""
-    nouns = [noun for noun, _, _ in router.registry]
+    nouns = [noun for noun, view, _ in router.registry if view.pagination_class]
     return {noun: api.get(f"/api/{noun}/").json()["results"][0]["id"] for noun in nouns}
 
 

@@ -1,0 +1,232 @@
+"""BenchLab in a notebook: one file, the standard library, and pandas if it is there. May be copied alone.
+
+lab = Lab("https://lab.example", "blab_…")
+frame = lab.results(campaign="Stripe sizes", metric=["iops", "lat.mean"], outstanding__gte=4)
+seen = lab.start(7)              # plans, shows what would be destroyed, asks
+lab.wait(7)
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+TRIES = 6
+TIMEOUT_S = 120.0
+AGAIN = (429, 502, 503, 504)  # for a while: what was asked is asked again
+POLL_S = 5.0
+OVER = ("done", "cancelled")
+BAR = 30  # characters
+
+
+class LabError(Exception):
+    """What the lab said, or that it could not be reached. `status` 0: no answer. `errors`: parameter -> texts."""
+
+    def __init__(self, text: str, status: int = 0, errors: Mapping[str, Any] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.errors = errors or {}
+
+
+class Stays(HTTPRedirectHandler):
+    """urllib would hand the token on to wherever it is sent."""
+
+    def redirect_request(self, *given: Any) -> None:
+        return None
+
+
+OPENER = build_opener(Stays)
+
+
+class Lab:
+    """A lab at `url`, as the person (and within the limits) of `token`."""
+
+    def __init__(self, url: str, token: str, *, timeout: float = TIMEOUT_S) -> None:
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        self._token = token
+        self._sleep: Callable[[float], None] = time.sleep
+
+    def __repr__(self) -> str:
+        return f"Lab({self.url!r})"
+
+    def results(self, **filters: Any) -> Any:
+        """The long table of measurements; filters as /api/results/ has them, a list for any of its values.
+
+        `_` cannot stand for the dot of param.iodepth and metric.iops: results(**{"param.iodepth": 4}).
+        """
+        return self.table("/api/results/", filters)
+
+    def series(self, **filters: Any) -> Any:
+        """Every value of every series, a row each: name an attempt or a campaign."""
+        return self.table("/api/series-table/", filters)
+
+    def table(self, path: str, filters: Mapping[str, Any]) -> Any:
+        """A pandas DataFrame; without pandas a list of dictionaries."""
+        told = self.get(path, {**filters, "format": "json"})
+        data: dict[str, list[Any]] = told["data"]
+        try:
+            import pandas
+        except ImportError:
+            return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+        frame = pandas.DataFrame(data)
+        for column in told["columns"]:
+            if column["kind"] == "time":
+                frame[column["name"]] = pandas.to_datetime(frame[column["name"]], utc=True)
+        frame.attrs["units"] = {c["name"]: c["unit"] for c in told["columns"] if c["unit"]}
+        return frame
+
+    def campaigns(self, **filters: Any) -> list[dict[str, Any]]:
+        """All that may be seen, newest first; library=True: also the reference library's."""
+        return list(self.every("/api/campaigns/", **filters))
+
+    def every(self, path: str, **filters: Any) -> Iterator[dict[str, Any]]:
+        """Every row of a list, page by page."""
+        told = self.get(path, {"page_size": 200, **filters, "cursor": ""})
+        yield from told["results"]
+        while told["next"]:  # whatever name a proxy gave the lab in there, it is asked by ours
+            told = self._send("GET", f"{path}?{urlsplit(told['next']).query}")
+            yield from told["results"]
+
+    def plan(self, campaign: int) -> dict[str, str]:
+        """Plan every layout that is not started, print what each would destroy; layout -> fingerprint."""
+        self.post(f"/api/campaigns/{campaign}/plan/")
+        layouts = list(self.every("/api/layouts/", campaign=campaign, phase="draft"))
+        if wrong := [one for one in layouts if one["plan_error"] or not one["plan_fingerprint"]]:
+            said = "; ".join(f"{one['name']}: {one['plan_error'] or 'no plan'}" for one in wrong)
+            raise LabError(f"Campaign {campaign} cannot be started. {said}")
+        for one in layouts:
+            print(f"{one['name']}  fingerprint {one['plan_fingerprint']}")
+            for claim in (one["plan"] or {}).get("claims", []):
+                print(f"    destroys {claim.get('node', '')} {claim.get('identity', '')}".rstrip())
+        return {str(one["id"]): one["plan_fingerprint"] for one in layouts}
+
+    def start(
+        self,
+        campaign: int,
+        confirmed: Mapping[str, str] | Callable[[dict[str, str]], bool] | None = None,
+    ) -> dict[str, Any]:
+        """Plan, show, and carry out what was agreed to: it destroys what is on the disks.
+
+        `confirmed`: the fingerprints that were looked at, or what asks; without it a person is asked at the keyboard.
+        """
+        seen = self.plan(campaign)
+        if isinstance(confirmed, Mapping):
+            if dict(confirmed) != seen:
+                raise LabError(
+                    "The plans are no longer those that were confirmed; look again.", 409
+                )
+        elif not (_asks if confirmed is None else confirmed)(seen):
+            raise LabError("Not started: the plans were not confirmed.")
+        told: dict[str, Any] = self.post(f"/api/campaigns/{campaign}/apply/", {"confirmed": seen})
+        return told
+
+    def wait(self, campaign: int, *, every: float = POLL_S, quiet: bool = False) -> dict[str, Any]:
+        """Until the campaign is over, with a bar; returns it. Raises LabError for one that nobody started."""
+        while True:
+            told: dict[str, Any] = self.get(f"/api/campaigns/{campaign}/")
+            if told["state"] == "draft":
+                raise LabError(
+                    f"Campaign {campaign} was not started: its plans wait to be confirmed."
+                )
+            if not quiet:
+                print(f"\r{bar(told)}", end="", file=sys.stderr, flush=True)
+            if told["state"] in OVER:
+                if not quiet:
+                    print(file=sys.stderr)
+                return told
+            self._sleep(every)
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        found = urlencode(_plain(query or {}), doseq=True)
+        return self._send("GET", f"{path}?{found}" if found else path)
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """Done once, however often the network makes us send it."""
+        return self._send("POST", path, body, {"Idempotency-Key": uuid.uuid4().hex})
+
+    def _send(
+        self, method: str, path: str, body: Any = None, more: Mapping[str, str] | None = None
+    ) -> Any:
+        headers = {
+            "Authorization": f"Token {self._token}",
+            "Accept": "application/json",
+            **(more or {}),
+        }
+        data = None
+        if method == "POST":
+            data, headers["Content-Type"] = json.dumps(body or {}).encode(), "application/json"
+        for attempt in range(1, TRIES + 1):
+            try:
+                request = Request(self.url + path, data, headers, method=method)
+                with OPENER.open(request, timeout=self.timeout) as answer:
+                    return json.loads(answer.read() or b"null")
+            except HTTPError as error:
+                with error:
+                    said = told(error)
+                    wait = error.headers.get("Retry-After", "")
+                if said.status not in AGAIN or attempt == TRIES:
+                    raise said from None
+                self._sleep(float(wait) if wait.isdecimal() else _patience(attempt))
+            except (URLError, ConnectionError, TimeoutError) as error:
+                if attempt == TRIES:
+                    reason = getattr(error, "reason", error)
+                    raise LabError(f"{self.url} does not answer: {reason}") from None
+                self._sleep(_patience(attempt))
+        raise AssertionError("the last try returns or raises")
+
+
+def told(error: HTTPError) -> LabError:
+    """The problem (RFC 9457) in words."""
+    try:
+        said = json.loads(error.read())
+        return LabError(
+            f"{error.code} {said['title']}: {said['detail']}", error.code, said.get("errors")
+        )
+    except (ValueError, KeyError, TypeError):
+        where = error.headers.get("Location", "")
+        more = f"; it says to go to {where}: give that address" if where else ""
+        return LabError(f"{error.code} {error.reason}: {error.url}{more}", error.code)
+
+
+def bar(campaign: Mapping[str, Any]) -> str:
+    """[#####-----] 5 of 10 runs, 2 failed, some 3 min left"""
+    progress = campaign["progress"]
+    counts, runs = progress["counts"], progress["runs"]
+    over = sum(n for state, n in counts.items() if state not in ("queued", "running"))
+    filled = BAR * over // runs if runs else 0
+    bad = sum(n for state, n in counts.items() if state in ("failed", "errored", "interrupted"))
+    eta = progress["eta_s"]
+    parts = [
+        f"[{'#' * filled}{'-' * (BAR - filled)}] {over} of {runs} runs",
+        f"{bad} failed" if bad else "",
+        f"some {eta / 60:.0f} min left" if eta else "",
+        campaign["state"],
+    ]
+    return ", ".join(filter(None, parts)).ljust(100)
+
+
+def _plain(query: Mapping[str, Any]) -> dict[str, Any]:
+    """True as the API has it; a list stays one: any of these."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in query.items()
+        if value is not None
+    }
+
+
+def _asks(seen: dict[str, str]) -> bool:
+    return input(f"Destroy what is on these disks, for {len(seen)} layouts? Type yes: ") == "yes"
+
+
+def _patience(attempt: int) -> float:
+    """1, 2, 4, … seconds, a little apart from others'."""
+    return float(2 ** (attempt - 1)) * random.uniform(0.8, 1.2)

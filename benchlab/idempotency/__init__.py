@@ -1,0 +1,1 @@
+"""POST with an Idempotency-Key is done once, however often it is sent."""
