@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import orjson
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -13,7 +12,7 @@ from django.utils.html import escape
 
 from benchlab.charts import asked, caches, devices, downloads, figures, tables
 from benchlab.charts.cards import Card
-from benchlab.charts.figure import Figure
+from benchlab.charts.figure import Figure, dumped
 from benchlab.runs.models import Artifact
 from benchlab.sharing import links, report, shown
 from benchlab.sharing.guestpage import framed, guest_page
@@ -148,4 +147,4 @@ def artifact(request: HttpRequest, link: Opened, pk: int) -> HttpResponse:
 
 
 def _json(link: Opened, made: Figure) -> HttpResponse:
-    return HttpResponse(orjson.dumps(link.hiding.figure(made)), content_type="application/json")
+    return HttpResponse(dumped(link.hiding.figure(made)), content_type="application/json")
