@@ -21,6 +21,7 @@ urlpatterns = [
     path("topologies/", include("benchlab.topologies.urls")),
     path("", include("benchlab.charts.urls")),  # /runs/, /compare/
     path("", include("benchlab.imports.urls")),  # /import/, /library/
+    path("", include("benchlab.dynamo.urls")),  # /dynamo/ and files of IOmeter's
     path("audit/", include("benchlab.audit.urls")),
     path("", include("benchlab.sharing.urls")),  # /talk/, /views/, /shares/, /activity/, /s/
     path("api/", include("benchlab.api_urls")),

@@ -85,7 +85,9 @@ class _Talk(Talk):
             self._stopper_wait()
 
     def _stopper_wait(self) -> None:
-        self._tunnel.accept(RETRY)  # a stray login is turned away by being dropped
+        stray = self._tunnel.accept(RETRY)
+        if stray is not None:
+            stray.close()
 
 
 def check(shell: Shell, work: Job, config: bytes) -> None:

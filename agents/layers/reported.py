@@ -14,6 +14,7 @@ USES: dict[str, Use] = {}
 WANTS = "nothing"
 GIVES = "mount"
 FAMILY = "dynamo"  # HostFacts.os_family of a machine of which only dynamo tells
+NOTE = "as dynamo reports it"  # among Target.notes: only dynamo knows that name
 RAW = "raw"  # Mount.fstype of a whole disk
 
 
@@ -47,8 +48,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
         )
     raw = found.fstype == RAW
     what = "a whole disk" if raw else "dynamo's own file on it"
-    kept = {"reported": "raw" if raw else "file"}  # tells tools that only dynamo knows that name
-    return Plan((), replace(target, mount=options.target, notes=(*target.notes, what), kept=kept))
+    return Plan((), replace(target, mount=options.target, notes=(*target.notes, NOTE, what)))
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:

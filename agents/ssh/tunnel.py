@@ -52,7 +52,7 @@ class Tunnel:
     def accept(self, timeout_s: float) -> socket.socket | None:
         """The next stream that something on the host opened to `port`."""
         try:
-            return self._came.get(timeout=timeout_s)
+            return self._came.get(timeout=timeout_s) if timeout_s else self._came.get_nowait()
         except queue.Empty:
             return None
 
@@ -87,6 +87,8 @@ class Tunnel:
         """Ends every stream too: what is on the host sees its connection closed."""
         with contextlib.suppress(Exception):
             loop.run(self._end())
+        while (stray := self.accept(0.0)) is not None:
+            stray.close()
 
     async def _end(self) -> None:
         for pump in list(self._pumps):

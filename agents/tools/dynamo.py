@@ -17,6 +17,7 @@ from agents.dynamo import account, bundle, figures, specs, summary, transcript
 from agents.dynamo.account import Measured
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
+from agents.layers.reported import NOTE
 
 LABEL = "IOmeter (dynamo)"
 NEEDS = (
@@ -137,7 +138,7 @@ def stored(options: Options) -> str:
 
 def job(options: Options, target: Target) -> Job:
     seconds = _seconds(options, laid_out=bool(target.mount))
-    if target.kept.get("reported"):
+    if NOTE in target.notes:
         # Nothing is sent to a machine that only dynamo reaches: it waits there for its console.
         return Job(
             ("dynamo", target.mount), expected_s=seconds, timeout_s=seconds * 3 + 1800,

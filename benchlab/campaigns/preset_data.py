@@ -107,6 +107,15 @@ def _articles() -> Iterable[Preset]:
         runtime_s=600, ramp_s=30, size=10 * GIB,
     )  # fmt: skip
     yield Preset(
+        "article-002-iometer", ARTICLES, "Article 002: IOmeter 8 KiB, half random, half writes",
+        "The article's own pattern by IOmeter's dynamo: 8 KiB, 50 % random, 50 % writes, 1 to 16 outstanding I/Os, "
+        "30 s ramp, 10 min each. dynamo 1.1.0 must be on the host, or uploaded.",
+        "dynamo",
+        {"block_size": 8 * KIB, "read_percent": 50, "random_percent": 50, "ramp_s": 30, "runtime_s": 600,
+         "size": 10 * GIB, "workers": 1},
+        {"outstanding_ios": TO_16},
+    )  # fmt: skip
+    yield Preset(
         "article-003", ARTICLES, "Article 003: bonnie++",
         "bonnie++ with the article's 15,464 MiB file, twice that host's memory. On a host with more memory it "
         "refuses: change the size to twice what yours has.",

@@ -142,8 +142,8 @@ def check_dynamo(
             )
         if listened and (not reported or topology.stages):
             raise ValidationError(
-                f"{topology} cannot be built on {listened[0]}, which only dynamo reaches: choose one of what it reports "
-                "(the host's page makes it)."
+                f"{topology} cannot be built on {listened[0]}, which only dynamo reaches: choose one of what it "
+                "reports (the host's page makes it)."
             )
     if listened and (other := next((row for row in workloads if row.tool != "dynamo"), None)):
         raise ValidationError(

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from benchlab.campaigns import live, views, views_actions, views_home, views_trying, views_workloads
+from benchlab.campaigns import (
+    live,
+    views,
+    views_actions,
+    views_home,
+    views_trying,
+    views_whole,
+    views_workloads,
+)
 
 urlpatterns = [
     path("", views_home.home, name="home"),
     path("campaigns/", views.campaign_list, name="campaign-list"),
     path("campaigns/new/", views.campaign_new, name="campaign-new"),
+    path("campaigns/preset/", views_whole.campaign_preset, name="campaign-preset"),
     path("campaigns/<int:pk>/", views.campaign_detail, name="campaign-detail"),
     path("campaigns/<int:pk>/events/", live.campaign_events, name="campaign-events"),
     path("campaigns/<int:pk>/plan/", views_actions.campaign_plan, name="campaign-plan"),

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from benchlab.campaigns import awaiting, eventlog, grid, planview, progress, troubles
+from benchlab.campaigns import awaiting, eventlog, grid, planview, progress, troubles, whole_presets
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
@@ -43,8 +43,13 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
 def campaign_new(request: HttpRequest) -> HttpResponse:
     """The wizard. GET with ?hosts= and the like fills it in; POST with `estimate` only estimates."""
     if request.method != "POST":
-        many = {n: request.GET.getlist(n) for n in ("hosts", "topologies", "workloads")}
-        return _wizard(request, CampaignForm(request.user, initial=many), None)
+        many: dict[str, Any] = {
+            n: request.GET.getlist(n) for n in ("hosts", "topologies", "workloads")
+        }
+        plain = {
+            n: request.GET[n] for n in ("name", "question", "repeats", "order") if n in request.GET
+        }
+        return _wizard(request, CampaignForm(request.user, initial=many | plain), None)
     form = CampaignForm(request.user, request.POST)
     valid = form.is_valid()
     if "create" in request.POST and valid:
@@ -78,6 +83,7 @@ def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | No
         "form": form,
         "estimate": None if isinstance(found, str) else found,
         "refused": found if isinstance(found, str) else "",
+        "presets": whole_presets.ALL,
     }
     part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
     return render(request, "campaigns/new.html" + part, context)

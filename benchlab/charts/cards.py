@@ -25,6 +25,7 @@ class Card:
     title: str
     figure_url: str
     csv_url: str
+    tool: str
     swept: bool
     metrics: tuple[str, ...]
     operations: tuple[str, ...]
@@ -124,6 +125,7 @@ def _card(
         title=lines[0].workload_name,
         figure_url=f"{figure_url}?{only}{default}",
         csv_url=f"{csv_url}?{only}",
+        tool=lines[0].tool,
         swept=swept,
         metrics=metrics,
         operations=both if len(both) == 2 and any(rate in names for rate in METRICS) else (),

@@ -16,6 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from agents import stored
 from agents.contracts import AgentError
+from agents.tools.dynamo import MESSAGES
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import caches, lines
@@ -24,6 +25,7 @@ from benchlab.charts.figures import tracks_of
 from benchlab.charts.queries import during
 from benchlab.charts.tables import DeviceRow, device_rows
 from benchlab.charts.templatetags.si import si, size
+from benchlab.dynamo import shown
 from benchlab.runs import collect, words
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
@@ -46,6 +48,7 @@ def clock(at: float) -> str:
 
 # What runner.sh noted (agents.job.Meta), in the order of the page.
 META: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "console": ("dynamo's console", str),
     "state": ("Ended as", str),
     "started_at": ("Started, host's clock", clock),
     "ended_at": ("Ended, host's clock", clock),
@@ -136,6 +139,20 @@ def context_of(run: Run, attempt: Attempt) -> dict[str, Any]:
         "said_by": collect.said_by(attempt),
         "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
         "meta": _meta(attempt),
+        "dynamo": _dynamo(run, measured, attempt),
+    }
+
+
+def _dynamo(run: Run, measured: list[Measurement], attempt: Attempt) -> dict[str, Any] | None:
+    """What only a run of IOmeter's dynamo has."""
+    if run.tool != "dynamo":
+        return None
+    return {
+        "parts": shown.parts(measured),
+        "bins": shown.bins(measured),
+        "finding": shown.finding(measured),
+        "kept": any(row.name == MESSAGES for row in attempt.artifacts.all()),
+        "now": shown.now(attempt) if not attempt.outcome else {},
     }
 
 

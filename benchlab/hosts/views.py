@@ -88,6 +88,8 @@ def ask_key(host: Host) -> HttpResponse:
 @require_GET
 def host(request: HttpRequest, pk: int) -> HttpResponse:
     shown = get_object_or_404(Host.objects.visible_to(request.user).select_related("team"), pk=pk)
+    if shown.access == Host.Access.DYNAMO and not shown.team.library:
+        return _listened(request, shown)
     if shown.access != Host.Access.SSH or shown.team.library:
         return _described(request, shown)
     found = host_of(request, pk)
@@ -109,6 +111,14 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
         "installing": found.installs.filter(ended_at=None).first(),
     }
     return render(request, "hosts/detail.html", context | _facts(found, latest))
+
+
+def _listened(request: HttpRequest, host: Host) -> HttpResponse:
+    """One that only dynamo reaches: what it reports."""
+    used = Campaign.objects.visible_to(request.user).filter(runs__host=host).distinct()
+    rows = host.reported.select_related("spare_by")
+    context = {"host": host, "campaigns": used, "reported": rows}
+    return render(request, "dynamo/host.html", context)
 
 
 def _described(request: HttpRequest, host: Host) -> HttpResponse:

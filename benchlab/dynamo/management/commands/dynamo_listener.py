@@ -1,0 +1,34 @@
+"""Listen for dynamos that log in by themselves, where the environment says so."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from benchlab.dynamo.listening import Listener, Settings
+
+
+class Command(BaseCommand):
+    help = (
+        "IOmeter's console on BENCHLAB_DYNAMO_LISTEN, for the addresses of BENCHLAB_DYNAMO_ALLOW."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        listen = settings.BENCHLAB_DYNAMO_LISTEN
+        if not listen:
+            raise CommandError("BENCHLAB_DYNAMO_LISTEN is not set: nobody is listened to")
+        try:
+            listener = Listener(
+                listen, settings.BENCHLAB_DYNAMO_ALLOW, settings.BENCHLAB_DYNAMO_TEAM
+            )
+        except (Settings, OSError) as error:
+            raise CommandError(str(error)) from None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: listener.stop())
+        self.stdout.write(
+            f"Listening for dynamos on {listen}. IOmeter's protocol has no passwords: keep this on a network you trust."
+        )
+        listener.run()

@@ -1,0 +1,103 @@
+"""dynamo's program: what can be seen of an uploaded one without running it, and of one on a host."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+from agents.contracts import Shell
+from benchlab.dynamo.models import Binary
+from benchlab.team.models import Team
+
+MOST = 32 * 2**20  # bytes; the real one has less than one MiB
+VERSION = re.compile(rb"(?<![\d.])(1\.1\.0(?:-rc\d)?|20\d\d\.\d\d\.\d\d)(?![\d.])")
+LIBAIO, OLD_AIO = b"libaio.so.1", (b"aio_suspend", b"librt.so")
+ASK = r"""
+path=$(command -v -- "$1") && [ -f "$path" ] || { echo absent=yes; exit 0; }
+echo "path=$path"
+[ -x "$path" ] || echo "closed=yes"
+echo "size=$(wc -c <"$path")"
+echo "sha256=$(sha256sum <"$path" | cut -d' ' -f1)"
+pattern='1\.1\.0(-rc[0-9])?|20[0-9][0-9]\.[0-9][0-9]\.[0-9][0-9]'
+for word in $(grep -aoE "$pattern" "$path" | sort -u); do echo "version=$word"; done
+! grep -aq 'libaio\.so\.1' "$path" || echo libaio=needed
+! grep -aqE 'aio_suspend|librt\.so' "$path" || echo posix=yes
+LC_ALL=C ldd "$path" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
+"""
+
+
+class Refused(Exception):
+    """It is no dynamo that can be driven; the text says why and what to take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A program on a host. `troubles`: why it cannot be used; [] is right."""
+
+    path: str
+    size: int
+    sha256: str
+    version: str
+    troubles: tuple[str, ...]
+
+
+def version_of(raw: bytes) -> str:
+    """Raises Refused for what is no dynamo 1.1.0 for Linux."""
+    if not raw.startswith(b"\x7fELF"):
+        raise Refused(
+            "That is no Linux program (ELF). Take the Linux build of dynamo, not Iometer.exe or an archive."
+        )
+    known = sorted({found[1].decode() for found in VERSION.finditer(raw)})
+    return judged(known, LIBAIO in raw, any(word in raw for word in OLD_AIO))
+
+
+def judged(known: list[str], libaio: bool, posix: bool) -> str:
+    """The version. 1.1.0 and its first release candidate say the same: only their libraries tell them apart."""
+    if any("rc" in word for word in known) or ("1.1.0" in known and posix and not libaio):
+        raise Refused(
+            "That is 1.1.0-rc1, which works through the page cache: its figures are not the disk's. Take 1.1.0 of 2014."
+        )
+    if "1.1.0" in known:
+        return "1.1.0"
+    if known:
+        raise Refused(f"That is {', '.join(known)}: only 1.1.0 can be driven.")
+    raise Refused("It says nowhere that it is dynamo 1.1.0.")
+
+
+def keep(
+    team: Team, user: AbstractBaseUser | AnonymousUser, name: str, raw: bytes
+) -> tuple[Binary, bool]:
+    """The row, and whether it is new. Raises Refused."""
+    if len(raw) > MOST:
+        raise Refused(f"That has more than {MOST >> 20} MiB: it is no dynamo.")
+    version, digest = version_of(raw), hashlib.sha256(raw).hexdigest()
+    return Binary.objects.get_or_create(
+        team=team, sha256=digest,
+        defaults={"name": name[:200] or "dynamo", "version": version, "size": len(raw), "content": raw,
+                  "uploaded_by_id": user.pk},
+    )  # fmt: skip
+
+
+def look(shell: Shell, path: str) -> Looked:
+    """At a program on a host; nothing is run but sha256sum, grep and ldd. Raises AgentError."""
+    ran = shell.run(("sh", "-c", ASK, "look", path))
+    pairs = [
+        line.partition("=")[::2] for line in ran.stdout.decode("utf-8", "replace").splitlines()
+    ]
+    said = dict(pairs)
+    if "absent" in said or "path" not in said:
+        return Looked(path, 0, "", "", (f"there is no program {path}",))
+    cure = "install libaio (package libaio1 or libaio)"
+    troubles = [f"it lacks {value}: {cure}" for key, value in pairs if key == "lacks"]
+    if "closed" in said:
+        troubles.append("it cannot be executed: chmod 755")
+    version = ""
+    try:
+        version = judged([v for k, v in pairs if k == "version"], "libaio" in said, "posix" in said)
+    except Refused as error:
+        troubles.append(str(error))
+    size = int(said["size"]) if said.get("size", "").strip().isdigit() else 0
+    return Looked(said["path"], size, said.get("sha256", ""), version, tuple(troubles))

@@ -1,0 +1,127 @@
+"""What a run of dynamo's shows beside what all runs show: its parts, its latencies, what it says right now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents import job
+from agents.contracts import ParseError
+from agents.dynamo import crosscheck
+from agents.tools.dynamo import LIVE
+from benchlab.charts import figure
+from benchlab.charts.figure import Figure
+from benchlab.charts.palette import COLOURS
+from benchlab.charts.templatetags.si import si
+from benchlab.dynamo.models import Told
+from benchlab.runs.models import Attempt, LiveChunk, Measurement
+
+COLUMNS = ("iops", "read.iops", "write.iops", "bandwidth", "lat.mean", "lat.max", "errors")
+TAIL = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A worker, or a target of it."""
+
+    name: str
+    what: str
+    cells: tuple[Measurement | None, ...]
+
+
+def parts(measured: Sequence[Measurement]) -> list[Part]:
+    """Workers and their targets, where there are several; the whole stands above."""
+    found: dict[tuple[str, str], dict[str, Measurement]] = {}
+    for row in measured:
+        if row.name in COLUMNS and row.labels:
+            found.setdefault((row.labels.get("worker", ""), row.labels.get("target", "")), {})[
+                row.name
+            ] = row
+    shown = []
+    for (worker, target), rows in sorted(found.items(), key=lambda item: _order(item[0])):
+        name = f"Worker {worker}" + (f", target {target}" if target else "")
+        note = rows["iops"].note if target and "iops" in rows else ""
+        shown.append(Part(name, note, tuple(rows.get(column) for column in COLUMNS)))
+    return shown
+
+
+def _order(key: tuple[str, str]) -> tuple[int, int]:
+    return int(key[0] or 0), int(key[1] or 0)
+
+
+def finding(measured: Sequence[Measurement]) -> str:
+    """Where the kernel counted less than dynamo says it did: a finding with its numbers, and no result."""
+    return crosscheck.finding({row.name: row.value for row in measured if not row.labels})
+
+
+def bins(measured: Sequence[Measurement]) -> list[tuple[float, float, float]]:
+    """(from, to, I/Os) of the whole run's 21 bins, seconds; [] where dynamo kept none."""
+    rows = [row for row in measured if row.name == "lat.bin" and set(row.labels) == {"from", "to"}]
+    return [(float(r.labels["from"]), float(r.labels["to"]), r.value or 0.0) for r in rows]
+
+
+def latencies(title: str, found: list[tuple[float, float, float]]) -> Figure:
+    """The histogram: a bar for each bin, named by its bounds, as wide bins would be blocks on any scale."""
+    total = sum(hits for _, _, hits in found)
+    if not total:
+        return figure.empty(title, "This dynamo counted no latencies.")
+    used = [at for at, row in enumerate(found) if row[2]]
+    shown = found[max(0, used[0] - 1) : used[-1] + 2]
+    names = [_bounds(low, high) for low, high, _ in shown]
+    share = [hits / total for _, _, hits in shown]
+    bar = {
+        "type": "bar", "x": names, "y": share, "marker": {"color": COLOURS[0]},
+        "customdata": [hits for _, _, hits in shown], "name": "I/Os",
+        "hovertemplate": "%{x}: %{customdata:,.0f} I/Os, %{y:.2%}<extra></extra>",
+    }  # fmt: skip
+    layout = figure.layout(
+        f"Latency of all I/Os · {title}",
+        "Reads and writes together, in dynamo's own bins: from (inclusive) to (exclusive).",
+        height=360,
+        xaxis={"type": "category", "title": {"text": "Latency"}, "automargin": True},
+        yaxis={
+            "title": {"text": "Share of I/Os (%)"},
+            "tickformat": ".0%",
+            "rangemode": "tozero",
+            "automargin": True,
+        },
+        showlegend=False,
+        bargap=0.1,
+    )
+    return {"data": [bar], "layout": layout}
+
+
+def _bounds(low: float, high: float) -> str:
+    if high == float("inf"):
+        return f"≥ {si(low, 's')}"
+    return f"{si(low, 's')}–{si(high, 's')}" if low else f"< {si(high, 's')}"
+
+
+def now(attempt: Attempt) -> dict[str, Any]:
+    """What the console said last: {"phase", "iops", …}; {} while it has said nothing."""
+    told = Told.objects.filter(attempt=attempt).first()
+    if told is not None and told.lines:
+        return _said(told.lines.splitlines()[-1])
+    chunks = LiveChunk.objects.filter(attempt=attempt).order_by("-offset")[:2]
+    raw = b"".join(bytes(chunk.data) for chunk in reversed(list(chunks)))[-TAIL:]
+    start = raw.find(b"\n@ ") + 1 if not raw.startswith(b"@ ") else 0
+    try:
+        frames = job.frames(raw[start:])
+    except ParseError:
+        return {}
+    texts = [frame.files[LIVE[0]] for frame in frames if frame.files.get(LIVE[0])]
+    return _said(texts[-1]) if texts else {}
+
+
+def _said(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    done = found.get("done")
+    share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
+    return {**found, **share, "mean": found.get("lat.mean"), "slowest": found.get("lat.max")}

@@ -1,0 +1,233 @@
+"""Pages of dynamo: its program, hosts that only it reaches, and IOmeter's own files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from agents.contracts import AgentError, ParseError
+from agents.dynamo import icf
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import create_workload
+from benchlab.charts.figures import title_of
+from benchlab.dynamo import csvs, programs, shown
+from benchlab.dynamo.models import Binary, Reported
+from benchlab.hosts import reported as facts
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Host
+from benchlab.runs.models import Attempt
+from benchlab.team.services import team_of
+from benchlab.topologies.models import Topology
+
+ICF_MOST = 2**20  # bytes; a real one has some tens of KiB
+
+
+class ProgramForm(forms.Form):
+    program = forms.FileField(
+        help_text="The Linux build of dynamo 1.1.0 (x86-64 or i386), the program itself."
+    )
+
+
+class CheckForm(forms.Form):
+    host = forms.ModelChoiceField(queryset=Host.objects.none())
+    path = forms.CharField(
+        max_length=400,
+        initial="dynamo",
+        help_text="Its path there, or its name if it is on the PATH.",
+    )
+
+    def __init__(self, user: Any, *args: Any) -> None:
+        super().__init__(*args)
+        field = self.fields["host"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Host.objects.for_user(user).filter(access=Host.Access.SSH)
+
+
+@require_http_methods(["GET", "POST"])
+def dynamo(request: HttpRequest) -> HttpResponse:
+    """Where it is got, what was uploaded, whether a host has it. POST uploads one."""
+    form = ProgramForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data["program"]
+        try:
+            if given.size > programs.MOST:
+                raise programs.Refused(
+                    f"That has more than {programs.MOST >> 20} MiB: it is no dynamo."
+                )
+            made, new = programs.keep(team_of(request.user), request.user, given.name, given.read())
+            messages.success(
+                request, f"{made}, version {made.version}, is {'kept' if new else 'here already'}."
+            )
+            return redirect("dynamo")
+        except programs.Refused as error:
+            form.add_error("program", str(error))
+    return _page(
+        request, form if request.method == "POST" else ProgramForm(), CheckForm(request.user)
+    )
+
+
+@require_POST
+def dynamo_check(request: HttpRequest) -> HttpResponse:
+    """Look at a program on a host; nothing of it is run."""
+    form = CheckForm(request.user, request.POST)
+    looked: programs.Looked | None = None
+    if form.is_valid():
+        try:
+            looked = programs.look(
+                hosts.connect(form.cleaned_data["host"]), form.cleaned_data["path"]
+            )
+        except AgentError as error:
+            form.add_error("host", str(error))
+    return _page(request, ProgramForm(), form, looked)
+
+
+def _page(
+    request: HttpRequest, upload: ProgramForm, check: CheckForm, looked: Any = None
+) -> HttpResponse:
+    rows = Binary.objects.for_user(request.user).defer("content").select_related("uploaded_by")
+    context = {
+        "upload": upload, "check": check, "looked": looked, "rows": rows,
+        "listening": settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else "",
+    }  # fmt: skip
+    return render(request, "dynamo/dynamo.html", context)
+
+
+@require_POST
+def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
+    """A whole disk that dynamo reports: `typed` is its name, letter by letter; `keep` takes it back."""
+    row = get_object_or_404(Reported.objects.for_user(request.user).select_related("host"), pk=pk)
+    if "keep" in request.POST:
+        Reported.objects.filter(pk=row.pk).update(spare_by=None, spare_at=None)
+        messages.success(request, f"{row} is kept: nothing is written to it.")
+    elif not row.raw:
+        messages.error(
+            request,
+            f"{row} is a file system: dynamo uses a file of its own there, nothing is to be given.",
+        )
+    elif request.POST.get("typed", "").strip() != row.name:
+        messages.error(request, f"Nothing was changed: type {row.name} to give that disk away.")
+    else:
+        Reported.objects.filter(pk=row.pk).update(spare_by=request.user.pk, spare_at=timezone.now())
+        messages.warning(request, f"{row} is spare: a campaign may destroy all that is on it.")
+    facts.keep(row.host)
+    return redirect("host-detail", row.host_id)
+
+
+@require_POST
+def reported_topology(request: HttpRequest, pk: int) -> HttpResponse:
+    """A topology of what dynamo reports, to be chosen in a campaign."""
+    row = get_object_or_404(
+        Reported.objects.for_user(request.user).select_related("host__team"), pk=pk
+    )
+    stack = [{"kind": "reported", "options": {"target": row.name}, "devices": []}]
+    made, _ = Topology.objects.get_or_create(
+        team=row.host.team, name=f"{row.name} as dynamo reports it", defaults={"stack": stack}
+    )
+    return redirect("topology-detail", made.pk)
+
+
+@require_http_methods(["GET", "POST"])
+def icf_new(request: HttpRequest) -> HttpResponse:
+    """POST with a file shows what becomes of it; with `take` and the same text it makes those workloads."""
+    if request.method != "POST":
+        return render(request, "dynamo/icf.html", {})
+    text = _icf_text(request)
+    try:
+        found = icf.read(text)
+    except ParseError as error:
+        return render(request, "dynamo/icf.html", {"error": str(error)})
+    if "take" not in request.POST:
+        return render(request, "dynamo/icf.html", {"found": found, "text": text})
+    wanted = set(request.POST.getlist("take"))
+    made, errors = 0, []
+    for number, one in enumerate(found):
+        if str(number) in wanted:
+            try:
+                create_workload(
+                    team=team_of(request.user), user=request.user, name=one.name[:100], tool="dynamo",
+                    options=dict(one.options), sweep={name: list(values) for name, values in one.sweep.items()},
+                )  # fmt: skip
+                made += 1
+            except ValidationError as error:
+                errors += error.messages
+    if errors:
+        return render(
+            request, "dynamo/icf.html", {"found": found, "text": text, "error": " ".join(errors)}
+        )
+    messages.success(request, f"{made} workload{'s' if made != 1 else ''} made.")
+    return redirect("workload-list")
+
+
+def _icf_text(request: HttpRequest) -> str:
+    given = request.FILES.get("file")
+    if given is not None:
+        raw: bytes = given.read(ICF_MOST)
+        return raw.decode("latin-1")
+    return request.POST.get("text", "")[:ICF_MOST]
+
+
+@require_GET
+def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(
+        Workload.objects.visible_to(request.user), pk=pk, tool="dynamo", imported=False
+    )
+    one = icf.Workload(row.name, row.options, row.sweep)
+    try:
+        text = icf.write(icf.config_of([one]))
+    except ParseError as error:
+        messages.error(request, f"IOmeter cannot do this one: {error}")
+        return redirect("workload-detail", row.pk)
+    return _attachment(text, f"{row.name}.icf", "text/plain")
+
+
+@require_GET
+def attempt_csv(request: HttpRequest, pk: int) -> HttpResponse:
+    attempt = get_object_or_404(
+        Attempt.objects.visible_to(request.user).select_related("run"), pk=pk
+    )
+    return _attachment(
+        csvs.of_attempts([attempt], str(attempt.run)), f"attempt-{pk}-iometer.csv", "text/csv"
+    )
+
+
+@require_GET
+def campaign_csv(request: HttpRequest, pk: int) -> HttpResponse:
+    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
+    text = csvs.of_attempts(csvs.of_campaign(campaign), campaign.name)
+    return _attachment(text, f"campaign-{pk}-iometer.csv", "text/csv")
+
+
+def _attachment(text: str, name: str, kind: str) -> HttpResponse:
+    answer = HttpResponse(text.encode("utf-8"), content_type=f"{kind}; charset=utf-8")
+    answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return answer
+
+
+@require_GET
+def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
+    """The histogram of dynamo's 21 bins, as a figure."""
+    from benchlab.charts.figures import _json
+
+    attempt = _attempt(request, pk)
+    return _json(shown.latencies(title_of(attempt), shown.bins(list(attempt.measurements.all()))))
+
+
+@require_GET
+def attempt_now(request: HttpRequest, pk: int) -> HttpResponse:
+    """What the console says right now, as a part of the run's page."""
+    attempt = _attempt(request, pk)
+    return render(request, "dynamo/_now.html", {"attempt": attempt, "now": shown.now(attempt)})
+
+
+def _attempt(request: HttpRequest, pk: int) -> Attempt:
+    rows = Attempt.objects.visible_to(request.user).select_related("run__topology", "run__workload")
+    return get_object_or_404(rows, pk=pk)

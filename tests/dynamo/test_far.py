@@ -1,0 +1,181 @@
+"""The console played through SSH tunnels, by a real sshd, to a simulated dynamo without Python beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import job, shell
+from agents.contracts import AgentError, Target
+from agents.dynamo import account, far, summary, transcript, tunnel
+from agents.dynamo.far import Far
+from agents.dynamo.wire import DynamoError
+from agents.spool import Spool
+from agents.tools import dynamo as tool
+from tests.agents import dynamo_sim
+from tests.agents.sshd import sshd
+
+SIM = Path(dynamo_sim.__file__)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bl") as name:
+        (Path(name) / "mnt").mkdir()
+        yield Path(name)
+
+
+@pytest.fixture
+def host(folder: Path) -> Iterator[shell.SshShell]:
+    (folder / "sshd").mkdir()
+    with sshd(folder / "sshd") as address:
+        yield shell.connect(address)
+
+
+def wished(folder: Path, sim: str = "", **options: Any) -> tuple[Any, bytes]:
+    """The job for the console beside dynamo, and its settings."""
+    program = folder / "dynamo"
+    program.write_text(f'#!/bin/sh\nSIM="{sim}" exec {sys.executable} {SIM} "$@"\n')
+    program.chmod(0o755)
+    chosen = tool.Options(
+        binary=str(program), size=1 << 20, **{"runtime_s": 1, "ramp_s": 0, **options}
+    )
+    work = tool.job(chosen, Target("bl1", mount=str(folder / "mnt")))
+    work = replace(work, root=os.geteuid() == 0, drop_caches=False)
+    return work, work.inputs[tool.CONFIG]
+
+
+def played(
+    host: shell.SshShell, folder: Path, work: Any, config: bytes, halt_after: float = 0.0
+) -> tuple[bytes, list[Any]]:
+    spool, told = Spool("attempt-1", work.root, str(folder)), []
+    door = shell.Tunnel(host.address)
+    halt = tunnel.Halt()
+    try:
+        session = tunnel.Session(host, door, work, config)
+        job.start(host, spool, session.job)
+        if halt_after:
+            threading.Timer(halt_after, halt.stop).start()
+        ended = lambda: job.poll(host, spool).state.over  # noqa: E731
+        return session.play(halt, ended, told.append), told
+    finally:
+        door.close()
+        job.stop(host, spool)
+        job.remove(host, spool)
+        halt.close()
+
+
+def test_a_whole_test_through_tunnels(host: shell.SshShell, folder: Path) -> None:
+    work, config = wished(folder, runtime_s=2)
+    raw, told = played(host, folder, work, config)
+    (test,) = account.tests(transcript.read(raw))
+    rows = {row.name: row.value for row in summary.rows(test) if not row.labels}
+    assert rows["iops"] == pytest.approx(1000, rel=0.05)
+    assert rows["lat.mean"] == pytest.approx(0.004, rel=0.05)
+    assert test.notes["far"] is True and len(test.notes["sha256"]) == 64
+    assert [line["phase"] for line in told if "iops" not in line] == [
+        "set up", "prepare", "start", "ramp", "record", "stop", "results", "exit",
+    ]  # fmt: skip
+    assert [line["iops"] for line in told if "iops" in line] == pytest.approx([1000] * 4, rel=0.2)
+    assert (folder / "mnt" / "iometer1" / "iobw.tst").stat().st_size == 1 << 20
+    assert tool.parse({"messages.bin": raw}, tool.Options())
+
+
+def test_ready_files_are_used_again(host: shell.SshShell, folder: Path) -> None:
+    work, config = wished(folder)
+    for _ in range(2):
+        raw, told = played(host, folder, work, config)
+    assert "prepare" not in [line["phase"] for line in told]
+    assert account.tests(transcript.read(raw))
+
+
+@pytest.mark.parametrize(
+    ("sim", "said"),
+    [
+        ("crashes_at=REPORT_UPDATE", "closed the connection"),
+        ("prepares_little", "4096 of 1048576 bytes after preparing"),
+        ("version=0x1332df7", "only 1.1.0 can be driven"),
+        ("no_name", "ended before it logged in"),
+    ],
+)
+def test_misbehaving(host: shell.SshShell, folder: Path, sim: str, said: str) -> None:
+    work, config = wished(folder, sim)
+    raw, _ = played(host, folder, work, config)
+    with pytest.raises(DynamoError, match=said):
+        account.tests(transcript.read(raw))
+    if sim == "prepares_little":
+        assert list((folder / "mnt").iterdir()) == []
+
+
+def test_it_can_be_stopped(host: shell.SshShell, folder: Path) -> None:
+    work, config = wished(folder, runtime_s=30)
+    raw, _ = played(host, folder, work, config, halt_after=3.0)
+    assert transcript.read(raw).end["outcome"] == "cancelled"
+
+
+def test_a_lost_connection_ends_the_test(host: shell.SshShell, folder: Path) -> None:
+    work, config = wished(folder, runtime_s=30)
+    spool = Spool("attempt-2", work.root, str(folder))
+    door = shell.Tunnel(host.address)
+    session = tunnel.Session(host, door, work, config)
+    job.start(host, spool, session.job)
+    threading.Timer(3.0, door.close).start()
+    halt = tunnel.Halt()
+    raw = session.play(halt, lambda: False, lambda line: None)
+    halt.close()
+    assert transcript.read(raw).end["outcome"] in ("host", "closed")
+    assert job.poll(host, spool, 10.0).state.over  # dynamo saw its stream end
+
+
+def test_what_cannot_work_is_said_before(host: shell.SshShell, folder: Path) -> None:
+    work, config = wished(folder)
+    settings = json.loads(config)
+    for change, said in (
+        ({"binary": "/nowhere/dynamo"}, "dynamo is not at"),
+        ({"mount": str(folder / "gone")}, "no such directory"),
+        ({"size": 1 << 60}, "bytes are free"),
+    ):
+        with pytest.raises((DynamoError, AgentError), match=said):
+            tunnel.check(host, work, json.dumps({**settings, **change}).encode())
+    tunnel.check(host, work, config)
+
+
+def test_a_refused_port_is_refused(host: shell.SshShell) -> None:
+    door = shell.Tunnel(host.address)
+    with pytest.raises(OSError):
+        door.connect(1)
+    door.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "there"),
+    [("Python 3.11.2", True), ("Python 3.6.8", True), ("Python 3.4.9", False), ("", False)],
+)
+def test_which_way_is_taken(line: str, there: bool) -> None:
+    assert far.python_is_there({"python3": line} if line else {}) is there
+
+
+@pytest.mark.skipif(shutil.which("ldd") is None, reason="no ldd here")
+def test_missing_libraries_are_named(host: shell.SshShell, folder: Path) -> None:
+    fake = folder / "bin"
+    fake.mkdir()
+    (fake / "ldd").write_text("#!/bin/sh\necho '\tlibaio.so.1 => not found'\n")
+    (fake / "ldd").chmod(0o755)
+    work, config = wished(folder)
+
+    class With(shell.SshShell):
+        def run(self, argv: Any, **more: Any) -> Any:
+            return super().run(("env", f"PATH={fake}:/usr/bin:/bin:/usr/sbin:/sbin", *argv), **more)
+
+    with pytest.raises(DynamoError, match="needs libaio"):
+        far.look(Far(With(host.address), work.root), tunnel.areas.wish(json.loads(config)))

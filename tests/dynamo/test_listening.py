@@ -1,0 +1,244 @@
+"""A host that only dynamo reaches, from its login to the page's numbers, over real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import create_campaign
+from benchlab.dynamo.listening import Listener, Settings, networks, where
+from benchlab.dynamo.models import Reported
+from benchlab.hosts.models import Host
+from benchlab.runs.models import Attempt
+from benchlab.topologies.models import Topology
+from tests.agents import dynamo_sim
+from tests.runs import drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SIM = Path(dynamo_sim.__file__)
+OPTIONS = {"size": 1 << 20, "runtime_s": 1, "ramp_s": 0}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bl") as name:
+        (Path(name) / "data").mkdir()
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def listening(allowed: str = "127.0.0.1", port: int = 0) -> Iterator[Listener]:
+    made = Listener(f"127.0.0.1:{port}", [allowed], "")
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+        thread.join(20)
+
+
+@contextlib.contextmanager
+def dynamo(port: int, folder: Path, sim: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    argv = [
+        sys.executable,
+        str(SIM),
+        "-i",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-m",
+        "127.0.0.1",
+        "-n",
+        "WIN-7",
+    ]
+    env = {**os.environ, "SIM": f"reports={folder}/data {sim}"}
+    process = subprocess.Popen(argv, cwd=folder, env=env, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def campaign_on(host: Host, folder: Path, user: Any, **options: Any) -> Campaign:
+    stack = [{"kind": "reported", "options": {"target": f"{folder}/data [ext4]"}, "devices": []}]
+    topology = Topology.objects.create(team=host.team, name="its file", stack=stack)
+    workload = Workload.objects.create(
+        team=host.team, name="8k", tool="dynamo", options={**OPTIONS, **options}, sweep={"outstanding_ios": [1, 4]}
+    )  # fmt: skip
+    return create_campaign(
+        team=host.team, user=user, name="Windows", question="", hosts=[host], topologies=[topology],
+        workloads=[workload], repeats=1, order="as_written",
+    )  # fmt: skip
+
+
+def only_host() -> Host:
+    until(lambda: Host.objects.filter(access="dynamo", seen_at__isnull=False).exists())
+    return Host.objects.get(access="dynamo")
+
+
+def test_a_dynamo_becomes_a_host_and_runs_a_campaign(team, user, web, folder):
+    with listening() as listener, dynamo(listener.port, folder):
+        host = only_host()
+        assert (host.name, host.address, host.team) == ("WIN-7", "127.0.0.1", team)
+        assert {(r.name, r.raw, r.usable) for r in host.reported.all()} == {
+            (f"{folder}/data [ext4]", False, True), ("sdz", True, False),
+        }  # fmt: skip
+        campaign = campaign_on(host, folder, user)
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign, 60)
+    layout = campaign.layouts.get()
+    assert (layout.phase, layout.outcome) == ("done", "succeeded"), layout.reason_text
+    for attempt in Attempt.objects.all():
+        assert attempt.outcome == "succeeded", attempt.reason_text
+        figures = dict(attempt.measurements.filter(labels={}).values_list("name", "value"))
+        assert figures["iops"] == pytest.approx(1000, rel=0.05)
+        assert attempt.artifacts.get().name == "messages.bin"
+        assert attempt.meta["console"] == "BenchLab's listener"
+    assert Reported.objects.get(raw=False).prepared == 1 << 20
+    page = web.get(f"/runs/{attempt.run_id}/").content.decode()
+    assert "1.00 k" in page or "1000" in page or "k IOPS" in page
+    log = (folder / "sim.log").read_text().split("\n")
+    assert sum(line.startswith("PREP_DISKS") for line in log) == 1  # the second found it ready
+    assert not any(line.startswith("EXIT") for line in log)
+
+
+def test_a_file_of_unknown_size_is_not_used(team, user, folder):
+    (folder / "data" / "iobw.tst").write_bytes(b"x" * 4096)
+    with listening() as listener, dynamo(listener.port, folder):
+        campaign = campaign_on(only_host(), folder, user)
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign, 60)
+    for attempt in Attempt.objects.all():
+        assert (attempt.outcome, attempt.reason) == ("failed", "tool_failed")
+        assert "knows only 0 of 1048576 bytes" in attempt.reason_text
+        assert not attempt.measurements.exists()
+    assert (folder / "data" / "iobw.tst").stat().st_size == 4096
+
+
+def test_a_killed_listener_costs_the_attempt_and_another_is_made(team, user, folder):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with killable(port) as killed, dynamo(port, folder):
+        campaign = campaign_on(only_host(), folder, user, runtime_s=4)
+        drive.plan_and_start(campaign)
+        drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists(), 30)
+        until(lambda: "RECORD_ON" in (folder / "sim.log").read_text())
+        killed.kill()
+        killed.wait()
+        drive.until(campaign, lambda: Attempt.objects.filter(outcome="interrupted").exists(), 30)
+    lost = Attempt.objects.get(outcome="interrupted")
+    assert (lost.reason, lost.artifacts.count(), lost.measurements.count()) == ("worker_lost", 0, 0)
+    with listening(port=port), dynamo(port, folder):
+        drive.to_the_end(campaign, 90)
+    again = lost.run.attempts.get(number=2)
+    assert again.outcome == "succeeded", again.reason_text
+    assert campaign.layouts.get().outcome == "succeeded"
+
+
+@contextlib.contextmanager
+def killable(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The command, in a process of its own, on the tests' database."""
+    from django.db import connection
+
+    parts = connection.settings_dict
+    name = parts["NAME"]
+    url = os.environ["DATABASE_URL"]
+    head, _, rest = url.rpartition("/")
+    query = f"?{rest.partition('?')[2]}" if "?" in rest else ""
+    if "?" in url and "/" in url.partition("?")[2]:
+        before, _, query_text = url.partition("?")
+        head, query = before.rpartition("/")[0], f"?{query_text}"
+    env = {
+        **os.environ, "DATABASE_URL": f"{head}/{name}{query}",
+        "BENCHLAB_DYNAMO_LISTEN": f"127.0.0.1:{port}", "BENCHLAB_DYNAMO_ALLOW": "127.0.0.1",
+    }  # fmt: skip
+    process = subprocess.Popen([sys.executable, "manage.py", "dynamo_listener"], env=env)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 0.2).close()
+                break
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_who_is_not_on_the_list_is_not_spoken_to(team, folder):
+    with listening(allowed="192.0.2.0/24") as listener:
+        stranger = socket.create_connection(("127.0.0.1", listener.port))
+        assert stranger.recv(1) == b""
+        stranger.close()
+    assert not Host.objects.exists()
+
+
+def test_a_login_that_is_none_is_turned_away(team, folder):
+    with (
+        listening() as listener,
+        socket.create_connection(("127.0.0.1", listener.port)) as stranger,
+    ):
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        stranger.settimeout(15)
+        assert stranger.recv(1) == b""
+    assert not Host.objects.exists()
+
+
+@pytest.mark.parametrize("wrong", ["1066", "host:port", ":1066", "0.0.0.0:99999"])
+def test_where_to_listen_is_an_address_and_a_port(wrong):
+    with pytest.raises(Settings, match="address:port"):
+        where(wrong)
+
+
+@pytest.mark.parametrize("wrong", [[], ["everybody"], ["0.0.0.0/0"], ["::/0"]])
+def test_nobody_is_listened_to_without_a_list(wrong):
+    with pytest.raises(Settings, match="BENCHLAB_DYNAMO_ALLOW"):
+        networks(wrong)
+
+
+def test_only_dynamos_workloads_on_what_it_reports(team, user, folder):
+    host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
+    Reported.objects.create(host=host, name="C:", raw=False)
+    scratch = Topology.objects.create(
+        team=team, name="scratch", stack=[{"kind": "directory", "options": {}, "devices": []}]
+    )
+    its = Topology.objects.create(
+        team=team,
+        name="its",
+        stack=[{"kind": "reported", "options": {"target": "C:"}, "devices": []}],
+    )
+    dd = Workload.objects.create(team=team, name="dd", tool="dd", options={})
+
+    def make(topology: Topology, workload: Workload) -> Campaign:
+        return create_campaign(
+            team=team, user=user, name="x", question="", hosts=[host], topologies=[topology],
+            workloads=[workload], repeats=1, order="as_written",
+        )  # fmt: skip
+
+    with pytest.raises(ValidationError, match="cannot be built on win"):
+        make(scratch, dd)
+    with pytest.raises(ValidationError, match="runs dynamo's alone"):
+        make(its, dd)
