@@ -9,7 +9,7 @@ from django.db import connection
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Credential, Host
-from benchlab.runs.models import Layout
+from benchlab.runs.models import Attempt, Layout
 from benchlab.team.models import Membership, Team
 from benchlab.topologies.models import Topology
 
@@ -42,15 +42,20 @@ SELECT a.id, CASE n WHEN 0 THEN 'iops' WHEN 1 THEN 'bandwidth' WHEN 2 THEN 'lat.
 FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id, generate_series(0, %(figures)s - 1) AS n
 WHERE r.campaign_id = ANY(%(campaigns)s)
 """
+# The values of one attempt, each a walk of its own; the others have the same ones, so that making them takes minutes
+# and not an hour. They are stored and compressed for each.
 SERIES = """
 INSERT INTO runs_series (attempt_id, sampler, device, metric, unit, times, values)
-SELECT a.id, 'diskstats', 'sd' || chr(97 + d), 'metric' || m, 'op/s', t.times,
+SELECT %(attempt)s, 'diskstats', 'sd' || chr(97 + d), 'metric' || m, 'op/s',
+       (SELECT array_agg(n::float8 ORDER BY n) FROM generate_series(1, %(seconds)s) n),
        (SELECT array_agg(round((100 * random() + n * d + m)::numeric, 2)::float8)
         FROM generate_series(1, %(seconds)s) n)
-FROM (SELECT a.id FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id
-      WHERE r.campaign_id = ANY(%(campaigns)s) ORDER BY a.id LIMIT %(attempts)s) a,
-     generate_series(0, %(devices)s - 1) d, generate_series(0, %(metrics)s - 1) m,
-     (SELECT array_agg(n::float8 ORDER BY n) AS times FROM generate_series(1, %(seconds)s) n) t
+FROM generate_series(0, %(devices)s - 1) d, generate_series(0, %(metrics)s - 1) m
+"""
+MORE_SERIES = """
+INSERT INTO runs_series (attempt_id, sampler, device, metric, unit, times, values)
+SELECT a, s.sampler, s.device, s.metric, s.unit, s.times, s.values
+FROM unnest(%(others)s) AS a, runs_series s WHERE s.attempt_id = %(attempt)s
 """
 TABLES = ("campaigns_run", "runs_attempt", "runs_measurement", "runs_series")
 
@@ -91,10 +96,24 @@ def runs(user: User, number: int, figures: int = FIGURES) -> list[int]:
 
 def series(campaigns: list[int], attempts: int, seconds: int) -> int:
     """DEVICES x METRICS series of so many seconds for the first attempts; the number of values."""
-    wanted = {"campaigns": campaigns, "attempts": attempts, "seconds": seconds,
-              "devices": DEVICES, "metrics": METRICS}  # fmt: skip
-    run((SERIES,), wanted)
-    return attempts * seconds * DEVICES * METRICS
+    found = Attempt.objects.filter(run__campaign__in=campaigns).order_by("pk")
+    first, *others = found.values_list("pk", flat=True)[:attempts]
+    wanted = {
+        "attempt": first,
+        "others": others,
+        "seconds": seconds,
+        "devices": DEVICES,
+        "metrics": METRICS,
+    }
+    run((SERIES, *([MORE_SERIES] if others else [])), wanted)
+    return (1 + len(others)) * seconds * DEVICES * METRICS
+
+
+def hour(user: User) -> int:
+    """An attempt with an hour of each series."""
+    campaigns = runs(user, RUNS_EACH, 0)
+    series(campaigns, 1, 3600)
+    return Attempt.objects.filter(run__campaign__in=campaigns).earliest("pk").pk
 
 
 def run(statements: tuple[str, ...], wanted: dict[str, Any]) -> None:
