@@ -250,10 +250,13 @@ SPECTACULAR_SETTINGS = {
         "benchlab.schema.some_fields",
     ],
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
-    # Both are a field called phase.
+    # Fields called phase, and fields called kind.
     "ENUM_NAME_OVERRIDES": {
         "LayoutPhase": "benchlab.runs.states.LayoutPhase",
         "AttemptPhase": "benchlab.runs.states.AttemptPhase",
+        "StepKind": "benchlab.runs.models.StepLog.Kind",
+        "NounKind": "benchlab.sharing.models.Kind",
+        "ShareKind": "benchlab.sharing.models.Share.Kind",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

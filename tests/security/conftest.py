@@ -10,11 +10,12 @@ from django.test import Client
 
 from benchlab.hosts import services
 from benchlab.runs import commands
+from benchlab.sharing import links
 from benchlab.team import invitations
 from benchlab.team.models import Invitation, Membership
 from benchlab.team.roles import Role
 from tests.security import hostile
-from tests.team.test_table import PAGES, TOKEN
+from tests.team.test_table import PAGES, RUNS_LINK, TOKEN
 
 
 @pytest.fixture
@@ -28,10 +29,14 @@ def rows(team, monkeypatch) -> SimpleNamespace:
     made.invitation = Invitation.objects.get(team=team)
     made.invitation.digest = invitations.digest(TOKEN)
     made.invitation.save()
+    for share, token in ((made.share, TOKEN), (made.run_share, RUNS_LINK)):
+        share.digest = links.digest(token)
+        share.hide_hosts = False
+        share.save()
     file = made.draft.files.first()
     for name, route in list(PAGES.items()):
         for part, value in (
-            ("<slug:which>", "hits"),
+            ("<slug:which>", "caches"),
             ("<int:file_pk>", str(file.pk if file else 1)),
         ):
             route = route.replace(part, value)

@@ -30,7 +30,7 @@ SLOW_S = 20.0  # a busy machine; a page that hangs takes for ever
 BIG = 8 << 20  # bytes of a page; a line of a megabyte is in several artifacts
 # Pages on which the hostile host is seen; it would prove nothing to look where it is not.
 SHOWN = {"host-list", "host-detail", "host-snapshot", "host-install", "device-detail", "run-detail", "campaign-detail",
-         "artifact-lines", "campaign-list", "host-history", "compare"}  # fmt: skip
+         "artifact-lines", "campaign-list", "host-history", "compare", "shared", "campaign-report"}  # fmt: skip
 
 
 def addresses(name, rows) -> list[str]:
