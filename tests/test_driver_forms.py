@@ -123,7 +123,10 @@ DRIVERS: dict[str, Any] = {**registry.all_layers(), **registry.all_tools()}
 
 
 # What has no default is for a person to say.
-SAID: dict[str, dict[str, Any]] = {"manual": {"instructions": "Pull the cable\nof port 3"}}
+SAID: dict[str, dict[str, Any]] = {
+    "manual": {"instructions": "Pull the cable\nof port 3"},
+    "reported": {"target": "/data [ext4]"},
+}
 
 
 @pytest.mark.parametrize("name", DRIVERS)
