@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.presets import PRESETS as WORKLOADS
 from benchlab.campaigns.services import create_workload
+from benchlab.campaigns.views import say
 from benchlab.campaigns.whole_presets import PRESETS
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
@@ -23,7 +24,8 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
     """`preset` is its slug. Nothing runs before the wizard's own button, and then the plan's."""
     preset = PRESETS.get(request.POST.get("preset", ""))
     if preset is None:
-        raise Http404("There is no such preset.")
+        say(request, "There is no such preset.", error=True)
+        return redirect("campaign-new")
     team = team_of(request.user)
     said: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
     said += [("repeats", str(preset.repeats)), ("order", preset.order)]

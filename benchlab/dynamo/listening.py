@@ -260,8 +260,8 @@ class Seat:
         try:
             trial = self._trial()
         except DynamoError as error:
-            self._writer.end(clock(), error.kind, str(error))
             talk.talk(script.reset())  # nothing was begun: it logs in again, for another try
+            self._writer.end(clock(), error.kind, str(error))
             return
         try:
             talk.talk(script.lent(trial))

@@ -177,9 +177,10 @@ def _icf_text(request: HttpRequest) -> str:
 
 @require_GET
 def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(
-        Workload.objects.visible_to(request.user), pk=pk, tool="dynamo", imported=False
-    )
+    row = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
+    if row.tool != "dynamo" or row.imported:
+        messages.error(request, f"{row} is no workload of dynamo's.")
+        return redirect("workload-detail", row.pk)
     one = icf.Workload(row.name, row.options, row.sweep)
     try:
         text = icf.write(icf.config_of([one]))

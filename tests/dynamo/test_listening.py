@@ -25,6 +25,7 @@ from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.agents import dynamo_sim
+from tests.dynamo.database import environment
 from tests.runs import drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -161,19 +162,8 @@ def test_a_killed_listener_costs_the_attempt_and_another_is_made(team, user, fol
 @contextlib.contextmanager
 def killable(port: int) -> Iterator[subprocess.Popen[bytes]]:
     """The command, in a process of its own, on the tests' database."""
-    from django.db import connection
-
-    parts = connection.settings_dict
-    name = parts["NAME"]
-    url = os.environ["DATABASE_URL"]
-    head, _, rest = url.rpartition("/")
-    query = f"?{rest.partition('?')[2]}" if "?" in rest else ""
-    if "?" in url and "/" in url.partition("?")[2]:
-        before, _, query_text = url.partition("?")
-        head, query = before.rpartition("/")[0], f"?{query_text}"
     env = {
-        **os.environ, "DATABASE_URL": f"{head}/{name}{query}",
-        "BENCHLAB_DYNAMO_LISTEN": f"127.0.0.1:{port}", "BENCHLAB_DYNAMO_ALLOW": "127.0.0.1",
+        **environment(), "BENCHLAB_DYNAMO_LISTEN": f"127.0.0.1:{port}", "BENCHLAB_DYNAMO_ALLOW": "127.0.0.1",
     }  # fmt: skip
     process = subprocess.Popen([sys.executable, "manage.py", "dynamo_listener"], env=env)
     try:

@@ -6,12 +6,13 @@ import signal
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from benchlab import terminal
 from benchlab.dynamo.listening import Listener, Settings
 
 
-class Command(BaseCommand):
+class Command(terminal.Command):
     help = (
         "IOmeter's console on BENCHLAB_DYNAMO_LISTEN, for the addresses of BENCHLAB_DYNAMO_ALLOW."
     )

@@ -1,0 +1,123 @@
+"""Campaigns whose console is played by a worker, through a real sshd: to the figures, and with the worker killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import create_campaign
+from benchlab.dynamo.models import Told
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Host
+from benchlab.runs import byhand
+from benchlab.runs.models import Attempt
+from benchlab.topologies.models import Topology
+from tests.agents import dynamo_sim
+from tests.agents.sshd import sshd
+from tests.dynamo.database import environment
+from tests.runs import drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+# A worker, as far as layouts are concerned, on a host whose Python is not to be seen.
+WORKER = """
+import sys, time, django
+django.setup()
+from benchlab.runs import byhand, engine
+byhand.python_is_there = lambda tools: False
+while True:
+    engine.step(int(sys.argv[1]))
+    time.sleep(0.2)
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bl") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def here(team, folder) -> Iterator[Host]:
+    (folder / "sshd").mkdir()
+    with sshd(folder / "sshd") as address:
+        key = hosts.upload_credential(team, "key", address.private_key.value)
+        made = hosts.add_host(team, "here", "127.0.0.1", key, port=address.port, user=address.user)
+        yield hosts.change_host(made, host_key=address.host_key)
+
+
+def campaign_on(host: Host, folder: Path, user: Any, **options: Any) -> Campaign:
+    program = folder / "dynamo"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {dynamo_sim.__file__} "$@"\n')
+    program.chmod(0o755)
+    stack = [{"kind": "directory", "options": {"path": str(folder / "s")}, "devices": []}]
+    topology = Topology.objects.create(team=host.team, name="scratch", stack=stack)
+    chosen = {"binary": str(program), "size": 1 << 20, "runtime_s": 1, "ramp_s": 0, **options}
+    load = Workload.objects.create(team=host.team, name="8k", tool="dynamo", options=chosen)
+    return create_campaign(
+        team=host.team, user=user, name="far", question="", hosts=[host], topologies=[topology],
+        workloads=[load], repeats=1, order="as_written",
+    )  # fmt: skip
+
+
+def test_a_worker_plays_and_the_figures_are_there(here, folder, user, monkeypatch):
+    monkeypatch.setattr(byhand, "python_is_there", lambda tools: False)
+    campaign = campaign_on(here, folder, user, runtime_s=2)
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 120)
+    attempt = Attempt.objects.get()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+    assert campaign.layouts.get().outcome == "succeeded"
+    assert attempt.measurements.get(name="iops").value == pytest.approx(1000, rel=0.1)
+    assert {"messages.bin", "samples", "stdout", "stderr"} <= set(
+        attempt.artifacts.values_list("name", flat=True)
+    )
+    assert attempt.meta["console"] == "in BenchLab, through SSH tunnels"
+    assert "SHA-256" in attempt.tool_version
+    assert not Told.objects.exists()
+    assert not list((folder / "s").iterdir())
+
+
+def test_beside_dynamo_where_python_is_there(here, folder, user):
+    campaign = campaign_on(here, folder, user)
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 120)
+    attempt = Attempt.objects.get()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+    assert attempt.meta["console"] == "beside dynamo, on the host"
+    assert attempt.artifacts.filter(name="live.jsonl").exists()
+    assert b"now.json" in bytes(attempt.artifacts.get(name="samples").content)
+    assert "Dynamo version 1.1.0" in attempt.tool_version
+
+
+def test_a_killed_worker_costs_the_attempt_and_nothing_is_half_stored(here, folder, user, monkeypatch):  # fmt: skip
+    monkeypatch.setattr(byhand, "python_is_there", lambda tools: False)
+    campaign = campaign_on(here, folder, user, runtime_s=5)
+    drive.plan_and_start(campaign)
+    layout = campaign.layouts.get()
+    argv = [sys.executable, "-c", WORKER, str(layout.pk)]
+    with subprocess.Popen(argv, env=environment()) as worker:
+        deadline = time.monotonic() + 60
+        while not Told.objects.filter(lines__contains="record").exists():
+            assert time.monotonic() < deadline and worker.poll() is None
+            time.sleep(0.2)
+        worker.kill()
+    drive.to_the_end(campaign, 120)
+    lost, made = Attempt.objects.order_by("number")
+    assert (lost.outcome, lost.reason, lost.measurements.count()) == (
+        "interrupted",
+        "worker_lost",
+        0,
+    )
+    assert not lost.artifacts.filter(name="messages.bin").exists()
+    assert made.outcome == "succeeded", made.reason_text
+    assert campaign.layouts.get().outcome == "succeeded"
+    assert not list((folder / "s").iterdir())

@@ -1,0 +1,128 @@
+"""Pages of dynamo: its program, .icf files, hosts that only it reaches, IOmeter's .csv, and the whole preset."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from agents.dynamo import icf
+from benchlab.campaigns.models import Workload
+from benchlab.dynamo import programs, shown
+from benchlab.dynamo.models import Binary, Reported
+from benchlab.hosts.models import Host
+from benchlab.team.models import Membership
+from benchlab.team.roles import Role
+from benchlab.topologies.models import Topology
+
+pytestmark = pytest.mark.django_db
+ELF = b"\x7fELF" + struct.pack("<4B", 2, 1, 1, 0)
+FINAL = ELF + b"\0libaio.so.1\0Dynamo version 1.1.0\0" + b"x" * 100
+RC1 = ELF + b"\0librt.so.1\0aio_suspend\0 1.1.0 \0"
+
+
+@pytest.fixture
+def owner(user, team):
+    Membership.objects.filter(user=user, team=team).update(role=Role.OWNER)
+    return user
+
+
+def upload(web, raw: bytes):
+    return web.post("/dynamo/", {"program": SimpleUploadedFile("dynamo", raw)}, follow=True)
+
+
+def test_a_program_is_kept_once_with_its_digest(web, owner):
+    assert "1.1.0" in upload(web, FINAL).content.decode()
+    upload(web, FINAL)
+    row = Binary.objects.get()
+    assert (row.version, row.size, bytes(row.content)) == ("1.1.0", len(FINAL), FINAL)
+    assert f"sha256:{row.sha256}" in web.get("/dynamo/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"MZ" + b"x" * 100, "no Linux program"),
+        (RC1, "1.1.0-rc1"),
+        (ELF + b"1.1.0-rc1 libaio.so.1", "1.1.0-rc1"),
+        (ELF + b"2006.07.27", "only 1.1.0 can be driven"),
+        (ELF + b"/bin/true", "says nowhere"),
+    ],
+)
+def test_what_is_no_dynamo_is_refused(web, owner, raw, said):
+    assert said in upload(web, raw).content.decode().replace("&#x27;", "'")
+    assert not Binary.objects.exists()
+
+
+def test_only_an_owner_uploads_what_runs_as_root(web, user, team):
+    Membership.objects.filter(user=user, team=team).update(role=Role.OPERATOR)
+    assert upload(web, FINAL).status_code == 403
+    assert not Binary.objects.exists()
+
+
+def test_an_icf_is_shown_before_anything_is_made(web, owner):
+    options = {"block_size": 8192, "read_percent": 50, "random_percent": 50, "outstanding_ios": 1}
+    more = {"size": 1 << 30, "runtime_s": 60}
+    lines = icf.Workload("8 KiB; half", options | more, {"outstanding_ios": [1, 2, 4]})
+    text = icf.write(icf.config_of([lines]))
+    page = web.post("/dynamo/icf/", {"file": SimpleUploadedFile("a.icf", text.encode())})
+    assert "8 KiB; half" in page.content.decode() and not Workload.objects.exists()
+    web.post("/dynamo/icf/", {"text": text, "take": "0"})
+    made = Workload.objects.get()
+    assert (made.tool, made.sweep) == ("dynamo", {"outstanding_ios": [1, 2, 4]})
+    back = web.get(f"/workloads/{made.pk}/iometer.icf")
+    (again,) = icf.read(back.content.decode())
+    assert dict(again.sweep) == {"outstanding_ios": [1, 2, 4]}
+    assert "attachment" in back["Content-Disposition"]
+
+
+def test_what_is_no_icf_is_told(web, owner):
+    page = web.post("/dynamo/icf/", {"file": SimpleUploadedFile("a.icf", b"hello")})
+    assert "not an IOmeter configuration" in page.content.decode()
+
+
+def test_a_whole_disk_is_given_by_typing_its_name(web, owner, team):
+    host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
+    row = Reported.objects.create(host=host, name="PHYSICALDRIVE:1", raw=True)
+    page = web.get(f"/hosts/{host.pk}/").content.decode()
+    assert "not to be touched" in page and "Make a topology" not in page
+    for typed in ("", "PHYSICALDRIVE", "physicaldrive:1"):
+        web.post(f"/dynamo/targets/{row.pk}/spare/", {"typed": typed})
+        row.refresh_from_db()
+        assert not row.usable
+    web.post(f"/dynamo/targets/{row.pk}/spare/", {"typed": "PHYSICALDRIVE:1"})
+    row.refresh_from_db()
+    assert row.usable and row.spare_by == owner
+    web.post(f"/dynamo/targets/{row.pk}/topology/")
+    assert Topology.objects.get().stack[0]["options"] == {"target": "PHYSICALDRIVE:1"}
+    web.post(f"/dynamo/targets/{row.pk}/spare/", {"keep": "1"})
+    row.refresh_from_db()
+    assert not row.usable
+
+
+def test_the_article_fills_the_wizard(web, owner):
+    answer = web.post("/campaigns/preset/", {"preset": "article-002"})
+    page = web.get(answer.url).content.decode()
+    assert "Article 002" in page and page.count("checked") >= 7
+    load = Workload.objects.get()
+    assert (load.tool, load.sweep) == ("dynamo", {"outstanding_ios": [1, 2, 4, 8, 16]})
+    assert load.options["ramp_s"] == 30 and load.options["runtime_s"] == 600
+    stacks = [row.stack for row in Topology.objects.all()]
+    assert len(stacks) == 6 and all(stack[0]["kind"] == "manual" for stack in stacks)
+    web.post("/campaigns/preset/", {"preset": "article-002"})
+    assert (Workload.objects.count(), Topology.objects.count()) == (1, 6)
+
+
+def test_the_histogram_has_every_io():
+    found = [(0.0, 5e-5, 1.0), (5e-5, 1e-4, 3.0), (1e-4, 2e-4, 0.0)]
+    made = shown.latencies("run 1", found)
+    assert made["data"][0]["y"] == [0.25, 0.75, 0.0]
+    assert made["data"][0]["customdata"] == [1.0, 3.0, 0.0]
+    assert shown.latencies("run 1", [])["data"] == []
+
+
+def test_rc1_and_final_are_told_apart_by_their_libraries():
+    assert programs.judged(["1.1.0"], libaio=True, posix=True) == "1.1.0"
+    with pytest.raises(programs.Refused, match="rc1"):
+        programs.judged(["1.1.0"], libaio=False, posix=True)
