@@ -11,7 +11,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from benchlab.hosts.models import Credential, Device, PackageInstall
+from benchlab.dynamo.models import Reported
+from benchlab.hosts.models import Credential, Device, Host, PackageInstall
 from benchlab.imports import drafts
 from benchlab.imports.models import Source
 from benchlab.runs import commands
@@ -69,7 +70,12 @@ def everything(team) -> SimpleNamespace:
     )
     draft = drafts.make(team=team, user=None, uploads=[drafts.pasted("RATE 1\n")])
     Source.objects.create(campaign=campaign, name="a.txt", content=b"a", size=1, sha256="0" * 64)
+    listened = Host.objects.create(
+        team=team, name=f"dynamo of {team}", access=Host.Access.DYNAMO, address="192.0.2.9"
+    )
+    reported = Reported.objects.create(host=listened, name="sdz", raw=True)
     return SimpleNamespace(
+        reported=reported,
         **said(team, campaign, attempts[0].run),
         team=team, draft=draft, host=host, device=device, topology=topology, workload=load, campaign=campaign,
         credential=Credential.objects.get(team=team), attempts=attempts,
