@@ -12,6 +12,7 @@ from benchlab.hosts import api as hosts
 from benchlab.imports import api as imports
 from benchlab.results import api as results
 from benchlab.runs import api as runs
+from benchlab.sharing import api as sharing
 from benchlab.team import api as team
 from benchlab.team import views as team_views
 from benchlab.topologies import api as topologies
@@ -39,6 +40,14 @@ router.register("transitions", runs.Transitions)
 router.register("artifacts", runs.Artifacts)
 router.register("measurements", runs.Measurements)
 router.register("series", runs.AllSeries)
+router.register("comments", sharing.Comments)
+router.register("tags", sharing.Tags)
+router.register("taggings", sharing.Taggings)
+router.register("notes", sharing.Notes)
+router.register("stars", sharing.Stars)
+router.register("views", sharing.SavedViews)
+router.register("shares", sharing.Shares)
+router.register("activity", sharing.Activity)
 router.register("results", results.Results, "results")
 router.register("series-table", results.SeriesTable, "series-table")
 

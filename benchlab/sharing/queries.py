@@ -5,13 +5,13 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.core.exceptions import BadRequest, ValidationError
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.http import QueryDict
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import asked
 from benchlab.sharing.models import MOST_QUERY, SavedView
-from benchlab.sharing.talk import SPACES, clean
+from benchlab.sharing.talk import SPACES, clean, may_delete
 from benchlab.team.models import Team
 
 Person = AbstractBaseUser | AnonymousUser
@@ -55,6 +55,13 @@ def team_of(campaigns: list[Campaign], otherwise: Team) -> Team:
         names = " and ".join(sorted(team.name for team in teams.values()))
         raise ValidationError(f"What is kept belongs to one team; these campaigns are of {names}.")
     return next(iter(teams.values()), otherwise)
+
+
+def delete_view(view: SavedView, by: AbstractBaseUser) -> None:
+    """Raises PermissionDenied: it is somebody else's, and they are no owner."""
+    if not may_delete(by, view.by_id, view.team_id):
+        raise PermissionDenied("Only who saved a view, or an owner of the team, may delete it.")
+    view.delete()
 
 
 def save_view(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from benchlab.sharing import queries, talk
+from benchlab.sharing import queries
 from benchlab.sharing.models import SavedView
 from benchlab.team.services import team_of
 from benchlab.team.views_account import person
@@ -45,7 +45,5 @@ def view_save(request: HttpRequest) -> HttpResponse:
 @require_POST
 def view_delete(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(SavedView.objects.for_user(request.user), pk=pk)
-    if not talk.may_delete(person(request), row.by_id, row.team_id):
-        raise PermissionDenied("Only who saved a view, or an owner of the team, may delete it.")
-    row.delete()
+    queries.delete_view(row, person(request))
     return redirect("view-list")

@@ -27,7 +27,7 @@ NEEDS = {Level.VIEWER: 1, Level.OPERATOR: 2, Level.OWNER: 3}
 PK_OF = {"host": "host", "credential": "credential", "topology": "topology", "workload": "workload",
          "campaign": "campaign", "run": "run", "layout": "layout", "attempt": "attempt", "artifact": "artifact",
          "device": "host", "team": "team", "import": "draft", "talk": "campaign", "comment": "comment",
-         "view": "view", "share": "share", "shared": "shared"}  # fmt: skip
+         "view": "view", "share": "share", "shared": "shared", "reported": "reported"}  # fmt: skip
 # 404 to whoever has no second factor, no provider, or names no team of theirs.
 NEEDS_MORE = {"mfa_view_recovery_codes", "mfa_deactivate_totp", "openid_connect_login", "openid_connect_callback",
               "team-choose", "api-token-revoke"}  # fmt: skip
@@ -126,7 +126,6 @@ def url(name: str, rows: Any) -> str:
         "<int:team_pk>": rows.team.pk,
         "<str:token>": RUNS_LINK if name in OF_A_RUN else TOKEN,
         "<slug:kind>": "campaign",
-        "<slug:which>": "caches",
         "<base36:uidb36>-<str:key>": "1-no-such-key",
         "<slug:provider_id>": "oidc",
         "<int:layout_pk>": rows.layout.pk,
