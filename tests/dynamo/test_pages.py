@@ -7,11 +7,15 @@ import struct
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from agents.contracts import AgentError
 from agents.dynamo import icf
 from benchlab.campaigns.models import Workload
+from benchlab.campaigns.services import create_campaign
 from benchlab.dynamo import programs, shown
 from benchlab.dynamo.models import Binary, Reported
+from benchlab.hosts import services
 from benchlab.hosts.models import Host
+from benchlab.runs import commands, planning
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
@@ -20,6 +24,12 @@ pytestmark = pytest.mark.django_db
 ELF = b"\x7fELF" + struct.pack("<4B", 2, 1, 1, 0)
 FINAL = ELF + b"\0libaio.so.1\0Dynamo version 1.1.0\0" + b"x" * 100
 RC1 = ELF + b"\0librt.so.1\0aio_suspend\0 1.1.0 \0"
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """No message leaves for a worker."""
+    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
 
 
 @pytest.fixture
@@ -49,6 +59,7 @@ def test_a_program_is_kept_once_with_its_digest(web, owner):
         (ELF + b"2006.07.27", "only 1.1.0 can be driven"),
         (ELF + b"/bin/true", "says nowhere"),
     ],
+    ids=["windows", "rc1 by its libraries", "rc1 by its name", "old", "another program"],
 )
 def test_what_is_no_dynamo_is_refused(web, owner, raw, said):
     assert said in upload(web, raw).content.decode().replace("&#x27;", "'")
@@ -126,3 +137,31 @@ def test_rc1_and_final_are_told_apart_by_their_libraries():
     assert programs.judged(["1.1.0"], libaio=True, posix=True) == "1.1.0"
     with pytest.raises(programs.Refused, match="rc1"):
         programs.judged(["1.1.0"], libaio=False, posix=True)
+
+
+def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
+    host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
+    Reported.objects.create(host=host, name="C:", raw=False)
+    Reported.objects.create(host=host, name="sdb", raw=True)
+    load = Workload.objects.create(
+        team=team, name="8k", tool="dynamo", options={}, sweep={"outstanding_ios": [1, 2]}
+    )
+    pages = {}
+    for target in ("C:", "sdb"):
+        stack = [{"kind": "reported", "options": {"target": target}, "devices": []}]
+        one = Topology.objects.create(team=team, name=target, stack=stack)
+        campaign = create_campaign(
+            team=team, user=owner, name=target, question="", hosts=[host], topologies=[one],
+            workloads=[load], repeats=1, order="as_written",
+        )  # fmt: skip
+        planning.preview(campaign.layouts.get().pk)
+        pages[target] = web.get(f"/campaigns/{campaign.pk}/").content.decode()
+    assert "dynamo C:" in pages["C:"]
+    assert "marks it spare" in pages["sdb"]
+
+
+def test_nobody_connects_to_such_a_host(owner, team):
+    host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
+    assert host.credential is None
+    with pytest.raises(AgentError, match="not reached by SSH"):
+        services.connect(host)

@@ -44,10 +44,18 @@ def lab(rig_host, team, user):
     rig_host.ssh("sh", "-c", f"mkdir -p {PLACE} && base64 -d | tar -xzf - -C {PLACE}", stdin=packed)
     script = f'#!/bin/sh\nexec python3 {PLACE}/tests/agents/dynamo_sim.py "$@"\n'
     rig_host.ssh("sh", "-c", f"cat >{PLACE}/dynamo && chmod 755 {PLACE}/dynamo", stdin=script)
+    # a user-mode kernel tells no clock rate, without which the real dynamo would not start
+    shown = f"{PLACE}/cpuinfo"
+    rig_host.ssh(
+        "sh",
+        "-c",
+        f"(echo 'cpu MHz\t\t: 2000.000'; cat /proc/cpuinfo) >{shown}; mount --bind {shown} /proc/cpuinfo",
+    )
     made = register(rig_host, team, "root")
     device = Device.objects.get(host=made, name="ubdb")
     hosts.mark_spare(device, user, device.confirmation, "ssd")
     yield made
+    rig_host.ssh("umount", "/proc/cpuinfo")
     rig_host.ssh("rm", "-rf", PLACE)
 
 
