@@ -44,6 +44,8 @@ TOLD: Mapping[str, str] = {
     "layout.person_done": "did by hand what was asked for",
     "talk-tag": "tagged",
     "talk-note": "wrote a note on",
+    "tagging.create": "tagged",
+    "note.create": "wrote a note on",
     "share-new": "made a",
     "share.create": "made a",
     "share-revoke": "took back",

@@ -28,6 +28,7 @@ from benchlab.sharing.models import (
     Tag,
     Tagging,
 )
+from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.team.views_account import person
 
@@ -43,9 +44,16 @@ def row_of(request: Request, about: dict[str, Any], *, library: bool = False) ->
     """Raises ValidationError: no such row of theirs."""
     find = nouns.seen if library else nouns.own
     try:
-        return find(request.user, about["kind"], about["object_id"])
+        row = find(request.user, about["kind"], about["object_id"])
     except Http404 as error:
         raise serializers.ValidationError({"object_id": [str(error)]}) from None
+    audited(request, nouns.team_of(row), nouns.words(row))
+    return row
+
+
+def audited(request: Request, team: Team, words: str) -> None:
+    """What the audit log is to say of a row that the address does not name."""
+    request._request.audited = (team.pk, words)  # type: ignore[attr-defined]
 
 
 def or_refuse(act: Any, field: str) -> Any:
@@ -318,6 +326,7 @@ class Shares(ReadOnly[Share]):
         made, token = links.make(
             wish, person(request), days=asked["days"], hide_hosts=asked["hide_hosts"]
         )
+        audited(request, made.team, f"link {made.pk}: {made.get_kind_display()}, {made}")
         link = request.build_absolute_uri(reverse("shared", args=[token]))
         return Response({**self.get_serializer(made).data, "link": link}, status=201)
 
