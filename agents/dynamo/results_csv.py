@@ -71,7 +71,9 @@ def write(found: Sequence[Stamped], description: str = "", test_type: str = "NOR
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[,\r\n]", " ", name)
+    """Without what would end a cell, paint a terminal, or be a formula to a spreadsheet."""
+    plain = re.sub(r"[,\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", " ", name)
+    return f" {plain}" if plain.startswith(("=", "+", "-", "@")) else plain
 
 
 def _access(test: Measured) -> list[str]:

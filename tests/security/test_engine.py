@@ -38,9 +38,12 @@ def lying(monkeypatch, attempt):
     monkeypatch.setattr(jobs, "of", lambda attempt, layout: job.Job(("x",)))
     monkeypatch.setattr(jobs, "spool", lambda attempt, work: job.Spool("attempt-1"))
     monkeypatch.setattr(job, "poll", lambda *given: still)
-    monkeypatch.setattr(
-        job, "stop", lambda *given: asked.append("stop") or job.Stopped(job.Did.NOTHING, job.State.ABSENT)
-    )  # fmt: skip
+
+    def stop(*given):
+        asked.append("stop")
+        return job.Stopped(job.Did.NOTHING, job.State.ABSENT)
+
+    monkeypatch.setattr(job, "stop", stop)
     return asked
 
 
