@@ -19,6 +19,7 @@ from rest_framework.request import Request
 
 from benchlab.results.language import Refused
 from benchlab.results.pump import Busy, Pump
+from benchlab.results.reading import gathered
 from benchlab.spreadsheets import cell
 
 PART = 256 << 10  # bytes
@@ -109,11 +110,4 @@ def _whole(request: HttpRequest, content: bytes, kind: str) -> HttpResponseBase:
 
 
 def _parts(made: Iterator[bytes]) -> Iterator[bytes]:
-    held = bytearray()
-    for part in made:
-        held += part
-        if len(held) >= PART:
-            yield bytes(held)
-            held.clear()
-    if held:
-        yield bytes(held)
+    return gathered(made, PART)

@@ -127,9 +127,12 @@ class SeriesTable(Table):
         return self._list(request)
 
     def made(self, asked: Asked, seen: Composable, form: Form) -> Callable[[], Iterator[bytes]]:
-        if isinstance(form, Csv) or not _as_arrays(asked):
+        if not _as_arrays(asked):
             return super().made(asked, seen, form)
         fields = [Field(c.name, c.kind) for c in asked.columns]
+        if isinstance(form, Csv):
+            lines, first = sql.series_csv(asked, seen), head([field.name for field in fields])
+            return lambda: chain([first], (text for (text,) in reading.series(lines) if text))
         statement = sql.series_arrays(asked, seen)
         if isinstance(form, Json):
             return lambda: arrow.columnar(fields, series.texts(fields, reading.series(statement)))

@@ -18,7 +18,7 @@ from benchlab.results.columns import Kind
 from benchlab.results.reading import gathered
 
 BATCH = 4 << 20  # bytes of CSV
-ROW_GROUP = 100_000  # rows
+ROW_GROUP = 50_000  # rows
 IN_MEMORY = 1 << 20  # bytes of one column of JSON; more lie on the disk
 TYPES = {
     Kind.WHOLE: pa.int64(),
@@ -125,6 +125,12 @@ def table_texts(fields: Sequence[Field], found: Iterable[pa.Table]) -> Iterator[
 
 
 def _json(column: pa.ChunkedArray) -> bytes:
+    if pa.types.is_string(column.type):  # few are different: each is made once
+        found = column.combine_chunks().dictionary_encode()
+        known = [orjson.dumps(text) for text in found.dictionary.to_pylist()]
+        known.append(b"null")
+        places = found.indices.fill_null(len(known) - 1).to_pylist()
+        return b",".join(map(known.__getitem__, places))
     if pa.types.is_floating(column.type):
         return numbers(column.to_numpy())
     if pa.types.is_timestamp(column.type):
@@ -145,19 +151,51 @@ def columnar(fields: Sequence[Field], found: Iterable[tuple[int, Texts]]) -> Ite
     """
     rows = 0
     with ExitStack() as stack:
-        kept: list[IO[bytes]] = [
-            stack.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY)) for _ in fields
-        ]
+        kept = [stack.enter_context(Kept()) for _ in fields]
         for number, texts in found:
-            for file, text in zip(kept, texts, strict=True):
-                file.write(b"," + text if rows else text)
+            for one, text in zip(kept, texts, strict=True):
+                one.add(text)
             rows += number
         told = [{"name": f.name, "kind": f.kind.value, "unit": f.unit or None} for f in fields]
         yield b'{"rows":%d,"columns":%s,"data":{' % (rows, orjson.dumps(told))
-        for place, (field, file) in enumerate(zip(fields, kept, strict=True)):
+        for place, (field, one) in enumerate(zip(fields, kept, strict=True)):
             yield b"%s%s:[" % (b"," if place else b"", orjson.dumps(field.name))
-            file.seek(0)
-            while part := file.read(BATCH):
-                yield part
+            yield from one.parts()
             yield b"]"
         yield b"}}"
+
+
+class Kept:
+    """JSON values of one column, in memory until they are many, then in a file that has no name."""
+
+    def __init__(self) -> None:
+        self.held: list[bytes] = []
+        self.length = 0
+        self.file: IO[bytes] | None = None
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.file:
+            self.file.close()
+
+    def add(self, text: bytes) -> None:
+        self.held.append(text)
+        self.length += len(text)
+        if self.length > IN_MEMORY:
+            if self.file is None:
+                self.file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with us
+            else:
+                self.file.write(b",")
+            self.file.write(b",".join(self.held))
+            self.held, self.length = [], 0
+
+    def parts(self) -> Iterator[bytes]:
+        if self.file:
+            self.file.seek(0)
+            while part := self.file.read(BATCH):
+                yield part
+            if self.held:
+                yield b","
+        yield b",".join(self.held)

@@ -16,8 +16,6 @@ from benchlab.results import sql
 from benchlab.results.columns import PARAM, Column, Kind
 from benchlab.results.language import Asked, Refused
 
-SERIES_AT_ONCE = 16  # an hour of one is some 90 KB
-
 
 def database() -> psycopg.Connection[Any]:
     connection.ensure_connection()
@@ -77,9 +75,9 @@ def lines(statement: Composed) -> Iterator[bytes]:
 
 
 def series(statement: Composed) -> Iterator[tuple[Any, ...]]:
-    with database().transaction(), database().cursor("series", binary=True) as cursor:
-        cursor.itersize = SERIES_AT_ONCE
-        yield from cursor.execute(statement)
+    """Row by row as they come, in binary; one round trip."""
+    with psycopg.Cursor(database()) as cursor:
+        yield from cursor.stream(statement, binary=True)
 
 
 def gathered(parts: Iterator[bytes], size: int) -> Iterator[bytes]:

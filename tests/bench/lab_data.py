@@ -57,7 +57,10 @@ INSERT INTO runs_series (attempt_id, sampler, device, metric, unit, times, value
 SELECT a, s.sampler, s.device, s.metric, s.unit, s.times, s.values
 FROM unnest(%(others)s) AS a, runs_series s WHERE s.attempt_id = %(attempt)s
 """
-TABLES = ("campaigns_run", "runs_attempt", "runs_measurement", "runs_series")
+TABLES = (
+    "campaigns_campaign", "campaigns_run", "runs_layout", "runs_attempt", "runs_measurement", "runs_series",
+    "team_team", "team_membership",
+)  # fmt: skip
 
 
 def person(name: str) -> User:
