@@ -69,7 +69,7 @@ def context(campaign: Campaign) -> dict[str, Any]:
 
 
 def _machines(campaign: Campaign, layouts: Iterable[Layout]) -> list[Machine]:
-    hosts = Host.objects.filter(runs__campaign=campaign).distinct().order_by("name")
+    hosts = Host.objects.filter(runs__campaign=campaign).distinct().order_by("pk")
     newest: dict[int, FactSnapshot] = {}
     used: dict[int, set[str]] = {}
     for layout in layouts:

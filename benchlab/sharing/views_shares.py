@@ -81,11 +81,10 @@ def _wish(
 
 def _shown_once(request: HttpRequest, made: Share, token: str) -> HttpResponse:
     link = request.build_absolute_uri(reverse("shared", args=[token]))
-    answer = render(
-        request,
-        "sharing/share_made.html",
-        {"share": made, "link": link, "snippet": snippet(f"{link}embed/", made.name[:80])},
-    )
+    # The snippet is for other people's pages: not even its title may tell what the link hides.
+    title = links.opened(made, token).hiding.text(made.name)[:80]
+    context = {"share": made, "link": link, "snippet": snippet(f"{link}embed/", title)}
+    answer = render(request, "sharing/share_made.html", context)
     answer["Cache-Control"] = "no-store"
     return answer
 

@@ -219,6 +219,8 @@ def test_the_feed_tells_what_happened_in_my_teams_only(web, other_web, rows):
 
 
 def test_a_shared_link_is_in_the_log_without_its_token(web, rows):
+    rows["topology"].name = f"raw on {rows['host'].name}"
+    rows["topology"].save()
     from benchlab.audit.models import Entry
 
     answer = web.post(
@@ -227,6 +229,8 @@ def test_a_shared_link_is_in_the_log_without_its_token(web, rows):
     )
     token = answer.content.decode().partition("/s/")[2].partition("/")[0]
     assert len(token) == 43 and answer["Cache-Control"] == "no-store"
+    snippet = answer.content.decode().partition("&lt;iframe")[2].partition("iframe&gt;")[0]
+    assert token in snippet and rows["host"].name not in snippet
     told = str(list(Entry.objects.values()))
     assert "share-new" in told and token not in told
 
