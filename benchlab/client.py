@@ -229,4 +229,4 @@ def _asks(seen: dict[str, str]) -> bool:
 
 def _patience(attempt: int) -> float:
     """1, 2, 4, … seconds, a little apart from others'."""
-    return float(2 ** (attempt - 1)) * random.uniform(0.8, 1.2)
+    return float(2 ** (attempt - 1)) * random.uniform(0.8, 1.2)  # nosec B311  # only spreads retries
