@@ -77,6 +77,8 @@ class Dynamo:
         text = self.log.read_bytes()[-4000:].decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         words = [line for line in lines if not line.startswith(NOISE)]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.5)  # its stream ends a moment before it does
         status = self._process.poll()
         crashed = f" (killed by signal {-status})" if status is not None and status < 0 else ""
         return (f"; dynamo said: {' / '.join(words[-3:])}" if words else "") + crashed

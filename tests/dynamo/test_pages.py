@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -12,15 +13,17 @@ from agents.dynamo import icf
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.dynamo import programs, shown
-from benchlab.dynamo.models import Binary, Reported
+from benchlab.dynamo.models import Binary, Reported, Told
 from benchlab.hosts import services
 from benchlab.hosts.models import Host
-from benchlab.runs import commands, planning
+from benchlab.runs import collect, commands, planning
+from benchlab.runs.models import Attempt, Measurement
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
 
 pytestmark = pytest.mark.django_db
+FULL = Path(__file__).parents[1] / "cases" / "tools" / "dynamo" / "full.bin"
 ELF = b"\x7fELF" + struct.pack("<4B", 2, 1, 1, 0)
 FINAL = ELF + b"\0libaio.so.1\0Dynamo version 1.1.0\0" + b"x" * 100
 RC1 = ELF + b"\0librt.so.1\0aio_suspend\0 1.1.0 \0"
@@ -165,3 +168,36 @@ def test_nobody_connects_to_such_a_host(owner, team):
     assert host.credential is None
     with pytest.raises(AgentError, match="not reached by SSH"):
         services.connect(host)
+
+
+def test_results_go_out_as_iometer_writes_them(web, owner, team):
+    host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
+    stack = [{"kind": "reported", "options": {"target": "C:"}, "devices": []}]
+    one = Topology.objects.create(team=team, name="C:", stack=stack)
+    load = Workload.objects.create(team=team, name="8k", tool="dynamo", options={"workers": 2})
+    campaign = create_campaign(
+        team=team, user=owner, name="c", question="", hosts=[host], topologies=[one], workloads=[load],
+        repeats=1, order="as_written",
+    )  # fmt: skip
+    attempt = Attempt.objects.get()
+    collect.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    collect.replace(attempt, collect.read(attempt))
+    Attempt.objects.update(phase="done", outcome="succeeded")
+    for url in (f"/attempts/{attempt.pk}/iometer.csv", f"/campaigns/{campaign.pk}/iometer.csv"):
+        text = web.get(url).content.decode()
+        assert text.startswith("'Test Type,Test Description")
+        assert text.count("\nALL,All,") == 1 and text.count("\nWORKER,") == 2
+    page = web.get(f"/runs/{attempt.run_id}/").content.decode()
+    assert "Workers and targets" in page and "Worker 2" in page
+    ios = attempt.measurements.get(name="ios", labels={}).value
+    figure = web.get(f"/attempts/{attempt.pk}/latency.json").json()
+    assert sum(figure["data"][0]["customdata"]) == ios
+    Told.objects.create(attempt=attempt, lines='{"phase": "record", "iops": 1234.5}\n')
+    assert "1.23 k IOPS" in web.get(f"/attempts/{attempt.pk}/now/").content.decode()
+
+
+def test_what_the_kernel_did_not_count_is_a_finding():
+    names = {"read.bytes": 1e9, "read.ios": 1e5, "kernel.read.bytes": 1e5}
+    rows = [Measurement(name=name, value=value, unit="B") for name, value in names.items()]
+    assert "I/Os failed that dynamo takes for done" in shown.finding(rows)
+    assert shown.finding(rows[:2]) == ""
