@@ -37,9 +37,9 @@ class Operation:
 
 
 WORDS = {
-    "200": "done", "201": "made", "400": "refused: see errors", "401": "no valid token",
-    "403": "not allowed", "404": "no such row or page of yours", "406": "only JSON is given",
-    "409": "not in this state: see detail", "415": "only JSON is taken",
+    "200": "done", "201": "made", "304": "you have it: see If-None-Match", "400": "refused: see errors",
+    "401": "no valid token", "403": "not allowed", "404": "no such row or page of yours", "406": "not given in that format",
+    "409": "not in this state: see detail", "415": "only JSON is taken", "429": "too often: see Retry-After",
 }  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def _content(body: Json) -> Json:
 
 def _resolved(schema: Json, given: Json) -> Json:
     """Behind its references."""
-    for key in ("allOf", "oneOf"):
+    for key in ("allOf", "oneOf", "anyOf"):
         if key in given:
             return _resolved(schema, {**given[key][0], **{k: given[k] for k in given if k != key}})
     if "$ref" not in given:
