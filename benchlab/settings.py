@@ -283,10 +283,10 @@ LOGGING = {
     "loggers": {
         **{
             name: {"level": "WARNING"}
-            for name in ("asyncssh", "celery.app.trace", "celery.worker.strategy")
+            for name in ("asyncssh", "celery.app.trace", "celery.worker.strategy", "uvicorn.access")
         },
         # The web server's own words take the same way as ours.
-        **{name: {"propagate": True} for name in ("uvicorn", "uvicorn.error", "uvicorn.access")},
+        **{name: {"propagate": True} for name in ("uvicorn", "uvicorn.error")},
     },
 }
 
