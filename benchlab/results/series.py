@@ -42,8 +42,10 @@ def _with_nulls(sent: bytes) -> Doubles:
 def tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.Table]:
     """One table per series, its fields in the order asked for."""
     wanted = schema(fields)
+    seconds = np.empty(0)
     for *told, times, values in rows:
-        arrays = {"time": doubles(times), "value": doubles(values)}
+        seconds = seconds if times is None else doubles(times)
+        arrays = {"time": seconds, "value": doubles(values)}
         rest = iter(told)
         yield pa.Table.from_arrays(
             [
@@ -58,11 +60,11 @@ def tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator
 
 def texts(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Texts]]:
     """(values, JSON of each column) of each series. Devices share their times: those are written once."""
-    sent, times_text, length = b"", b"", 0
+    times_text, length = b"", 0
     for *told, times, values in rows:
-        if times != sent:
+        if times is not None:
             found = doubles(times)
-            sent, times_text, length = times, numbers(found), len(found)
+            times_text, length = numbers(found), len(found)
         if not length:
             continue
         arrays = {"time": times_text, "value": numbers(doubles(values))}

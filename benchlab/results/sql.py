@@ -126,7 +126,7 @@ def options(names: Sequence[str], campaigns: Composable) -> Composed:
 
 
 def series_arrays(asked: Asked, campaigns: Composable) -> Composed:
-    """Each series' columns, then times and values as PostgreSQL sends float8[]: no number is made text."""
+    """Each series' columns, then times and values as PostgreSQL sends float8[] (times NULL: as before)."""
     shown = [c for c in asked.columns if c.name not in ("time", "value")]
     x = [c for c in shown if not c.every_row]
     return SQL(
@@ -137,7 +137,11 @@ def series_arrays(asked: Asked, campaigns: Composable) -> Composed:
         SQL(", ").join(
             [
                 *(raw(c.sql) if c.every_row else Identifier("x", c.name) for c in shown),
-                raw("array_send(s.times), array_send(s.values)"),
+                # Devices that were watched together share their times: those are sent once.
+                raw(
+                    'CASE WHEN s.times = lag(s.times) OVER (ORDER BY x."#", s.sampler, s.device, s.metric)'
+                    " THEN NULL ELSE array_send(s.times) END, array_send(s.values)"
+                ),
             ]
         ),
         _all_of(_row_conditions(asked)),
