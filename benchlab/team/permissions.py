@@ -291,6 +291,7 @@ API: Mapping[str, Level] = {
     "note.retrieve": VIEWER,
     "note.create": OPERATOR,
     "star.list": VIEWER,
+    "star.retrieve": VIEWER,
     "star.create": VIEWER,
     "savedview.list": VIEWER,
     "savedview.retrieve": VIEWER,

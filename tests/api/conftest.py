@@ -17,7 +17,7 @@ from benchlab.imports import drafts
 from benchlab.imports.models import Source
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
-from benchlab.sharing.models import Comment, Note, SavedView, Share, Tag, Tagging
+from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tag, Tagging
 from benchlab.team import tokens
 from benchlab.team.models import Invitation
 from benchlab.team.roles import Role
@@ -107,8 +107,10 @@ def said(team, campaign, run) -> dict[str, Any]:
 
 
 @pytest.fixture
-def ours(team) -> SimpleNamespace:
-    return everything(team)
+def ours(team, user) -> SimpleNamespace:
+    made = everything(team)
+    Star.objects.create(user=user, kind="campaign", object_id=made.campaign.pk)
+    return made
 
 
 @pytest.fixture

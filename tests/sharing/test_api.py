@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.test import Client
 
+from benchlab.idempotency.models import KeptAnswer
 from benchlab.sharing.models import Note, Share
 from tests.api.conftest import api, is_problem, nudges, other_api, ours
 
@@ -35,9 +36,9 @@ def test_tags_notes_and_stars(api, ours):
         assert api.post("/api/notes/", {**about(ours), "text": text}).status_code == 201
     assert Note.objects.get(kind="run").text == "two"
     assert api.post("/api/stars/", about(ours)).status_code == 200
-    assert len(api.get("/api/stars/").json()["results"]) == 1
+    assert len(api.get("/api/stars/?kind=run").json()["results"]) == 1
     api.post("/api/stars/", {**about(ours), "starred": False})
-    assert api.get("/api/stars/").json()["results"] == []
+    assert api.get("/api/stars/?kind=run").json()["results"] == []
 
 
 def test_another_teams_row_is_as_unknown_as_none(other_api, ours):
@@ -68,6 +69,17 @@ def test_a_link_is_shown_once_and_can_be_revoked(api, ours):
     assert Share.objects.count() == 3
 
 
+def test_a_link_is_not_kept_with_its_idempotency_key(api, ours):
+    def ask():
+        return api.post("/api/shares/", about(ours), HTTP_IDEMPOTENCY_KEY="once")
+
+    made, again = ask(), ask()
+    assert made.status_code == again.status_code == 201
+    assert again.json() == {k: v for k, v in made.json().items() if k != "link"}
+    token = made.json()["link"].rstrip("/").rpartition("/")[2]
+    assert token not in str(list(KeptAnswer.objects.values()))
+
+
 def test_a_view_and_a_link_to_it(api, ours):
     query = f"campaign={ours.campaign.pk}"
     view = api.post("/api/views/", {"name": "mine", "query": query, "for_team": False}).json()
@@ -79,6 +91,8 @@ def test_a_view_and_a_link_to_it(api, ours):
 
 def test_the_feed(api, other_api, ours):
     told = api.get("/api/activity/").json()
-    assert [one["source"] for one in told["results"]] == ["comment"]
-    assert "Look at this." in told["results"][0]["says"]
-    assert other_api.get("/api/activity/").json()["results"] == []
+    assert [one["source"] for one in told] == ["comment"]
+    assert "Look at this." in told[0]["says"]
+    assert other_api.get("/api/activity/").json() == []
+    assert api.get("/api/activity/?page=2").json() == []
+    is_problem(api.get("/api/activity/?page=0"), 400)

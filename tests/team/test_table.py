@@ -15,6 +15,7 @@ from rest_framework.test import APIClient
 from benchlab.api_urls import router
 from benchlab.runs import commands
 from benchlab.sharing import links
+from benchlab.sharing.models import Star
 from benchlab.team import invitations, permissions
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.permissions import Level
@@ -36,7 +37,7 @@ RUNS_LINK = "the-link-of-a-run"  # all other links are of a campaign
 OF_A_RUN = {"shared-devices", "shared-cpu", "shared-cache", "shared-series", "shared-artifact"}
 # Only whose it is may: the table's level lets them in, and the view asks. Owners may delete what others wrote.
 OF_ITS_AUTHOR = {"comment-edit": False, "comment-delete": True, "view-delete": True, "comment.partial_update": False,
-                 "comment.destroy": True, "savedview.destroy": True}  # fmt: skip
+                 "comment.destroy": True, "savedview.destroy": True, "star.retrieve": False}  # fmt: skip
 
 
 def pages(
@@ -90,6 +91,7 @@ def rows(team):
     made = everything(team)
     made.person = User.objects.create_user("somebody")
     made.member = Membership.objects.create(team=team, user=made.person, role=Role.OPERATOR)
+    made.star = Star.objects.create(user=made.person, kind="run", object_id=made.run.pk)
     made.invitation = Invitation.objects.get(team=team)
     made.invitation.digest = invitations.digest(TOKEN)
     made.invitation.save()
