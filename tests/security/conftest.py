@@ -10,29 +10,23 @@ from django.test import Client
 
 from benchlab.hosts import services
 from benchlab.runs import commands
-from benchlab.sharing import links
-from benchlab.team import invitations
-from benchlab.team.models import Invitation, Membership
+from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from tests.security import hostile
-from tests.team.test_table import PAGES, RUNS_LINK, TOKEN
+from tests.team.test_table import PAGES
+from tests.team.test_table import rows as table_rows  # noqa: F401
 
 
 @pytest.fixture
-def rows(team, monkeypatch) -> SimpleNamespace:
+def rows(table_rows, monkeypatch) -> SimpleNamespace:  # noqa: F811
+    """Those of the walk over the permission table, made hostile."""
     monkeypatch.setattr(commands, "_send", lambda task, pk: None)
     for name in ("offer_key", "read_facts"):
         monkeypatch.setattr(services, name, lambda host: "")
-    made = hostile.rows(team)
-    made.person = User.objects.create_user("somebody")
-    made.member = Membership.objects.create(team=team, user=made.person, role=Role.OPERATOR)
-    made.invitation = Invitation.objects.get(team=team)
-    made.invitation.digest = invitations.digest(TOKEN)
-    made.invitation.save()
-    for share, token in ((made.share, TOKEN), (made.run_share, RUNS_LINK)):
-        share.digest = links.digest(token)
-        share.hide_hosts = False
-        share.save()
+    made = hostile.spoil(table_rows)
+    made.share.hide_hosts = made.run_share.hide_hosts = False
+    made.share.save()
+    made.run_share.save()
     file = made.draft.files.first()
     for name, route in list(PAGES.items()):
         for part, value in (

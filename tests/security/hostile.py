@@ -13,8 +13,6 @@ from benchlab.campaigns.models import Campaign
 from benchlab.hosts.models import Device, FactSnapshot, Host, PackageInstall
 from benchlab.imports.models import Source
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
-from benchlab.team.models import Team
-from tests.api.conftest import everything
 
 MARK = "pwned"  # in all of it: what a page shows of it must not be markup
 SCRIPT = f"<script>{MARK}()</script>"
@@ -52,9 +50,8 @@ def facts() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def rows(team: Team) -> SimpleNamespace:
-    """A row of every noun, and whatever a host has a say in, hostile."""
-    made = everything(team)
+def spoil(made: SimpleNamespace) -> SimpleNamespace:
+    """The rows (tests.api.conftest.everything), with whatever a host has a say in hostile."""
     snapshot = made.host.snapshots.get()
     FactSnapshot.objects.filter(pk=snapshot.pk).update(facts=facts(), boot_id=MARKUP[:64])
     Host.objects.filter(pk=made.host.pk).update(trouble="connection_lost", trouble_text=STORED)
