@@ -79,7 +79,7 @@ class Told(models.Model):
     """What the console of a running attempt says each second, where it is played by us; gone when it is over."""
 
     attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="told")
-    lines = models.TextField(default="", help_text="JSON lines, as in live.jsonl")
+    lines = models.TextField(default="", help_text="The last JSON line, as in live.jsonl")
 
     def __str__(self) -> str:
         return f"{self.attempt} says"

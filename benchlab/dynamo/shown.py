@@ -124,4 +124,6 @@ def _said(line: str) -> dict[str, Any]:
         return {}
     done = found.get("done")
     share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
-    return {**found, **share, "mean": found.get("lat.mean"), "slowest": found.get("lat.max")}
+    figures = {key: found.get(key) for key in ("iops", "bandwidth", "errors")}
+    latency = {"mean": found.get("lat.mean"), "slowest": found.get("lat.max")}
+    return {"phase": found.get("phase", ""), **figures, **latency, **share}

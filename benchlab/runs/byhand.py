@@ -39,7 +39,6 @@ log = logging.getLogger(__name__)
 
 TOOL = "dynamo"
 MOST_TRIES = 3  # attempts of a run that are made because who played died
-TOLD_LINES = 900
 LEAVING = timedelta(seconds=15)
 LOST = (
     "Who played dynamo's console (a worker of BenchLab, or its listener) died in the middle of the test. "
@@ -123,10 +122,8 @@ class Player:
 
 def tell(attempt: Attempt, said: Mapping[str, Any]) -> None:
     """For the page of the running attempt. Not the result."""
-    row, _ = Told.objects.get_or_create(attempt=attempt)
-    line = orjson.dumps({**said, "at": timezone.now().timestamp()}).decode() + "\n"
-    Told.objects.filter(pk=row.pk).update(
-        lines="".join([*row.lines.splitlines(keepends=True)[-TOLD_LINES:], line])
+    Told.objects.update_or_create(
+        attempt=attempt, defaults={"lines": orjson.dumps(dict(said)).decode() + "\n"}
     )
     events.changed(attempt.layout.campaign_id)
 

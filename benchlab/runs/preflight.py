@@ -133,10 +133,13 @@ def _cannot(
         return error.reason, str(error)
     if trial is None:
         return None, ""
+    try:
+        trial = jobs.filled(attempt, trial)
+    except AgentError as error:
+        return error.reason, str(error)
     if byhand.needed(attempt, facts):
         said = byhand.check(shell, jobs.fit(trial, facts.sudo))
         return (Reason.BAD_OPTIONS, said) if said else (None, "")
-    trial = jobs.filled(attempt, trial)
     ran = job.run_short(shell, jobs.fit(trial, facts.sudo))
     if ran.exit_code == 0:
         return None, ""

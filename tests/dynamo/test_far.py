@@ -58,7 +58,8 @@ def wished(folder: Path, sim: str = "", **options: Any) -> tuple[Any, bytes]:
 def played(
     host: shell.SshShell, folder: Path, work: Any, config: bytes, halt_after: float = 0.0
 ) -> tuple[bytes, list[Any]]:
-    spool, told = Spool("attempt-1", work.root, str(folder)), []
+    spool = Spool("attempt-1", work.root, str(folder))
+    told: list[Any] = []
     door = shell.Tunnel(host.address)
     halt = tunnel.Halt()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_campaign
-from benchlab.dynamo.models import Told
+from benchlab.dynamo.models import Binary, Told
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
 from benchlab.runs import byhand
@@ -121,3 +122,34 @@ def test_a_killed_worker_costs_the_attempt_and_nothing_is_half_stored(here, fold
     assert made.outcome == "succeeded", made.reason_text
     assert campaign.layouts.get().outcome == "succeeded"
     assert not list((folder / "s").iterdir())
+
+
+def program(team: Any) -> Binary:
+    raw = f'#!/bin/sh\nexec {sys.executable} {dynamo_sim.__file__} "$@"\n'.encode()
+    digest = hashlib.sha256(raw).hexdigest()
+    return Binary.objects.create(
+        team=team, name="d", version="1.1.0", sha256=digest, size=len(raw), content=raw
+    )
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_an_uploaded_program_is_sent_along(here, folder, user, team, monkeypatch, far):
+    if far:
+        monkeypatch.setattr(byhand, "python_is_there", lambda tools: False)
+        if not list(Path("/lib").glob("*/libaio.so.1*")):
+            pytest.skip("no libaio here")
+    campaign = campaign_on(here, folder, user, binary=f"sha256:{program(team).sha256}")
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 120)
+    attempt = Attempt.objects.get()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+
+
+def test_a_program_that_nobody_uploaded_is_told_before_it_runs(here, folder, user, other_user):
+    theirs = program(other_user.teams.get())
+    campaign = campaign_on(here, folder, user, binary=f"sha256:{theirs.sha256}")
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 60)
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.reason) == ("failed", "tool_missing")
+    assert "was uploaded by this team" in attempt.reason_text
