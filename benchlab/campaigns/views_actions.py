@@ -47,7 +47,12 @@ def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
         for name, value in request.POST.items()
         if name.removeprefix("layout-").isdecimal() and name.startswith("layout-")
     }
-    return _do(request, pk, lambda: commands.start(campaign, seen, by=request.user.get_username()), "Started.")
+    return _do(
+        request,
+        pk,
+        lambda: commands.start(campaign, seen, by=request.user.get_username()),
+        "Started.",
+    )
 
 
 @require_POST
