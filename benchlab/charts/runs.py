@@ -78,7 +78,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """?attempt= shows another attempt than the last."""
     run = get_object_or_404(
         Run.objects.visible_to(request.user).select_related(
-            "campaign", "host", "topology", "workload"
+            "campaign__team", "host", "topology", "workload"
         ),
         pk=pk,
     )

@@ -55,7 +55,7 @@ def test_the_list_costs_the_same_queries_for_many(
             team=team, user=user, name=name, question="", hosts=[host], topologies=[directory],
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
-    with django_assert_num_queries(6):  # session, user, count, campaigns, layouts, attempts
+    with django_assert_num_queries(7):  # session, user, count, campaigns, layouts, attempts, tags
         web.get(reverse("campaign-list"))
 
 
@@ -115,7 +115,7 @@ def test_the_page_costs_the_same_queries_however_many_runs(
         team=team, user=user, name="big", question="", hosts=[host], topologies=[directory],
         workloads=[workload], repeats=20, order="as_written",
     )  # fmt: skip
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(27):
         web.get(url("campaign-detail", made))
 
 
@@ -353,5 +353,5 @@ def test_home_costs_the_same_queries_for_many(
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
     # session, user, open, over, layouts, attempts, those that ask a person, hosts
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         web.get(reverse("home"))

@@ -23,7 +23,7 @@ def test_the_list_shows_sweep_and_points(web, workload):
 def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):
     for number in range(4):
         create_workload(team=team, user=user, name=f"w{number}", tool="toy", options={})
-    with django_assert_num_queries(3):  # session, user, workloads
+    with django_assert_num_queries(5):  # session, user, workloads, imported ones, tags
         web.get(reverse("workload-list"))
 
 
