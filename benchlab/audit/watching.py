@@ -53,6 +53,8 @@ class Recorded(MiddlewareMixin):
         match = request.resolver_match
         if request.method in SAFE or match is None or match.url_name in SILENT:
             return response
+        if response.has_header("Idempotency-Replayed"):
+            return response  # nothing was done: it was told before
         status = response.status_code
         if status < 400 or status in REFUSED:
             _record(request, response)

@@ -15,6 +15,7 @@ import orjson
 from django.db import connection
 from django.utils import timezone
 from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,6 +23,8 @@ from benchlab.idempotency.models import KeptAnswer
 from benchlab.schema import KIND
 
 HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+SHOWN_ONCE = frozenset({"link", "token"})  # of an invitation, of a share: nowhere in the database
 KEPT_FOR = timedelta(hours=24)
 MOST = 255  # characters of a key
 PATIENCE_S, LOOK_EVERY_S = 30.0, 0.05
@@ -57,7 +60,7 @@ class Once:
 
     def _first(self) -> Response | None:
         mine = KeptAnswer.objects.filter(user=self.user)
-        mine.filter(created_at__lt=timezone.now() - KEPT_FOR).delete()
+        KeptAnswer.objects.filter(created_at__lt=timezone.now() - KEPT_FOR).delete()
         known = mine.filter(key=self.key).first()
         if known is None:
             self.row = mine.create(user_id=self.user, key=self.key, digest=self.digest)
@@ -71,17 +74,18 @@ class Once:
             )
         said = orjson.loads(known.body) if known.body else None
         kind = KIND if known.status >= 400 else None
-        headers = {"Idempotency-Replayed": "true"}
+        headers = {REPLAYED: "true"}
         return Response(said, known.status, headers=headers, content_type=kind)
 
     def keep(self, response: Response) -> None:
-        """What a refusal said is kept, too: the same request gets the same answer."""
+        """What a refusal said is kept, too: the same request gets the same answer. But nothing that opens doors."""
         if self.row is None or response.status_code >= 500:
             return
-        body = bytes(response.rendered_content)
-        KeptAnswer.objects.filter(pk=self.row.pk).update(
-            status=response.status_code, body=body.decode()
-        )
+        told = response.data
+        if isinstance(told, dict):
+            told = {name: value for name, value in told.items() if name not in SHOWN_ONCE}
+        body = JSONRenderer().render(told).decode()
+        KeptAnswer.objects.filter(pk=self.row.pk).update(status=response.status_code, body=body)
 
     def _wait(self) -> None:
         until = time.monotonic() + PATIENCE_S

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
+from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 from django.conf import settings
 from django.core.cache import caches
 from django.db import connections
 from django.utils import timezone
+from redis.exceptions import RedisError
 
 from benchlab import throttling
 from benchlab.api_urls import router
@@ -19,7 +23,8 @@ from tests.api.conftest import client_of, is_problem
 LOAD = {"name": "once", "tool": "fio", "options": {}}
 OWN_DETAILS = ("imports", "package-installs")  # not the serializer's fields
 KEY = "HTTP_IDEMPOTENCY_KEY"
-LISTS = [prefix for prefix, view, _ in router.registry if view.pagination_class]
+VIEWS = cast("list[tuple[str, Any, str]]", router.registry)
+LISTS = [prefix for prefix, view, _ in VIEWS if view.pagination_class]
 
 
 def walked(api, url: str) -> list[int]:
@@ -34,7 +39,7 @@ def walked(api, url: str) -> list[int]:
 
 
 def test_a_cursor_walks_every_list_in_every_order(api, ours):
-    for prefix, view, _ in router.registry:
+    for prefix, view, _ in VIEWS:
         for field in view.ordering_fields if view.pagination_class else ():
             for sign in ("", "-"):
                 query = f"/api/{prefix}/?ordering={sign}{field}&page_size=1000"
@@ -110,7 +115,7 @@ def test_a_refusal_is_kept_too(api, ours):
 def test_a_key_is_its_persons_and_lasts_a_day(api, other_api, ours, theirs):
     assert api.post("/api/workloads/", LOAD, **{KEY: "k"}).status_code == 201
     assert other_api.post("/api/workloads/", LOAD, **{KEY: "k"}).status_code == 201
-    KeptAnswer.objects.update(created_at=timezone.now() - timezone.timedelta(hours=25))
+    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
     is_problem(api.post("/api/workloads/", LOAD, **{KEY: "k"}), 400)  # done anew: the name is taken
 
 
@@ -132,7 +137,9 @@ def test_at_the_same_time_one_does_it(user):
     answers = []
 
     def send():
-        answers.append(client_of(user).post("/api/workloads/", LOAD, **{KEY: "k"}))
+        answers.append(
+            client_of(user).post("/api/workloads/", LOAD, headers={"Idempotency-Key": "k"})
+        )
         connections.close_all()
 
     threads = [threading.Thread(target=send) for _ in range(4)]
@@ -153,7 +160,7 @@ def counting(monkeypatch):
         caches.settings, "counting", {"BACKEND": backend, "LOCATION": settings.REDIS_URL}
     )
     monkeypatch.setattr(throttling, "cache", caches["counting"])
-    monkeypatch.setattr(throttling.time, "time", lambda: 1e9 + id(counting) % 1e6 * 60)
+    monkeypatch.setattr(time, "time", lambda: 1e9 + id(counting) % 1e6 * 60)
     yield monkeypatch
     del caches["counting"]
 
@@ -184,8 +191,20 @@ def test_exports_have_a_limit_of_their_own(api, ours, counting):
 def test_without_redis_nobody_is_held_up(api, ours, counting):
     class Gone:
         def add(self, *given):
-            raise throttling.RedisError("gone")
+            raise RedisError("gone")
 
     counting.setattr(throttling, "cache", Gone())
     counting.setitem(settings.BENCHLAB_API_RATES, "user", 1)
     assert [api.get("/api/hosts/").status_code for _ in range(3)] == [200, 200, 200]
+
+
+def test_a_link_is_not_kept_and_a_replay_is_no_deed(api, ours):
+    from benchlab.audit.models import Entry
+
+    sent = {"team": ours.team.pk, "role": "viewer"}
+    first = api.post("/api/invitations/", sent, **{KEY: "k"}).json()
+    deeds = Entry.objects.count()
+    again = api.post("/api/invitations/", sent, **{KEY: "k"}).json()
+    assert first["link"] and "link" not in again and again["id"] == first["id"]
+    assert first["link"].rsplit("/", 2)[-2] not in KeptAnswer.objects.get().body
+    assert Entry.objects.count() == deeds
