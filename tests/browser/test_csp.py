@@ -7,8 +7,9 @@ import pytest
 from benchlab.team import permissions
 from tests.browser.test_charts import log_in
 from tests.security import hostile
-from tests.security.conftest import rows, table_rows  # noqa: F401
+from tests.security.conftest import rows  # noqa: F401
 from tests.security.test_pages import NOT_HERE, SEEN, addresses
+from tests.team.test_table import rows as table_rows  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # They would end the session, or are no pages: files, figures, fragments.
