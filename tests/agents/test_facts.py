@@ -415,8 +415,11 @@ def test_facts_that_do_not_agree_with_themselves_are_read_again():
 
 
 def test_it_is_not_looked_at_for_ever():
-    looks = []
-    found = linux.settled(
-        lambda: looks.append(1) or output(tree="+/sys/class/block/sda/holders/dm-0")
-    )
+    looks: list[bytes] = []
+
+    def look() -> bytes:
+        looks.append(output(tree="+/sys/class/block/sda/holders/dm-0"))
+        return looks[-1]
+
+    found = linux.settled(look)
     assert linux.strangers(found) == {"dm-0"} and len(looks) == linux.LOOKS

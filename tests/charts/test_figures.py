@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import pytest
 
-from benchlab.charts import curve, devices, dots
+from benchlab.charts import curve, devices, dots, panels
 from benchlab.charts.choice import Choice
 from benchlab.charts.devices import Track
 from benchlab.charts.queries import Group, Sample
@@ -143,7 +143,7 @@ def test_every_draws_the_idle_too():
 
 def test_long_series_are_thinned_and_the_chart_says_so():
     figure = devices.build("run 1", tracks(5000), {})
-    assert len(figure["data"][0]["x"]) <= 2 * devices.PIXELS
+    assert len(figure["data"][0]["x"]) <= 2 * panels.PIXELS
     assert "thinned" in figure["layout"]["title"]["subtitle"]["text"]
 
 
