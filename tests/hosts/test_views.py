@@ -69,11 +69,11 @@ def test_the_list_shows_only_our_hosts(web, other_web, read_host):
 
 
 def test_the_list_asks_once_however_many_hosts(web, read_host, team, django_assert_num_queries):
-    with django_assert_num_queries(3):  # session, user, hosts
+    with django_assert_num_queries(4):  # session, user, hosts
         web.get(reverse("host-list"))
     for number in range(5):
         services.add_host(team, f"more{number}", "192.0.2.9", read_host.credential)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         assert "more4" in web.get(reverse("host-list")).text
 
 
