@@ -37,7 +37,11 @@ class HostSerializer(serializers.ModelSerializer[Host]):
     )
     port = serializers.IntegerField(min_value=1, max_value=65535, default=22)
     user = serializers.CharField(max_length=64, validators=[a_user], default="root")
-    credential = OwnRow[Credential](queryset=Credential.objects.all())
+    credential = OwnRow[Credential](
+        queryset=Credential.objects.all(),
+        allow_null=True,
+        help_text="null: it is not reached by SSH; one that is added needs one",
+    )
     trouble = serializers.CharField(
         read_only=True, help_text="Why it could not be used last time; empty when it could"
     )
@@ -67,6 +71,11 @@ class HostSerializer(serializers.ModelSerializer[Host]):
             "seen_at",
             "trouble_text",
         ]
+
+    def validate_credential(self, credential: Credential | None) -> Credential:
+        if credential is None:
+            raise serializers.ValidationError("Give the id of a credential of your team.")
+        return credential
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):
