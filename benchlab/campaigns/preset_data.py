@@ -109,7 +109,7 @@ def _articles() -> Iterable[Preset]:
     yield Preset(
         "article-002-iometer", ARTICLES, "Article 002: IOmeter 8 KiB, half random, half writes",
         "The article's own pattern by IOmeter's dynamo: 8 KiB, 50 % random, 50 % writes, 1 to 16 outstanding I/Os, "
-        "30 s ramp, 10 min each. dynamo 1.1.0 must be on the host, or uploaded. The article's IOPS times its latency is "
+        "30 s ramp, 10 min each. dynamo 1.1.0 must be on the host, or uploaded. Its IOPS times its latency is "
         "four times its outstanding I/Os: with workers 4 each point is what it measured.",
         "dynamo",
         {"block_size": 8 * KIB, "read_percent": 50, "random_percent": 50, "ramp_s": 30, "runtime_s": 600,
