@@ -62,6 +62,12 @@ class Schema(AutoSchema):
 
         return isinstance(self.view, Owned) and sparse(self.view)
 
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        """Some lists are one object: a column each, not a row."""
+        return not getattr(self.view, "answers_whole", False) and bool(
+            super()._is_list_view(serializer)
+        )
+
     def _refusals(self) -> set[str]:
         """400 wherever something is sent, 404 where a row or page is asked for, 403 where something changes."""
         found = {"401", "406", "429"}

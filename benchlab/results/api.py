@@ -39,6 +39,7 @@ class Table(viewsets.GenericViewSet[Any]):
     shape: ClassVar[columns.Shape]
     noun: ClassVar[str]  # in the permission table
     exports = True  # benchlab/throttling.py
+    answers_whole = True  # benchlab/schema.py
     renderer_classes = FORMATS
     content_negotiation_class = ByFormat
     filter_backends = ()

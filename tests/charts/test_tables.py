@@ -13,9 +13,14 @@ from tests.charts import made
 from tests.charts.test_figures import group
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x"])
 def test_no_text_becomes_a_formula(text):
     assert spreadsheets.cell(text) == "'" + text
+
+
+@pytest.mark.parametrize(("text", "plain"), [("\tx", "'\tx"), ("\rx", r"'\x0dx")])
+def test_control_characters_neither_begin_a_formula_nor_move_a_cursor(text, plain):
+    assert spreadsheets.cell(text) == plain
 
 
 @pytest.mark.parametrize("cell", [-1.5, "plain", None, 3])
