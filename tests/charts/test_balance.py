@@ -42,3 +42,13 @@ def test_without_activity_or_with_a_member_unseen_nothing_is_said():
 
 def test_the_disks_below_are_counted_where_they_are_used():
     assert shared([lvm("sdb", below=("sdc", "sdd"))], writes(sdb=1, sdc=1, sdd=2)) == []
+
+
+def test_flushes_count_as_writes_but_write_no_bytes():
+    """As seen of an fdatasync on a stripe: every member gets the flush, two get the data."""
+    done = writes(nbd0=1, nbd1=1, nbd2=2, nbd3=2)
+    done += [Track(f"nbd{n}", "write.bandwidth", "B/s", (1.0,), (b,)) for n, b in enumerate((0, 0, 4096, 4096))]  # fmt: skip
+    found = {
+        one.operation: one.variation for one in shared([lvm("nbd0", "nbd1", "nbd2", "nbd3")], done)
+    }
+    assert found == {"writes": pytest.approx(1 / 3), "bytes written": pytest.approx(1.0)}
