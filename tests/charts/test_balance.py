@@ -47,7 +47,8 @@ def test_the_disks_below_are_counted_where_they_are_used():
 def test_flushes_count_as_writes_but_write_no_bytes():
     """As seen of an fdatasync on a stripe: every member gets the flush, two get the data."""
     done = writes(nbd0=1, nbd1=1, nbd2=2, nbd3=2)
-    done += [Track(f"nbd{n}", "write.bandwidth", "B/s", (1.0,), (b,)) for n, b in enumerate((0, 0, 4096, 4096))]  # fmt: skip
+    moved = {"nbd0": 0.0, "nbd1": 0.0, "nbd2": 4096.0, "nbd3": 4096.0}
+    done += [Track(name, "write.bandwidth", "B/s", (1.0,), (b,)) for name, b in moved.items()]
     found = {
         one.operation: one.variation for one in shared([lvm("nbd0", "nbd1", "nbd2", "nbd3")], done)
     }
