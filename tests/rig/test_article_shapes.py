@@ -76,7 +76,9 @@ def write_balance(layout: Layout, attempt: Attempt) -> float:
     from agents import stored
 
     plan = stored.from_json(layout.plan)
-    [found] = [one for one in shared(plan.layers, tracks_of(attempt)) if one.operation == "bytes written"]
+    [found] = [
+        one for one in shared(plan.layers, tracks_of(attempt)) if one.operation == "bytes written"
+    ]
     return found.variation
 
 

@@ -44,7 +44,9 @@ def test_an_empty_list_says_what_to_do(web):
 def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):
     for number in range(5):
         create_topology(team=team, user=user, name=f"t{number}", stack=PRESETS["directory"].stack)
-    with django_assert_num_queries(5):  # session, user, topologies, tags, hosts (and their disks, if any)
+    with django_assert_num_queries(
+        5
+    ):  # session, user, topologies, tags, hosts (and their disks, if any)
         web.get(reverse("topology-list"))
 
 
