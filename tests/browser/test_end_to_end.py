@@ -197,7 +197,7 @@ def check_an_artifact(person: Person) -> None:
     """The hash that the page shows is that of what it gives."""
     row = person.page.locator("#artifacts tbody tr").first
     with person.page.expect_download() as download:
-        row.get_by_role("link").click()
+        row.get_by_role("link").first.click()
     given = hashlib.sha256(download.value.path().read_bytes()).hexdigest()
     assert row.locator(".hash").inner_text() == given
 
