@@ -6,9 +6,10 @@ tests/cases/samplers/KIND/: CASE.txt as `hostside/sampler.sh` wrote it, CASE.exp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from agents.contracts import Frame, Series, Unit, Watch
+from agents.contracts import Frame, ParseError, Series, Unit, Watch
 
 LABEL = "Load average (/proc/loadavg)"
 
@@ -30,5 +31,12 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     """
     seen = [frame for frame in frames if FILES[0] in frame.files]
     times = tuple(frame.at - frames[0].at for frame in seen)
-    values = tuple(float(frame.files[FILES[0]].split()[0]) for frame in seen)
+    values = tuple(_load(frame.files[FILES[0]]) for frame in seen)
     return [Series("", "load.1min", Unit.RATIO, times, values)]
+
+
+def _load(text: str) -> float:
+    said = re.match(r"(\d{1,9}\.\d\d) ", text)
+    if not said:  # also what is empty or cut
+        raise ParseError("not what /proc/loadavg says", 1, text[:80])
+    return float(said[1])

@@ -50,7 +50,8 @@ def series(frames: Sequence[Frame]) -> list[Series]:
 def _table(frame: Frame) -> dict[str, Ticks]:
     table: dict[str, Ticks] = {}
     for number, line in enumerate(frame.files[FILES[0]].splitlines(), start=1):
-        name, *ticks = line.split()
+        words = line.split()
+        name, ticks = "".join(words[:1]), words[1:]
         if not name.startswith("cpu"):
             continue
         if len(ticks) < 4 or not all(map(is_count, ticks)):

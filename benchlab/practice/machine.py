@@ -76,10 +76,10 @@ def mirror() -> str:
     """The Debian mirror that this machine's own apt uses."""
     lines = run(("apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)"))
     for line in lines.splitlines():
-        origin, component, *uri = line.split()
+        words = line.split()
         # Security and debug archives hold no whole release.
-        if origin == "Debian" and component == "main" and uri and _whole(uri[0]):
-            return uri[0]
+        if words[:2] == ["Debian", "main"] and len(words) > 2 and _whole(words[2]):
+            return words[2]
     raise PracticeError("apt knows no Debian mirror here: run `apt-get update`, then try again")
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import job, registry
-from agents.contracts import ParseError
+from agents.contracts import Frame, ParseError
 from agents.found import Found
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -156,3 +156,16 @@ def test_broken_frames(kind: str, dice: random.Random) -> None:
         for one in found:
             assert len(one.times) == len(one.values)
             assert all(math.isnan(v) or (math.isfinite(v) and v >= 0) for v in one.values), one
+
+
+@pytest.mark.parametrize("said", ["", "\n", " \n\n", ":\n", "0\n"])
+@pytest.mark.parametrize("kind", registry.all_samplers())
+def test_a_blank_line_is_no_crash(kind: str, said: str) -> None:
+    sampler = registry.all_samplers()[kind]
+    names = [*sampler.FILES, *(watch.key for watch in sampler.WATCHES)]
+    frames = [Frame(at, dict.fromkeys(names, said)) for at in (1.0, 2.0)]
+    try:
+        found = sampler.series(frames)
+    except ParseError:
+        return
+    assert all(math.isnan(value) for one in found for value in one.values), found

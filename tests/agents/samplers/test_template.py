@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agents.contracts import Frame
+import pytest
+
+from agents.contracts import Frame, ParseError
 from agents.samplers import _template
 
 
@@ -13,3 +15,9 @@ def test_the_template_reads_its_file():
     ]
     (load,) = _template.series(frames)
     assert (load.times, load.values) == ((0.0, 1.0), (0.5, 1.5))
+
+
+@pytest.mark.parametrize("said", ["", "\n", "who knows\n"])
+def test_the_template_refuses_what_makes_no_sense(said):
+    with pytest.raises(ParseError, match="loadavg"):
+        _template.series([Frame(5.0, {"/proc/loadavg": said})])
