@@ -9,7 +9,10 @@ from agents.dynamo.console import Paused
 from agents.dynamo.script import Phase, Reported
 from agents.dynamo.wire import DynamoError
 
-NOW = "now.json"  # the last line alone
+NOW = "now.json"  # the last lines alone
+KEPT = (
+    3  # of them: the sampler's ticks and ours are not in step, and no second is to be passed over
+)
 STANDSTILL = 180.0  # s without a byte more in a file: preparing has failed
 
 
@@ -22,6 +25,7 @@ class Live:
         self._phase = ""
         self._first: Optional[Any] = None  # (time, ticks) of the first worker's first update
         self._held, self._grew = -1, began
+        self._last: List[str] = []
         path.write_text("")
 
     def event(self, event: Any, now: float) -> None:
@@ -66,9 +70,10 @@ class Live:
         line = json.dumps(dict(said, **more)) + "\n"
         with self._path.open("a") as file:
             file.write(line)
+        self._last = [*self._last, line][-KEPT:]
         # the sampler reads this one, at each of its ticks
         half = self._path.with_name(NOW + ".part")
-        half.write_text(line)
+        half.write_text("".join(self._last))
         half.replace(self._path.with_name(NOW))
 
 

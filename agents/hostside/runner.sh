@@ -190,11 +190,16 @@ busy() {
   case $state in starting | running) ;; *) return 1 ;; esac
 }
 
+until_after() { # SECONDS, with a fraction or without: sets until, to 10 ms
+  case $1 in *.*) part=${1#*.}0 ;; *) part=00 ;; esac
+  until=$((ns + ${1%.*} * 1000000000 + (1${part%"${part#??}"} - 100) * 10000000))
+}
+
 poll() { # WAIT_S OFFSET [fetch FILE...]: with `fetch`, a job that is over is fetched in the same breath
   judge
   if busy && [ "$1" != 0 ]; then
     now
-    until=$((ns + ${1%.*} * 1000000000))
+    until_after "$1"
     [ -f lock ] && { flock -s -w "$1" 9; } 9<lock 2>/dev/null
     judge
     while busy && now && [ "$ns" -lt $((until - 200000000)) ]; do # no flock, or one without -w

@@ -78,8 +78,14 @@ class Reported(models.Model):
 class Told(models.Model):
     """What the console of a running attempt says each second, where it is played by us; gone when it is over."""
 
+    KEPT = 12  # lines: what a page shows of the last seconds
+
     attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="told")
-    lines = models.TextField(default="", help_text="The last JSON line, as in live.jsonl")
+    lines = models.TextField(default="", help_text="The last JSON lines, as in live.jsonl")
 
     def __str__(self) -> str:
         return f"{self.attempt} says"
+
+    def with_line(self, line: str) -> str:
+        """The lines with one more, without the oldest."""
+        return "\n".join([*self.lines.splitlines(), line][-self.KEPT :]) + "\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ from benchlab.dynamo.models import Told
 from benchlab.runs.models import Attempt, LiveChunk, Measurement
 
 COLUMNS = ("iops", "read.iops", "write.iops", "bandwidth", "lat.mean", "lat.max", "errors")
-TAIL = 256 * 1024
+TAIL = 256 * 1024  # bytes of frames that are read for it
+RECENT = 10  # seconds that are shown beside the last one
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,30 +102,48 @@ def _bounds(low: float, high: float) -> str:
 
 
 def now(attempt: Attempt) -> dict[str, Any]:
-    """What the console said last: {"phase", "iops", …}; {} while it has said nothing."""
+    """What the console said last and in the seconds before: {"phase", "iops", …, "recent"}; {} before its first word."""
+    lines = _lines(attempt)
+    if not lines:
+        return {}
+    measured = [line for line in lines if line.get("iops") is not None]
+    found = lines[-1]
+    if found.get("phase") == "record" and found.get("iops") is None and measured:
+        found = measured[-1]  # an update that makes no sense leaves what was before it
+    done = found.get("done")
+    share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
+    recent = [{"t": line.get("t"), **_figures(line)} for line in measured[: -RECENT - 1 : -1]]
+    return {"phase": found.get("phase", ""), **_figures(found), **share, "recent": recent}
+
+
+def _figures(line: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: line.get(key) for key in ("iops", "bandwidth", "errors")}
+    return {**plain, "mean": line.get("lat.mean"), "slowest": line.get("lat.max")}
+
+
+def _lines(attempt: Attempt) -> list[dict[str, Any]]:
+    """Each once, in the order of time: several frames of the sampler may have the same."""
     told = Told.objects.filter(attempt=attempt).first()
-    if told is not None and told.lines:
-        return _said(told.lines.splitlines()[-1])
-    chunks = LiveChunk.objects.filter(attempt=attempt).order_by("-offset")[:2]
-    raw = b"".join(bytes(chunk.data) for chunk in reversed(list(chunks)))[-TAIL:]
+    texts = [told.lines] if told is not None else _sampled(attempt)
+    found: dict[str, dict[str, Any]] = {}
+    for line in "".join(texts).splitlines():
+        with contextlib.suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict):
+                found.setdefault(line, said)
+    return list(found.values())
+
+
+def _sampled(attempt: Attempt) -> list[str]:
+    """What the console's own file held in the last frames."""
+    raw = b""
+    for chunk in LiveChunk.objects.filter(attempt=attempt).order_by("-offset")[: RECENT + 2]:
+        raw = bytes(chunk.data) + raw
+        if len(raw) > TAIL:
+            break
     start = raw.find(b"\n@ ") + 1 if not raw.startswith(b"@ ") else 0
     try:
         frames = job.frames(raw[start:])
     except ParseError:
-        return {}
-    texts = [frame.files[LIVE[0]] for frame in frames if frame.files.get(LIVE[0])]
-    return _said(texts[-1]) if texts else {}
-
-
-def _said(line: str) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    done = found.get("done")
-    share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
-    figures = {key: found.get(key) for key in ("iops", "bandwidth", "errors")}
-    latency = {"mean": found.get("lat.mean"), "slowest": found.get("lat.max")}
-    return {"phase": found.get("phase", ""), **figures, **latency, **share}
+        return []
+    return [frame.files.get(LIVE[0], "") for frame in frames]

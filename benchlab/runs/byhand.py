@@ -122,9 +122,9 @@ class Player:
 
 def tell(attempt: Attempt, said: Mapping[str, Any]) -> None:
     """For the page of the running attempt. Not the result."""
-    Told.objects.update_or_create(
-        attempt=attempt, defaults={"lines": orjson.dumps(dict(said)).decode() + "\n"}
-    )
+    row, _ = Told.objects.get_or_create(attempt=attempt)
+    lines = row.with_line(orjson.dumps(dict(said)).decode())
+    Told.objects.filter(pk=row.pk).update(lines=lines)
     events.changed(attempt.layout.campaign_id)
 
 

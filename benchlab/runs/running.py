@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents import job, registry, stack
@@ -33,6 +34,9 @@ from benchlab.runs.verdict import Verdict, judge
 
 PAUSED_S = 3.0
 INTERVAL_S = 1.0  # the samplers' tick
+LIVE_S = (
+    0.8  # one poll of a job that says each second what happens; what is around it takes the rest
+)
 LIVE_MAX = (
     256 << 20
 )  # bytes of samples that are kept of a running attempt; no more could be fetched
@@ -129,13 +133,15 @@ def _way(attempt: Attempt, player: byhand.Player | None) -> dict[str, str]:
     }
 
 
+def _live(attempt: Attempt) -> tuple[str, ...]:
+    """Files in which its tool says each second what happens."""
+    return getattr(registry.tool(attempt.run.tool), "LIVE", ())
+
+
 def _begin(attempt: Attempt, work: Job, facts: HostFacts, shell: Shell) -> byhand.Player | None:
     """Start the job; what is returned waits to play its console."""
     spool = jobs.spool(attempt, work)
-    sampled = (
-        *collect.sampled(facts.os_family),
-        *getattr(registry.tool(attempt.run.tool), "LIVE", ()),
-    )
+    sampled = (*collect.sampled(facts.os_family), *_live(attempt))
     if not byhand.needed(attempt, facts):
         job.start(shell, spool, jobs.filled(attempt, work), sampled, INTERVAL_S)
         return None
@@ -155,17 +161,17 @@ def _begin(attempt: Attempt, work: Job, facts: HostFacts, shell: Shell) -> byhan
 
 
 def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Wait on the host for the end, at most BENCHLAB_POLL_S, and bring back what was sampled, or all of it."""
+    """Wait on the host for the end, a second or two at most, and bring back what was sampled, or all of it."""
     work = _work(layout, attempt)
     far = _far(layout, attempt)
     played = far and byhand.is_played(attempt)
     if far and not played and not byhand.is_kept(attempt):
         return _unplayed(layout, attempt, shell)
-    offset = sum(len(data) for data in attempt.live.values_list("data", flat=True))
+    offset = _sampled(attempt)
     polled = job.poll(
         shell,
         jobs.spool(attempt, work),
-        settings.BENCHLAB_POLL_S,
+        min(LIVE_S, settings.BENCHLAB_POLL_S) if _live(attempt) else settings.BENCHLAB_POLL_S,
         offset,
         None if played else work.outputs,
     )
@@ -192,6 +198,12 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         stop(layout, attempt, shell)
         said = f"The host still tells of a running job long after its limit of {attempt.timeout_s:g} s."
         end(attempt, Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, said))
+
+
+def _sampled(attempt: Attempt) -> int:
+    """Bytes of samples that are here; asked of the last piece alone, as they are many MiB after an hour."""
+    last = attempt.live.order_by("-offset").values_list("offset", Length("data")).first()
+    return sum(last) if last else 0
 
 
 def _overdue(attempt: Attempt, now: datetime) -> bool:

@@ -83,6 +83,13 @@ def test_poll_comes_back_when_its_time_is_over(shell, here):
     assert 0.7 < time.monotonic() - began < 5
 
 
+def test_a_poll_waits_a_part_of_a_second(shell, here):
+    job.start(shell, here, work("sleep", "30"))
+    began = time.monotonic()
+    assert job.poll(shell, here, 0.85).state in (State.RUNNING, State.STARTING)
+    assert 0.6 < time.monotonic() - began < 5
+
+
 def test_a_second_start_starts_nothing(shell, here):
     tool = sh("echo once >> ../work/count", outputs=("count",))
     assert not job.start(shell, here, tool).already

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import json
 import subprocess
 import sys
 import tempfile
@@ -15,10 +17,11 @@ import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_campaign
+from benchlab.dynamo import shown
 from benchlab.dynamo.models import Binary, Told
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.runs import byhand
+from benchlab.runs import byhand, engine
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.agents import dynamo_sim
@@ -97,6 +100,39 @@ def test_beside_dynamo_where_python_is_there(here, folder, user):
     assert attempt.artifacts.filter(name="live.jsonl").exists()
     assert b"now.json" in bytes(attempt.artifacts.get(name="samples").content)
     assert "Dynamo version 1.1.0" in attempt.tool_version
+
+
+def test_each_second_reaches_the_page_within_the_next(here, folder, user):
+    campaign = campaign_on(here, folder, user, runtime_s=8)
+    drive.plan_and_start(campaign)
+    shown_at: dict[float, float] = {}
+    steps: list[float] = []
+
+    def look() -> bool:
+        attempt = Attempt.objects.get()
+        for row in shown.now(attempt).get("recent", ()):
+            shown_at.setdefault(row["t"], time.monotonic())
+        return attempt.phase in ("collecting", "done")
+
+    layout = campaign.layouts.get()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(engine, "BUDGET_S", 0.0)  # look after each poll, as a page does meanwhile
+        while not look():
+            began = time.monotonic()
+            engine.step(layout.pk)
+            steps.append(time.monotonic() - began)
+    drive.to_the_end(campaign, 60)
+    said = [json.loads(line) for line in
+            bytes(Attempt.objects.get().artifacts.get(name="live.jsonl").content).splitlines()]  # fmt: skip
+    told = [line["t"] for line in said if "iops" in line]
+    assert len(told) == 8
+    seen = sorted(shown_at)
+    assert seen[:6] == told[:6]  # none is passed over; the last may come with the end of the job
+    late = [shown_at[t] - t for t in seen]
+    assert max(late) - min(late) < 1.5, late
+    gaps = [shown_at[b] - shown_at[a] for a, b in itertools.pairwise(seen)]
+    assert max(gaps) < 1.9, gaps
+    assert max(steps[1:]) < 5.0  # no step is as long as the benchmark
 
 
 def test_a_killed_worker_costs_the_attempt_and_nothing_is_half_stored(here, folder, user, monkeypatch):  # fmt: skip

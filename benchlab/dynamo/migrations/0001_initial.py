@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
             name='Told',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('lines', models.TextField(default='', help_text='The last JSON line, as in live.jsonl')),
+                ('lines', models.TextField(default='', help_text='The last JSON lines, as in live.jsonl')),
                 ('attempt', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='told', to='runs.attempt')),
             ],
         ),
