@@ -11,6 +11,7 @@ from agents.chain import specs
 from agents.contracts import AgentError, Target
 from agents.destroyed import Destroyed
 from agents.packages import Missings
+from agents.plaintext import of_file
 from agents.quote import shown
 from benchlab.campaigns.grid import point_words
 from benchlab.campaigns.models import Campaign, Run
@@ -138,4 +139,4 @@ def _planned(run: Run, target: Target) -> Planned:
 
 
 def _files(inputs: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, content.decode("utf-8", "replace")) for name, content in inputs)
+    return tuple((name, of_file(content)) for name, content in inputs)

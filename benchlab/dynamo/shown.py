@@ -102,7 +102,7 @@ def _bounds(low: float, high: float) -> str:
 
 
 def now(attempt: Attempt) -> dict[str, Any]:
-    """What the console said last and in the seconds before: {"phase", "iops", …, "recent"}; {} before its first word."""
+    """What the console said last and before: {"phase", "iops", …, "recent"}; {} where it has said nothing."""
     lines = _lines(attempt)
     if not lines:
         return {}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from agents.contracts import AgentError
-from agents.dynamo import icf
+from agents.contracts import AgentError, Target
+from agents.dynamo import bundle, icf
+from agents.tools import dynamo as tool
+from benchlab.campaigns import planview
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.dynamo import programs, shown
@@ -161,6 +164,15 @@ def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
         pages[target] = web.get(f"/campaigns/{campaign.pk}/").content.decode()
     assert "dynamo C:" in pages["C:"]
     assert "marks it spare" in pages["sdb"]
+
+
+def test_the_plan_shows_no_zip_as_text():
+    chosen = Target("scratch", mount="/srv/scratch")
+    files = dict(planview._files(tool.job(tool.Options(), chosen).inputs.items()))
+    raw = bundle.build()
+    said = f"binary, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}"
+    assert files[bundle.NAME] == said
+    assert '"outstanding": 1' in files[tool.CONFIG]
 
 
 def test_nobody_connects_to_such_a_host(owner, team):
