@@ -16,6 +16,7 @@ import pytest
 
 from agents import job, registry
 from agents.contracts import Job, Series, Shell
+from agents.samplers import dm_cache
 from benchlab.practice import DiskSpec
 from benchlab.runs import collect
 from tests.rig.bench import shell_on
@@ -83,6 +84,7 @@ class Ran:
     series: Table
     began: float  # of the host's clock, at the first frame
     said: str
+    looks: Mapping[float, float]  # the host's clock as dmsetup was asked, by the time of the frame
 
     def clocks(self) -> tuple[float, float]:
         first, *_, last = (
@@ -112,7 +114,10 @@ def run(shell: Shell, script: str) -> Ran:
         for one in sampler.series(frames)
     }
     assert fetched.log == b""
-    return Ran(found, frames[0].at, fetched.files["stdout"].decode())
+    asked = [(frame.at - frames[0].at, dm_cache.UPTIME.search(frame.files.get(dm_cache.STATUS.key, "")))
+             for frame in frames]  # fmt: skip
+    looks = {at: float(said[1]) for at, said in asked if said}
+    return Ran(found, frames[0].at, fetched.files["stdout"].decode(), looks)
 
 
 def mean(series: Series, begin: float, end: float) -> float:
@@ -125,10 +130,13 @@ def mean(series: Series, begin: float, end: float) -> float:
     return total / (end - begin)
 
 
-def count(series: Series) -> float:
-    """All that was counted, from rates."""
-    before = [0.0, *series.times[:-1]]
-    return sum(v * (at - b) for at, b, v in zip(series.times, before, series.values, strict=True))
+def count(series: Series, looks: Mapping[float, float]) -> float:
+    """All that was counted, from rates: each is of the time between looks, on a busy host not that between frames."""
+    ends = [looks[at] for at in (0.0, *series.times)]
+    return sum(
+        rate * (end - begin)
+        for rate, (begin, end) in zip(series.values, pairwise(ends), strict=True)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +167,7 @@ def test_an_lvm_cache_agrees_with_dmsetup(ran):
     (device,) = {device for device, metric in ran.series if metric == "promotions"}
     counted = [b - a for a, b in zip(ran.status("before"), ran.status("after"), strict=True)]
     names = ("read.hits", "read.misses", "write.hits", "write.misses")
-    found = {name: count(ran.series[device, name]) for name in names}
+    found = {name: count(ran.series[device, name], ran.looks) for name in names}
     assert sum(counted) > 1000
     for name, theirs in zip(names, counted, strict=True):
         assert found[name] == pytest.approx(theirs, rel=WITHIN, abs=5), name
