@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,9 @@ class Found:
     outstanding: int | None = None  # outstanding I/Os
     notes: tuple[str, ...] = ()
     trouble: str = ""  # why it cannot be read; then there are neither metrics nor series
+    described: bool = False  # a workload of `tool` that was not run here: nothing was measured
+    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # of such: options as lists
+    also: tuple[tuple[int, int], ...] = ()  # (first, last) of other lines that it was read from
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ def _apart(seen: Iterable[Found]) -> list[Found]:
 
 def _unread(lines: list[str], found: list[Found]) -> Iterable[Unread]:
     """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
-    covered = {number for one in found for number in range(one.first, one.last + 1)}
+    parts = {part for one in found for part in ((one.first, one.last), *one.also)}
+    covered = {number for first, last in parts for number in range(first, last + 1)}
     first = last = 0
     for number, line in enumerate(lines, start=1):
         if number in covered:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contracts import ParseError
-from agents.dynamo import icf_lines, specs
+from agents.dynamo import icf_lines, icf_text, specs
 from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
@@ -39,6 +39,9 @@ class Workload:
     sweep: Mapping[str, Sequence[int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     trouble: str = ""  # why it cannot be run
+    # Where the file says it, from 1; the settings that all share stand elsewhere. 0: of no file.
+    first: int = field(default=0, compare=False)
+    last: int = field(default=0, compare=False)
 
 
 def looks_like_icf(text: str) -> bool:
@@ -60,7 +63,7 @@ def read(text: str) -> list[Workload]:
     config = parse(text)
     worker, workers, notes = _worker(config)
     assigned = list(dict.fromkeys(name for w in _workers(config) for name in w.specs if name != "Idle"))  # fmt: skip
-    known = {spec.name: spec for spec in config.specs}
+    known = {spec.name: number for number, spec in enumerate(config.specs)}
     missing = [name for name in assigned if name not in known]
     if missing:
         raise ParseError(f"the access specification {missing[0]!r} is assigned, but not in the file")  # fmt: skip
@@ -68,13 +71,15 @@ def read(text: str) -> list[Workload]:
         raise ParseError("the file has no access specification")
     shared = _shared(config, worker, workers)
     sweep, more = _sweep(config, worker, workers)
-    made = [known[name] for name in assigned] or list(config.specs)
-    return [_workload(spec, shared, sweep, (*notes, *more)) for spec in made]
+    wanted = [known[name] for name in assigned] or range(len(config.specs))
+    return [
+        _workload(config.specs[n], shared, sweep, (*notes, *more), config.places[n]) for n in wanted
+    ]
 
 
 def write(config: Config) -> str:
     """The file, CR LF, as IOmeter 1.1.0 reads it."""
-    return "\r\n".join(icf_lines.text(config)) + "\r\n"
+    return "\r\n".join(icf_text.text(config)) + "\r\n"
 
 
 def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
@@ -184,14 +189,15 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
 
 
 def _workload(
-    spec: AccessSpec, shared: Mapping[str, Any], sweep: Mapping[str, list[int]], notes: tuple[str, ...]
+    spec: AccessSpec, shared: Mapping[str, Any], sweep: Mapping[str, list[int]], notes: tuple[str, ...],
+    place: tuple[int, int],
 ) -> Workload:  # fmt: skip
     trouble = ""
     try:
         specs.check_access(spec)
     except DynamoError as error:
         trouble = str(error)
-    return Workload(spec.name, {**_access(spec), **shared}, sweep, notes, trouble)
+    return Workload(spec.name, {**_access(spec), **shared}, sweep, notes, trouble, *place)
 
 
 def _access(spec: AccessSpec) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The lines of an .icf file: comments that are keys, and data below them. Pure."""
+"""Reads the lines of an .icf file: comments that are keys, and data below them. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,6 @@ from agents.dynamo.messages import AccessLine, AccessSpec
 
 ASSIGNMENTS = {"none": 0, "all": 1, "disk": 2, "net": 3}
 NUMBER = re.compile(r"\d{1,15}")
-OUTSTANDING = (
-    "Number of outstanding IOs,test connection rate,transactions per connection,use fixed seed,"
-    "fixed seed value"
-)
-WIDE = 80  # columns of a section's heading
-# What IOmeter shows while it runs: it reads this section, and we have no use for it.
-CHARTS = (
-    "Total I/Os per Second", "Total MBs per Second (Decimal)", "Average I/O Response Time (ms)",
-    "Maximum I/O Response Time (ms)", "% CPU Utilization (total)", "Total Error Count",
-)  # fmt: skip
-DISPLAY = (
-    ("Record Last Update Results,Update Frequency,Update Type", "DISABLED,1,LAST_UPDATE"),
-    *((f"Bar chart {number} statistic", name) for number, name in enumerate(CHARTS, start=1)),
-)
 
 
 @dataclass(frozen=True)
@@ -69,6 +55,8 @@ class Config:
     specs: tuple[AccessSpec, ...] = ()
     managers: tuple[Manager, ...] = ()
     version: str = "1.1.0"
+    # (first, last) line of each of `specs`, from 1
+    places: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
 
 Line = tuple[int, str, str]  # number, key (lower case), data
@@ -79,7 +67,7 @@ def config(text: str) -> Config:
     made = _Reader()
     for number, key, data in _lines(text):
         try:
-            made.line(key, data)
+            made.line(key, data, number)
         except (ValueError, IndexError):
             raise ParseError(f"{key!r}: not what IOmeter writes there", number, data) from None
     return made.done()
@@ -112,14 +100,17 @@ class _Reader:
         self.managers: list[Manager] = []
         self.workers: list[Worker] = []
         self.specs: list[tuple[str, int, list[AccessLine]]] = []
+        self.places: list[tuple[int, int]] = []
+        self.begun = 0  # line of the key above
 
-    def line(self, key: str, data: str) -> None:
+    def line(self, key: str, data: str, number: int) -> None:
         if not data:
+            self.begun = number
             self._heading(key)
         elif self.section == "test setup":
             self._setup(key, data)
         elif self.section == "access specifications":
-            self._access(key, data)
+            self._access(key, data, number)
         elif self.section == "manager list":
             self._manager(key, data)
         elif not self.section and data.startswith("Version "):
@@ -166,16 +157,18 @@ class _Reader:
             return replace(self.config, workers=cycle)
         return replace(self.config, disks=cycle)
 
-    def _access(self, key: str, data: str) -> None:
+    def _access(self, key: str, data: str, number: int) -> None:
         if key.startswith("access specification name"):
             name, _, rest = data.partition(",")
             word = rest.strip().lower()
             given = ASSIGNMENTS[word] if word in ASSIGNMENTS else _numbers(rest or "0", 1)[0]
             self.specs.append((name.strip(), given, []))
+            self.places.append((self.begun, number))
         elif key.startswith("size,% of size"):
             size, share, reads, random, delay, burst, align, reply = _numbers(data, 8)
             made = AccessLine(size, share, reads, random, delay, burst, align, reply)
             self.specs[-1][2].append(made)
+            self.places[-1] = self.places[-1][0], number
 
     def _manager(self, key: str, data: str) -> None:
         if key.startswith("manager id"):
@@ -215,84 +208,4 @@ class _Reader:
             if not lines:
                 raise ParseError(f"the access specification {name!r} has no lines")
         made = tuple(AccessSpec(name, tuple(lines), given) for name, given, lines in self.specs)
-        return replace(self.config, specs=made, managers=tuple(self.managers))
-
-
-def text(made: Config) -> list[str]:
-    """The lines of the file."""
-    return [
-        "Version 1.1.0 ",
-        *_section("TEST SETUP", _setup_lines(made)),
-        *_section("RESULTS DISPLAY", _pairs(*DISPLAY)),
-        *_section("ACCESS SPECIFICATIONS", [line for spec in made.specs for line in _spec_lines(spec)]),
-        *_section("MANAGER LIST", [line for n, m in enumerate(made.managers, 1) for line in _manager_lines(n, m)]),
-        "Version 1.1.0 ",
-    ]  # fmt: skip
-
-
-def _section(name: str, lines: list[str]) -> list[str]:
-    return [f"'{name} ".ljust(WIDE, "="), *lines, f"'END {name.lower()}"]
-
-
-def _pairs(*pairs: tuple[str, str]) -> list[str]:
-    return [line for key, data in pairs for line in (f"'{key}", f"\t{data}")]
-
-
-def _setup_lines(made: Config) -> list[str]:
-    hours, rest = divmod(made.run_s, 3600)
-    run = f"{hours}          {rest // 60}          {rest % 60}"
-    return [
-        "'Test Description", f"\t{made.description}",
-        "'Run Time", *_pairs(("\thours      minutes    seconds", run)),
-        *_pairs(
-            ("Ramp Up Time (s)", str(made.ramp_s)),
-            ("Default Disk Workers to Spawn", str(made.disk_workers or "NUMBER_OF_CPUS")),
-            ("Default Network Workers to Spawn", "0"),
-            ("Record Results", "ALL"),
-        ),
-        "'Worker Cycling", *_pairs(("\tstart      step       step type", _columns(made.workers, False))),
-        "'Disk Cycling", *_pairs(("\tstart      step       step type", _columns(made.disks, False))),
-        "'Queue Depth Cycling", *_pairs(("\tstart      end        step       step type", _columns(made.queue, True))),
-        *_pairs(("Test Type", made.test_type)),
-    ]  # fmt: skip
-
-
-def _columns(cycle: Cycle, ends: bool) -> str:
-    words = [str(cycle.start), *([str(cycle.end)] if ends else []), str(cycle.step), cycle.kind]
-    return "".join(word.ljust(11) for word in words).rstrip()
-
-
-def _spec_lines(spec: AccessSpec) -> list[str]:
-    names = {number: name.upper() for name, number in ASSIGNMENTS.items()}
-    rows = [f"\t{n.size},{n.of_size},{n.reads},{n.random},{n.delay},{n.burst},{n.align},{n.reply}"
-            for n in spec.lines]  # fmt: skip
-    head = f"{spec.name},{names.get(spec.default_assignment, 'NONE')}"
-    return [*_pairs(("Access specification name,default assignment", head)),
-            "'size,% of size,% reads,% random,delay,burst,align,reply", *rows]  # fmt: skip
-
-
-def _manager_lines(number: int, made: Manager) -> list[str]:
-    return [
-        *_pairs(("Manager ID, manager name", f"{number},{made.name}"), ("Manager network address", made.address)),
-        *(line for worker in made.workers for line in _worker_lines(worker)),
-        "'End manager",
-    ]  # fmt: skip
-
-
-def _worker_lines(made: Worker) -> list[str]:
-    targets = [
-        line for name in made.targets
-        for line in (*_pairs(("Target", name), ("Target type", "DISK")), "'End target")
-    ]  # fmt: skip
-    return [
-        *_pairs(("Worker", made.name), ("Worker type", "DISK" if made.disk else "NETWORK,TCP")),
-        "'Default target settings for worker",
-        *_pairs(
-            (OUTSTANDING, f"{made.outstanding},DISABLED,1,DISABLED,0"),
-            ("Disk maximum size,starting sector,Data pattern", f"{made.sectors},{made.start},{made.pattern}"),
-        ),
-        "'End default target settings for worker",
-        "'Assigned access specs", *(f"\t{name}" for name in made.specs), "'End assigned access specs",
-        "'Target assignments", *targets, "'End target assignments",
-        "'End worker",
-    ]  # fmt: skip
+        return replace(self.config, specs=made, managers=tuple(self.managers), places=tuple(self.places))  # fmt: skip

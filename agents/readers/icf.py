@@ -1,0 +1,81 @@
+"""IOmeter's configuration files (.icf): each access specification is a workload for dynamo; nothing was measured.
+
+The workloads share the file's other settings (workers, cycling, times), so every line of the file belongs to each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from agents import options
+from agents.contracts import AgentError, ParseError
+from agents.dynamo import icf
+from agents.found import Found
+from agents.tools import dynamo
+
+LABEL = "IOmeter configuration (.icf): workloads"
+SECTION = re.compile(
+    r"\s*'(END )?(TEST SETUP|ACCESS SPECIFICATIONS|MANAGER LIST|RESULTS DISPLAY)\b", re.IGNORECASE
+)
+WIDEST = 200  # characters of a line that may be a heading
+
+
+def find(text: str, name: str) -> list[Found]:
+    lines = text.lstrip("\ufeff").split("\n")
+    return [one for first, last in _files(lines) for one in _workloads(lines, first, last)]
+
+
+def _files(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """(first, last) line of each file, from 1: from a version with a section right below it, or where the text
+    begins with one, up to the last section's end and the version that stands there once more."""
+    marks = [(at, _mark(line)) for at, line in enumerate(lines) if line.strip()]
+    begin = last = 0
+    for (at, mark), (_, after) in pairwise([*marks, (0, "")]):
+        if (mark == "version" and after == "section") or (mark == "section" and at == marks[0][0]):
+            if begin:
+                yield begin, last or at
+            begin, last = at + 1, 0
+        elif begin and mark == "section":
+            last = 0  # until it ends: else it is cut off, and the error names it
+        elif begin and (mark == "end" or (mark == "version" and last and _mark(lines[last - 1]) == "end")):  # fmt: skip
+            last = at + 1
+    if begin:
+        yield begin, last or len(lines)
+
+
+def _mark(line: str) -> str:
+    if len(line) > WIDEST:
+        return ""
+    if icf.VERSION.match(line):
+        return "version"
+    said = SECTION.match(line)
+    return "" if not said else "end" if said[1] else "section" if "=" in line else ""
+
+
+def _workloads(lines: list[str], first: int, last: int) -> list[Found]:
+    try:
+        # Behind as many empty lines as there are above it, for the lines' numbers.
+        text = "\n" * (first - 1) + "\n".join(lines[first - 1 : last])
+        made, config = icf.read(text), icf.parse(text)
+    except ParseError as error:
+        return [Found("icf", first, last, "IOmeter configuration", trouble=str(error))]
+    used = {one.name for one in made}
+    idle = list(dict.fromkeys(spec.name for spec in config.specs if spec.name not in used))
+    left = [f"In the file, but assigned to no worker: {', '.join(idle)}"] if idle else []
+    return [_found(one, (first, last), left) for one in made]
+
+
+def _found(one: icf.Workload, file: tuple[int, int], left: list[str]) -> Found:
+    told = {k: list(v) if isinstance(v, tuple) else v for k, v in one.options.items()}
+    trouble = one.trouble
+    try:
+        options.build(dynamo.Options, told)
+    except AgentError as error:
+        trouble = trouble or str(error)
+    return Found(
+        kind="icf", first=one.first, last=one.last, title=one.name, tool="dynamo", options=told, sweep=one.sweep,
+        notes=(*(f"Not taken over: {note}" for note in one.notes), *left), described=True, also=(file,),
+        trouble=f"dynamo cannot do it: {trouble}" if trouble else "",
+    )  # fmt: skip
