@@ -77,6 +77,10 @@ WATCH = """
   [ "$hits $misses" = "$was" ] || echo moved $hits $misses
   was="$hits $misses"; sleep 1; done ) & watching=$!
 """
+# They may have moved since the last look, and the last frame is yet to come.
+WATCHED = """
+kill $watching; cd /sys/block/bcache0/bcache/stats_total; echo moved $(cat cache_hits) $(cat cache_misses)
+"""
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ def ran(make_rig_host) -> Ran:
     shell = shell_on(host)
     built = shell.run(("sh", "-c", BUILD), root=True, timeout_s=120)
     assert built.exit_code == 0, built.stderr
-    return run(shell, WATCH + LOADS.replace("wait\n", "wait %2 %3 %4; kill $watching\n"))
+    return run(shell, WATCH + LOADS.replace("wait\n", "wait %2 %3 %4\n") + WATCHED)
 
 
 def test_disks_agree_with_iostat(ran):
