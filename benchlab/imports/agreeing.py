@@ -1,296 +1,168 @@
-"""From a draft to a campaign, once a person said which results are taken and what the text could not tell.
+"""Agreeing to a draft: what is small is stored while the person waits, all else by a worker.
 
-Pages and API both end here, so that both check the same.
+Pages and API both end here, so that both check the same. All of an agreement is stored in one transaction, which holds
+the draft's row: a worker that dies leaves nothing behind and lets go of the row, and the next one begins anew.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import logging
+from enum import Enum
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.validators import URLValidator
-from django.db import transaction
+from django.db import OperationalError, transaction
+from django.utils import timezone
 
-from agents import registry
-from agents.found import Found
-from benchlab.campaigns.models import Campaign
-from benchlab.charts.templatetags.si import size
-from benchlab.hosts.models import Host
-from benchlab.imports import drafts, late, stored
-from benchlab.imports.models import Draft, DraftFile, Source
-from benchlab.imports.services import Person, Piece, Result, store
-from benchlab.topologies.models import Topology
+from benchlab.imports import agreement as told
+from benchlab.imports import drafts, keeping, offered, progress
+from benchlab.imports.agreement import Outcome
+from benchlab.imports.checking import Agreement, Refused, checked
+from benchlab.imports.models import Draft
+from benchlab.imports.services import Person
 
-Key = tuple[int, int]  # (DraftFile id, first line)
-ORIGIN = ("title", "author", "date", "url")
-DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
-MOST_OUTSTANDING = 2**31 - 1
-NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
-SIZES = frozenset({"bs", "block_size", "size", "file_size"})
+log = logging.getLogger(__name__)
+
+AT_ONCE = 50  # results: so many are stored while the person waits, if their files are small (drafts.AT_ONCE), too
+DIED = "Storing it took its worker down several times: it may need more memory than there is. Send it in parts."
+FAULT = (
+    "Storing it failed by a fault of ours; the log of the worker has the cause. Nothing was stored."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A result of a draft, as it is offered."""
+class State(Enum):
+    """Where a draft is."""
 
-    file: DraftFile
-    found: Found
-    raw: Mapping[str, Any]  # as stored: with its series
-
-    @property
-    def key(self) -> Key:
-        return self.file.pk, self.found.first
-
-    @property
-    def watches(self) -> bool:
-        """It only watched: a result of its own only if it belongs to no other."""
-        return bool(self.raw["series"]) and not self.found.metrics
-
-    @property
-    def workload(self) -> str:
-        """A name for what was done, from its kind and options."""
-        told = self.found.options
-        said = [_words(name, told[name]) for name in NAMED if told.get(name)]
-        return " ".join([self.found.tool or self.found.kind, *said])[:90]
-
-    @property
-    def options(self) -> list[tuple[str, str]]:
-        """In words."""
-        return [(name, _words(name, value)) for name, value in self.found.options.items()]
-
-    @property
-    def point(self) -> list[tuple[str, str]]:
-        return [(name, _words(name, value)) for name, value in self.found.point.items()]
+    READING = "reading"
+    READ = "read"
+    STORING = "storing"
+    STORED = "stored"
 
 
-def _words(name: str, value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return size(value) if name in SIZES and isinstance(value, int) else str(value)
+def state(draft: Draft) -> State:
+    if draft.stored_at:
+        return State.STORED
+    if draft.agreed_at:
+        return State.STORING
+    return State.READ if drafts.standing(draft).over else State.READING
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What a person said of one result. A `host` or the name of a new one, a `topology` or likewise."""
+def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> Outcome | None:
+    """Store what was chosen; None: a worker does, see `state`. Raises Refused, and then nothing is stored.
 
-    key: Key
-    take: bool = True
-    host: Host | None = None
-    new_host: str = ""
-    topology: Topology | None = None
-    new_topology: str = ""
-    workload: str = ""
-    outstanding: int | None = None
-    beside: Key | None = None
-
-
-class Refused(Exception):
-    """`errors`: (index in the choices or None for the whole, field) -> what is wrong."""
-
-    def __init__(self, errors: Mapping[tuple[int | None, str], list[str]]) -> None:
-        super().__init__("; ".join(said for one in errors.values() for said in one))
-        self.errors = dict(errors)
-
-
-@dataclass
-class _Wrong:
-    """Collects all that is wrong, so that it is said at once."""
-
-    errors: dict[tuple[int | None, str], list[str]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-    def add(self, index: int | None, name: str, said: str) -> None:
-        self.errors[index, name].append(said)
-
-    def check(self) -> None:
-        if self.errors:
-            raise Refused(self.errors)
-
-
-def results(draft: Draft) -> list[Shown]:
-    """Everything found in it, in its order; also what is in trouble."""
-    rows = draft.files.defer("content").order_by("position")
-    return [
-        Shown(row, stored.from_json(one), one)
-        for row in rows
-        for one in (row.reading or {}).get("found", ())
-    ]
-
-
-def known(draft: Draft) -> dict[str, Campaign]:
-    """SHA-256 -> the team's campaign that has a file of the same content already."""
-    hashes = draft.files.filter(trouble="").values("sha256")
-    rows = Source.objects.filter(campaign__team=draft.team, sha256__in=hashes)
-    return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
-
-
-def agree(
-    draft: Draft,
-    chosen: Sequence[Chosen],
-    *,
-    user: Person | None,
-    name: str,
-    question: str = "",
-    origin: Mapping[str, str] | None = None,
-) -> Campaign:
-    """Store what was chosen and forget the draft, or raise Refused and store nothing."""
-    wrong = _Wrong()
-    if not drafts.standing(draft).over:
-        wrong.add(None, "", "It is still being read; wait until every file is through.")
-        wrong.check()
-    offered = {one.key: one for one in results(draft)}
-    if not name.strip():
-        wrong.add(None, "campaign", "Give the campaign a name.")
-    clean_origin = _origin(origin or {}, wrong)
-    _check(chosen, offered, draft, wrong)
-    wrong.check()
+    A draft of which everything was stored at once is gone.
+    """
+    standing = drafts.standing(draft)
+    if not standing.over:
+        raise _refused("It is still being read; wait until every file is through.")
+    shown = {one.key: one for one in offered.results(draft)}
+    agreement = checked(agreement, shown, draft)
+    small = keeping.size(agreement) <= AT_ONCE and standing.size < drafts.AT_ONCE
     try:
         with transaction.atomic():
             # Twice at the same moment: one agrees, the other finds no draft.
-            if not Draft.objects.select_for_update().filter(pk=draft.pk).exists():
+            row = Draft.objects.select_for_update().filter(pk=draft.pk, agreed_at=None).first()
+            if row is None:
                 raise ValidationError("Somebody agreed to it or discarded it meanwhile.")
-            made = _store(draft, chosen, offered, user, name.strip(), question, clean_origin)
-            draft.delete()
-            return made
+            if not small:
+                _leave(row, agreement, user)
+                return None
+            outcome = keeping.keep(row, agreement, shown, user)
+            _done(row, outcome)
+            if not outcome.failed:
+                row.delete()
+            return outcome
     except ValidationError as error:
         raise Refused({(None, ""): error.messages}) from None
 
 
-def _check(
-    chosen: Sequence[Chosen], offered: Mapping[Key, Shown], draft: Draft, wrong: _Wrong
-) -> None:
-    taken = {one.key for one in chosen if one.take}
-    if not taken:
-        wrong.add(None, "results", "Take at least one result.")
-    alone = {one.key for one in chosen if one.take and one.beside is None}
-    seen: set[Key] = set()
-    for index, one in enumerate(chosen):
-        if one.key not in offered:
-            file, first = one.key
-            wrong.add(index, "first", f"No result of file {file} begins in line {first}.")
-        elif one.key in seen:
-            wrong.add(index, "first", "It is there twice.")
-        elif one.take:
-            _check_one(index, one, offered[one.key], alone, draft, wrong)
-        seen.add(one.key)
+def _refused(said: str) -> Refused:
+    return Refused({(None, ""): [said]})
 
 
-def _check_one(
-    index: int, one: Chosen, shown: Shown, alone: set[Key], draft: Draft, wrong: _Wrong
-) -> None:
-    if shown.found.trouble:
-        wrong.add(index, "take", f"It cannot be read: {shown.found.trouble}")
-    if one.beside is not None:
-        if not shown.watches:
-            wrong.add(index, "beside", "Only what watched meanwhile belongs to another result.")
-        elif one.beside not in alone:
-            wrong.add(index, "beside", "What it belongs to is not taken as a result of its own.")
-        return
-    for what, row, new in (
-        ("host", one.host, one.new_host.strip()),
-        ("topology", one.topology, one.new_topology.strip()),
-    ):
-        if row is None and not new:
-            wrong.add(index, what, f"Choose a {what}, or name a new one.")
-        elif row is not None and new:
-            wrong.add(index, what, f"Choose a {what} or name a new one, not both.")
-        elif row is not None and row.team_id != draft.team_id:
-            wrong.add(index, what, f"{row} does not belong to {draft.team}.")
-        if len(new) > 100:
-            wrong.add(index, f"new_{what}", "A name has at most 100 characters.")
-    if len(one.workload.strip()) > 90:
-        wrong.add(index, "workload", "A name has at most 90 characters.")
-    told = shown.found.outstanding
-    if one.outstanding is not None:
-        if told is not None and told != one.outstanding:
-            wrong.add(index, "outstanding", f"The text says {told}.")
-        elif not 1 <= one.outstanding <= MOST_OUTSTANDING:
-            wrong.add(index, "outstanding", "Give a number from 1 on, or nothing.")
+def _leave(row: Draft, agreement: Agreement, user: Person | None) -> None:
+    """To the workers."""
+    row.agreement, row.trouble, row.tries = told.to_json(agreement), "", 0
+    row.agreed_at = timezone.now()
+    row.agreed_by_id = user.pk if user else None
+    row.save(update_fields=["agreement", "trouble", "tries", "agreed_at", "agreed_by"])
+    progress.told(row.pk, 0)
+    transaction.on_commit(lambda: _nudge(row.pk))
 
 
-def _origin(given: Mapping[str, str], wrong: _Wrong) -> dict[str, str]:
-    """Only what was told. A link that could run a script is refused."""
-    told = {name: str(given.get(name) or "").strip() for name in ORIGIN}
-    if told["url"]:
+def _nudge(pk: int) -> None:
+    from benchlab.imports.tasks import store_draft
+
+    drafts._send(store_draft, pk)
+
+
+def _done(row: Draft, outcome: Outcome) -> None:
+    """Its files are the campaign's now."""
+    row.outcome = told.outcome_to_json(outcome)
+    row.agreement = None
+    row.agreed_at = row.agreed_at or timezone.now()
+    row.stored_at = timezone.now()
+    row.save(update_fields=["outcome", "agreement", "agreed_at", "stored_at"])
+    row.files.all().delete()
+
+
+def _held(pk: int) -> Draft | None:
+    """The row, held until the transaction ends, if it is to be stored and nobody else holds it."""
+    rows = Draft.objects.select_for_update(skip_locked=True, of=("self",))
+    return rows.filter(pk=pk, agreed_at__isnull=False, stored_at=None).first()
+
+
+def store(pk: int) -> None:
+    """Store what was agreed to, unless that is done or another is at it. Safe to call at any time."""
+    with transaction.atomic():
+        row = _held(pk)
+        if row is None:
+            return
+        row.tries += 1
+        row.save(update_fields=["tries"])
+    with transaction.atomic():
+        if (row := _held(pk)) is None:
+            return
+        if row.tries > drafts.MOST_TRIES:
+            _give_back(row, DIED)
+            return
         try:
-            URLValidator(schemes=["http", "https"])(told["url"])
-        except ValidationError:
-            wrong.add(None, "url", "Give a whole address that begins with http:// or https://.")
-    if told["date"] and not DATE.fullmatch(told["date"]):
-        wrong.add(None, "date", "Give a date as 2013-05-07, 2013-05 or 2013.")
-    for name, value in told.items():
-        if len(value) > 500:
-            wrong.add(None, name, "It has at most 500 characters.")
-    return {name: value for name, value in told.items() if value}
+            with transaction.atomic():
+                _done(row, _kept(row))
+        except (ValidationError, Refused) as error:
+            _give_back(row, "; ".join(getattr(error, "messages", None) or [str(error)]))
+        except OperationalError:
+            raise  # the database went away: the sweep comes back to it
+        except Exception:
+            log.exception("storing draft %s", pk)
+            _give_back(row, FAULT)
 
 
-def _store(
-    draft: Draft,
-    chosen: Sequence[Chosen],
-    offered: Mapping[Key, Shown],
-    user: Person | None,
-    name: str,
-    question: str,
-    origin: Mapping[str, str],
-) -> Campaign:
-    taken = [one for one in chosen if one.take]
-    pieces = late.pieces([(offered[one.key].file, offered[one.key].found) for one in taken])
-    beside: dict[Key, list[Piece]] = defaultdict(list)
-    for one in taken:
-        if one.beside is not None:
-            beside[one.beside].append(pieces[one.key])
-    rows = _Rows(draft, user)
-    made = [
-        Result(
-            pieces[one.key],
-            one.host or rows.host(one.new_host.strip()),
-            one.topology or rows.topology(one.new_topology.strip()),
-            one.workload.strip() or offered[one.key].workload,
-            offered[one.key].found.point,
-            offered[one.key].found.outstanding or one.outstanding,
-            tuple(beside[one.key]),
-        )
-        for one in taken
-        if one.beside is None
-    ]
-    files = {offered[one.key].file.name: one.key[0] for one in taken}
-    return store(
-        team=draft.team, user=user, name=name, question=question, results=made, sources=late.Files(files),
-        origin=origin,
-    )  # fmt: skip
+def _kept(row: Draft) -> Outcome:
+    shown = {one.key: one for one in offered.results(row)}
+    agreement = checked(told.from_json(row.agreement or {}), shown, row)
+    return keeping.keep(row, agreement, shown, row.agreed_by, progress.teller(row.pk))
 
 
-class _Rows:
-    """Hosts and topologies that were only named: the team's of that name, or new ones."""
-
-    def __init__(self, draft: Draft, user: Person | None) -> None:
-        self.team, self.user = draft.team, user
-
-    def host(self, name: str) -> Host:
-        known = Host.objects.filter(team=self.team, name=name).first()
-        if known:
-            return known
-        made = Host(team=self.team, name=name, access=Host.Access.DESCRIBED)
-        made.full_clean(exclude=["credential", "address"])
-        made.save()
-        return made
-
-    def topology(self, name: str) -> Topology:
-        known = Topology.objects.filter(team=self.team, name=name).first()
-        if known:
-            return known
-        made = Topology(team=self.team, name=name, stack=[])
-        made.created_by_id = self.user.pk if self.user else None
-        made.full_clean(exclude=["created_by", "stack"])
-        made.save()
-        return made
+def _give_back(row: Draft, said: str) -> None:
+    """It is a draft as before, and says why."""
+    row.agreement = row.agreed_at = row.agreed_by = None
+    row.trouble = said
+    row.save(update_fields=["agreement", "agreed_at", "agreed_by", "trouble"])
 
 
-def label(kind: str) -> str:
-    reader = registry.all_readers().get(kind)
-    return reader.LABEL if reader else kind
+def due() -> list[int]:
+    """Drafts whose message was lost, or whose worker died. One that is being stored is passed over by `store`."""
+    waiting = Draft.objects.filter(
+        agreed_at__lt=timezone.now() - drafts.NUDGED, agreed_at__isnull=False, stored_at=None
+    )
+    return list(waiting.order_by("pk").values_list("pk", flat=True)[: drafts.AT_MOST])
+
+
+def how_many(row: Draft) -> int:
+    """Results and workloads that are agreed to, or were."""
+    if row.outcome:
+        done = told.outcome_from_json(row.outcome)
+        return done.stored + len(done.failed)
+    chosen: list[Any] = (row.agreement or {}).get("chosen", [])
+    return sum(one["take"] and not one["beside"] for one in chosen)

@@ -185,6 +185,7 @@ def due() -> list[int]:
 
 
 def forget() -> None:
-    """Drafts that nobody agreed to within a day."""
-    for draft in Draft.objects.filter(created_at__lt=timezone.now() - KEPT):
+    """Drafts that nobody agreed to within a day, and what tells of those that were stored."""
+    old = Q(created_at__lt=timezone.now() - KEPT)
+    for draft in Draft.objects.filter(old, Q(agreed_at=None) | Q(stored_at__isnull=False)):
         draft.delete()

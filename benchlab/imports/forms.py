@@ -9,8 +9,9 @@ from typing import Any
 from django import forms
 
 from benchlab.hosts.models import Host
-from benchlab.imports.agreeing import MOST_OUTSTANDING, ORIGIN, Chosen, Key, Refused, Shown
+from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Chosen, Refused
 from benchlab.imports.models import Draft
+from benchlab.imports.offered import Key, Shown
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]
@@ -21,7 +22,7 @@ OWN = "a result of its own"
 class SameForm(forms.Form):
     """The campaign, where it comes from, and what holds for every result that says nothing else."""
 
-    campaign = forms.CharField(max_length=200, label="Campaign")
+    campaign = forms.CharField(required=False, max_length=200, label="Campaign")
     question = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
@@ -68,8 +69,12 @@ class ResultForm(forms.Form):
         self, shown: Shown, rows: Rows, results: Choices, data: Mapping[str, Any] | None
     ) -> None:
         super().__init__(data, prefix=f"r{shown.key[0]}-{shown.key[1]}")
-        _choose(self, rows, "as above")
         self.fields["workload"].widget.attrs["placeholder"] = shown.workload
+        if shown.found.described:
+            for name in set(self.fields) - {"take", "workload"}:
+                del self.fields[name]
+            return
+        _choose(self, rows, "as above")
         if shown.found.outstanding is not None:
             del self.fields["outstanding"]
         if not shown.watches:
@@ -126,12 +131,15 @@ class Everything:
         self.rows = Rows.of(draft)
         self.shown = [one for one in shown if not one.found.trouble]
         self.each = len(self.shown) <= EACH_MOST
+        self.runs = any(
+            not one.found.described for one in self.shown
+        )  # else there are workloads only
         self.same = SameForm(self.rows, data, initial={"campaign": draft.name})
         numbered = {one.key: number for number, one in enumerate(shown, 1)}
         self.measured: Choices = [
             (f"{one.key[0]}-{one.key[1]}", f"{numbered[one.key]}: {one.found.title}"[:100])
             for one in self.shown
-            if not one.watches
+            if not one.watches and not one.found.described
         ]
         self.forms: dict[Key, ResultForm] = {
             one.key: ResultForm(one, self.rows, self.measured, data)
@@ -141,15 +149,17 @@ class Everything:
     def is_valid(self) -> bool:
         return all([self.same.is_valid(), *(form.is_valid() for form in self.forms.values())])
 
-    def chosen(self) -> list[Chosen]:
-        return [self._chosen(one) for one in self.shown]
-
-    def origin(self) -> dict[str, str]:
-        return {name: self.same.cleaned_data[name] for name in ORIGIN}
+    def agreement(self) -> Agreement:
+        same = self.same.cleaned_data
+        origin = {name: same[name] for name in ORIGIN}
+        chosen = [self._chosen(one) for one in self.shown]
+        return Agreement(chosen, same["campaign"], same["question"], origin)
 
     def _chosen(self, shown: Shown) -> Chosen:
         form = self.forms.get(shown.key)
         own: dict[str, Any] = form.cleaned_data if form else {"take": True}
+        if shown.found.described:
+            return Chosen(shown.key, take=own["take"], workload=own.get("workload", ""))
         same = self.same.cleaned_data
         beside: str = (
             own.get("beside", "") if form else _nearest(shown, self.measured) * shown.watches

@@ -33,12 +33,26 @@ class Source(models.Model):
 
 
 class Draft(models.Model):
-    """An upload that is looked at. Nothing of it is a result before a person agrees; after a day it is gone."""
+    """An upload that is looked at. Nothing of it is a result before a person agrees; after a day it is gone.
+
+    Agreed to and large, it waits for a worker: until `stored_at` is there, or `trouble` says why it could not be.
+    """
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="drafts")
     name = models.CharField(max_length=200)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    # benchlab/imports/agreement.py
+    agreement = models.JSONField(null=True, blank=True)
+    agreed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    agreed_at = models.DateTimeField(null=True, blank=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    trouble = models.TextField(blank=True, help_text="Why storing it came to nothing")
+    stored_at = models.DateTimeField(null=True, blank=True)
+    # benchlab/imports/agreement.py
+    outcome = models.JSONField(null=True, blank=True)
 
     objects = OwnedQuerySet["Draft"].as_manager()
 

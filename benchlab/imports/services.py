@@ -8,6 +8,7 @@ and its hosts need not be reachable. Figures are read from the stored artifacts,
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.utils import timezone
 
 from agents.found import Found
@@ -28,6 +29,8 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
+
+log = logging.getLogger(__name__)
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -78,8 +81,14 @@ def store(
     sources: Mapping[str, bytes],
     source: str = Campaign.Source.IMPORTED,
     origin: Mapping[str, str] | None = None,
+    failed: list[tuple[Piece, str]] | None = None,
+    told: Callable[[int], None] = lambda done: None,
 ) -> Campaign:
-    """A campaign of these results. Raises ValidationError naming what cannot be; then nothing was stored."""
+    """A campaign of these results. Raises ValidationError naming what cannot be; then nothing was stored.
+
+    With `failed` a result that cannot be stored is put there, with why, and the others are stored nevertheless, if
+    there are any. `told` hears how many results were seen to.
+    """
     if not results:
         raise ValidationError("There is no result to store.")
     _check(team, results)
@@ -100,9 +109,35 @@ def store(
     _keep(campaign, sources)
     runs = _runs(campaign, results)
     layouts = _layouts(campaign, results)
-    for run, result in zip(runs, results, strict=True):
-        _attempt(run, layouts[run.host_id, run.topology_id], result)
+    missed: list[tuple[Piece, str]] = []
+    for done, (run, result) in enumerate(zip(runs, results, strict=True), 1):
+        said = _tried(run, layouts[run.host_id, run.topology_id], result)
+        if said and failed is None:
+            raise ValidationError(said)
+        missed += [(result.piece, said)] if said else []
+        told(done)
+    if len(missed) == len(results):
+        raise ValidationError([said for _, said in missed])
+    if failed is not None:
+        failed += missed
     return campaign
+
+
+def _tried(run: Run, layout: Layout, result: Result) -> str:
+    """Store one result or nothing of it; returns why it could not be."""
+    try:
+        with transaction.atomic():
+            _attempt(run, layout, result)
+            return ""
+    except ValidationError as error:
+        said = "; ".join(error.messages)
+    except OperationalError:
+        raise  # the database is gone, not the result
+    except Exception:  # one of a thousand files must not keep the others from being stored
+        log.exception("storing %s, line %s", result.piece.name, result.piece.found.first)
+        said = f"{result.piece.artifact}: a fault of ours; the log has the cause"
+    run.delete()
+    return said
 
 
 def _check(team: Team, results: Sequence[Result]) -> None:

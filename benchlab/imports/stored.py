@@ -10,7 +10,9 @@ from typing import Any
 from agents.contracts import Metric, Unit
 from agents.found import Found, Reading
 
-PLAIN = ("kind", "first", "last", "title", "tool", "version", "command", "outstanding", "trouble")
+PLAIN = (
+    "kind", "first", "last", "title", "tool", "version", "command", "outstanding", "trouble", "described",
+)  # fmt: skip
 
 
 def to_json(reading: Reading) -> dict[str, Any]:
@@ -27,7 +29,8 @@ def from_json(one: Mapping[str, Any]) -> Found:
         for m in one["metrics"]
     )
     return Found(
-        **{name: one[name] for name in PLAIN},
+        **{name: one[name] for name in PLAIN if name in one},
+        sweep=one.get("sweep", {}),
         metrics=metrics,
         options=one["options"],
         point=one["point"],
@@ -51,6 +54,7 @@ def _found(one: Found) -> dict[str, Any]:
         ],
         "options": _plain(dict(one.options)),
         "point": _plain(dict(one.point)),
+        "sweep": _plain(dict(one.sweep)),
         "notes": [_plain(note) for note in one.notes],
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchlab.celery import app
-from benchlab.imports import drafts
+from benchlab.imports import agreeing, drafts
 
 
 @app.task
@@ -12,7 +12,14 @@ def read_file(pk: int) -> None:
 
 
 @app.task
+def store_draft(pk: int) -> None:
+    agreeing.store(pk)
+
+
+@app.task
 def sweep_drafts() -> None:
     drafts.forget()
     for pk in drafts.due():
         read_file.delay(pk)
+    for pk in agreeing.due():
+        store_draft.delay(pk)

@@ -20,10 +20,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from agents import registry
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import lines
-from benchlab.imports import agreeing, drafts, receiving
-from benchlab.imports.agreeing import Refused, Shown
+from benchlab.imports import agreeing, agreement, drafts, keeping, offered, progress, receiving
+from benchlab.imports.agreeing import State
+from benchlab.imports.checking import Refused
 from benchlab.imports.forms import Everything, ResultForm
 from benchlab.imports.models import Draft, DraftFile
+from benchlab.imports.offered import Shown
 from benchlab.team.services import team_of
 
 PAGE = "imports/draft.html"
@@ -96,50 +98,70 @@ def _draft(request: HttpRequest, pk: int) -> Draft:
 
 @require_http_methods(["GET", "POST"])
 def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """What was found. POST agrees to what was chosen, and shows all that was typed again when it cannot be."""
+    """What was found. POST agrees to what was chosen, and shows all that was typed again when it cannot be.
+
+    While it is read or stored by workers, how far that is.
+    """
     draft = _draft(request, pk)
-    standing = drafts.standing(draft)
-    if not standing.over:
-        return _progress(request, draft, standing)
+    state = agreeing.state(draft)
+    if state is not State.READ:
+        return _far(request, draft, state)
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse()
         answer["HX-Refresh"] = "true"
         return answer
-    shown = agreeing.results(draft)
+    shown = offered.results(draft)
     every = Everything(draft, shown, request.POST if request.method == "POST" else None)
     if request.method == "POST" and every.is_valid():
         try:
-            return _agree(request, draft, every)
+            outcome = agreeing.agree(draft, every.agreement(), user=request.user)
         except Refused as refused:
             every.refuse(refused)
+        else:
+            return _agreed(request, draft, outcome)
     return render(request, PAGE, _context(draft, shown, every))
 
 
-def _progress(request: HttpRequest, draft: Draft, standing: drafts.Standing) -> HttpResponse:
+def _far(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
+    """How far the workers are."""
     part = "#import-progress" if request.htmx else ""  # type: ignore[attr-defined]
-    context = {"draft": draft, "standing": standing}
-    return render(request, "imports/reading.html" + part, context)
+    if state is State.READING:
+        context: dict[str, Any] = {"draft": draft, "standing": drafts.standing(draft)}
+        return render(request, "imports/reading.html" + part, context)
+    if state is State.STORING:
+        context = {"draft": draft, "done": progress.of(draft.pk), "of": agreeing.how_many(draft)}
+        return render(request, "imports/storing.html" + part, context)
+    if request.htmx:  # type: ignore[attr-defined]
+        answer = HttpResponse()
+        answer["HX-Refresh"] = "true"
+        return answer
+    outcome = agreement.outcome_from_json(draft.outcome or {})
+    campaign = keeping.campaign_of(outcome)
+    if campaign and not outcome.failed and not outcome.workloads:
+        return redirect("campaign-detail", campaign.pk)
+    context = {"draft": draft, "outcome": outcome, "campaign": campaign}
+    return render(request, "imports/stored.html", context)
 
 
-def _agree(request: HttpRequest, draft: Draft, every: Everything) -> HttpResponse:
-    same = every.same.cleaned_data
-    made = agreeing.agree(
-        draft,
-        every.chosen(),
-        user=request.user,
-        name=same["campaign"],
-        question=same["question"],
-        origin=every.origin(),
-    )
-    messages.success(request, f"{made} is imported.")
-    return redirect("campaign-detail", made.pk)
+def _agreed(request: HttpRequest, draft: Draft, outcome: agreement.Outcome | None) -> HttpResponse:
+    """To what was made of it, or to how far that is."""
+    if outcome is None or outcome.failed:
+        return redirect("import-detail", draft.pk)
+    count = len(outcome.workloads)
+    if count:
+        messages.success(request, f"{count} workload{'s are' if count != 1 else ' is'} stored.")
+    campaign = keeping.campaign_of(outcome)
+    if campaign is None:
+        return redirect("workload-list")
+    messages.success(request, f"{campaign} is imported.")
+    return redirect("campaign-detail", campaign.pk)
 
 
 def _context(draft: Draft, shown: list[Shown], every: Everything) -> dict[str, Any]:
-    known = agreeing.known(draft)
+    known = offered.known(draft)
     by_file: dict[int, list[Row]] = {}
     for number, one in enumerate(shown, 1):
-        row = Row(number, one, agreeing.label(one.found.kind), every.forms.get(one.key))
+        row = Row(number, one, offered.label(one.found.kind), every.forms.get(one.key))
         by_file.setdefault(one.file.pk, []).append(row)
     files = [
         FileRow(
@@ -165,12 +187,12 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     """The text of a file with its line numbers, and every number that was read in it. ?line= chooses the page."""
     draft = _draft(request, pk)
     file = get_object_or_404(draft.files, pk=file_pk)
-    found = [one for one in agreeing.results(draft) if one.file.pk == file.pk]
+    found = [one for one in offered.results(draft) if one.file.pk == file.pk]
     context = {
         "draft": draft,
         "file": file,
         "rows": [
-            Row(n, one, agreeing.label(one.found.kind), None) for n, one in enumerate(found, 1)
+            Row(n, one, offered.label(one.found.kind), None) for n, one in enumerate(found, 1)
         ],
         "lines": lines.around(drafts.text_of(file), lines.asked(request.GET.get("line"))),
     }
@@ -180,6 +202,11 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
 @require_POST
 def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
     draft = _draft(request, pk)
+    if agreeing.state(draft) is State.STORING:
+        messages.error(request, f"{draft} is being stored; delete the campaign once it is there.")
+        return redirect("import-detail", draft.pk)
+    stored = draft.stored_at is not None
     draft.delete()
-    messages.success(request, f"{draft} is discarded; nothing of it was stored.")
+    if not stored:
+        messages.success(request, f"{draft} is discarded; nothing of it was stored.")
     return redirect("import-new")

@@ -271,6 +271,7 @@ API: Mapping[str, Level] = {
     "draft.create": OPERATOR,
     "draft.destroy": OPERATOR,
     "draft.agree": OPERATOR,
+    "draft.status": OPERATOR,
     "source.list": VIEWER,
     "source.retrieve": VIEWER,
     "source.content": VIEWER,

@@ -63,7 +63,12 @@ def test_agreeing_makes_a_campaign(api):
         f"/api/imports/{draft['id']}/agree/", agreed(draft, origin={"url": "https://example.org/"})
     )
     assert answer.status_code == 201, answer.content
-    campaign = answer.json()
+    told = answer.json()
+    assert told == {
+        "id": draft["id"], "state": "stored", "results": 2, "stored": 2, "campaign": told["campaign"],
+        "workloads": [], "failed": [], "trouble": "",
+    }  # fmt: skip
+    campaign = api.get(f"/api/campaigns/{told['campaign']}/").json()
     assert (campaign["source"], campaign["origin"]) == ("imported", {"url": "https://example.org/"})
     rows = api.get(f"/api/measurements/?campaign={campaign['id']}&ordering=id").json()["results"]
     assert [(row["value"], row["outstanding"]) for row in rows] == [(12.0, 4), (13.0, 8)]

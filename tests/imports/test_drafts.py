@@ -11,7 +11,8 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from agents import registry
-from benchlab.imports import agreeing, drafts
+from benchlab.imports import agreeing, drafts, offered
+from benchlab.imports.checking import Agreement, Refused
 from benchlab.imports.models import Draft, DraftFile
 from benchlab.imports.tasks import read_file, sweep_drafts
 from tests.imports.made import READERS, TEXT
@@ -41,7 +42,7 @@ def test_large_uploads_are_read_by_workers(large, nudges):
         read_file(pk)  # a message that came twice
         assert drafts.standing(large).read == number
     assert [file.tries for file in large.files.all()] == [1, 1]
-    assert len(agreeing.results(large)) == 5
+    assert len(offered.results(large)) == 5
 
 
 def test_a_lost_message_is_swept(large, nudges, monkeypatch):
@@ -102,8 +103,8 @@ def test_files_without_results_and_without_text(team):
     files = list(draft.files.all())
     assert [bool(file.trouble) for file in files] == [True, True, False, True]
     assert files[2].reading["unread"] == [{"first": 1, "last": 1, "text": "just prose"}]
-    with pytest.raises(agreeing.Refused, match="at least one"):
-        agreeing.agree(draft, [], user=None, name="x")
+    with pytest.raises(Refused, match="at least one"):
+        agreeing.agree(draft, Agreement([], "x"), user=None)
 
 
 def test_nothing_at_all(team):
@@ -120,5 +121,5 @@ def test_a_hundred_megabytes_of_text(team, nudges, django_capture_on_commit_call
         )
     drafts.read(nudges[0])
     assert time.process_time() - started < 60
-    (one,) = agreeing.results(draft)
+    (one,) = offered.results(draft)
     assert one.found.metrics[0].line == 1_000_001

@@ -1,0 +1,77 @@
+"""What was agreed to and what became of it, as JSON: for the time between a request and the worker that stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchlab.hosts.models import Host
+from benchlab.imports.checking import Agreement, Chosen
+from benchlab.topologies.models import Topology
+
+PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A result that could not be stored, and why. Its file was kept with the others."""
+
+    file: str
+    first: int  # line
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`campaign` is None where only workloads were taken. `stored` counts results and workloads."""
+
+    campaign: int | None
+    stored: int
+    workloads: tuple[int, ...] = ()
+    failed: tuple[Failed, ...] = ()
+
+
+def to_json(agreement: Agreement) -> dict[str, Any]:
+    return {
+        "chosen": [_chosen(one) for one in agreement.chosen],
+        "name": agreement.name,
+        "question": agreement.question,
+        "origin": dict(agreement.origin),
+    }
+
+
+def from_json(told: Mapping[str, Any]) -> Agreement:
+    """A host or topology that is gone meanwhile is None: the same checks as at first say so."""
+    hosts = Host.objects.in_bulk({one["host"] for one in told["chosen"]} - {None})
+    stacks = Topology.objects.in_bulk({one["topology"] for one in told["chosen"]} - {None})
+    chosen = [
+        Chosen(
+            key=(one["key"][0], one["key"][1]),
+            host=hosts.get(one["host"]),
+            topology=stacks.get(one["topology"]),
+            beside=(one["beside"][0], one["beside"][1]) if one["beside"] else None,
+            **{name: one[name] for name in PLAIN},
+        )
+        for one in told["chosen"]
+    ]
+    return Agreement(chosen, told["name"], told["question"], told["origin"])
+
+
+def _chosen(one: Chosen) -> dict[str, Any]:
+    return {
+        "key": list(one.key),
+        "host": one.host.pk if one.host else None,
+        "topology": one.topology.pk if one.topology else None,
+        "beside": list(one.beside) if one.beside else None,
+        **{name: getattr(one, name) for name in PLAIN},
+    }
+
+
+def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
+    return asdict(outcome)
+
+
+def outcome_from_json(told: Mapping[str, Any]) -> Outcome:
+    failed = tuple(Failed(**one) for one in told["failed"])
+    return Outcome(told["campaign"], told["stored"], tuple(told["workloads"]), failed)

@@ -1,0 +1,185 @@
+"""What a person may agree to; all that is wrong is said at once, where it was typed."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
+
+from benchlab.campaigns.models import Workload
+from benchlab.hosts.models import Host
+from benchlab.imports.models import Draft
+from benchlab.imports.offered import Key, Shown
+from benchlab.topologies.models import Topology
+
+ORIGIN = ("title", "author", "date", "url")
+DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+MOST_OUTSTANDING = 2**31 - 1
+NAME_MOST = 200  # of a campaign
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a person said of one result. A `host` or the name of a new one, a `topology` or likewise."""
+
+    key: Key
+    take: bool = True
+    host: Host | None = None
+    new_host: str = ""
+    topology: Topology | None = None
+    new_topology: str = ""
+    workload: str = ""
+    outstanding: int | None = None
+    beside: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """All that a person said. `name`, `question`, `origin` are the campaign's, which results of a run go into."""
+
+    chosen: Sequence[Chosen]
+    name: str = ""
+    question: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> list[Chosen]:
+        return [one for one in self.chosen if one.take]
+
+
+class Refused(Exception):
+    """`errors`: (index in the choices or None for the whole, field) -> what is wrong."""
+
+    def __init__(self, errors: Mapping[tuple[int | None, str], list[str]]) -> None:
+        super().__init__("; ".join(said for one in errors.values() for said in one))
+        self.errors = dict(errors)
+
+
+@dataclass
+class Wrong:
+    """Collects all that is wrong, so that it is said at once."""
+
+    errors: dict[tuple[int | None, str], list[str]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def add(self, index: int | None, name: str, said: str) -> None:
+        self.errors[index, name].append(said)
+
+    def check(self) -> None:
+        if self.errors:
+            raise Refused(self.errors)
+
+
+def checked(agreement: Agreement, offered: Mapping[Key, Shown], draft: Draft) -> Agreement:
+    """As it is stored: blanks cut, only what was told of the origin. Raises Refused."""
+    wrong = Wrong()
+    name = agreement.name.strip()
+    origin = _origin(agreement.origin, wrong)
+    taken = {one.key for one in agreement.taken}
+    if not taken:
+        wrong.add(None, "results", "Take at least one result.")
+    if not name and any(key in offered and not offered[key].found.described for key in taken):
+        wrong.add(None, "campaign", "Give the campaign a name.")
+    if len(name) > NAME_MOST:
+        wrong.add(None, "campaign", f"A name has at most {NAME_MOST} characters.")
+    alone = {one.key for one in agreement.taken if one.beside is None}
+    names = _Names(draft)
+    seen: set[Key] = set()
+    for index, one in enumerate(agreement.chosen):
+        if one.key not in offered:
+            file, first = one.key
+            wrong.add(index, "first", f"No result of file {file} begins in line {first}.")
+        elif one.key in seen:
+            wrong.add(index, "first", "It is there twice.")
+        elif one.take:
+            shown = offered[one.key]
+            if shown.found.described:
+                _check_described(index, one, shown, names, wrong)
+            else:
+                _check_one(index, one, shown, alone, draft, wrong)
+        seen.add(one.key)
+    wrong.check()
+    return replace(agreement, name=name, origin=origin)
+
+
+class _Names:
+    """Those that new workloads cannot have."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.team, self.known = draft.team, set[str]()
+
+    def free(self, name: str) -> bool:
+        taken = name in self.known or Workload.objects.filter(team=self.team, name=name).exists()
+        self.known.add(name)
+        return not taken
+
+
+def _check_described(index: int, one: Chosen, shown: Shown, names: _Names, wrong: Wrong) -> None:
+    """A workload only: no host and no topology belong to it."""
+    if shown.found.trouble:
+        wrong.add(index, "take", f"It cannot be read: {shown.found.trouble}")
+    if one.beside is not None:
+        wrong.add(index, "beside", "Only what watched meanwhile belongs to another result.")
+    if one.outstanding is not None:
+        wrong.add(index, "outstanding", "It is a workload: change its options once it is stored.")
+    name = one.workload.strip() or shown.workload
+    if len(name) > 90:
+        wrong.add(index, "workload", "A name has at most 90 characters.")
+    elif not names.free(name):
+        wrong.add(
+            index, "workload", f"There is a workload called {name} already: name it otherwise."
+        )
+
+
+def _check_one(
+    index: int, one: Chosen, shown: Shown, alone: set[Key], draft: Draft, wrong: Wrong
+) -> None:
+    if shown.found.trouble:
+        wrong.add(index, "take", f"It cannot be read: {shown.found.trouble}")
+    if one.beside is not None:
+        if not shown.watches:
+            wrong.add(index, "beside", "Only what watched meanwhile belongs to another result.")
+        elif one.beside not in alone:
+            wrong.add(index, "beside", "What it belongs to is not taken as a result of its own.")
+        return
+    for what, row, new in (
+        ("host", one.host, one.new_host.strip()),
+        ("topology", one.topology, one.new_topology.strip()),
+    ):
+        if row is None and not new:
+            wrong.add(index, what, f"Choose a {what}, or name a new one.")
+        elif row is not None and new:
+            wrong.add(index, what, f"Choose a {what} or name a new one, not both.")
+        elif row is not None and row.team_id != draft.team_id:
+            wrong.add(index, what, f"{row} does not belong to {draft.team}.")
+        if len(new) > 100:
+            wrong.add(index, f"new_{what}", "A name has at most 100 characters.")
+    if len(one.workload.strip()) > 90:
+        wrong.add(index, "workload", "A name has at most 90 characters.")
+    told = shown.found.outstanding
+    if one.outstanding is not None:
+        if told is not None and told != one.outstanding:
+            wrong.add(index, "outstanding", f"The text says {told}.")
+        elif not 1 <= one.outstanding <= MOST_OUTSTANDING:
+            wrong.add(index, "outstanding", "Give a number from 1 on, or nothing.")
+
+
+def _origin(given: Mapping[str, str], wrong: Wrong) -> dict[str, str]:
+    """Only what was told. A link that could run a script is refused."""
+    told = {name: str(given.get(name) or "").strip() for name in ORIGIN}
+    if told["url"]:
+        try:
+            URLValidator(schemes=["http", "https"])(told["url"])
+        except ValidationError:
+            wrong.add(None, "url", "Give a whole address that begins with http:// or https://.")
+    if told["date"] and not DATE.fullmatch(told["date"]):
+        wrong.add(None, "date", "Give a date as 2013-05-07, 2013-05 or 2013.")
+    for name, value in told.items():
+        if len(value) > 500:
+            wrong.add(None, name, "It has at most 500 characters.")
+    return {name: value for name, value in told.items() if value}

@@ -1,0 +1,86 @@
+"""What a draft offers: everything that was found in its files, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents import registry
+from agents.found import Found
+from benchlab.campaigns.models import Campaign
+from benchlab.charts.templatetags.si import size
+from benchlab.imports import stored
+from benchlab.imports.models import Draft, DraftFile, Source
+
+Key = tuple[int, int]  # (DraftFile id, first line)
+NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
+SIZES = frozenset({"bs", "block_size", "size", "file_size"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A result of a draft, as it is offered."""
+
+    file: DraftFile
+    found: Found
+    raw: Mapping[str, Any]  # as stored: with its series
+
+    @property
+    def key(self) -> Key:
+        return self.file.pk, self.found.first
+
+    @property
+    def watches(self) -> bool:
+        """It only watched: a result of its own only if it belongs to no other."""
+        return bool(self.raw["series"]) and not self.found.metrics
+
+    @property
+    def workload(self) -> str:
+        """A name for what was done, from its kind and options; what is only described has one."""
+        if self.found.described:
+            return self.found.title[:90]
+        told = self.found.options
+        said = [_words(name, told[name]) for name in NAMED if told.get(name)]
+        return " ".join([self.found.tool or self.found.kind, *said])[:90]
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """In words."""
+        return [(name, _words(name, value)) for name, value in self.found.options.items()]
+
+    @property
+    def sweep(self) -> list[tuple[str, str]]:
+        return [(name, _words(name, values)) for name, values in self.found.sweep.items()]
+
+    @property
+    def point(self) -> list[tuple[str, str]]:
+        return [(name, _words(name, value)) for name, value in self.found.point.items()]
+
+
+def _words(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_words(name, one) for one in value)
+    return size(value) if name in SIZES and isinstance(value, int) else str(value)
+
+
+def results(draft: Draft) -> list[Shown]:
+    """Everything found in it, in its order; also what is in trouble."""
+    rows = draft.files.defer("content").order_by("position")
+    return [
+        Shown(row, stored.from_json(one), one)
+        for row in rows
+        for one in (row.reading or {}).get("found", ())
+    ]
+
+
+def known(draft: Draft) -> dict[str, Campaign]:
+    """SHA-256 -> the team's campaign that has a file of the same content already."""
+    hashes = draft.files.filter(trouble="").values("sha256")
+    rows = Source.objects.filter(campaign__team=draft.team, sha256__in=hashes)
+    return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
+
+
+def label(kind: str) -> str:
+    reader = registry.all_readers().get(kind)
+    return reader.LABEL if reader else kind

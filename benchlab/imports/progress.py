@@ -1,0 +1,46 @@
+"""How much of a draft a worker has stored: told past its transaction, through the cache, and never worth a failure."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from django.core.cache import cache
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 0.3
+KEPT_S = 24 * 3600
+
+
+def told(pk: int, done: int) -> None:
+    try:
+        cache.set(_key(pk), done, KEPT_S)
+    except Exception as error:  # whatever the cache's client raises
+        log.warning("the cache does not answer, no progress of draft %s is shown: %s", pk, error)
+
+
+def of(pk: int) -> int:
+    try:
+        return int(cache.get(_key(pk)) or 0)
+    except Exception as error:
+        log.warning("the cache does not answer, no progress of draft %s is shown: %s", pk, error)
+        return 0
+
+
+def teller(pk: int) -> Callable[[int], None]:
+    """Tells it a few times a second only."""
+    last = time.monotonic()
+
+    def tell(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY_S:
+            last = time.monotonic()
+            told(pk, done)
+
+    return tell
+
+
+def _key(pk: int) -> str:
+    return f"import-{pk}-stored"

@@ -1,0 +1,268 @@
+"""What is large is stored by workers: all of it or nothing, once, whatever dies; what cannot be is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from io import BytesIO
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection, transaction
+from django.utils import timezone
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts.queries import groups
+from benchlab.hosts.models import Host
+from benchlab.imports import agreeing, drafts, offered, services
+from benchlab.imports.agreeing import State
+from benchlab.imports.checking import Agreement, Chosen, Refused
+from benchlab.imports.models import Draft, Source
+from benchlab.imports.tasks import store_draft, sweep_drafts
+from benchlab.runs.models import Attempt, Measurement
+from tests.api.conftest import client_of
+
+FILES = 4
+NEW = {"new_host": "h", "new_topology": "t"}
+
+
+@pytest.fixture
+def small(readers, nudges, monkeypatch):
+    """More than two results are for the workers."""
+    monkeypatch.setattr(agreeing, "AT_ONCE", 2)
+
+
+def handed_in(team, files: int = FILES) -> Draft:
+    raw = [f"RATE {number}\n".encode() for number in range(1, files + 1)]
+    uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw, 1)]
+    return drafts.make(team=team, user=None, uploads=uploads)
+
+
+def everything(draft: Draft, **more) -> Agreement:
+    told = {**NEW, **more}
+    return Agreement([Chosen(one.key, **told) for one in offered.results(draft)], "many")
+
+
+@pytest.fixture
+def agreed(team, user, small, nudges, django_capture_on_commit_callbacks) -> Draft:
+    draft = handed_in(team)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert agreeing.agree(draft, everything(draft), user=user) is None
+    assert nudges == [draft.pk]
+    draft.refresh_from_db()
+    return draft
+
+
+def test_a_worker_stores_it_once(agreed, user):
+    assert agreeing.state(agreed) is State.STORING
+    assert not Campaign.objects.exists() and not Host.objects.exists()
+    store_draft(agreed.pk)
+    store_draft(agreed.pk)  # a message that came twice
+    campaign = Campaign.objects.get()
+    assert campaign.created_by == user
+    assert Measurement.objects.filter(attempt__run__campaign=campaign).count() == FILES
+    assert [bytes(row.content) for row in Source.objects.order_by("name")] == [
+        f"RATE {n}\n".encode() for n in range(1, FILES + 1)
+    ]
+    agreed.refresh_from_db()
+    assert agreeing.state(agreed) is State.STORED and not agreed.files.exists()
+    assert agreed.outcome == {
+        "campaign": campaign.pk,
+        "stored": FILES,
+        "workloads": [],
+        "failed": [],
+    }
+
+
+def test_what_is_small_needs_no_worker(team, user, small, nudges):
+    draft = handed_in(team, 2)
+    outcome = agreeing.agree(draft, everything(draft), user=user)
+    assert outcome.stored == 2 and nudges == []
+    assert not Draft.objects.exists()
+
+
+def test_large_files_are_for_workers_too(team, user, small, monkeypatch):
+    draft = handed_in(team, 1)
+    monkeypatch.setattr(drafts, "AT_ONCE", 1)
+    assert agreeing.agree(draft, everything(draft), user=user) is None
+
+
+def test_nobody_agrees_twice(agreed, user):
+    with pytest.raises(Refused, match="meanwhile"):
+        agreeing.agree(agreed, everything(agreed), user=user)
+
+
+def test_a_lost_message_is_swept(agreed, monkeypatch):
+    sent: list[int] = []
+    monkeypatch.setattr(store_draft, "delay", sent.append)
+    sweep_drafts()
+    assert sent == []  # it may still be in the queue
+    Draft.objects.update(agreed_at=timezone.now() - timedelta(minutes=2))
+    sweep_drafts()
+    assert sent == [agreed.pk]
+    store_draft(agreed.pk)
+    sweep_drafts()
+    assert sent == [agreed.pk]
+
+
+def test_what_cannot_be_stored_is_named_and_the_rest_is_stored(agreed, monkeypatch, caplog):
+    plain = services._attempt
+
+    def attempt(run, layout, result):
+        plain(run, layout, result)
+        if result.piece.name == "2.txt":
+            raise RuntimeError("a fault")
+        if result.piece.name == "3.txt":
+            raise ValidationError("3.lines-1-1.txt: two results, not one")
+
+    monkeypatch.setattr(services, "_attempt", attempt)
+    store_draft(agreed.pk)
+    agreed.refresh_from_db()
+    failed = agreed.outcome["failed"]
+    assert [(one["file"], one["first"]) for one in failed] == [("2.txt", 1), ("3.txt", 1)]
+    assert "fault of ours" in failed[0]["says"] and "two results" in failed[1]["says"]
+    assert agreed.outcome["stored"] == 2
+    assert Run.objects.count() == Attempt.objects.count() == 2
+    assert Source.objects.count() == FILES  # nothing is lost: their texts are there
+
+
+def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypatch):
+    def attempt(run, layout, result):
+        raise ValidationError(f"no {result.piece.name}")
+
+    monkeypatch.setattr(services, "_attempt", attempt)
+    store_draft(agreed.pk)
+    agreed.refresh_from_db()
+    assert agreeing.state(agreed) is State.READ and "no 1.txt" in agreed.trouble
+    assert not Campaign.objects.exists() and not Host.objects.exists()
+    assert agreed.files.count() == FILES
+
+
+def test_a_host_that_went_meanwhile_is_said(team, user, small):
+    host = Host.objects.create(team=team, name="gone", access=Host.Access.DESCRIBED)
+    draft = handed_in(team)
+    agreeing.agree(draft, everything(draft, host=host, new_host=""), user=user)
+    host.delete()
+    store_draft(draft.pk)
+    draft.refresh_from_db()
+    assert "Choose a host" in draft.trouble and agreeing.state(draft) is State.READ
+
+
+def test_what_kills_its_worker_is_given_up(agreed):
+    Draft.objects.update(tries=drafts.MOST_TRIES)
+    store_draft(agreed.pk)
+    agreed.refresh_from_db()
+    assert "several times" in agreed.trouble and agreeing.state(agreed) is State.READ
+
+
+def test_it_is_not_forgotten_before_it_is_stored(agreed):
+    Draft.objects.update(created_at=timezone.now() - timedelta(days=2))
+    drafts.forget()
+    store_draft(agreed.pk)
+    assert Campaign.objects.exists()
+    drafts.forget()
+    assert not Draft.objects.exists()
+
+
+def test_pages_show_how_far_it_is(agreed, web, htmx, monkeypatch):
+    monkeypatch.setattr("benchlab.imports.progress.of", lambda pk: 3)
+    address = f"/import/{agreed.pk}/"
+    assert f"Storing: 3 of {FILES} results" in web.get(address).content.decode()
+    part = htmx.get(address).content.decode()
+    assert part.strip().startswith('<div id="import-progress"') and f"3 of {FILES}" in part
+    assert web.post(f"{address}discard/").url == address  # not now
+    assert "being stored" in web.get("/import/").content.decode()
+    store_draft(agreed.pk)
+    assert htmx.get(address)["HX-Refresh"] == "true"
+    assert web.get(address).url == f"/campaigns/{Campaign.objects.get().pk}/"
+
+
+def test_the_page_names_what_failed(agreed, web):
+    Draft.objects.filter(pk=agreed.pk).update(
+        stored_at=timezone.now(),
+        outcome={"campaign": None, "stored": 1, "workloads": [],
+                 "failed": [{"file": "<b>.txt", "first": 7, "says": "so"}]},
+    )  # fmt: skip
+    shown = web.get(f"/import/{agreed.pk}/").content.decode()
+    assert "1 could not be stored" in shown and "&lt;b&gt;.txt" in shown
+
+
+def test_the_api_says_where_to_look(team, user, small, nudges):
+    api = client_of(user)
+    draft = handed_in(team)
+    results = [{"file": file.pk, "first": 1, **NEW} for file in draft.files.all()]
+    sent = {"campaign": "many", "results": results}
+    answer = api.post(f"/api/imports/{draft.pk}/agree/", sent)
+    assert answer.status_code == 202, answer.content
+    assert (answer.json()["state"], answer.json()["results"]) == ("storing", FILES)
+    where = answer["Location"]
+    assert where.endswith(f"/api/imports/{draft.pk}/status/")
+    assert api.get(where).json() == answer.json()
+    assert api.post(f"/api/imports/{draft.pk}/agree/", sent).status_code == 409
+    assert api.delete(f"/api/imports/{draft.pk}/").status_code == 409
+    store_draft(draft.pk)
+    told = api.get(where).json()
+    assert (told["state"], told["stored"]) == ("stored", FILES)
+    assert told["campaign"] == Campaign.objects.get().pk
+    assert api.get(f"/api/imports/{draft.pk}/").json()["state"] == "stored"
+
+
+# A worker of its own, on the tests' database, that is slow enough to be killed in the middle.
+WORKER = """
+import sys, time, django
+django.setup()
+from benchlab.imports import agreeing, services
+plain = services._attempt
+def slow(*args):
+    plain(*args)
+    print("one", flush=True)
+    time.sleep(0.05)
+services._attempt = slow
+agreeing.store(int(sys.argv[1]))
+"""
+TEXT = """$ dd if=/dev/zero of=/data/img bs=1M count={n}
+{n}+0 records in
+{n}+0 records out
+{b} bytes (1 MB) copied, 1.00000 s, {rate:.1f} MB/s
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
+    team, user, nudges, monkeypatch
+):
+    monkeypatch.setattr(agreeing, "AT_ONCE", 2)
+    raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, 21)]
+    uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
+    draft = drafts.make(team=team, user=None, uploads=uploads)
+    agreeing.agree(draft, everything(draft), user=user)
+    here = urlsplit(os.environ["DATABASE_URL"])
+    address = urlunsplit(here._replace(path=f"/{connection.settings_dict['NAME']}"))
+    environment = {**os.environ, "DATABASE_URL": address}
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(draft.pk)], stdout=subprocess.PIPE, env=environment
+    )
+    assert worker.stdout is not None
+    for _ in range(5):
+        assert worker.stdout.readline() == b"one\n"
+    agreeing.store(draft.pk)  # another is at it: nothing happens
+    with transaction.atomic():
+        assert agreeing._held(draft.pk) is None
+    assert not Campaign.objects.exists() and not Attempt.objects.exists()
+    worker.kill()
+    worker.wait()
+    worker.stdout.close()
+    for _ in range(50):  # until PostgreSQL saw that it is gone
+        agreeing.store(draft.pk)
+        draft.refresh_from_db()
+        if draft.stored_at:
+            break
+        time.sleep(0.1)
+    assert Campaign.objects.count() == 1
+    assert Attempt.objects.count() == Source.objects.count() == len(raw)
+    (line,) = groups(user, [Campaign.objects.get().pk])
+    assert line
