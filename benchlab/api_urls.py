@@ -8,6 +8,7 @@ from rest_framework.routers import DefaultRouter
 
 from benchlab.api import Nowhere
 from benchlab.campaigns import api as campaigns
+from benchlab.dynamo import api as dynamo
 from benchlab.hosts import api as hosts
 from benchlab.imports import api as imports
 from benchlab.results import api as results
@@ -27,6 +28,10 @@ router.register("hosts", hosts.Hosts)
 router.register("devices", hosts.Devices)
 router.register("package-installs", hosts.PackageInstalls)
 router.register("fact-snapshots", hosts.FactSnapshots)
+router.register("dynamo-programs", dynamo.Programs)
+router.register("dynamo-checks", dynamo.Checks, "dynamo-check")
+router.register("dynamo-listener", dynamo.Listener, "dynamo-listener")
+router.register("reported-targets", dynamo.ReportedTargets)
 router.register("topologies", topologies.Topologies)
 router.register("workloads", campaigns.Workloads)
 router.register("campaigns", campaigns.Campaigns)

@@ -19,6 +19,11 @@ from agents.dynamo.wire import DynamoError
 BLKSSZGET = 0x1268  # ioctl: the logical block
 SECTOR = 512  # the kernel counts in these, whatever the disk has
 NO_MHZ = "/proc/cpuinfo has no 'cpu MHz', without which dynamo does not start: it needs an x86 host"
+LIBAIO = "libaio.so.1"
+INSTALL_LIBAIO = "install libaio (package libaio1, libaio1t64 or libaio)"
+# Debian 13's and Ubuntu 24.04's name of it; on x86-64 nothing else changed in it.
+RENAMED_LIBAIO = tuple(f"{top}/x86_64-linux-gnu/{LIBAIO}t64" for top in ("/usr/lib", "/lib"))
+X86_64 = b"\x7fELF\x02"
 SPARE = 64 << 20  # bytes to be left free: a file system that is full to the brim is another one
 
 
@@ -137,11 +142,30 @@ def no_program(name: str) -> str:
 
 
 def lacking(path: str, libraries: Sequence[str]) -> str:
-    return f"{path} needs {', '.join(libraries)}: install libaio (package libaio1 or libaio)"
+    return f"{path} needs {', '.join(libraries)}: {INSTALL_LIBAIO}"
 
 
 def missing_libraries(path: str) -> List[str]:
-    """Shared libraries that the program needs and the host has not; nothing where nobody can tell."""
+    """Shared libraries that the program needs and we cannot give it; nothing where nobody can tell."""
+    return [name for name in _missing(path) if name != LIBAIO or not _renamed(path)]
+
+
+def renamed_libaio(path: str) -> str:
+    """The libaio that this program needs and only knows by another name; "" where it finds its own."""
+    return _renamed(path) if LIBAIO in _missing(path) else ""
+
+
+def _renamed(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            plain = file.read(len(X86_64)) == X86_64
+    except OSError:
+        return ""
+    found = [name for name in RENAMED_LIBAIO if Path(name).exists()]
+    return found[0] if plain and found else ""
+
+
+def _missing(path: str) -> List[str]:
     try:
         said = subprocess.run(
             ["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20,

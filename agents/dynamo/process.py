@@ -12,6 +12,7 @@ from agents.dynamo import hostfacts
 from agents.dynamo.wire import DynamoError
 
 LOG = "dynamo.log"  # what it prints
+LIBRARIES = "libraries"  # a directory: libaio under the name that dynamo knows
 MAX_CPUS = 64  # dynamo's tables overrun with more
 PR_SET_PDEATHSIG = 1
 # A name space of its own, so that neither the shorter CPU list nor the name is seen outside.
@@ -58,6 +59,14 @@ class Dynamo:
         table = work / "mnttab"
         table.write_text("".join(f"none {name} ext4 rw 0 0\n" for name in directories))
         env = dict(os.environ, LC_ALL="C", MNTTAB=str(table))
+        renamed = hostfacts.renamed_libaio(argv[0])
+        if renamed:
+            (work / LIBRARIES).mkdir(exist_ok=True)
+            link = work / LIBRARIES / hostfacts.LIBAIO
+            if not link.exists():
+                link.symlink_to(renamed)
+            env["LD_LIBRARY_PATH"] = str(work / LIBRARIES)
+        self._killed = False
         self.log = work / LOG
         with self.log.open("wb") as out:
             try:
@@ -73,14 +82,14 @@ class Dynamo:
         return self._process.poll() is not None
 
     def said(self) -> str:
-        """Its last words, without what it says on every good run."""
+        """Its last words, without what it says on every good run; all of them only when it has ended."""
         text = self.log.read_bytes()[-4000:].decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         words = [line for line in lines if not line.startswith(NOISE)]
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.5)  # its stream ends a moment before it does
         status = self._process.poll()
-        crashed = f" (killed by signal {-status})" if status is not None and status < 0 else ""
+        crashed = ""
+        if status is not None and status < 0 and not self._killed:
+            crashed = f" (killed by signal {-status})"
         return (f"; dynamo said: {' / '.join(words[-3:])}" if words else "") + crashed
 
     def version(self) -> str:
@@ -89,11 +98,12 @@ class Dynamo:
         return next((line.strip() for line in text.splitlines() if "ynamo version" in line), "")
 
     def end(self, patience: float) -> None:
-        """Waits for it, then ends its process group."""
+        """Waits for it, then ends its process group. Harmless when repeated."""
         until = time.monotonic() + patience
         while not self.ended and time.monotonic() < until:
             time.sleep(0.05)
         if not self.ended:
+            self._killed = True
             with contextlib.suppress(OSError):  # it ended this moment
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -30,6 +30,8 @@ MODELS = {
     "layout": "runs.Layout",
     "artifact": "runs.Artifact",
     "attempt": "runs.Attempt",
+    "dynamo": "dynamo.Binary",
+    "reported": "dynamo.Reported",
     "comment": "sharing.Comment",
     "view": "sharing.SavedView",
     "share": "sharing.Share",
@@ -88,7 +90,7 @@ def _action(match: Any, view: Any, method: str) -> str:
     actions = getattr(match.func, "actions", None)
     if view is None or not actions:
         return str(match.url_name or match.route)
-    noun = view.queryset.model._meta.model_name
+    noun = getattr(view, "noun", view.queryset.model._meta.model_name)
     return f"{noun}.{actions.get(method.lower(), method.lower())}"
 
 

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from agents.tools.dynamo import STORED
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.team.models import OwnedQuerySet, Team
@@ -32,6 +33,11 @@ class Binary(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def option(self) -> str:
+        """What a workload's option `binary` is then."""
+        return f"{STORED}{self.sha256}"
 
 
 class Reported(models.Model):

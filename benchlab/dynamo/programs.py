@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import Q
 
 from agents.contracts import Shell
+from agents.dynamo import hostfacts
+from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo.models import Binary
 from benchlab.team.models import Team
 
@@ -25,12 +30,19 @@ pattern='1\.1\.0(-rc[0-9])?|20[0-9][0-9]\.[0-9][0-9]\.[0-9][0-9]'
 for word in $(grep -aoE "$pattern" "$path" | sort -u); do echo "version=$word"; done
 ! grep -aq 'libaio\.so\.1' "$path" || echo libaio=needed
 ! grep -aqE 'aio_suspend|librt\.so' "$path" || echo posix=yes
+for place in /lib /usr/lib; do
+  [ ! -e "$place/x86_64-linux-gnu/libaio.so.1t64" ] || echo renamed=yes
+done
 LC_ALL=C ldd "$path" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
 """
 
 
 class Refused(Exception):
     """It is no dynamo that can be driven; the text says why and what to take."""
+
+
+class InUse(Exception):
+    """It cannot be deleted; the text names who needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +83,47 @@ def keep(
     team: Team, user: AbstractBaseUser | AnonymousUser, name: str, raw: bytes
 ) -> tuple[Binary, bool]:
     """The row, and whether it is new. Raises Refused."""
-    if len(raw) > MOST:
-        raise Refused(f"That has more than {MOST >> 20} MiB: it is no dynamo.")
     version, digest = version_of(raw), hashlib.sha256(raw).hexdigest()
     return Binary.objects.get_or_create(
         team=team, sha256=digest,
         defaults={"name": name[:200] or "dynamo", "version": version, "size": len(raw), "content": raw,
                   "uploaded_by_id": user.pk},
     )  # fmt: skip
+
+
+def take(team: Team, user: AbstractBaseUser | AnonymousUser, given: Any) -> tuple[Binary, bool]:
+    """`keep` an uploaded file, of which not more is read than a dynamo can have. Raises Refused."""
+    if given.size > MOST:
+        raise Refused(f"That has more than {MOST >> 20} MiB: it is no dynamo.")
+    return keep(team, user, given.name or "", given.read())
+
+
+def users(row: Binary) -> list[str]:
+    """Workloads and campaigns of its team that name it, in words; [] when nobody does."""
+    named = Q(options__binary=row.option) | Q(sweep__binary__contains=[row.option])
+    loads = Workload.objects.filter(named, team=row.team_id, tool="dynamo")
+    campaigns = Campaign.objects.filter(team=row.team_id, runs__options__binary=row.option)
+    return [
+        *(f"workload {load.name}" for load in loads.order_by("name", "pk")),
+        *(f"campaign {one.name}" for one in campaigns.distinct().order_by("name", "pk")),
+    ]
+
+
+def delete(row: Binary) -> None:
+    """Raises InUse: a run whose program is gone could not be repeated."""
+    if found := users(row):
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise InUse(
+            f"{row.name} ({row.option[:19]}…) is needed by {', '.join(found[:5])}{more}: their runs name it by its "
+            "SHA-256 and could not be repeated without it."
+        )
+    row.delete()
+
+
+def listening() -> str:
+    """ "address:port" at which dynamos may log in by themselves; "" where the listener is off."""
+    told: str = settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else ""
+    return told
 
 
 def look(shell: Shell, path: str) -> Looked:
@@ -90,8 +135,10 @@ def look(shell: Shell, path: str) -> Looked:
     said = dict(pairs)
     if "absent" in said or "path" not in said:
         return Looked(path, 0, "", "", (f"there is no program {path}",))
-    cure = "install libaio (package libaio1 or libaio)"
-    troubles = [f"it lacks {value}: {cure}" for key, value in pairs if key == "lacks"]
+    lacks = [value for key, value in pairs if key == "lacks"]
+    if "renamed" in said:  # the console links it (agents/dynamo/process.py)
+        lacks = [name for name in lacks if name != hostfacts.LIBAIO]
+    troubles = [f"it lacks {name}: {hostfacts.INSTALL_LIBAIO}" for name in lacks]
     if "closed" in said:
         troubles.append("it cannot be executed: chmod 755")
     version = ""

@@ -8,6 +8,7 @@ from benchlab.dynamo import views
 
 urlpatterns = [
     path("dynamo/", views.dynamo, name="dynamo"),
+    path("dynamo/programs/<int:pk>/delete/", views.program_delete, name="dynamo-program-delete"),
     path("dynamo/check/", views.dynamo_check, name="dynamo-check"),
     path("dynamo/icf/", views.icf_new, name="icf-new"),
     path("workloads/<int:pk>/iometer.icf", views.icf_download, name="workload-icf"),

@@ -5,28 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.contracts import AgentError, ParseError
 from agents.dynamo import icf
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_workload
 from benchlab.charts.figures import title_of
-from benchlab.dynamo import csvs, programs, shown
+from benchlab.dynamo import csvs, icfs, programs, shown, targets
 from benchlab.dynamo.models import Binary, Reported
-from benchlab.hosts import reported as facts
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.team.services import team_of
-from benchlab.topologies.models import Topology
 
 ICF_MOST = 2**20  # bytes; a real one has some tens of KiB
 
@@ -59,11 +54,7 @@ def dynamo(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data["program"]
         try:
-            if given.size > programs.MOST:
-                raise programs.Refused(
-                    f"That has more than {programs.MOST >> 20} MiB: it is no dynamo."
-                )
-            made, new = programs.keep(team_of(request.user), request.user, given.name, given.read())
+            made, new = programs.take(team_of(request.user), request.user, given)
             messages.success(
                 request, f"{made}, version {made.version}, is {'kept' if new else 'here already'}."
             )
@@ -96,43 +87,53 @@ def _page(
     rows = Binary.objects.for_user(request.user).defer("content").select_related("uploaded_by")
     context = {
         "upload": upload, "check": check, "looked": looked, "rows": rows,
-        "listening": settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else "",
+        "listening": programs.listening(),
     }  # fmt: skip
     return render(request, "dynamo/dynamo.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def program_delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """GET asks, POST deletes an uploaded program; refused while a workload or campaign has it."""
+    rows = Binary.objects.for_user(request.user).defer("content")
+    row = get_object_or_404(rows, pk=pk)
+    context = {"row": row, "users": programs.users(row)}
+    if request.method == "POST":
+        try:
+            programs.delete(row)
+        except programs.InUse:
+            return render(request, "dynamo/delete.html", context, status=409)
+        messages.success(request, f"{row.name}, {row.sha256[:12]}…, is deleted.")
+        return redirect("dynamo")
+    return render(request, "dynamo/delete.html", context)
 
 
 @require_POST
 def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
     """A whole disk that dynamo reports: `typed` is its name, letter by letter; `keep` takes it back."""
-    row = get_object_or_404(Reported.objects.for_user(request.user).select_related("host"), pk=pk)
-    if "keep" in request.POST:
-        Reported.objects.filter(pk=row.pk).update(spare_by=None, spare_at=None)
-        messages.success(request, f"{row} is kept: nothing is written to it.")
-    elif not row.raw:
-        messages.error(
-            request,
-            f"{row} is a file system: dynamo uses a file of its own there, nothing is to be given.",
-        )
-    elif request.POST.get("typed", "").strip() != row.name:
-        messages.error(request, f"Nothing was changed: type {row.name} to give that disk away.")
-    else:
-        Reported.objects.filter(pk=row.pk).update(spare_by=request.user.pk, spare_at=timezone.now())
-        messages.warning(request, f"{row} is spare: a campaign may destroy all that is on it.")
-    facts.keep(row.host)
+    row = _target(request, pk)
+    try:
+        if "keep" in request.POST:
+            targets.unmark_spare(row)
+            messages.success(request, f"{row} is kept: nothing is written to it.")
+        else:
+            targets.mark_spare(row, request.user, request.POST.get("typed", ""))
+            messages.warning(request, f"{row} is spare: a campaign may destroy all that is on it.")
+    except targets.Refused as error:
+        messages.error(request, str(error))
     return redirect("host-detail", row.host_id)
 
 
 @require_POST
 def reported_topology(request: HttpRequest, pk: int) -> HttpResponse:
     """A topology of what dynamo reports, to be chosen in a campaign."""
-    row = get_object_or_404(
-        Reported.objects.for_user(request.user).select_related("host__team"), pk=pk
-    )
-    stack = [{"kind": "reported", "options": {"target": row.name}, "devices": []}]
-    made, _ = Topology.objects.get_or_create(
-        team=row.host.team, name=f"{row.name} as dynamo reports it", defaults={"stack": stack}
-    )
+    made, _ = targets.topology(_target(request, pk))
     return redirect("topology-detail", made.pk)
+
+
+def _target(request: HttpRequest, pk: int) -> Reported:
+    rows = Reported.objects.for_user(request.user).select_related("host__team")
+    return get_object_or_404(rows, pk=pk)
 
 
 @require_http_methods(["GET", "POST"])
@@ -152,10 +153,13 @@ def icf_new(request: HttpRequest) -> HttpResponse:
     for number, one in enumerate(found):
         if str(number) in wanted:
             try:
-                create_workload(
-                    team=team_of(request.user), user=request.user, name=one.name[:100], tool="dynamo",
-                    options=dict(one.options), sweep={name: list(values) for name, values in one.sweep.items()},
-                )  # fmt: skip
+                icfs.keep(
+                    team=team_of(request.user),
+                    user=request.user,
+                    name=one.name,
+                    options=one.options,
+                    sweep=one.sweep,
+                )
                 made += 1
             except ValidationError as error:
                 errors += error.messages

@@ -51,6 +51,7 @@ class HostSerializer(serializers.ModelSerializer[Host]):
         fields = [
             "id",
             "name",
+            "access",
             "address",
             "port",
             "user",
@@ -65,6 +66,7 @@ class HostSerializer(serializers.ModelSerializer[Host]):
             "created_at",
         ]
         read_only_fields = [
+            "access",
             "host_key",
             "offered_key",
             "is_local",
@@ -208,7 +210,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     library = True
     queryset = Host.objects.select_related("credential")
     serializer_class = HostSerializer
-    filterset_fields = ["name", "address", "is_local", "credential"]
+    filterset_fields = ["name", "access", "address", "is_local", "credential"]
     ordering_fields = ["id", "name", "address", "seen_at", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from benchlab.dynamo.models import Reported
+from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts.models import Credential, Device, Host, PackageInstall
 from benchlab.imports import drafts
 from benchlab.imports.models import Source
@@ -74,8 +74,12 @@ def everything(team) -> SimpleNamespace:
         team=team, name=f"dynamo of {team}", access=Host.Access.DYNAMO, address="192.0.2.9"
     )
     reported = Reported.objects.create(host=listened, name="sdz", raw=True)
+    binary = Binary.objects.create(
+        team=team, name="dynamo", version="1.1.0", sha256="0" * 64, size=4, content=b"\x7fELF"
+    )
     return SimpleNamespace(
         reported=reported,
+        binary=binary,
         **said(team, campaign, attempts[0].run),
         team=team, draft=draft, host=host, device=device, topology=topology, workload=load, campaign=campaign,
         credential=Credential.objects.get(team=team), attempts=attempts,

@@ -28,7 +28,8 @@ NEEDS = {Level.VIEWER: 1, Level.OPERATOR: 2, Level.OWNER: 3}
 PK_OF = {"host": "host", "credential": "credential", "topology": "topology", "workload": "workload",
          "campaign": "campaign", "run": "run", "layout": "layout", "attempt": "attempt", "artifact": "artifact",
          "device": "host", "team": "team", "import": "draft", "talk": "campaign", "comment": "comment",
-         "view": "view", "share": "share", "shared": "shared", "reported": "reported", "source": "source"}  # fmt: skip
+         "view": "view", "share": "share", "shared": "shared", "reported": "reported",
+         "dynamo": "binary", "source": "source"}  # fmt: skip
 # 404 to whoever has no second factor, no provider, or names no team of theirs.
 NEEDS_MORE = {"mfa_view_recovery_codes", "mfa_deactivate_totp", "openid_connect_login", "openid_connect_callback",
               "team-choose", "api-token-revoke"}  # fmt: skip
