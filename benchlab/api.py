@@ -24,6 +24,7 @@ from benchlab import filters
 from benchlab.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.idempotency.once import Once
 from benchlab.schema import KIND
+from benchlab.team.models import OwnedQuerySet
 
 FIELDS = "fields"
 M = TypeVar("M", bound=Model)
@@ -131,6 +132,18 @@ class Figure(serializers.FloatField):
         return float(value) if math.isfinite(value) else None
 
 
+class Figures(serializers.ListField):
+    """A list of them, which may be thousands: looked at in one go, not each by a field of its own."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(child=Figure(allow_null=True), **kwargs)
+
+    def to_representation(self, data: Any) -> Any:
+        if None not in data and math.isfinite(sum(data)):
+            return data
+        return [None if v is None or not math.isfinite(v) else v for v in data]
+
+
 class Replayed(Exception):
     """The request was answered before; nothing is done again."""
 
@@ -198,6 +211,8 @@ class Owned(viewsets.GenericViewSet[M]):
         queryset = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
             return queryset.none()
+        if self.action == "list" and isinstance(queryset, OwnedQuerySet):
+            queryset = queryset.teams_first()
         if self.library and self.request.method in SAFE_METHODS:
             asked = self.request.query_params.get(filters.LIBRARY, "").lower() == "true"
             if self.detail or asked:

@@ -1,25 +1,26 @@
 """Pages of the API. A module of its own: DRF imports it while it loads the views that benchlab.api builds on.
 
-Two ways, in one shape: numbers for people (with a count; what is added meanwhile shifts the pages), and `cursor=` for
-scripts: each page begins after the last row of the one before, so no row comes twice or is missed, the thousandth page
-costs what the first does, and nothing is counted (`count` is null).
+Two ways, in one shape. Numbers are for people: the first REACH rows, and a count as far as COUNTED (what is added
+meanwhile shifts the pages); who follows `next` goes on by cursor behind them. `cursor=` is for scripts: each page
+begins after the last row of the one before, so no row comes twice or is missed, the thousandth page costs what the
+first does, and nothing is counted (`count` is null). How a page is found behind a row: benchlab/cursors.py.
 """
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from typing import Any
 
-from django.core import signing
-from django.db.models import Model, Q, QuerySet
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.utils.urls import replace_query_param
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
-CURSOR = "cursor"
-SALT = "benchlab.paging"
+from benchlab import cursors
+from benchlab.cursors import CURSOR
+
+# Rows: to step over more, or to count more, takes longer than people wait.
+REACH, COUNTED = 2_000, 10_000
 
 
 class Pages(PageNumberPagination):
@@ -30,33 +31,81 @@ class Pages(PageNumberPagination):
     def paginate_queryset(
         self, queryset: Any, request: Request, view: Any = None
     ) -> list[Any] | None:
-        self.by_cursor = CURSOR in request.query_params
-        if not self.by_cursor:
-            return super().paginate_queryset(queryset, request, view)
-        if "page" in request.query_params:
-            raise ValidationError({CURSOR: ["Give either page or cursor."]})
         self.request = request
-        size = self.get_page_size(request)
-        terms = [str(term) for term in queryset.query.order_by]
-        asked = request.query_params[CURSOR]
-        rows = list((after(queryset, terms, asked) if asked else queryset)[: size + 1])
-        self.following = cursor_of(rows[size - 1], terms) if len(rows) > size else ""
-        return rows[:size]
+        self.size = self.get_page_size(request)
+        self.terms = [str(term) for term in queryset.query.order_by]
+        self.number = self._number(request)
+        if self.number is None:
+            asked = request.query_params[CURSOR]
+            found = cursors.page(queryset, self.terms, asked, self.size + 1)
+            self.count = None
+        else:
+            start = (self.number - 1) * self.size
+            found = list(queryset[start : start + self.size + 1])
+            if not found and self.number > 1:
+                raise NotFound("There is no such page.")
+            self.count = self._count(queryset, start + len(found), len(found) > self.size)
+        self.following = found[self.size - 1] if len(found) > self.size else None
+        return found[: self.size]
+
+    def _number(self, request: Request) -> int | None:
+        """The page's number; None: by cursor. Raises ValidationError or NotFound."""
+        asked = request.query_params.get("page")
+        if CURSOR in request.query_params:
+            if asked is not None:
+                raise ValidationError({CURSOR: ["Give either page or cursor."]})
+            return None
+        if asked is None:
+            return 1
+        if not (asked.isascii() and asked.isdecimal() and int(asked[:20])):
+            raise NotFound("Pages are numbered from 1.")
+        number = int(asked[:20])
+        if number > 1 and number * self.size > REACH:
+            raise ValidationError(
+                {
+                    "page": [
+                        f"Pages by number reach the first {REACH} rows; for those behind them ask with cursor= and "
+                        "follow next, or filter, or order the other way."
+                    ]
+                }
+            )
+        return number
+
+    def _count(self, queryset: Any, seen: int, more: bool) -> int | None:
+        """How many rows there are; None: more than COUNTED."""
+        if not more:
+            return seen
+        found: int = queryset.order_by()[: COUNTED + 1].count()
+        return found if found <= COUNTED else None
 
     def get_paginated_response(self, data: Any) -> Response:
-        if not self.by_cursor:
-            return super().get_paginated_response(data)
+        told = {"count": self.count, "next": self._next(), "previous": self._previous()}
+        return Response(told | {"results": data})
+
+    def _next(self) -> str | None:
+        if self.following is None:
+            return None
         assert self.request is not None
         url = self.request.build_absolute_uri()
-        following = replace_query_param(url, CURSOR, self.following) if self.following else None
-        return Response({"count": None, "next": following, "previous": None, "results": data})
+        if self.number is not None and (self.number + 1) * self.size <= REACH:
+            return replace_query_param(url, "page", self.number + 1)
+        cursor = cursors.of(self.following, self.terms)
+        return replace_query_param(remove_query_param(url, "page"), CURSOR, cursor)
+
+    def _previous(self) -> str | None:
+        if self.number is None or self.number == 1:
+            return None
+        assert self.request is not None
+        url = self.request.build_absolute_uri()
+        if self.number == 2:
+            return remove_query_param(url, "page")
+        return replace_query_param(url, "page", self.number - 1)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Which of the two ways it was, `count` tells."""
         found = super().get_paginated_response_schema(schema)
         found["properties"]["count"] |= {
             "nullable": True,
-            "description": "null when asked by cursor",
+            "description": f"null when asked by cursor, and for more than {COUNTED} rows",
         }
         return found
 
@@ -77,6 +126,7 @@ class Pages(PageNumberPagination):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         page, size = super().get_schema_operation_parameters(view)
         page["schema"] = {"type": "integer", "minimum": 1}
+        page["description"] = f"From 1, as far as row {REACH}; behind it by cursor"
         size["schema"] = {"type": "integer", "minimum": 1, "maximum": self.max_page_size}
         cursor = {
             "name": CURSOR,
@@ -88,42 +138,7 @@ class Pages(PageNumberPagination):
         return [page, size, cursor]
 
 
-def cursor_of(row: Model, terms: list[str]) -> str:
-    """Where the next page begins: this row's values of what the list is ordered by. Signed, so nobody makes one up."""
-    values = [getattr(row, _attribute(row, term)) for term in terms]
-    told = [v.isoformat() if isinstance(v, date) else v for v in values]
-    return signing.dumps([terms, told], salt=SALT)
+class FewAtOnce(Pages):
+    """Of rows that are large."""
 
-
-def after(queryset: QuerySet[Any], terms: list[str], cursor: str) -> QuerySet[Any]:
-    """The rows behind the cursor's. Raises ValidationError for a cursor that is none of this list's."""
-    try:
-        made_for, told = signing.loads(cursor, salt=SALT)
-    except signing.BadSignature:
-        raise ValidationError({CURSOR: ["Give it as `next` has it; empty to begin."]}) from None
-    if made_for != terms:
-        raise ValidationError({CURSOR: ["It is of a list in another order; begin anew."]})
-    wanted, same = Q(pk__in=[]), Q()
-    for term, value in zip(terms, told, strict=True):
-        name = term.removeprefix("-")
-        if isinstance(value, str) and "Date" in type(_field(queryset, name)).__name__:
-            value = datetime.fromisoformat(value)
-        wanted |= same & _beyond(name, value, term.startswith("-"))
-        same &= Q(**{f"{name}__isnull": True}) if value is None else Q(**{name: value})
-    return queryset.filter(wanted)
-
-
-def _beyond(name: str, value: Any, descending: bool) -> Q:
-    """PostgreSQL has NULL as the greatest."""
-    null = Q(**{f"{name}__isnull": True})
-    if descending:
-        return ~null if value is None else Q(**{f"{name}__lt": value})
-    return Q(pk__in=[]) if value is None else null | Q(**{f"{name}__gt": value})
-
-
-def _attribute(row: Model, term: str) -> str:
-    return str(getattr(row._meta.get_field(term.removeprefix("-")), "attname", ""))
-
-
-def _field(queryset: QuerySet[Any], name: str) -> Any:
-    return queryset.model._meta.get_field(name)
+    page_size = 10

@@ -222,7 +222,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": [
         f"benchlab.throttling.{name}" for name in ("PerToken", "PerUser", "Exports")
     ],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["benchlab.rendering.Json"],
     "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_FILTER_BACKENDS": [

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import django_filters
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from benchlab.audit.models import Entry, EntryQuerySet
+from benchlab.pages import Bounded
 from benchlab.spreadsheets import lines
 
 PER_PAGE = 100
@@ -42,7 +42,7 @@ def chosen(request: HttpRequest) -> tuple[Any, EntryQuerySet]:
 @require_GET
 def log(request: HttpRequest) -> HttpResponse:
     form, rows = chosen(request)
-    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
     return render(

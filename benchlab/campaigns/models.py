@@ -105,6 +105,14 @@ class Run(models.Model):
                 name="run_cell_once",
             ),
         ]
+        # What lists are ordered by and asked for, with what breaks ties.
+        indexes = [
+            models.Index(fields=["position", "id"], name="run_by_position"),
+            models.Index(fields=["outstanding", "id"], name="run_by_outstanding"),
+            models.Index(fields=["repeat", "id"], name="run_by_repeat"),
+            models.Index(fields=["stage", "id"], name="run_by_stage"),
+            models.Index(fields=["tool", "id"], name="run_by_tool"),
+        ]
 
     def __str__(self) -> str:
         point = ", ".join(f"{key} {value}" for key, value in self.point.items())

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import models
-from django.db.models import Count, Exists, ExpressionWrapper, F, Max, OuterRef, Q, Sum
+from django.db.models import Count, ExpressionWrapper, F, Max, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
@@ -78,8 +78,9 @@ class Progress:
 
 def latest_attempts() -> models.QuerySet[Attempt]:
     """The attempt of each run that counts: its last one."""
-    newer = Attempt.objects.filter(run=OuterRef("run"), number__gt=OuterRef("number"))
-    return Attempt.objects.filter(~Exists(newer))
+    # Looked up by the index for the runs that are asked for; "none is newer" would read every attempt there is.
+    numbers = Attempt.objects.filter(run=OuterRef("run")).order_by("-number").values("number")
+    return Attempt.objects.filter(number=Subquery(numbers[:1]))
 
 
 def of(campaigns: Iterable[Campaign]) -> dict[int, Progress]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
@@ -18,6 +17,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.services import create_campaign
 from benchlab.charts.cards import campaign_cards
 from benchlab.imports.origin import Origin
+from benchlab.pages import Bounded
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.models import Kind
@@ -31,9 +31,9 @@ NO_CHANGE = 204  # htmx leaves the page as it is
 
 @require_GET
 def campaign_list(request: HttpRequest) -> HttpResponse:
-    mine = Campaign.objects.for_user(request.user).select_related("created_by")
+    mine = Campaign.objects.teams_first().for_user(request.user).select_related("created_by")
     rows = by_tag(request, Kind.CAMPAIGN, mine)
-    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
     found = progress.of(page.object_list)
     shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]
     return render(request, "campaigns/list.html", {"page": page, "rows": shown})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -16,6 +15,7 @@ from benchlab.hosts import blocks, groups, queries, services
 from benchlab.hosts.forms import AddForm, AddressForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
+from benchlab.pages import Bounded
 from benchlab.runs import orphans
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import by_tag
@@ -171,7 +171,7 @@ def read(request: HttpRequest, pk: int) -> HttpResponse:
 def history(request: HttpRequest, pk: int) -> HttpResponse:
     found = host_of(request, pk)
     rows = found.snapshots.only("pk", "host", "taken_at", "boot_id").order_by("-pk")
-    page = Paginator(rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
+    page = Bounded(rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "hosts/history.html", {"host": found, "page": page})
 
 

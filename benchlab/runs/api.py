@@ -15,8 +15,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.api import Conflict, Figure, Problem, ReadOnly
+from benchlab.api import Conflict, Figure, Figures, Problem, ReadOnly
 from benchlab.filters import Strict, Whole
+from benchlab.paging import FewAtOnce
 from benchlab.runs import commands, orphans
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 from benchlab.runs.states import LayoutPhase
@@ -194,9 +195,8 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
 
 
 class SeriesSerializer(serializers.ModelSerializer[Series]):
-    values = serializers.ListField(
-        child=Figure(allow_null=True), help_text="null where it is not known"
-    )
+    times = Figures(help_text="Seconds since the first frame")
+    values = Figures(help_text="null where it is not known")
 
     class Meta:
         model = Series
@@ -339,6 +339,7 @@ class AllSeries(ReadOnly[Series]):
     """What a sampler saw of one device over an attempt, at about 1 Hz."""
 
     library = True
+    pagination_class = FewAtOnce
     queryset = Series.objects.all()
     serializer_class = SeriesSerializer
     filterset_fields = ["attempt", "sampler", "device", "metric"]

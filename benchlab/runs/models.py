@@ -195,6 +195,15 @@ class Attempt(models.Model):
                 name="attempt_outcome_when_done",
             ),
         ]
+        # What lists are ordered by and asked for, with what breaks ties: read in order, without a sort of all.
+        indexes = [
+            models.Index(fields=["number", "id"], name="attempt_by_number"),
+            models.Index(fields=["started_at", "id"], name="attempt_by_start"),
+            models.Index(fields=["ended_at", "id"], name="attempt_by_end"),
+            models.Index(fields=["phase", "id"], name="attempt_by_phase"),
+            models.Index(fields=["outcome", "id"], name="attempt_by_outcome"),
+            models.Index(fields=["fingerprint", "id"], name="attempt_by_fingerprint"),
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of run {self.run_id}"
@@ -222,6 +231,7 @@ class Transition(models.Model):
 
     class Meta:
         ordering = ["pk"]
+        indexes = [models.Index(fields=["at", "id"], name="transition_by_time")]
 
     def __str__(self) -> str:
         return f"{self.old} → {self.new}"
@@ -255,6 +265,10 @@ class StepLog(models.Model):
 
     class Meta:
         ordering = ["pk"]
+        indexes = [
+            models.Index(fields=["started_at", "id"], name="step_by_start"),
+            models.Index(fields=["kind", "id"], name="step_by_kind"),
+        ]
 
     def __str__(self) -> str:
         return " ".join(self.argv)
@@ -277,6 +291,12 @@ class Artifact(models.Model):
         ordering = ["attempt", "name"]
         constraints = [
             models.UniqueConstraint(fields=["attempt", "name"], name="artifact_name_once")
+        ]
+        indexes = [
+            models.Index(fields=["name", "id"], name="artifact_by_name"),
+            models.Index(fields=["size", "id"], name="artifact_by_size"),
+            models.Index(fields=["created_at", "id"], name="artifact_by_time"),
+            models.Index(fields=["sha256", "id"], name="artifact_by_sha256"),
         ]
 
     def __str__(self) -> str:
@@ -304,7 +324,12 @@ class Measurement(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["attempt", "name", "labels"], name="measurement_once"),
         ]
-        indexes = [models.Index(fields=["name", "attempt"], name="measurement_name")]
+        indexes = [
+            models.Index(fields=["name", "id"], include=["attempt"], name="measurement_by_name"),
+            models.Index(fields=["name", "value", "id"], name="measurement_by_name_value"),
+            models.Index(fields=["value", "id"], name="measurement_by_value"),
+            models.Index(fields=["unit", "id"], name="measurement_by_unit"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} = {self.value} {self.unit}"
@@ -330,6 +355,11 @@ class Series(models.Model):
             models.UniqueConstraint(
                 fields=["attempt", "sampler", "device", "metric"], name="series_once"
             ),
+        ]
+        indexes = [
+            models.Index(fields=["sampler", "id"], name="series_by_sampler"),
+            models.Index(fields=["device", "id"], name="series_by_device"),
+            models.Index(fields=["metric", "id"], name="series_by_metric"),
         ]
 
     def __str__(self) -> str:

@@ -59,21 +59,22 @@ SUBJECT = re.compile(rf"^({'|'.join(Kind.values)}) (\d{{1,18}}) \(")
 SHOWN = 200  # characters of a comment
 
 
-def rows(user: Person) -> Any:
-    """(at, source, id) of everything in the user's teams, as a query; `events` tells a page of them."""
+def rows(user: Person, most: int) -> list[tuple[Any, str, int]]:
+    """(at, source, id) of the newest `most` things in the user's teams; `events` tells a page of them."""
     entries = Entry.objects.for_user(user).filter(
         team_id__isnull=False, action__in=TOLD, outcome="done"
     )
-    comments = _of("comment", Comment.objects.for_user(user), "created_at")
-    found = _of("entry", entries, "at").union(
-        comments, _of("ended", _ended(user), "ended"), all=True
+    comments = _of("comment", Comment.objects.teams_first().for_user(user), "created_at", most)
+    found = _of("entry", entries, "at", most).union(
+        comments, _of("ended", _ended(user), "ended", most), all=True
     )
-    return found.order_by("-at", "told_as", "-pk")
+    return list(found.order_by("-at", "told_as", "-pk")[:most])
 
 
-def _of(source: str, found: QuerySet[Any], at: str) -> Any:
-    told = found.order_by().annotate(told_as=Value(source, CharField()))
-    return told.values_list(at, "told_as", "pk")
+def _of(source: str, found: QuerySet[Any], at: str, most: int) -> Any:
+    """No source gives more than all of them together: each is read by its own index, and only so far."""
+    told = found.order_by(f"-{at}", "-pk").annotate(told_as=Value(source, CharField()))
+    return told.values_list(at, "told_as", "pk")[:most]
 
 
 def _ended(user: Person) -> QuerySet[Campaign]:

@@ -32,7 +32,7 @@ from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.team.views_account import person
 
-PER_PAGE, LAST_PAGE = 50, 10_000
+PER_PAGE, LAST_PAGE = 50, 40
 PAGE = {"type": "integer", "minimum": 1, "maximum": LAST_PAGE}
 
 
@@ -384,6 +384,6 @@ class Activity(mixins.ListModelMixin, Owned[Event]):
         if not (asked.isascii() and asked.isdecimal() and 1 <= int(asked[:9]) <= LAST_PAGE):
             raise serializers.ValidationError({"page": [f"Give a number from 1 to {LAST_PAGE}."]})
         start = (int(asked[:9]) - 1) * PER_PAGE
-        found = list(activity.rows(request.user)[start : start + PER_PAGE])
+        found = activity.rows(request.user, start + PER_PAGE)[start:]
         told = activity.events(request.user, found)
         return Response(EventSerializer(told, many=True).data)

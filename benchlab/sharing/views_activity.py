@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from benchlab.pages import REACH, Bounded
 from benchlab.sharing import activity as feed
 
 PER_PAGE = 50
@@ -14,6 +14,7 @@ PER_PAGE = 50
 
 @require_GET
 def activity(request: HttpRequest) -> HttpResponse:
-    page = Paginator(feed.rows(request.user), PER_PAGE).get_page(request.GET.get("page"))
+    found = feed.rows(request.user, REACH + 1)
+    page = Bounded(found, PER_PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "events": feed.events(request.user, list(page.object_list))}
     return render(request, "sharing/activity.html", context)

@@ -6,12 +6,12 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.pages import Bounded
 from benchlab.sharing import links
 from benchlab.sharing.models import MOST_QUERY, Share
 from benchlab.sharing.views_guest import snippet
@@ -39,7 +39,7 @@ class ShareForm(forms.Form):
 @require_GET
 def share_list(request: HttpRequest) -> HttpResponse:
     rows = Share.objects.for_user(request.user).select_related("by", "team")
-    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "sharing/shares.html", {"page": page})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from django.conf import settings
 from django.db import models
@@ -21,12 +21,24 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 class OwnedQuerySet(models.QuerySet[M]):
     """Every list that a person sees starts from `for_user(user)`: deny by default."""
 
+    _teams_first = False
+
+    def teams_first(self) -> Self:
+        """For lists: the next `for_user` or `visible_to` asks for the teams before the rows.
+
+        With their ids in the statement PostgreSQL knows how many rows they have, and neither reads all of a large
+        team's to sort them, nor walks through everybody's to find a small team's.
+        """
+        found = self._chain()  # type: ignore[attr-defined]
+        found._teams_first = True
+        return cast(Self, found)
+
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Rows of teams where the user has the role that this request needs."""
         if not user.is_authenticated:
             return self.none()
         # A subquery, not a join: a user in two teams must not see a row twice.
-        return self._of(teams_of(user).values("team_id"))
+        return self._of(teams_of(user).values_list("team_id", flat=True))
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Also the reference library's: for pages that only show. Whatever changes something asks `for_user`."""
@@ -35,12 +47,12 @@ class OwnedQuerySet(models.QuerySet[M]):
         if not user.is_authenticated:
             return self.none()
         mine = Q(pk__in=teams_of(user).values("team_id"))
-        return self._of(Team.objects.filter(mine | Q(library=True)).values("pk"))
+        return self._of(Team.objects.filter(mine | Q(library=True)).values_list("pk", flat=True))
 
-    def _of(self, teams: models.QuerySet[Any]) -> Self:
+    def _of(self, teams: models.QuerySet[Any, int]) -> Self:
         # Models that reach their team through another one name the path.
         path = getattr(self.model, "TEAM_PATH", "team")
-        lookup: dict[str, Any] = {f"{path}__in": teams}
+        lookup: dict[str, Any] = {f"{path}__in": list(teams) if self._teams_first else teams}
         return self.filter(**lookup)
 
 

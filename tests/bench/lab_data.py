@@ -119,9 +119,11 @@ def hour(user: User) -> int:
     return Attempt.objects.filter(run__campaign__in=campaigns).earliest("pk").pk
 
 
-def run(statements: tuple[str, ...], wanted: dict[str, Any]) -> None:
+def run(
+    statements: tuple[str, ...], wanted: dict[str, Any], tables: tuple[str, ...] = TABLES
+) -> None:
     with connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement, wanted)
-        for table in TABLES:  # what autovacuum does in its own time
+        for table in tables:  # what autovacuum does in its own time
             cursor.execute(f"VACUUM ANALYZE {table}")

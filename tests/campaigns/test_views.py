@@ -55,7 +55,8 @@ def test_the_list_costs_the_same_queries_for_many(
             team=team, user=user, name=name, question="", hosts=[host], topologies=[directory],
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
-    with django_assert_num_queries(7):  # session, user, count, campaigns, layouts, attempts, tags
+    # session, user, teams, count, campaigns, layouts, attempts, tags
+    with django_assert_num_queries(8):
         web.get(reverse("campaign-list"))
 
 

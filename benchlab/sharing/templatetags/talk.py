@@ -7,6 +7,7 @@ from typing import Any
 
 from django import template
 from django.core.exceptions import ValidationError
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 
 from benchlab.sharing import nouns, queries, text
@@ -86,5 +87,6 @@ def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
 def tag_filter(context: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """The tags that rows of this list have, each a link that narrows it down."""
     request = context["request"]
-    tags = Tag.objects.for_user(request.user).filter(taggings__kind=kind).distinct()
+    having = Exists(Tagging.objects.filter(kind=kind, tag=OuterRef("pk")))
+    tags = Tag.objects.for_user(request.user).filter(having)
     return {"tags": tags, "chosen": request.GET.get("tag", "")}
