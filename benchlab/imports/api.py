@@ -161,12 +161,12 @@ def _standing(draft: Draft) -> Any:
 def _told(
     pk: int, state: State, outcome: agreement.Outcome, of: int | None = None, trouble: str = ""
 ) -> Any:
-    results = outcome.stored + len(outcome.failed) if of is None else of
+    wanted = outcome.stored + len(outcome.failed) if of is None else of
     return StandingSerializer(
         {
             "id": pk,
             "state": state.value,
-            "results": results,
+            "wanted": wanted,
             "trouble": trouble,
             **agreement.outcome_to_json(outcome),
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from benchlab.api import OwnRow, storable
@@ -17,12 +16,8 @@ from benchlab.topologies.models import Topology
 GREATEST = 2**63 - 1
 
 
-class StateField(serializers.ChoiceField):
-    def __init__(self) -> None:
-        super().__init__(
-            choices=[one.value for one in agreeing.State],
-            help_text="Only a draft that is `read` can be agreed to",
-        )
+# benchlab/imports/agreeing.py, State
+STATES = "reading, read, storing or stored; only what is read can be agreed to"
 
 
 class MetricSerializer(serializers.Serializer[dict[str, Any]]):
@@ -79,9 +74,9 @@ class StandingSerializer(serializers.Serializer[dict[str, Any]]):
     """What becomes of an agreement."""
 
     id = serializers.IntegerField(help_text="of the draft")
-    state = StateField()
-    results = serializers.IntegerField(help_text="that were agreed to, with workloads")
-    stored = serializers.IntegerField(help_text="of them so far")
+    state = serializers.CharField(help_text=STATES)
+    wanted = serializers.IntegerField(help_text="results and workloads that were agreed to")
+    stored = serializers.IntegerField(help_text="of those wanted, so far")
     campaign = serializers.IntegerField(
         allow_null=True,
         help_text="its id, once all is stored; null too where there are workloads only",
@@ -113,14 +108,13 @@ class DraftFileSerializer(serializers.ModelSerializer[DraftFile]):
 
 
 class DraftSerializer(serializers.ModelSerializer[Draft]):
-    state = serializers.SerializerMethodField()
+    state = serializers.SerializerMethodField(help_text=STATES)
     trouble = serializers.CharField(help_text="Why storing it came to nothing")
 
     class Meta:
         model = Draft
         fields = ["id", "name", "created_at", "state", "trouble"]
 
-    @extend_schema_field(StateField)
     def get_state(self, draft: Draft) -> str:
         return agreeing.state(draft).value
 

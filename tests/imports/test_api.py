@@ -65,7 +65,7 @@ def test_agreeing_makes_a_campaign(api):
     assert answer.status_code == 201, answer.content
     told = answer.json()
     assert told == {
-        "id": draft["id"], "state": "stored", "results": 2, "stored": 2, "campaign": told["campaign"],
+        "id": draft["id"], "state": "stored", "wanted": 2, "stored": 2, "campaign": told["campaign"],
         "workloads": [], "failed": [], "trouble": "",
     }  # fmt: skip
     campaign = api.get(f"/api/campaigns/{told['campaign']}/").json()

@@ -198,7 +198,7 @@ def test_the_api_says_where_to_look(team, user, small, nudges):
     sent = {"campaign": "many", "results": results}
     answer = api.post(f"/api/imports/{draft.pk}/agree/", sent)
     assert answer.status_code == 202, answer.content
-    assert (answer.json()["state"], answer.json()["results"]) == ("storing", FILES)
+    assert (answer.json()["state"], answer.json()["wanted"]) == ("storing", FILES)
     where = answer["Location"]
     assert where.endswith(f"/api/imports/{draft.pk}/status/")
     assert api.get(where).json() == answer.json()
