@@ -135,7 +135,10 @@ class Console:
 
     def closed(self, now: float) -> Turn:
         """The other side ended the stream."""
-        if not self.over:
+        if not self.over and self._cancel:
+            # STOP_PREPARE may come when dynamo is just ready, which then knows no such message and ends
+            self._fail(Cancelled())
+        elif not self.over:
             self._fail(
                 DynamoError(
                     "closed", f"dynamo closed the connection (it may have crashed): {self._where()}"

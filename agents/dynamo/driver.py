@@ -25,11 +25,12 @@ from agents.dynamo.hostfacts import Place
 from agents.dynamo.link import Link, Stopper, clock
 from agents.dynamo.live import Live
 from agents.dynamo.process import Dynamo
-from agents.dynamo.script import Phase, session
+from agents.dynamo.script import BEFORE_RECORDING, Phase, session
 from agents.dynamo.wire import DynamoError
 
 MESSAGES, RESULT, LIVE = "messages.bin", "result.json", "live.jsonl"
-LEAVING, CLOSED = 5.0, 1.5  # s that dynamo gets to end by itself: after EXIT, after a failure
+# s that dynamo gets to end by itself: after EXIT, after its connection was closed (it takes 1 s), when we are stopped
+LEAVING, CLOSED, STOPPED = 5.0, 2.5, 1.5
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -136,27 +137,37 @@ class _Run:
                 started = dynamo = Dynamo(argv, self._work, directories)
                 info = link.log_in(name, lambda: started.ended)
                 self._live.ticks = info.ticks
-                self._writer.note(clock(), {"version": dynamo.version()})
                 link.talk(session([trial]))
         except DynamoError as error:
-            said = dynamo.said() if dynamo is not None and error.kind != "cancelled" else ""
+            stopped = error.kind == "cancelled"
+            if dynamo is not None:
+                dynamo.end(STOPPED if stopped else CLOSED)
+            said = dynamo.said() if dynamo is not None and not stopped else ""
             raise DynamoError(error.kind, f"{error}{said}") from None
         finally:
             if dynamo is not None:
+                # what it prints to a file is all there only when it has ended
                 dynamo.end(CLOSED if sys.exc_info()[0] else LEAVING)
+                self._writer.note(clock(), {"version": dynamo.version()})
             stopper.close()
 
     def _event(self, event: Any, now: float) -> str:
         """What the console tells. Returns what is wrong where it asks (Paused)."""
         self._live.event(event, now)
-        if isinstance(event, Phase) and event.name in ("record", "stop") and self._here.device:
-            key = "diskstats_before" if event.name == "record" else "diskstats_after"
-            self._writer.note(now, {key: hostfacts.diskstats([self._here.device])})
-        if isinstance(event, Paused):
+        if isinstance(event, Phase) and event.name == "stop":
+            self._count("diskstats_after")
+        if isinstance(event, Paused) and event.says == BEFORE_RECORDING:
+            self._count("diskstats_before")
+        elif isinstance(event, Paused):
             trouble = areas.trouble(self._found)
             self.prepared = not trouble
             return trouble
         return ""
+
+    def _count(self, key: str) -> None:
+        """What the kernel has done so far."""
+        if self._here.device:
+            self._writer.note(clock(), {key: hostfacts.diskstats([self._here.device])})
 
     def _idle(self, now: float) -> str:
         """About each second. Returns why this cannot go on."""

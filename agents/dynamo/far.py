@@ -27,14 +27,14 @@ if [ "$binary" ]; then
     LC_ALL=C ldd "$path" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
   }
 else
-  for file in /lib*/libaio.so.1* /lib/*/libaio.so.1* /usr/lib*/libaio.so.1* /usr/lib/*/libaio.so.1*; do
-    [ ! -e "$file" ] || libaio=yes
+  for top in /lib* /lib/* /usr/lib* /usr/lib/*; do
+    [ ! -e "$top/libaio.so.1" ] || libaio=yes # and not libaio.so.1t64, which dynamo does not know
   done
   [ "${libaio-}" ] || echo lacks=libaio.so.1
 fi
 echo "cpus=$(grep -c '^processor' /proc/cpuinfo)"
 ! grep -q '^cpu MHz' /proc/cpuinfo || echo mhz=yes
-! getent hosts "$(uname -n)" >/dev/null || echo resolves=yes
+! getent ahostsv4 "$(uname -n)" >/dev/null || echo resolves=yes # dynamo knows IPv4 only
 echo "aio=$(($(cat /proc/sys/fs/aio-max-nr) - $(cat /proc/sys/fs/aio-nr)))"
 if [ "$kind" = mount ]; then
   stat -f -c 'sector=%s

@@ -19,7 +19,7 @@ from agents.dynamo.transcript import CONTROL, LOGIN, Writer
 from agents.dynamo.wire import DynamoError
 
 HERE = "127.0.0.1"
-LOGGING_IN, STRANGER, CONNECTING, RETRY = 30.0, 5.0, 10.0, 0.05  # s
+LOGGING_IN, CONNECTING, RETRY = 30.0, 10.0, 0.05  # s
 ENDING = 3.0  # s that a stopped session gets; then the stream is closed (runner.sh kills after 5)
 TICK = 1.0
 PIECE = 1 << 20
@@ -64,6 +64,10 @@ class Talk:
     what Stopper has.
     """
 
+    GREETING = (
+        5.0  # s for a whole login, which is 0.85 MiB; who says nothing does not keep ours waiting
+    )
+
     def __init__(
         self, writer: Writer, stopper: Any,
         event: Callable[[Any, float], str], idle: Callable[[float], str],
@@ -103,7 +107,7 @@ class Talk:
         """The login connection. Raises DynamoError; of one that is not ours its kind is in STRANGE."""
         self._stream, self._channel = stream, LOGIN
         try:
-            info: ManagerInfo = self._serve(Console(script.login(name, STRANGER)))
+            info: ManagerInfo = self._serve(Console(script.login(name, self.GREETING)))
         except DynamoError as error:
             kind = error.kind if error.kind in ("cancelled", "version") else "stranger"
             raise DynamoError(kind, str(error)) from None
@@ -185,6 +189,7 @@ class Talk:
                 continue
             trouble = self._tell(event, now)
             if isinstance(event, Paused):
+                now = clock()  # what it asked for took its time
                 self._turn(console, console.resume(now, trouble), now)
 
     def _hang_up(self) -> None:
@@ -243,4 +248,8 @@ def tuned(stream: socket.socket) -> socket.socket:
     stream.settimeout(30.0)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A machine that lost its power says nothing; by itself the kernel would ask it after two hours.
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):
+            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return stream

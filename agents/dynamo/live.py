@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional
 
 from agents.dynamo import figures, results, wire
 from agents.dynamo.console import Paused
-from agents.dynamo.script import Phase, Reported
+from agents.dynamo.script import CHECK_PREPARED, Phase, Reported
 from agents.dynamo.wire import DynamoError
 
 NOW = "now.json"  # the last lines alone
@@ -33,7 +33,7 @@ class Live:
             self._phase, self._first = event.name, None
             self._grew = now
             self._line(now, {})
-        elif isinstance(event, Paused):
+        elif isinstance(event, Paused) and event.says == CHECK_PREPARED:
             self._phase = ""
         elif isinstance(event, Reported) and event.purpose == wire.REPORT_UPDATE:
             self._line(now, self._figures(event))

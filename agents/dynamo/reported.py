@@ -6,9 +6,8 @@ from agents.dynamo import specs
 from agents.dynamo.messages import ACTIVE, LOGICAL, PHYSICAL, AccessSpec, Disk, Target
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import DynamoError
-from agents.tools.dynamo import Options, access_lines, poll_s
+from agents.tools.dynamo import SLOWEST_LAYOUT, Options, access_lines, poll_s
 
-SLOWEST = 5e6  # B/s: slower than any disk lays a file out
 PATIENCE = 120.0  # s more
 
 
@@ -58,7 +57,7 @@ def trial(options: Options, name: str, raw: bool, sector: int, prepare: bool) ->
 
 def longest_preparation(options: Options) -> float:
     """Seconds; dynamo never ends one on a full file system, and does not say how full it is."""
-    return options.size / SLOWEST + PATIENCE
+    return options.size / SLOWEST_LAYOUT + PATIENCE
 
 
 def _target(

@@ -13,8 +13,14 @@ from agents.dynamo.specs import Trial
 from agents.dynamo.wire import ALL_WORKERS, MANAGER, DynamoError, Message
 
 SHORT, OPENING, STOPPING = 10.0, 30.0, 60.0  # s: settings and START, BEGIN_IO, STOP
+LOOKING = (
+    60.0  # s: REPORT_TARGETS tries every mount point and disk, some of which must spin up first
+)
 PER_WORKER = 0.1  # s more for each worker in a report
 CHECK_PREPARED = "prepared"  # Pause: the owner looks whether the files are there now, and whole
+BEFORE_RECORDING = (
+    "before recording"  # Pause: the owner reads the kernel's counters, however long it takes
+)
 
 
 class Phase(NamedTuple):
@@ -153,6 +159,7 @@ def record(test: Trial, recording: List[bool]) -> Script:
     if test.ramp:
         yield Sleep(now + test.ramp)
     yield Tell(Phase("record"))
+    yield Pause(BEFORE_RECORDING)
     recording[0] = True
     answer = yield Send("switching recording on", (Message(wire.RECORD_ON, ALL_WORKERS).encode(),))
     number = 1
@@ -196,7 +203,7 @@ def reset() -> Script:
 
 def report_targets() -> Script:
     request = Message(wire.REPORT_TARGETS, MANAGER).encode()
-    answer = yield Send("asking for the targets", (request,), "DDD", SHORT)
+    answer = yield Send("asking for the targets", (request,), "DDD", LOOKING)
     disks, networks, _ = map(messages.targets, answer.parts)
     yield Tell(Seen(disks, networks))
 

@@ -22,7 +22,7 @@ from agents.dynamo.far import Far
 from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, Talk, clock
 from agents.dynamo.live import figures_of
 from agents.dynamo.messages import ManagerInfo
-from agents.dynamo.script import Phase, Reported, session
+from agents.dynamo.script import BEFORE_RECORDING, Phase, Reported, session
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.shell import Tunnel
@@ -56,6 +56,8 @@ class Halt:
 
 
 class _Talk(Talk):
+    GREETING = 60.0  # through somebody's slow line
+
     def __init__(self, tunnel: Tunnel, *rest: Any) -> None:
         super().__init__(*rest)
         self._tunnel = tunnel
@@ -168,14 +170,21 @@ class Session:
     def _event(self, writer: transcript.Writer, said: Any, now: float) -> str:
         if isinstance(said, Phase):
             self._phase, self._grew = said.name, now
-            if said.name in ("record", "stop") and self._looked.place.device:
-                key = "diskstats_before" if said.name == "record" else "diskstats_after"
-                writer.note(now, {key: far.diskstats(self._far, self._looked.place.device)})
-        if isinstance(said, Paused):
+            if said.name == "stop":
+                self._count(writer, "diskstats_after")
+        if isinstance(said, Paused) and said.says == BEFORE_RECORDING:
+            self._count(writer, "diskstats_before")
+        elif isinstance(said, Paused):
             trouble = far.trouble(self._far, self.wanted)
             self._prepared = not trouble
             return trouble
         return ""
+
+    def _count(self, writer: transcript.Writer, key: str) -> None:
+        """What the kernel has done so far."""
+        device = self._looked.place.device
+        if device:
+            writer.note(clock(), {key: far.diskstats(self._far, device)})
 
     def _idle(self, now: float) -> str:
         """Why this cannot go on: the connection is gone, or a preparation stands still."""

@@ -31,6 +31,7 @@ LIVE = ("work/now.json",)  # read by the sampler too: what happens right now
 STORED = "sha256:"  # what Options.binary begins with where BenchLab sends it along
 SENT = "dynamo"  # its name in the job's directory then
 LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
+SLOWEST_LAYOUT = 5e6  # B/s: no disk is slower; who is, hangs
 PREPARING_GRID_S = 3.0  # dynamo looks so often whether its preparation is done
 MOST_UPDATES = 3600  # of a run; each is kept
 
@@ -141,7 +142,7 @@ def job(options: Options, target: Target) -> Job:
     if NOTE in target.notes:
         # Nothing is sent to a machine that only dynamo reaches: it waits there for its console.
         return Job(
-            ("dynamo", target.mount), expected_s=seconds, timeout_s=seconds * 3 + 1800,
+            ("dynamo", target.mount), expected_s=seconds, timeout_s=_limit(options),
             writes=_writes(options, target), root=False, drop_caches=False,
         )  # fmt: skip
     return Job(
@@ -150,7 +151,7 @@ def job(options: Options, target: Target) -> Job:
         inputs={bundle.NAME: bundle.build(), CONFIG: _config(options, target)},
         env={"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
         expected_s=seconds,
-        timeout_s=seconds * 3 + 1800,
+        timeout_s=_limit(options),
         writes=_writes(options, target),
     )
 
@@ -288,6 +289,11 @@ def _files(options: Options) -> int:
 def _seconds(options: Options, laid_out: bool) -> float:
     laying = _files(options) / LAYOUT_RATE + PREPARING_GRID_S if laid_out else 0.0
     return laying + options.ramp_s + options.runtime_s + 5.0
+
+
+def _limit(options: Options) -> float:
+    """Seconds after which something hangs: never less than the slowest preparation and the test take."""
+    return _files(options) / SLOWEST_LAYOUT + 3 * (options.ramp_s + options.runtime_s) + 1800
 
 
 def _writes(options: Options, target: Target) -> int | None:

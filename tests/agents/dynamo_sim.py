@@ -2,7 +2,8 @@
 
 Run as a program with dynamo's options. SIM in the environment: words, each a way to misbehave (see `Sim`), with
 `=value` where it has one. Where the real one would crash or hang, so does this one. It writes sim.log: one line for
-each message it got, so that a test can see the order.
+each message it got, so that a test can see the order. What it prints is all there only when it ends, and what a crash
+interrupts is never there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from agents.dynamo import messages, results, wire
 from agents.dynamo.messages import AccessSpec, Disk, Target
 from agents.dynamo.wire import DATA_BYTES, Message
-
-TICKS = 1e9
-READS = 0.5
-IOPS = 1000.0
-LATENCY = 0.004  # s, of each I/O
+from tests.agents import dynamo_sim_figures as figures
+from tests.agents import dynamo_sim_rules as rules
 
 
 def crash(how: signal.Signals) -> None:
@@ -36,7 +34,9 @@ class Sim:
         self.options, self.ways = options, ways
         self.access: list[AccessSpec | None] = []
         self.targets: list[tuple[Target, ...]] = []
-        self.running = self.recording = False
+        self.state, self.blocked = "idle", False
+        self.memory = rules.Memory()
+        self.slots = rules.Slots(int(ways.get("aio", "65536")))
         self.on = self.off = self.updated = 0.0
         self.log = Path("sim.log").open("w", buffering=1)  # noqa: SIM115 - as long as we live
         self.listener = socket.socket()
@@ -47,9 +47,9 @@ class Sim:
         return float(self.ways.get("grid", "0.1"))
 
     def run(self) -> None:
-        print("Dynamo version 1.1.0, x86-64, built by nobody", flush=True)
+        print("Dynamo version 1.1.0, x86-64, built by nobody")
         if "no_name" in self.ways:
-            print('Getting host name for "nobody" failed', flush=True)
+            print('Getting host name for "nobody" failed')
             sys.exit(1)
         if "never_logs_in" in self.ways:
             time.sleep(60)
@@ -60,20 +60,31 @@ class Sim:
                 return
 
     def log_in(self) -> None:
-        login = socket.create_connection((self.options["-i"], int(self.options["-p"])))
+        login = self.connect()
         version = int(self.ways.get("version", hex(wire.VERSION_1_1_0)), 16)
         size = int(self.ways.get("size", DATA_BYTES))
         name = self.ways.get("name", self.options["-n"])
         address = "" if "no_address" in self.ways else self.options["-m"]
-        ticks = TICKS * float(self.ways.get("ticks", "1"))
+        ticks = figures.TICKS * float(self.ways.get("ticks", "1"))
         port = self.listener.getsockname()[1]
         info = messages.ManagerInfo(size, "1.1.0", name, address, port, 2, ticks)
-        login.sendall(Message(wire.LOGIN, version).encode() + info.encode())
+        raw = info.encode()[:358].ljust(DATA_BYTES, bytes([rules.STALE]))
+        login.sendall(Message(wire.LOGIN, version).encode() + raw)
         reply = wire.message(self.exactly(login, 8))
-        if reply.data != wire.LOGIN_OK:
-            print("*** Incorrect version of Dynamo for this Iometer", flush=True)
+        if reply != Message(wire.LOGIN, wire.LOGIN_OK):
+            wrong = reply == Message(wire.LOGIN, wire.WRONG_VERSION)
+            print("*** Incorrect version of Dynamo for this Iometer" if wrong
+                  else "*** Bad login status reply received")  # fmt: skip
             sys.exit(0)
         login.close()
+
+    def connect(self) -> socket.socket:
+        """For ever, each 200 ms."""
+        while True:
+            try:
+                return socket.create_connection((self.options["-i"], int(self.options["-p"])))
+            except OSError:
+                time.sleep(0.2)
 
     def listen(self) -> None:
         if "never_listens" in self.ways:
@@ -87,13 +98,15 @@ class Sim:
         while len(held) < size:
             data = stream.recv(size - len(held))
             if not data:
-                print("Error receiving message.", flush=True)
+                print("Error receiving message.")
                 sys.exit(0)
             held += data
         return held
 
     def data(self) -> bytes:
-        return self.exactly(self.stream, DATA_BYTES)
+        raw = self.exactly(self.stream, DATA_BYTES)
+        self.memory.received(raw)
+        return raw
 
     def reply(self, purpose: int, data: int, more: bytes = b"") -> None:
         raw = Message(purpose, data).encode() + more
@@ -101,10 +114,17 @@ class Sim:
         if name == self.ways.get("silent"):
             time.sleep(100)
         if name == self.ways.get("answers_wrongly"):
-            raw = Message(wire.READY if hasattr(wire, "READY") else 0x01000001, data).encode()
+            raw = Message(0x01000001, data).encode()
         self.put(name, raw)
 
     def put(self, name: str, raw: bytes) -> None:
+        self.stream.setblocking(False)
+        try:
+            if self.stream.recv(1, socket.MSG_PEEK):
+                self.crash_of(f"a request before {name} was answered")
+        except BlockingIOError:
+            pass
+        self.stream.setblocking(True)
         if name == self.ways.get("cut", "").split(":")[0]:
             self.stream.sendall(raw[: int(self.ways["cut"].split(":")[1])])
             sys.exit(0)
@@ -119,19 +139,26 @@ class Sim:
             self.log.write(f"{request.name} {request.data}\n")
             if request.name == self.ways.get("crashes_at"):
                 crash(signal.SIGSEGV)
+            if why := rules.wrong(request, self.state, len(self.targets)):
+                self.crash_of(why)
             if request.purpose == wire.EXIT and request.data == wire.MANAGER:
-                if self.running:
+                if self.state in ("running", "recording"):
                     crash(signal.SIGSEGV)
                 return False
             if request.purpose == wire.RESET:
-                self.access, self.targets = [], []
+                self.access, self.targets = [], []  # but no AIO slot comes back
                 self.stream.close()
                 return True
             handler = getattr(self, f"do_{request.name.lower()}", None)
             if handler is None:
-                print("*** Unknown purpose found in message.", flush=True)
+                print("*** Unknown purpose found in message.")
                 return False
             handler(request)
+
+    def crash_of(self, why: str) -> None:
+        """What no console may do, for the test to see."""
+        self.log.write(f"CRASH {why}\n")
+        crash(signal.SIGSEGV)
 
     def do_add_workers(self, request: Message) -> None:
         count = 0 if "no_workers" in self.ways else request.data
@@ -140,7 +167,10 @@ class Sim:
         self.reply(request.purpose, count)
 
     def do_set_access(self, request: Message) -> None:
-        self.access[request.data] = messages.access_spec(self.data())
+        self.access[request.data] = spec = messages.access_spec(self.data())
+        self.blocked = rules.hangs(spec)
+        if rules.reads_past_its_table(spec):
+            self.crash_of(f"access specification {spec}")
         self.reply(request.purpose, 0 if "no_memory" in self.ways else 1)
 
     def do_set_targets(self, request: Message) -> None:
@@ -148,21 +178,12 @@ class Sim:
         self.targets[request.data] = found = messages.targets(raw)
         good = "refuses_targets" not in self.ways
         for target in found:
-            where = Path(target.name) if target.is_raw else self.directory(target)
+            where = Path(target.name) if target.is_raw else rules.file_of(target).parent
             if not os.access(where, os.W_OK) or target.queue_depth < 1:
-                print(
-                    f'Set_Sizes: Open on "{self.directory(target)}/iobw.tst" failed (error 2)',
-                    flush=True,
-                )
+                print(f'Set_Sizes: Open on "{rules.file_of(target)}" failed (error 2)')
                 good = False
+            good = self.slots.take(target.queue_depth) and good
         self.reply(request.purpose, int(good), raw)
-
-    @staticmethod
-    def directory(target: Target) -> Path:
-        return Path(target.name.partition(" [")[0] if " [" in target.name else "/")
-
-    def file(self, target: Target) -> Path:
-        return self.directory(target) / "iobw.tst"
 
     def do_report_targets(self, request: Message) -> None:
         where = self.ways.get("reports", "/srv")
@@ -170,35 +191,49 @@ class Sim:
         disk = Target(f"{where} [ext4]", messages.LOGICAL, Disk(ready=ready, sector_size=4096))
         raw = Target("sdz", messages.PHYSICAL, Disk(ready=1))
         for found in ([disk, raw], [], []):
-            self.stream.sendall(messages.encode_targets(found))
+            size = 8 + messages.TARGET_BYTES * len(found)
+            whole = messages.encode_targets(found)
+            self.stream.sendall(self.memory.sent(whole, size, len(found)))
 
     def do_prep_disks(self, request: Message) -> None:
         if "cannot_prepare" in self.ways:
             self.reply(request.purpose, 0)
             return
-        for targets in self.targets:
-            for target in targets:
-                disk = target.details
-                assert isinstance(disk, Disk)
-                wanted = disk.maximum_size * 4096
-                if target.data_pattern == 2 or "prepares_little" in self.ways:
-                    wanted = min(wanted, 4096)
-                with self.file(target).open("ab") as file:  # it appends, always
+        for target in (target for targets in self.targets for target in targets):
+            wanted = rules.bytes_of(target)
+            if target.data_pattern == 2 or "prepares_little" in self.ways:
+                wanted = min(wanted, 4096)
+            if not self.slots.take(rules.PREPARING_SLOTS):
+                self.reply(request.purpose, 0)
+                return
+            if not target.is_raw:
+                with rules.file_of(target).open("ab") as file:  # it appends, always
                     file.write(b"x" * wanted)
+        self.reply(self.prepared(request.purpose), 1)
+
+    def prepared(self, purpose: int) -> int:
+        """When it is, or was stopped: looks at neither but each few seconds. The purpose of the reply."""
+        forever = "prepares_for_ever" in self.ways
         self.stream.setblocking(False)
-        purpose, forever = request.purpose, "prepares_for_ever" in self.ways
         while True:
             time.sleep(self.grid())
             try:
-                more = wire.message(self.stream.recv(8))
-                self.log.write(f"{more.name} {more.data}\n")
-                purpose, forever = more.purpose, False
+                raw = self.stream.recv(8)
             except BlockingIOError:
-                pass
-            if not forever:
-                break
+                if not forever:
+                    break
+                continue
+            if not raw:
+                print("Error receiving message.")
+                sys.exit(0)
+            more = wire.message(raw)
+            self.log.write(f"{more.name} {more.data}\n")
+            if more.purpose != wire.STOP_PREPARE:
+                self.crash_of(f"{more.name} while preparing")
+            purpose = wire.STOP_PREPARE
+            break
         self.stream.setblocking(True)
-        self.reply(purpose, 1)
+        return purpose
 
     def active(self) -> list[tuple[Target, ...]]:
         return [
@@ -207,29 +242,35 @@ class Sim:
         ]  # fmt: skip
 
     def do_start(self, request: Message) -> None:
-        for targets in self.active():
-            for target in targets:
-                if not target.is_raw and not self.file(target).exists():
-                    crash(signal.SIGFPE)
+        for target in (target for targets in self.active() for target in targets):
+            if not target.is_raw and not rules.file_of(target).exists():
+                crash(signal.SIGFPE)
+            if target.queue_depth < 1:
+                crash(signal.SIGSEGV)
+        self.state = "started"
         self.reply(request.purpose, 1)
 
     def do_begin_io(self, request: Message) -> None:
-        self.running = "cannot_open" not in self.ways
-        self.reply(request.purpose, int(self.running))
+        opened = "cannot_open" not in self.ways
+        self.state = "running" if opened else "idle"
+        self.reply(request.purpose, int(opened))
 
     def do_record_on(self, request: Message) -> None:
-        self.on = self.updated = time.monotonic()
-        self.recording = True
+        # not before the last I/O of the ramp has drained
+        self.on = self.updated = time.monotonic() + 0.001
+        self.state = "recording"
 
     def do_record_off(self, request: Message) -> None:
-        self.off, self.recording = time.monotonic(), False
+        self.off, self.state = time.monotonic(), "running"
         self.reply(request.purpose, request.data)
 
     def do_stop(self, request: Message) -> None:
         if "vanishes_at_stop" in self.ways:
             sys.exit(0)
-        self.running = False
-        print("*** Grunt thread exiting with 1 still active", flush=True)
+        if self.blocked:
+            time.sleep(100)
+        self.state = "idle"
+        print("*** Grunt thread exiting with 1 still active")
         self.reply(request.purpose, request.data)
 
     def do_report_update(self, request: Message) -> None:
@@ -238,46 +279,27 @@ class Sim:
         self.updated = now
 
     def do_report_results(self, request: Message) -> None:
-        self.report("REPORT_RESULTS", self.on, time.monotonic() if self.recording else self.off)
+        recording = self.state == "recording"
+        self.report("REPORT_RESULTS", self.on, time.monotonic() if recording else self.off)
 
     def clock(self, at: float) -> int:
-        true = TICKS * float(self.ways.get("true", "1"))
+        true = figures.TICKS * float(self.ways.get("true", "1"))
         return round(1e15 + at * true * (-1 if "backwards" in self.ways else 1))
 
     def report(self, name: str, first: float, last: float) -> None:
-        cpus = 128 if "many_cpus" in self.ways else 2
-        cpu = results.Cpu(25.0, 5.0, 20.0, 0.0, 0.0, 500.0)
-        manager = results.ManagerResults(100, 200, cpus, (cpu,) * 2).encode()
-        if cpus == 128:
-            manager = manager[:24] + b"\0\0\0\0" + manager[28:]
-        raw = manager
+        raw = self.memory.sent(figures.machine(self.ways), 4648)
         for targets in self.active():
-            rows = tuple(self.result(last - first, target) for target in targets)
-            raw += results.WorkerResults(self.clock(first), self.clock(last), rows).encode()
+            rows = tuple(figures.result(last - first, self.ways) for _ in targets)
+            whole = results.WorkerResults(self.clock(first), self.clock(last), rows).encode()
+            stride = results.STRIDE_RC1 if "rc1" in self.ways else results.STRIDE
+            raw += self.memory.sent(whole, 28 + stride * len(rows))
         self.put(name, raw)
-
-    def result(self, seconds: float, target: Target) -> results.RawResult:
-        """IOPS of LATENCY each. The real ones go into the bins as dynamo believes its clock to be."""
-        ios = round(IOPS * max(seconds, 0.0))
-        reads = round(ios * READS)
-        size = 8192
-        one = round(LATENCY * TICKS * float(self.ways.get("true", "1")))
-        if "too_fast" in self.ways:
-            one //= 1000
-        believed = one / (TICKS * float(self.ways.get("ticks", "1")))
-        bins = [0] * results.BINS
-        bounds = (50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3)
-        bins[next(n for n, bound in enumerate(bounds) if believed < bound)] = ios
-        writes = ios - reads
-        return results.RawResult(
-            reads * size, writes * size, reads, writes, ios, 0, 0, 0, one, one * reads, one, one * writes,
-            one, 0, one * ios, 0, 0, () if "rc1" in self.ways else tuple(bins),
-        )  # fmt: skip
 
 
 if __name__ == "__main__":
     said = os.environ.get("SIM", "").split()
-    Sim(
-        dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True)),
-        {word.partition("=")[0]: word.partition("=")[2] for word in said},
-    ).run()
+    options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
+    if len(sys.argv) % 2 == 0 or not {"-i", "-m"} <= set(options) <= {"-i", "-m", "-n", "-p"}:
+        print("Usage: dynamo -i HOST -m HOST [-n NAME] [-p PORT]")
+        sys.exit(0)
+    Sim(options, {word.partition("=")[0]: word.partition("=")[2] for word in said}).run()
