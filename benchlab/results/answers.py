@@ -86,6 +86,7 @@ def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpRespon
         ) from None
     said["Content-Disposition"] = f'attachment; filename="{name}"'
     said["X-Content-Type-Options"] = "nosniff"
+    said["Accept-Ranges"] = "none"  # the next request's table may be another
     said["Cache-Control"] = "private, no-cache"
     return said
 

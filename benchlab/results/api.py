@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
-from django.http import HttpResponse
+from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from psycopg.sql import Composable
@@ -66,7 +66,8 @@ class Table(viewsets.GenericViewSet[Any]):
         form = cast(Form, request.accepted_renderer)
         made = self.made(asked, seen, form)
         if request.method == "HEAD":
-            return HttpResponse(content_type=form.media_type)
+            # How long it is, nobody knows before it is made; a length of none would be believed (DuckDB, polars).
+            return StreamingHttpResponse((), content_type=form.media_type)
         return answer(
             request._request, made, str(form.media_type), f"{self.shape.name}.{form.ending}"
         )

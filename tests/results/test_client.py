@@ -16,6 +16,7 @@ from typing import Any
 from urllib.request import Request
 
 import pandas as pd
+import pyarrow.ipc
 import pytest
 from django.core.management import call_command
 
@@ -58,6 +59,14 @@ def test_the_client_against_a_live_server(campaign, lab):
     series = lab.series(campaign=campaign.pk)
     assert {"device", "metric", "time", "value"} <= set(series) and len(series) > 100
     assert [one["name"] for one in lab.campaigns()] == [campaign.name]
+    for form, read in (
+        ("parquet", pd.read_parquet),
+        ("csv", pd.read_csv),
+        ("arrow", lambda file: pyarrow.ipc.open_stream(file).read_pandas()),
+    ):
+        found = read(io.BytesIO(lab.download(form=form, metric="iops", outstanding__gte=4)))
+        assert list(found.value) == list(frame.value), form
+    assert len(pd.read_parquet(io.BytesIO(lab.download("/api/series-table/")))) == len(series)
     assert lab.wait(campaign.pk, quiet=True)["state"] == "done"
     with pytest.raises(LabError, match=r"topolgy.*No such parameter") as refused:
         lab.results(topolgy="x")
