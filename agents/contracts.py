@@ -43,6 +43,7 @@ class Metric:
     line: int = field(
         default=0, compare=False
     )  # where the output says so, from 1; 0: nowhere in particular
+    output: str = field(default="", compare=False)  # whose line: "stdout", "stderr", "fio.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ def _metric(one: Extraction, found: Value, labels: Mapping[str, str]) -> Metric:
     scaled = None if value is None else value * one.factor
     if scaled is not None and not math.isfinite(scaled):
         raise ParseError(f"{one.name}: {found.said[:40]!r} is too large", found.line, found.shown)
-    return Metric(one.name, scaled, one.unit, labels, note, found.line)
+    return Metric(one.name, scaled, one.unit, labels, note, found.line, one.file)
 
 
 def _sum(one: Extraction, found: Sequence[Value]) -> Metric:
@@ -188,8 +188,10 @@ def _sum(one: Extraction, found: Sequence[Value]) -> Metric:
     known = [part.value for part in parts if part.value is not None]
     if len(known) < len(parts):
         # A sum without its unknown parts would be a wrong number.
-        return Metric(one.name, None, one.unit, note="a part is not available", line=found[0].line)
-    return Metric(one.name, math.fsum(known), one.unit, note=f"sum of {len(known)}", line=found[0].line)  # fmt: skip
+        total, note = None, "a part is not available"
+    else:
+        total, note = math.fsum(known), f"sum of {len(known)}"
+    return Metric(one.name, total, one.unit, note=note, line=found[0].line, output=one.file)
 
 
 def _number(one: Extraction, found: Value) -> float | None:

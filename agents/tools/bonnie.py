@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
 from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs
+from agents.tools._output import lines_of
 
 LABEL = "bonnie++"
 NEEDS = (
@@ -176,4 +177,4 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if found[0].csv is None:
         last = found[0].last
         raise ParseError("truncated: the line of CSV is not there", last + 1, lines[last])
-    return model.metrics(found[0].csv)
+    return lines_of("stdout", model.metrics(found[0].csv))

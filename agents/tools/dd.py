@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
 from agents.tools import _dd_output
+from agents.tools._output import lines_of
 
 LABEL = "dd"
 NEEDS = (Need("dd", {"debian": "coreutils", "rhel": "coreutils"}),)
@@ -200,12 +201,13 @@ def _writes(options: Options, target: Target, moved: int) -> int:
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """GNU, BusyBox, FreeBSD. dd prints to stderr; pasted results come as stdout."""
-    name = "stderr" if b" records " in outputs.get("stderr", b"") else "stdout"
-    raw = outputs.get(name) or outputs.get("stderr", b"")
+    printed = outputs.get("stderr", b"")
+    name = "stdout" if outputs.get("stdout") and b" records " not in printed else "stderr"
+    raw = outputs.get(name, b"")
     try:
         lines = [_dd_output.last_shown(line) for line in raw.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1, "") from None
     if not any(lines):
         raise ParseError("empty: dd printed nothing")
-    return _dd_output.metrics(lines)
+    return lines_of(name, _dd_output.metrics(lines))

@@ -15,6 +15,7 @@ from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import _fio_json, _fio_log, _fio_model, _fio_series, _fio_terse, _fio_text
 from agents.tools._fio_options import Options, sections
+from agents.tools._output import lines_of
 
 LABEL = "fio"
 NEEDS = (
@@ -73,7 +74,11 @@ def outstanding(options: Options) -> int | None:
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
-    raw = outputs.get(RESULT) or outputs.get("stdout", b"")
+    name = RESULT if outputs.get(RESULT) else "stdout"
+    return lines_of(name, _figures(outputs.get(name, b""), outputs, options))
+
+
+def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if JSON.match(raw):  # 100 MB of it are not to be decoded, nor searched for what they are
         return _fio_model.metrics(*_told(_fio_json.jobs(raw), options))
     try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
 from agents.tools import _pg_test_fsync_text as text
+from agents.tools._output import lines_of
 
 LABEL = "pg_test_fsync"
 PROGRAM = "pg_test_fsync"
@@ -160,7 +161,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         raise ParseError("not understood", beyond + 1, lines[beyond])
     if run.missing:
         raise ParseError(f"truncated: without {'; '.join(run.missing)}", end, lines[run.last])
-    return run.metrics
+    return lines_of("stdout", run.metrics)
 
 
 def decoded(raw: bytes) -> list[str]:

@@ -26,7 +26,7 @@ from benchlab.charts.queries import during
 from benchlab.charts.tables import DeviceRow, device_rows
 from benchlab.charts.templatetags.si import si, size
 from benchlab.dynamo import shown
-from benchlab.runs import collect, words
+from benchlab.runs import words
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
 from benchlab.topologies import moments
@@ -136,7 +136,7 @@ def context_of(run: Run, attempt: Attempt) -> dict[str, Any]:
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),
         "artifacts": attempt.artifacts.all(),
-        "said_by": collect.said_by(attempt),
+        "figures": _figures(attempt, measured),
         "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
         "meta": _meta(attempt),
         "dynamo": _dynamo(run, measured, attempt),
@@ -154,6 +154,14 @@ def _dynamo(run: Run, measured: list[Measurement], attempt: Attempt) -> dict[str
         "kept": any(row.name == MESSAGES for row in attempt.artifacts.all()),
         "now": shown.now(attempt) if not attempt.outcome else {},
     }
+
+
+def _figures(
+    attempt: Attempt, measured: list[Measurement]
+) -> list[tuple[Measurement, Artifact | None]]:
+    """Each with the artifact whose line says it, where one does."""
+    kept = {row.name: row for row in attempt.artifacts.all()}
+    return [(row, kept.get(row.output) if row.line else None) for row in measured]
 
 
 def _numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:

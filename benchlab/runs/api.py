@@ -191,6 +191,7 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
             "labels",
             "note",
             "line",
+            "output",
         ]
 
 

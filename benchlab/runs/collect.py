@@ -124,17 +124,10 @@ def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> 
             said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
             errors.append(f"{artifact}: {said}")
             continue
-        metrics += found[0].metrics if number == 0 else ()
+        if number == 0:
+            metrics += [dataclasses.replace(m, output=artifact) for m in found[0].metrics]
         series += [(kind, one) for one in found[0].series]
     return Figures(metrics, series, errors)
-
-
-def said_by(attempt: Attempt) -> Artifact | None:
-    """The artifact whose lines Measurement.line counts: the tool's own result file, else what it printed."""
-    kept = {row.name: row for row in attempt.artifacts.all() if row.size}
-    readers = attempt.meta.get(READERS)
-    names = [readers[0][0]] if readers else [f"{attempt.run.tool}.json", "stdout", "stderr"]
-    return next((kept[name] for name in names if name in kept), None)
 
 
 def reparse(attempt: Attempt) -> str:
@@ -171,6 +164,7 @@ def put(attempt: Attempt, figures: Figures) -> None:
             labels=dict(m.labels),
             note=m.note,
             line=m.line,
+            output=m.output,
         )
         for m in figures.metrics
     )

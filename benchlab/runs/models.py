@@ -315,6 +315,9 @@ class Measurement(models.Model):
     line = models.PositiveIntegerField(
         default=0, help_text="Where the tool's output says so, from 1; 0: nowhere in particular"
     )
+    output = models.CharField(
+        max_length=200, blank=True, default="", help_text="The artifact whose line that is"
+    )
 
     TEAM_PATH = "attempt__run__campaign__team"
     objects = OwnedQuerySet["Measurement"].as_manager()

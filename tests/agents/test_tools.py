@@ -73,6 +73,26 @@ def test_output(path: Path) -> None:
         assert got == [wanted[0], value, *wanted[2:]], got[0]
 
 
+@pytest.mark.parametrize("path", cases(SUFFIX))
+def test_every_line_is_one_of_the_output_that_it_is_said_of(path: Path) -> None:
+    """Also where the other output is not empty: dd prints to stderr, whatever stands in stdout."""
+    expected = expectation(path)
+    if "error" in expected:
+        return
+    tool: Tool = registry.tool(path.parent.name)
+    built = driver_options.build(tool.Options, expected.get("options", {}))
+    name = expected.get("as", "stdout")
+    outputs = {"stdout": b"", "stderr": b"", name: raw(path)}
+    if path.parent.name == "dd":
+        outputs = {"stdout": b"a script's own words\n", "stderr": raw(path)}
+    for metric in tool.parse(outputs, built):
+        if metric.line:
+            lines = outputs[metric.output].decode("utf-8", "replace").split("\n")
+            assert metric.line <= len(lines), metric
+        else:
+            assert not metric.output
+
+
 @pytest.mark.parametrize("path", cases(".job.json"))
 def test_job(path: Path) -> None:
     case = json.loads(path.read_text())

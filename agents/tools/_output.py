@@ -1,0 +1,13 @@
+"""Which of a run's outputs its figures' lines are counted in: shared by tools, each of which knows what it read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agents.contracts import Metric
+
+
+def lines_of(output: str, metrics: Iterable[Metric]) -> list[Metric]:
+    """The same, their lines being those of that output."""
+    return [replace(one, output=output) if one.line else one for one in metrics]
