@@ -1,6 +1,7 @@
 """dynamo itself: started on the host in a process group of its own, and ended with it. Runs on the host."""
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -63,9 +64,10 @@ class Dynamo:
         if renamed:
             (work / LIBRARIES).mkdir(exist_ok=True)
             link = work / LIBRARIES / hostfacts.LIBAIO
-            if not link.exists():
+            if not link.is_symlink():
                 link.symlink_to(renamed)
-            env["LD_LIBRARY_PATH"] = str(work / LIBRARIES)
+            known = env.get("LD_LIBRARY_PATH")
+            env["LD_LIBRARY_PATH"] = str(work / LIBRARIES) + (":" + known if known else "")
         self._killed = False
         self.log = work / LOG
         with self.log.open("wb") as out:
@@ -75,7 +77,7 @@ class Dynamo:
                     stderr=subprocess.STDOUT, cwd=str(work), preexec_fn=_own_group(),
                 )  # fmt: skip
             except OSError as error:
-                raise DynamoError("host", f"{argv[0]}: {error.strerror}") from None
+                raise DynamoError("host", f"{argv[0]}: {_cannot_start(error)}") from None
 
     @property
     def ended(self) -> bool:
@@ -107,6 +109,16 @@ class Dynamo:
             with contextlib.suppress(OSError):  # it ended this moment
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+
+def _cannot_start(error: OSError) -> str:
+    """The program itself was seen to be there."""
+    if error.errno in (errno.ENOENT, errno.ENOEXEC):
+        return (
+            f"{error.strerror}: this host has no loader for that kind of program; take the x86-64 build "
+            "of dynamo, or for a 32-bit one install the 32-bit libraries (libc6:i386, libaio1:i386)"
+        )
+    return str(error.strerror)
 
 
 def _own_group() -> Callable[[], None]:

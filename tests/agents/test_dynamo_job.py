@@ -20,8 +20,8 @@ from agents.job import Did, State
 from agents.spool import Spool
 from agents.tools import dynamo
 from tests.agents import dynamo_sim
+from tests.agents.dynamo_beside.beside import leftovers
 from tests.agents.local_shell import LocalShell
-from tests.agents.test_dynamo_driver import leftovers
 
 
 @pytest.fixture

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from agents.dynamo import areas, hostfacts, process
+from agents.dynamo import areas, hostfacts, link, process
 from agents.dynamo.areas import Area
 from agents.dynamo.live import STANDSTILL, Live
 from agents.dynamo.messages import Disk
@@ -207,3 +208,58 @@ def test_a_full_file_system_is_never_prepared_on() -> None:
     with pytest.raises(DynamoError, match="dynamo would never end"):
         areas.areas(wish, free)
     assert areas.areas(wish, free._replace(size=free.size + 1))
+
+
+@pytest.mark.parametrize(
+    ("lacks", "head", "there", "given"),
+    [
+        (["libaio.so.1"], b"\x7fELF\x02", True, True),
+        (["libaio.so.1"], b"\x7fELF\x02", False, False),
+        (["libaio.so.1"], b"\x7fELF\x01", True, False),  # 32 bits: not the same library
+        ([], b"\x7fELF\x02", True, False),
+    ],
+)
+def test_libaio_is_found_by_debians_new_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lacks: list[str], head: bytes, there: bool, given: bool,
+) -> None:  # fmt: skip
+    program, renamed = tmp_path / "dynamo", tmp_path / "libaio.so.1t64"
+    program.write_bytes(head)
+    if there:
+        renamed.write_bytes(b"")
+    monkeypatch.setattr(hostfacts, "_missing", lambda path: [*lacks, "libother.so"])
+    monkeypatch.setattr(hostfacts, "RENAMED_LIBAIO", (str(renamed),))
+    found = hostfacts.renamed_libaio(str(program))
+    assert found == (str(renamed) if given else "")
+    left = hostfacts.missing_libraries(str(program))
+    assert left == ["libother.so"] if given or not lacks else left == [*lacks, "libother.so"]
+
+
+def test_it_gets_libaio_by_the_name_it_knows(
+    plain_host: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain_host.setattr(hostfacts, "renamed_libaio", lambda path: "/lib/libaio.so.1t64")
+    script = tmp_path / "dynamo"
+    script.write_text('#!/bin/sh\nreadlink "$LD_LIBRARY_PATH"/libaio.so.1\n')
+    script.chmod(0o755)
+    for _ in range(2):  # also a second time in the same directory
+        running = Dynamo([str(script)], tmp_path, [])
+        running.end(5.0)
+        assert "/lib/libaio.so.1t64" in running.said()
+
+
+def test_whom_we_killed_did_not_crash(plain_host: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "dynamo"
+    script.write_text("#!/bin/sh\nexec sleep 30\n")
+    script.chmod(0o755)
+    running = Dynamo([str(script)], tmp_path, [])
+    running.end(0.1)
+    assert running.ended and running.said() == ""
+
+
+def test_a_machine_that_lost_its_power_is_noticed() -> None:
+    with socket.socket() as stream:
+        link.tuned(stream)
+        idle = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        tries = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT)
+        apart = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
+    assert idle + tries * apart < 60

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agents import options as driver_options
 from agents.contracts import OptionsError, ParseError, Target
-from agents.dynamo import account, areas, bundle, crosscheck, specs, summary, transcript
+from agents.dynamo import account, areas, bundle, crosscheck, reported, specs, summary, transcript
 from agents.dynamo.calibrate import Poll, rate
 from agents.dynamo.wire import DynamoError
 from agents.guard import job_refusals
@@ -280,3 +280,10 @@ def test_a_device_of_4096_byte_blocks_takes_no_smaller_ios() -> None:
 def test_seeds_differ_for_every_worker_and_target() -> None:
     seeds = {specs.seed(base, w, t) for base in (0, 1) for w in range(128) for t in range(32)}
     assert len(seeds) == 2 * 128 * 32
+
+
+def test_no_limit_is_shorter_than_the_slowest_preparation() -> None:
+    chosen = dynamo.Options(size=1 << 40, workers=2, own_targets=True, runtime_s=60)
+    made = dynamo.job(chosen, MOUNTED)
+    assert made.timeout_s > (2 << 40) / 5e6 + chosen.ramp_s + chosen.runtime_s
+    assert made.timeout_s > reported.longest_preparation(chosen)

@@ -138,6 +138,17 @@ def test_a_file_of_unknown_size_is_not_used(team, user, folder):
     assert (folder / "data" / "iobw.tst").stat().st_size == 4096
 
 
+def test_slots_that_a_dynamo_never_gives_back_are_told(team, user, folder):
+    with listening() as listener, dynamo(listener.port, folder, "aio=20"):
+        campaign = campaign_on(only_host(), folder, user)
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign, 60)
+    first, second = Attempt.objects.order_by("run__position")
+    assert first.outcome == "succeeded", first.reason_text
+    assert (second.outcome, second.reason) == ("failed", "tool_failed")
+    assert "was given 22, and only restarting it frees them" in second.reason_text
+
+
 def test_a_killed_listener_costs_the_attempt_and_another_is_made(team, user, folder):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

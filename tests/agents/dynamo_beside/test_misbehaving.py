@@ -1,0 +1,157 @@
+"""A dynamo that answers wrongly, late or not at all, strangers, and being stopped."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agents.dynamo import account, summary, transcript
+from agents.dynamo.wire import DynamoError, Message
+from tests.agents.dynamo_beside.beside import (
+    SIM,
+    asked,
+    config,
+    console,
+    leftovers,
+    result,
+    started,
+)
+
+FAILURES = {
+    "version=0x1332df7": "only 1.1.0 can be driven",
+    "size=917520": "917520 bytes",
+    "no_name": "dynamo ended before it logged in; dynamo said: Dynamo version",
+    "no_workers": "dynamo made 0 of 1 workers",
+    "no_memory": "no memory for its buffer",
+    "refuses_targets": "a directory is missing or not writable",
+    "cannot_prepare": "dynamo could not begin",
+    "prepares_little": "iobw.tst has 4096 of 1048576 bytes",
+    "cannot_open": "could not open one",
+    "crashes_at=START": "closed the connection",
+    "crashes_at=REPORT_UPDATE": "killed by signal 11",
+    "crashes_at=REPORT_RESULTS": "while asking for results",
+    "vanishes_at_stop": "while waiting for the outstanding I/Os to end",
+    "answers_wrongly=SET_ACCESS": "out of step",
+    "answers_wrongly=RECORD_OFF": "out of step",
+    "says_more_after=START": "out of step",
+    "says_more_after=RECORD_OFF": "out of step",
+    "backwards": "cannot be trusted",
+    "cut=ADD_WORKERS:3": "3 of 8 bytes had come",
+    "cut=SET_TARGETS:100000": "99992 of 888840 bytes had come",
+    "cut=REPORT_RESULTS:888841": "1 of 888840 bytes had come",
+}
+
+
+@pytest.mark.parametrize("sim", FAILURES)
+def test_misbehaving(work: Path, sim: str) -> None:
+    config(work)
+    ran = console(work, sim)
+    assert ran.returncode == 1
+    assert FAILURES[sim] in ran.stderr.replace("A directory", "a directory")
+    assert ran.stderr.count("\n") == 1 and "Traceback" not in ran.stderr
+    assert set(result(work)) == {"error", "kind"}
+    with pytest.raises(DynamoError):
+        for test in account.tests(transcript.read((work / "messages.bin").read_bytes())):
+            summary.rows(test)
+    if (work / "sim.log").exists() and "EXIT" in asked(work) and "BEGIN_IO" in asked(work):
+        assert sim == "cannot_open" or "STOP" in asked(work)
+    assert not leftovers(work)
+
+
+def test_a_file_half_made_is_removed(work: Path) -> None:
+    config(work)
+    console(work, "prepares_little")
+    assert list((work.parent / "mnt").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "sim"), [("record", ""), ("ramp", ""), ("prepare", "prepares_for_ever")]
+)
+def test_term_stops_in_good_order(work: Path, phase: str, sim: str) -> None:
+    config(work, duration=30.0, ramp=30.0 if phase == "ramp" else 0.0)
+    process = started(work, sim, phase)
+    time.sleep(0.2)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert said == b"console: stopped on request\n"
+    assert time.monotonic() - began < 5
+    names = asked(work)
+    if phase == "prepare":
+        assert names[-2:] == ["STOP_PREPARE", "EXIT"]
+        assert list((work.parent / "mnt").iterdir()) == []
+    else:
+        assert names[-2:] == ["STOP", "EXIT"]
+        assert ("RECORD_OFF" in names) == (phase == "record")
+    assert not leftovers(work)
+
+
+def test_a_dynamo_that_hangs_is_ended_when_stopped(work: Path) -> None:
+    config(work, duration=30.0, ramp=0.0)
+    process = started(work, "silent=STOP", "record")
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=20)
+    assert b"did not come to rest" in said
+    assert not leftovers(work)
+
+
+def test_dynamo_dies_with_a_killed_console(work: Path) -> None:
+    config(work, duration=30.0, ramp=0.0)
+    process = started(work, "", "record")
+    process.kill()
+    process.communicate()
+    for _ in range(40):
+        if not leftovers(work):
+            break
+        time.sleep(0.05)
+    assert not leftovers(work)
+    with pytest.raises(DynamoError, match="cut off"):
+        transcript.read((work / "messages.bin").read_bytes())
+
+
+def test_a_stranger_at_the_login_port_is_sent_away(work: Path) -> None:
+    config(work)
+    text = (
+        (work / "dynamo")
+        .read_text()
+        .replace("exec ", f'SIM=name=stranger {sys.executable} {SIM} "$@"\nexec ')
+    )
+    (work / "dynamo").write_text(text)
+    ran = console(work)
+    assert ran.returncode == 0, ran.stderr
+    assert "Incorrect version" in (work / "dynamo.log").read_text()
+
+
+def test_a_foreign_connection_that_says_nothing_does_not_block(work: Path) -> None:
+    config(work)
+    text = (work / "dynamo").read_text()
+    knock = (
+        "import socket, sys\n"
+        's = socket.create_connection(("127.0.0.1", int(sys.argv[1])))\n'
+        's.sendall(b"GET / HTTP/1.0")'
+    )
+    (work / "dynamo").write_text(text.replace("exec ", f"{sys.executable} -c '{knock}' $6\nexec "))
+    ran = console(work)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_an_unknown_purpose_is_one_that_dynamo_ends_on() -> None:
+    assert Message(0x01000001, 0).name == "purpose 0x01000001"
+
+
+def test_term_does_not_wait_for_a_slow_preparation(work: Path) -> None:
+    config(work)
+    process = started(work, "prepares_for_ever grid=3", "prepare")
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=20)
+    assert b"stopped on request" in said
+    assert time.monotonic() - began < 5  # then the runner kills
+    assert "EXIT" not in asked(work)[: asked(work).index("PREP_DISKS") + 2]
+    assert list((work.parent / "mnt").iterdir()) == []
+    assert not leftovers(work)
