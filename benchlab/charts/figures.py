@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
+from agents.contracts import ParseError
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import asked, caches, curve, devices, dots, live, naming
 from benchlab.charts.choice import Choice
@@ -70,7 +71,7 @@ def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
     if chart is None:
         raise Http404(f"There is no chart {which!r}.")
     facts = attempt.facts.facts if attempt.facts else {}
-    return _json(caches.build(title_of(attempt), chart, tracks_of(attempt), facts))
+    return _json(caches.build(title_of(attempt), chart, tracks_so_far(attempt), facts))
 
 
 @require_GET
@@ -88,6 +89,16 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
 def tracks_of(attempt: Attempt) -> list[Track]:
     rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
     return [Track(row.device, row.metric, row.unit, row.times, row.values) for row in rows]
+
+
+def tracks_so_far(attempt: Attempt) -> list[Track]:
+    """What is stored; of an attempt that runs, what was sampled lately, as far as it can be read."""
+    if attempt.outcome:
+        return tracks_of(attempt)
+    try:
+        return live.tracks(attempt)
+    except ParseError:
+        return []  # the devices' chart says so
 
 
 def title_of(attempt: Attempt) -> str:

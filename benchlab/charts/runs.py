@@ -21,7 +21,7 @@ from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import caches, lines
 from benchlab.charts.balance import Shared, shared
-from benchlab.charts.figures import tracks_of
+from benchlab.charts.figures import tracks_of, tracks_so_far
 from benchlab.charts.queries import during
 from benchlab.charts.tables import DeviceRow, device_rows
 from benchlab.charts.templatetags.si import si, size
@@ -91,10 +91,12 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    """An open attempt's page asks for its outcome again and again; once it is over, the whole page is made anew."""
+    """An open attempt's page asks for its outcome, and for charts of caches that are there by now (?part=live-caches),
+    again and again; once it is over, the whole page is made anew."""
     if not cast(HtmxRequest, request).htmx:
         return render(request, "runs/run.html", context)
-    answer = render(request, "runs/run.html#outcome", context)
+    part = "live-caches" if request.GET.get("part") == "live-caches" else "outcome"
+    answer = render(request, f"runs/run.html#{part}", context)
     if context["shown"] is None or context["shown"].attempt.phase == AttemptPhase.DONE:
         answer["HX-Refresh"] = "true"
     return answer
@@ -131,7 +133,8 @@ def context_of(run: Run, attempt: Attempt) -> dict[str, Any]:
         "measurements": measured,
         "little": _little(run, measured),
         "devices": _devices(attempt),
-        "caches": caches.there(tracks_of(attempt)),
+        # Late, for a page that runs asks for its other parts every few seconds.
+        "caches": lambda: caches.there(tracks_so_far(attempt)),
         "balance": _balance(attempt),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),

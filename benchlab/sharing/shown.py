@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import asked, runs
+from benchlab.charts import asked, caches, figures, runs
 from benchlab.charts.cards import Card, cards
 from benchlab.charts.conditions import differences
 from benchlab.charts.queries import Group, groups
@@ -75,7 +75,7 @@ def run_context(link: Opened) -> dict[str, Any]:
         **plain,
         "run": link.hiding.deep(run),
         "attempt": link.hiding.deep(attempt),
-        "caches": told["caches"],
+        "caches": caches.there(figures.tracks_of(attempt)),
         "meta": [pair for pair in plain["meta"] if pair[0] != "Boot"],
         "offered": not link.share.hide_hosts,
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
 from django.urls import reverse
 
+from benchlab.runs import collect
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement
 from benchlab.runs.states import Outcome
 from tests.charts import made
@@ -199,6 +201,35 @@ def test_a_long_live_figure_reads_only_the_tail(web, lab, monkeypatch):
     times = web.get(reverse("attempt-live-figure", args=[attempt.pk])).json()["data"][0]["x"]
     assert times[-1] == 19.0
     assert times[0] > 1.0
+
+
+CACHE = (
+    Path(__file__).parents[1] / "cases/samplers/dm_cache/lvm-cache-and-writecache.txt"
+).read_bytes()
+
+
+def test_a_running_point_shows_its_caches_by_the_same_charts(web, htmx, lab):
+    load = made.workload(lab.team, "other")
+    attempt = made.running(lab.campaign, lab.host, lab.stacks[0], load, frames=0)
+    address = f"/runs/{attempt.run_id}/"
+    chart = reverse("attempt-cache-figure", args=[attempt.pk, "caches"])
+    assert chart not in web.get(address).content.decode()  # nothing is known of a cache yet
+    assert "nothing was sampled" in web.get(chart).content.decode()
+    LiveChunk.objects.create(attempt=attempt, offset=0, data=CACHE)
+    part = htmx.get(f"{address}?part=live-caches").content.decode()
+    assert part.strip().startswith('<div id="live-caches"') and f'data-figure-url="{chart}"' in part
+    assert 'id="live-caches"' in web.get(address).content.decode()
+    running = web.get(chart).json()
+    go.Figure(running)
+    Attempt.objects.filter(pk=attempt.pk).update(outcome="succeeded", phase="done")
+    LiveChunk.objects.all().delete()
+    collect.keep(attempt, {"samples": CACHE})
+    collect.put(attempt, collect.read(attempt, with_metrics=False))
+    over = web.get(chart).json()
+    shown = lambda figure: [(t["name"], t["x"], t["y"]) for t in figure["data"]]  # noqa: E731
+    assert shown(running) == shown(over) and shown(over)
+    assert "Cache hit ratio" in str(running["layout"]) and "Dirty data" in str(running["layout"])
+    assert htmx.get(f"{address}?part=live-caches")["HX-Refresh"] == "true"
 
 
 def test_a_live_figure_without_samples_waits(web, lab):
