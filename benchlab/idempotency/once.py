@@ -83,7 +83,7 @@ class Once:
             return
         told = response.data
         if isinstance(told, dict):
-            told = {name: value for name, value in told.items() if name not in SHOWN_ONCE}
+            told = {name: None if name in SHOWN_ONCE else value for name, value in told.items()}
         body = JSONRenderer().render(told).decode()
         KeptAnswer.objects.filter(pk=self.row.pk).update(status=response.status_code, body=body)
 

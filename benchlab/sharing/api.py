@@ -304,7 +304,11 @@ class NewShareSerializer(serializers.Serializer[Share]):
 
 
 class MadeShareSerializer(ShareSerializer):
-    link = serializers.URLField(read_only=True, help_text="Shown this once; whoever has it sees")
+    link = serializers.URLField(
+        read_only=True,
+        allow_null=True,
+        help_text="Shown this once; whoever has it sees. null in an answer that is sent again",
+    )
 
     class Meta(ShareSerializer.Meta):
         fields = [*ShareSerializer.Meta.fields, "link"]
@@ -335,19 +339,6 @@ class Shares(ReadOnly[Share]):
         audited(request, made.team, f"link {made.pk}: {made.get_kind_display()}, {made}")
         link = request.build_absolute_uri(reverse("shared", args=[token]))
         return Response({**self.get_serializer(made).data, "link": link}, status=201)
-
-    def finalize_response(
-        self, request: Request, response: Any, *args: Any, **kwargs: Any
-    ) -> Response:
-        """What is kept for an Idempotency-Key is without the link: it is shown once and is nowhere in the database."""
-        once, self.once = self.once, None
-        said = super().finalize_response(request, response, *args, **kwargs)
-        if once and isinstance(said, Response):
-            told = {k: v for k, v in said.data.items() if k != "link"}
-            kept = Response(told, status=said.status_code, content_type=said.content_type)
-            once.keep(super().finalize_response(request, kept, *args, **kwargs))
-        self.once = once
-        return said
 
     @extend_schema(request=None, responses={200: ShareSerializer})
     @action(detail=True, methods=["post"])

@@ -124,7 +124,11 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 
 
 class MadeInvitationSerializer(InvitationSerializer):
-    link = serializers.URLField(read_only=True, help_text="Shown this once; whoever has it joins")
+    link = serializers.URLField(
+        read_only=True,
+        allow_null=True,
+        help_text="Shown this once; whoever has it joins. null in an answer that is sent again",
+    )
 
     class Meta(InvitationSerializer.Meta):
         fields = [*InvitationSerializer.Meta.fields, "link"]

@@ -198,13 +198,19 @@ def test_without_redis_nobody_is_held_up(api, ours, counting):
     assert [api.get("/api/hosts/").status_code for _ in range(3)] == [200, 200, 200]
 
 
-def test_a_link_is_not_kept_and_a_replay_is_no_deed(api, ours):
+@pytest.mark.parametrize("noun", ["invitations", "shares"])
+def test_a_link_is_not_kept_and_a_replay_is_no_deed(api, ours, noun):
+    """The answer that is sent again has all that the schema calls required; the link is told to be gone."""
     from benchlab.audit.models import Entry
 
-    sent = {"team": ours.team.pk, "role": "viewer"}
-    first = api.post("/api/invitations/", sent, **{KEY: "k"}).json()
+    of_a_campaign = {"kind": "campaign", "object_id": ours.campaign.pk}
+    sent = {"team": ours.team.pk, "role": "viewer"} if noun == "invitations" else of_a_campaign
+    first = api.post(f"/api/{noun}/", sent, **{KEY: "k"}).json()
     deeds = Entry.objects.count()
-    again = api.post("/api/invitations/", sent, **{KEY: "k"}).json()
-    assert first["link"] and "link" not in again and again["id"] == first["id"]
+    again = api.post(f"/api/{noun}/", sent, **{KEY: "k"}).json()
+    assert first["link"] and again == first | {"link": None}
     assert first["link"].rsplit("/", 2)[-2] not in KeptAnswer.objects.get().body
+    schema = api.get("/api/schema/?format=json").json()["components"]["schemas"]
+    told = schema["MadeInvitation" if noun == "invitations" else "MadeShare"]
+    assert "link" in told["required"] and told["properties"]["link"]["nullable"]
     assert Entry.objects.count() == deeds

@@ -34,8 +34,9 @@ def api(ask: Callable[[str], Any], user: User) -> Iterator[str]:
             yield f"{url}?page=40"
             continue
         told = ask(url).json()
-        last = min(paging.REACH, told["count"] or paging.REACH) // view.pagination_class.page_size
-        yield from (f"{url}?page={max(last, 1)}", f"{url}?page={1 + last // 2}")
+        rows = paging.REACH if told["count"] is None else min(paging.REACH, told["count"])
+        last = -(-rows // view.pagination_class.page_size)
+        yield from (f"{url}?page={max(last, 1)}", f"{url}?page={max(last // 2, 1)}")
         for field in view.ordering_fields:
             for sign in ("", "-"):
                 yield f"{url}?ordering={sign}{field}"
