@@ -6,13 +6,20 @@ import hashlib
 import math
 from typing import Any, NoReturn, TypeVar, cast
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from rest_framework import mixins, serializers, status, viewsets
-from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
+from rest_framework.exceptions import (
+    APIException,
+    NotFound,
+    ParseError,
+    PermissionDenied,
+    ValidationError,
+)
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -24,7 +31,9 @@ from benchlab import filters
 from benchlab.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.idempotency.once import Once
 from benchlab.schema import KIND
-from benchlab.team.models import OwnedQuerySet
+from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.team.roles import asked_of
+from benchlab.team.services import team_of
 
 FIELDS = "fields"
 M = TypeVar("M", bound=Model)
@@ -123,6 +132,31 @@ class OwnRow(serializers.PrimaryKeyRelatedField[M]):
     def get_queryset(self) -> QuerySet[M]:
         rows = cast(Any, super().get_queryset())
         return cast("QuerySet[M]", rows.for_user(self.context["request"].user))
+
+
+class Whose(OwnRow[Team]):
+    """The team of a new row: one that is asked for, else the one that the pages take (team.services.team_of)."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        about = "Whose it is: a team where you may make it. Without it: the one that the pages take"
+        super().__init__(
+            **{"required": False, "help_text": about, "queryset": Team.objects.all()} | kwargs
+        )
+
+    def to_internal_value(self, data: Any) -> Team:
+        """Raises PermissionDenied for a team where the caller lacks the role, as for one that there is not."""
+        try:
+            return super().to_internal_value(data)
+        except ValidationError as error:
+            if "does_not_exist" not in error.get_codes():
+                raise
+            role = asked_of(self.context["request"].user).word.lower()
+            raise PermissionDenied(f"That needs the role {role} in team {data}.") from None
+
+
+def taken(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
+    """The team that was asked for with Whose, taken out of what was sent; else the pages'. Raises PermissionDenied."""
+    return sent.pop("team", None) or team_of(user)
 
 
 class Figure(serializers.FloatField):

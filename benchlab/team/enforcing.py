@@ -103,4 +103,6 @@ class AsTheTableSays(BasePermission):
         if not request.user.is_authenticated:
             return False
         admit(request.user, level)
+        if request.auth is None and hasattr(request._request, "session"):
+            services.prefer(request._request)  # a page's script: new things belong where the page's do
         return True
