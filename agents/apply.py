@@ -14,10 +14,8 @@ from agents.plaintext import visible
 
 KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
 UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
-FRESH_S = 5.0  # an older look is not taken for the first Step's guard
-SAME_S = (
-    3.0  # a reading serves further Steps on disks that this apply has taken already for so long
-)
+FRESH_S = 3.0  # so old may a reading be when a Step is the first to touch a disk
+SAME_S = 10.0  # and so old for further Steps on disks that this apply has taken: what was on them is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +54,8 @@ def apply(
     undo: bool = True,
     look: Look | None = None,
 ) -> None:
-    """Run the Steps in order, each guarded by facts read a moment ago.
-
-    They are read anew before the first Step that touches a disk, and again once they are SAME_S old: by then what was
-    on the disk is gone, and what our own Steps add to it is ours. A `look` that is FRESH_S old at most, and nothing
-    ran since, is the reading for the first Step.
+    """Run the Steps in order, each guarded by facts read a moment ago: FRESH_S at most before the first Step that
+    touches a disk, SAME_S before any other that writes. A `look` is such a reading, of somebody who ran nothing since.
 
     Raises GuardError or AgentError (COMMAND_FAILED, or the connection's Reason) after undoing, newest first, what had
     run; with `undo=False` (a teardown) it stops where it is. A lost connection undoes nothing: nobody can know what
@@ -91,9 +86,7 @@ class _Run:
     ) -> None:
         self.shell, self.layout, self.spares = shell, layout, spares
         self.read_facts, self.log = read_facts, log
-        self.facts: HostFacts | None = None
-        self.look = look
-        self.read_at = 0.0
+        self.look = look if look and time.monotonic() - look.began < FRESH_S else None
         self.taken: set[str] = set()  # identities of the disks that a Step has touched
         self.index = 0
 
@@ -120,18 +113,13 @@ class _Run:
             raise AgentError(_failure(record), Reason.COMMAND_FAILED)
 
     def _guard(self, step: Step) -> None:
-        look, self.look = self.look, None  # for one Step only: the next one finds a changed host
         now = time.monotonic()
-        if look and now - look.began < FRESH_S:
-            self.facts, self.read_at = look.facts, look.began
-        elif self.facts is None or (step.destroys and not self._still_serves(step, now)):
-            self.facts, self.read_at = self.read_facts(), now
-        guard.check(step, self.facts, self.spares, self.layout)
-        self.taken |= {claim.identity for claim in step.destroys}
-
-    def _still_serves(self, step: Step, now: float) -> bool:
-        new = {claim.identity for claim in step.destroys} - self.taken
-        return not new and now - self.read_at < SAME_S
+        disks = {claim.identity for claim in step.destroys}
+        most = SAME_S if disks <= self.taken else FRESH_S
+        if self.look is None or (disks and now - self.look.began >= most):
+            self.look = Look(self.read_facts(), now)
+        guard.check(step, self.look.facts, self.spares, self.layout)
+        self.taken |= disks
 
     def back(self, done: Sequence[Step], cause: AgentError) -> None:
         """Undo what can be undone; what cannot is added to the cause, and the teardown will meet it."""

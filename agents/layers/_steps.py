@@ -13,9 +13,12 @@ from agents.guard import claims_of
 
 MIB = 1 << 20
 Place = tuple[str, int]  # a node and a byte on it, at a whole sector
+# One opening of each node: udev reads a disk again after every program that had it open for writing.
 ZERO = (
-    'while [ $# -gt 1 ]; do dd if=/dev/zero of="$1" bs=1M count=1 seek="$2"'
-    " oflag=seek_bytes conv=fsync || exit; shift 2; done"
+    "node=; while [ $# -gt 1 ]; do"
+    ' if [ "$1" != "$node" ] || [ "$2" -lt "$end" ]; then exec 3<>"$1" || exit; node=$1 end=0; fi;'
+    " dd if=/dev/zero bs=1M count=1 seek=$(($2 - end)) oflag=seek_bytes conv=fsync >&3 || exit;"
+    " end=$(($2 + 1048576)); shift 2; done"
 )
 # No seek in bytes there, and a disk takes whole sectors only, whose size it says itself.
 ZERO_FREEBSD = (

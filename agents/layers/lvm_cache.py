@@ -103,17 +103,28 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
         *_lvm.make_pvs(replace(target, volume=""), "cache", pieces, nodes, facts),
         _run("vgextend", (name, *added), f"Add the SSD to {name}", target, nodes, facts),
     ]
-    if meta:
-        words = ("--size", f"{meta}b", *BLANK, "--name", "fastmeta", name, *added)
-        steps.append(_run("lvcreate", words, f"Make {name}/fastmeta", target, nodes, facts))
     size = ("--size", f"{options.size}b") if options.size else ("--extents", "100%PVS")
-    # A writecache takes only a volume that is not active; LVM blanks it itself.
-    blank = ("--activate", "n", "--zero", "n") if options.kind == "writecache" else BLANK
-    words = (*size, *blank, "--name", "fast", name, *added)
-    steps.append(_run("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts))
-    steps += [*_convert(options, target, nodes, facts), settle()]
+    words = (*size, *_kind(options, meta), "--name", "fast", name, *added)
+    steps += [
+        _run("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts),
+        _convert(options, target, nodes, facts),
+        settle(),
+    ]
     left = {use: given for use, given in target.parts.items() if use != "cache"}
     return Plan(tuple(steps), replace(target, parts=left))
+
+
+def _kind(options: Any, meta: int) -> tuple[str, ...]:
+    """What makes the volume on the SSD that kind of cache."""
+    if options.kind == "cache-pool":
+        spare = ("--poolmetadatasize", f"{meta}b", "--poolmetadataspare", "n")
+        return ("--type", "cache-pool", *spare, *_chunk(options))
+    # A writecache takes only a volume that is not active; LVM blanks it itself.
+    return ("--activate", "n", "--zero", "n") if options.kind == "writecache" else BLANK
+
+
+def _chunk(options: Any) -> tuple[str, ...]:
+    return ("--chunksize", f"{options.chunk_size}b") if options.chunk_size else ()
 
 
 def _metadata(options: Any, pieces: Sequence[Part], target: Target) -> int:
@@ -126,15 +137,17 @@ def _metadata(options: Any, pieces: Sequence[Part], target: Target) -> int:
         need = max(8 * MIB, whole // 1000, whole // chunk * META_PER_CHUNK + 4 * MIB)
         meta = -(-need // EXTENT) * EXTENT
     least = SMALLEST[options.kind]
-    if not least <= (options.size or room - meta) <= room - meta:
+    # Of a share of the disk LVM keeps room for a spare of the metadata, though it was told to make none.
+    most = room - meta if options.size else room - 2 * meta
+    if not least <= (options.size or most) <= most:
         raise PlanError(
-            f"cache: there is room for {max(room - meta, 0) // MIB} MiB beside {meta // MIB} MiB of"
+            f"cache: there is room for {max(most, 0) // MIB} MiB beside {meta // MIB} MiB of"
             f" metadata; {options.size / MIB:g} MiB were asked (0: all), and"
             f" {least // MIB} MiB are the least"
         )
-    if options.chunk_size and (options.size or room - meta) > options.chunk_size * MOST_CHUNKS:
+    if options.chunk_size and (options.size or most) > options.chunk_size * MOST_CHUNKS:
         raise PlanError(
-            f"chunk_size: {(options.size or room) // MIB} MiB are more than {MOST_CHUNKS} chunks of"
+            f"chunk_size: {(options.size or most) // MIB} MiB are more than {MOST_CHUNKS} chunks of"
             f" {options.chunk_size} B, LVM's limit: take larger ones"
         )
     return meta
@@ -148,25 +161,20 @@ def _run(
     return _lvm.run(program, words, says, target, nodes, facts)
 
 
-def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFacts) -> list[Step]:
-    group = target.name
-    origin, fast = f"{group}/data", f"{group}/fast"
-    chunk = ("--chunksize", f"{options.chunk_size}b") if options.chunk_size else ()
-    how = ("--cachemode", options.mode, "--cachepolicy", options.policy, *chunk)
+def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFacts) -> Step:
+    origin, fast = f"{target.name}/data", f"{target.name}/fast"
+    how: tuple[str, ...] = (
+        "--cachemode",
+        options.mode,
+        "--cachepolicy",
+        options.policy,
+        *_chunk(options),
+    )
     if options.kind == "writecache":
-        settings = ("--cachesettings", f"block_size={WRITECACHE_BLOCK}")
-        words = ("--type", "writecache", "--cachevol", fast, *settings, origin)
-        return [_run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)]
-    if options.kind == "cachevol":
-        words = ("--type", "cache", "--cachevol", fast, *how, origin)
-        return [_run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)]
-    pool = ("--type", "cache-pool", "--poolmetadata", f"{group}/fastmeta",
-            "--poolmetadataspare", "n", *chunk, fast)  # fmt: skip
-    words = ("--type", "cache", "--cachepool", fast, *how, origin)
-    return [
-        _run("lvconvert", pool, "Make them a cache pool", target, nodes, facts),
-        _run("lvconvert", words, f"Put it before {origin}", target, nodes, facts),
-    ]
+        how = ("--cachesettings", f"block_size={WRITECACHE_BLOCK}")
+    words = ("--type", "writecache" if options.kind == "writecache" else "cache",
+             "--cachepool" if options.kind == "cache-pool" else "--cachevol", fast, *how, origin)  # fmt: skip
+    return _run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:

@@ -26,6 +26,11 @@ class Command(asyncssh.SSHClientSession[bytes]):
         self.writable = asyncio.Event()
         self.writable.set()
 
+    @property
+    def sent(self) -> bool:
+        """Whether the host may have got it: asyncssh opens the channel, then sends the line."""
+        return hasattr(self, "channel")
+
     def connection_made(self, chan: Any) -> None:
         self.channel = chan
 
@@ -68,13 +73,9 @@ class Command(asyncssh.SSHClientSession[bytes]):
         assert self.exit_code is not None
         return Ran(argv, self.exit_code, out, err, seconds)
 
-
-async def execute(connection: Any, command: Command, line: str, stdin: bytes) -> Command:
-    await connection.create_session(lambda: command, line, encoding=None)
-    await command.feed(stdin)
-    await command.over.wait()
-    if isinstance(command.error, AgentError):
-        raise command.error
-    if command.exit_code is None:
-        raise command.error or asyncssh.ConnectionLost("no exit status came")
-    return command
+    def check(self) -> None:
+        """Raises what went wrong with the channel: AgentError, or the connection's own error."""
+        if isinstance(self.error, AgentError):
+            raise self.error
+        if self.exit_code is None:
+            raise self.error or asyncssh.ConnectionLost("no exit status came")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import asyncssh
 
 from agents.contracts import AgentError, Reason
-from agents.ssh.command import Command, execute
+from agents.ssh.command import Command
 from agents.ssh.dial import Address, dial
 
 IDLE_S = 60.0  # an unused connection is closed after this
@@ -65,31 +67,60 @@ class Pool:
     async def run(
         self, address: Address, line: str, stdin: bytes, timeout_s: float, says: str
     ) -> Command:
+        command = Command()
+        link = await self.open(address, line, command, timeout_s, says)
+        try:
+            async with limited(address, command, timeout_s, says):
+                await command.feed(stdin)
+                await command.over.wait()
+                command.check()
+        finally:
+            release(link, command)
+        return command
+
+    async def open(
+        self, address: Address, line: str, command: Command, timeout_s: float, says: str
+    ) -> Link:
+        """A channel for `command`, on which `line` runs. Who has it releases it."""
         for last_try in (False, True):
             link = await self._take(address, fresh=last_try)
-            command = Command()
             try:
-                async with asyncio.timeout(timeout_s):
-                    return await execute(link.connection, command, line, stdin)
-            except TimeoutError:
-                raise AgentError(
-                    f"{address}: {says!r} did not end within {timeout_s:g} s; its channel is "
-                    "closed, but it may still run there",
-                    Reason.TIMED_OUT,
-                ) from None
-            except AgentError as error:
-                raise AgentError(f"{address}: {says!r}: {error}", error.reason) from None
-            except (asyncssh.Error, OSError) as error:
-                sent = hasattr(command, "channel")  # asyncssh opens the channel, then sends it
-                if not sent and not last_try:
-                    link.connection.abort()
-                    continue
-                raise _lost(address, says, sent, error) from None
-            finally:
-                if hasattr(command, "channel"):
-                    command.channel.close()
-                link.give()
+                async with limited(address, command, timeout_s, says):
+                    await link.connection.create_session(lambda: command, line, encoding=None)
+                return link
+            except BaseException as error:
+                release(link, command)
+                lost = isinstance(error, AgentError) and error.reason is Reason.CONNECTION_LOST
+                if last_try or command.sent or not lost:
+                    raise
+                link.connection.abort()
         raise AssertionError("unreachable")
+
+
+def release(link: Link, command: Command) -> None:
+    if command.sent:
+        command.channel.close()
+    link.give()
+
+
+@asynccontextmanager
+async def limited(
+    address: Address, command: Command, timeout_s: float, says: str
+) -> AsyncIterator[None]:
+    """What goes wrong in the block becomes an AgentError that tells of the command."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError:
+        raise AgentError(
+            f"{address}: {says!r} did not end within {timeout_s:g} s; its channel is "
+            "closed, but it may still run there",
+            Reason.TIMED_OUT,
+        ) from None
+    except AgentError as error:
+        raise AgentError(f"{address}: {says!r}: {error}", error.reason) from None
+    except (asyncssh.Error, OSError) as error:
+        raise _lost(address, says, command.sent, error) from None
 
 
 def _lost(address: Address, says: str, sent: bool, error: Exception) -> AgentError:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from agents import apply, stack, stored
 from agents.contracts import AgentError, Reason, Shell
+from agents.lasting import lasting
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import growing, moves, person, planning, preflight, steps
@@ -57,7 +58,8 @@ def build(layout: Layout) -> float | None:
     shell = hosts.connect(layout.host)
     if layout.needs_person and not person.accepted(layout, shell):
         return person.WAITS_S
-    return _layers(layout, shell)
+    with lasting(shell) as quick:
+        return _layers(layout, quick)
 
 
 def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:

@@ -7,9 +7,11 @@ import time
 from django.utils import timezone
 
 from agents import apply, blank, stack
-from agents.contracts import AgentError, Reason
+from agents.contracts import AgentError, Reason, Shell
+from agents.lasting import lasting
 from agents.relocated import relocated
 from benchlab.hosts import services as hosts
+from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import moves, person, planning, running, steps
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
@@ -34,12 +36,8 @@ def step(layout: Layout) -> float | None:
     for attempt in started:
         running.stop(layout, attempt, shell)
     running.end_open(layout, verdict)
-    began = time.monotonic()
-    facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
-    moves.note(layout, seen_at=timezone.now())
-    down = stack.teardown(relocated(plan, facts), facts)
-    steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, apply.Look(facts, began))
-    after = hosts.read_facts(layout.host, shell)
+    with lasting(shell) as quick:
+        after = _take_down(layout, plan, quick)
     found = hosts.facts_of(after)
     if left := blank.not_blank(plan.claims, found, layout.name):
         raise AgentError("Not blank: " + "; ".join(left), Reason.NOT_BLANK)
@@ -49,6 +47,16 @@ def step(layout: Layout) -> float | None:
         running.forget(layout, attempt, shell)
     said = "taken down, every device proven blank" if plan.claims else "taken down"
     return _end(layout, said, facts_after=after)
+
+
+def _take_down(layout: Layout, plan: stack.StackPlan, shell: Shell) -> FactSnapshot:
+    """How the host is afterwards."""
+    began = time.monotonic()
+    facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
+    moves.note(layout, seen_at=timezone.now())
+    down = stack.teardown(relocated(plan, facts), facts)
+    steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, apply.Look(facts, began))
+    return hosts.read_facts(layout.host, shell)
 
 
 def _end(layout: Layout, said: str, **fields: object) -> float | None:

@@ -87,7 +87,8 @@ def test_facts_are_read_again_when_they_are_no_longer_fresh(monkeypatch):
     assert trial.story == [*ONCE, *SYNC, *ONCE]
 
 
-def test_facts_are_read_again_before_another_disk_is_touched():
+def test_facts_are_read_again_before_another_disk_is_touched(monkeypatch):
+    monkeypatch.setattr(executor, "FRESH_S", 0.0)
     trial = Trial([host(SDB, OTHER)])
     trial.apply([WIPE, step("wipefs", destroys=(claim(OTHER),)), WIPE])
     assert trial.story == [*ONCE, *ONCE, *SERVED]
@@ -95,8 +96,8 @@ def test_facts_are_read_again_before_another_disk_is_touched():
 
 def test_a_fresh_look_serves_the_first_step():
     trial = Trial()
-    trial.apply([WIPE, WIPE], look=Look(host(SDB), time.monotonic()))
-    assert trial.story == [*SERVED, *SERVED]
+    trial.apply([step("umount"), WIPE, WIPE], look=Look(host(SDB), time.monotonic()))
+    assert trial.story == ["log umount", "run umount", "end umount", *SERVED, *SERVED]
 
 
 def test_a_fresh_look_is_guarded_like_any_other():
@@ -111,7 +112,8 @@ def test_an_old_look_is_not_taken():
         trial.apply([WIPE], look=Look(host(SDB), time.monotonic() - FRESH_S))
 
 
-def test_a_disk_that_came_into_use_after_the_plan_is_not_wiped():
+def test_a_disk_that_came_into_use_after_the_plan_is_not_wiped(monkeypatch):
+    monkeypatch.setattr(executor, "FRESH_S", 0.0)
     trial = Trial([host(SDB), host(disk("sdb", mounts=["/data"]))])
     with pytest.raises(GuardError, match="mounted at /data"):
         trial.apply([step("mkdir", "rmdir"), WIPE])

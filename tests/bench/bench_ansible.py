@@ -102,6 +102,8 @@ def ansible(rig: UmlHost, playbook: Path, place: Path) -> Callable[[], None]:
 
 def benchlab(rig: UmlHost) -> Callable[[], None]:
     """The same by our layers, with guard, verification and proof."""
+    from agents import stack
+    from agents.apply import Look
     from agents.blank import not_blank
     from agents.chain import LayerSpec, Wanted
     from tests.rig.bench import Bench
@@ -109,15 +111,17 @@ def benchlab(rig: UmlHost) -> Callable[[], None]:
 
     bench = Bench(rig)
     mark(bench, {"hdd": len(SLOW), "ssd": 1})
-    stack = (
+    specs = (
         LayerSpec("lvm", {"type": "striped", "stripe_size": 4096}, (Wanted("data", "hdd", 4),)),
         LayerSpec("lvm_cache", {"mode": "writeback"}, (Wanted("cache", "ssd"),)),
         LayerSpec("filesystem", {"type": "xfs"}),
     )
 
     def run() -> None:
-        made = bench.plan(*stack)
-        bench.build(made)
+        began = time.monotonic()
+        look = Look(bench.facts(), began)
+        made = stack.plan(specs, "bl17", look.facts, bench.spares.values())
+        bench.build(made, look)
         bench.take_down(made)
         assert not_blank(made.claims, bench.facts(), "bl17") == []
 

@@ -1,0 +1,101 @@
+"""Many commands, one after the other, on one channel of a connection: what applying a plan needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from agents.contracts import AgentError, Argument, Ran, Reason, Shell
+from agents.quote import command_line, shown
+from agents.shell import SshShell, check_sudo
+from agents.ssh import loop
+from agents.ssh.lasting import Lasting
+from agents.ssh.pool import Link, limited, release
+
+ENDED = "its shell ended with exit code {}: nobody knows whether it ran"
+
+
+@contextmanager
+def lasting(shell: Shell) -> Iterator[Shell]:
+    """The same host's shell, quicker while the block lasts. What is no SshShell (in tests) stays as it is."""
+    if not isinstance(shell, SshShell):
+        yield shell
+        return
+    quick = LastingShell(shell)
+    try:
+        yield quick
+    finally:
+        quick.close()
+
+
+class LastingShell:
+    """Implements `agents.contracts.Shell`: root's commands without stdin go to a `sh` that stays, others as ever.
+
+    For one thread. A command is sent at most once; after an error the next one gets a new `sh`.
+    """
+
+    def __init__(self, shell: SshShell) -> None:
+        self.shell = shell
+        self._held: tuple[Link, Lasting] | None = None
+
+    def run(
+        self,
+        argv: Sequence[Argument],
+        *,
+        stdin: bytes = b"",
+        root: bool = False,
+        timeout_s: float = 60.0,
+    ) -> Ran:
+        if stdin or not root:
+            return self.shell.run(argv, stdin=stdin, root=root, timeout_s=timeout_s)
+        began = time.monotonic()
+        command = self._complete(argv, timeout_s)
+        ran = command.ran(tuple(argv), time.monotonic() - began)
+        if command.code is None:
+            self.close()
+            check_sudo(ran, self.shell.address)
+            says = f"{self.shell.address}: {shown(argv)[:160]!r}: {ENDED.format(ran.exit_code)}"
+            raise AgentError(says, Reason.CONNECTION_LOST)
+        return ran
+
+    def _complete(self, argv: Sequence[Argument], timeout_s: float) -> Lasting:
+        line, says = command_line(argv), shown(argv)[:160]
+        for fresh in (self._held is None, True):
+            self._held = self._held or self._open(timeout_s)
+            command = self._held[1]
+            try:
+                sent = loop.run(self._execute(command, line, timeout_s, says, fresh))
+            except BaseException:
+                self.close()
+                raise
+            if sent or fresh:  # one that is gone at once has said why: it is sudo that says no
+                break
+            self.close()  # it was known to be gone, and the command was not sent
+        return command
+
+    async def _execute(
+        self, command: Lasting, line: str, timeout_s: float, says: str, fresh: bool
+    ) -> bool:
+        async with limited(self.shell.address, command, timeout_s, says):
+            sent = await command.execute(line)
+            if fresh and not sent:
+                command.check()
+            return sent
+
+    def _open(self, timeout_s: float) -> tuple[Link, Lasting]:
+        address = self.shell.address
+        sudo = ("sudo", "-n", "--") if address.user != "root" else ()
+        line = command_line((*sudo, "env", "LC_ALL=C", "sh"))
+        command = Lasting()
+        return loop.run(loop.pool.open(address, line, command, timeout_s, "sh")), command
+
+    def close(self) -> None:
+        """End the `sh`. It may be used again, and then gets another."""
+        held, self._held = self._held, None
+        if held is not None:
+            loop.run(_release(*held))
+
+
+async def _release(link: Link, command: Lasting) -> None:
+    release(link, command)

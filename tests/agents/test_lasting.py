@@ -1,0 +1,168 @@
+"""Many commands on one channel of a real OpenSSH server: each as if it had a channel of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+import pytest
+
+from agents import lasting as lasting_module
+from agents import shell
+from agents.contracts import Reason, Secret
+from agents.lasting import LastingShell, lasting
+from agents.ssh import command, loop
+from tests.agents.local_shell import LocalShell
+from tests.agents.sshd import sshd
+from tests.agents.test_shell import refused
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="the SSH server lets in who we are, and others need sudo"
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with sshd(tmp_path_factory.mktemp("sshd")) as made:
+        yield made
+
+
+@pytest.fixture
+def remote(address):
+    with lasting(shell.connect(address)) as made:
+        yield made
+
+
+def run(remote, *argv, **given):
+    return remote.run(argv, root=True, **given)
+
+
+def test_words_output_and_exit_code(remote):
+    script = 'printf "%s|" "$@"; echo oops >&2; exit 7'
+    words = ("a b", "it's", "$HOME", "", "*", "two\nlines")
+    for _ in range(3):
+        ran = run(remote, "sh", "-c", script, "x", *words)
+        assert (ran.exit_code, ran.stderr) == (7, b"oops\n")
+        assert ran.stdout == b"a b|it's|$HOME||*|two\nlines|"
+
+
+def test_all_of_them_have_one_shell(remote):
+    parents = {run(remote, "sh", "-c", "read -r _ _ _ p _ </proc/$PPID/stat; echo $p").stdout
+               for _ in range(3)}  # fmt: skip
+    assert len(parents) == 1
+
+
+def test_nothing_is_left_for_the_next_one(remote):
+    assert run(remote, "cd", "/proc").exit_code == 0
+    assert run(remote, "pwd").stdout.strip() != b"/proc"
+    assert run(remote, "exit", "3").exit_code == 3
+    assert run(remote, "export", "SOME=1").exit_code == 0
+    assert run(remote, "printenv", "SOME").exit_code == 1
+    assert run(remote, "cat").stdout == b""  # its stdin is empty, and not the commands to come
+    assert run(remote, "no-such-program").exit_code == 127
+
+
+def test_the_locale_is_c_and_a_signal_is_128_and_more(remote):
+    assert run(remote, "printenv", "LC_ALL").stdout == b"C\n"
+    assert run(remote, "sh", "-c", "kill -9 $$").exit_code == 137
+
+
+def test_bytes_come_as_they_are(remote):
+    for size in (0, 1, 100, 3 << 20):
+        much = run(remote, "head", "-c", str(size), "/dev/zero")
+        assert much.stdout == bytes(size)
+    assert run(remote, "printf", r"\377\n\n=0 1\n").stdout == b"\xff\n\n=0 1\n"
+
+
+def test_a_secret_arrives_and_is_not_shown(remote):
+    assert run(remote, "echo", Secret("hush hush")).stdout == b"hush hush\n"
+    with refused(Reason.TIMED_OUT, "***") as caught:
+        run(remote, "sleep", "5", Secret("0.001"), timeout_s=0.5)
+    assert "0.001" not in str(caught.value)
+
+
+def test_too_much_output_is_an_error_and_the_next_one_goes_on(remote, monkeypatch):
+    monkeypatch.setattr(command, "OUTPUT_CAP", 1 << 20)
+    with refused(Reason.COMMAND_FAILED, "more than 1 MiB"):
+        run(remote, "head", "-c", "3M", "/dev/zero")
+    assert run(remote, "echo", "on").stdout == b"on\n"
+    for _ in range(3):  # each has the whole cap
+        assert len(run(remote, "head", "-c", "700K", "/dev/zero").stdout) == 700 << 10
+
+
+def test_a_command_that_takes_too_long(remote):
+    began = time.monotonic()
+    with refused(Reason.TIMED_OUT, "sleep 20", "may still run"):
+        run(remote, "sleep", "20", timeout_s=0.5)
+    assert time.monotonic() - began < 5
+    assert run(remote, "echo", "on").stdout == b"on\n"
+
+
+def test_a_shell_that_is_killed_is_no_exit_code(remote, tmp_path):
+    count = tmp_path / "count"
+    with refused(Reason.CONNECTION_LOST, "nobody knows", "exit code 137"):
+        run(remote, "sh", "-c", f'echo once >> "{count}"; kill -9 $PPID; sleep 3')
+    assert count.read_text() == "once\n"
+    assert run(remote, "echo", "again").stdout == b"again\n"
+
+
+def test_a_connection_lost_in_the_middle_is_not_repeated(remote, tmp_path):
+    count = tmp_path / "count"
+    sshd_of = "read -r _ _ _ up _ </proc/$PPID/stat"
+    with refused(Reason.CONNECTION_LOST, "nobody knows"):
+        run(remote, "sh", "-c", f'echo once >> "{count}"; {sshd_of}; kill -9 $up; sleep 5')
+    assert count.read_text() == "once\n"
+    assert run(remote, "echo", "again").stdout == b"again\n"
+
+
+def test_a_connection_known_to_be_dead_is_replaced(remote, address):
+    assert run(remote, "true").exit_code == 0
+    for link in loop.pool.links[address]:
+        link.connection.abort()
+    time.sleep(0.2)
+    assert run(remote, "echo", "still here").stdout == b"still here\n"
+
+
+def test_a_connection_that_died_without_a_word_is_no_second_try(remote, address, tmp_path):
+    assert run(remote, "true").exit_code == 0
+    (link,) = [x for x in loop.pool.links[address] if not x.connection.is_closed()]
+    link.connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+    count = tmp_path / "count"
+    try:  # whether the loop has seen it by now or not: never twice
+        run(remote, "sh", "-c", f'echo once >> "{count}"')
+    except Exception:
+        assert not count.exists()
+    else:
+        assert count.read_text() == "once\n"
+
+
+@pytest.mark.parametrize("pause", ["", "sleep 1; "])
+def test_sudo_that_says_no(remote, monkeypatch, pause):
+    says = f"{pause}echo 'sudo: a password is required' >&2; exit 1"
+    monkeypatch.setattr(
+        lasting_module, "command_line", lambda argv: says if argv[-1] == "sh" else "true"
+    )
+    for _ in range(2):
+        with refused(Reason.NO_SUDO, "a password is required", "NOPASSWD"):
+            run(remote, "true")
+
+
+def test_stdin_and_users_go_their_own_way(remote):
+    assert run(remote, "cat", stdin=b"in").stdout == b"in"
+    assert remote.run(("echo", "plain")).stdout == b"plain\n"
+
+
+def test_the_channel_is_given_back(address):
+    with lasting(shell.connect(address)) as remote:
+        run(remote, "true")
+        assert sum(link.sessions for link in loop.pool.links[address]) == 1
+    assert sum(link.sessions for link in loop.pool.links[address]) == 0
+    assert isinstance(remote, LastingShell)
+    remote.close()
+
+
+def test_another_shell_stays_as_it_is(tmp_path):
+    plain = LocalShell()
+    with lasting(plain) as same:
+        assert same is plain
