@@ -14,6 +14,8 @@ from benchlab.hosts.models import Host
 from benchlab.imports import receiving
 from benchlab.imports.models import Draft, Source
 from benchlab.runs.models import Measurement, Series
+from benchlab.team.models import Membership, Team
+from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
 from tests.charts import made as charted
 from tests.imports.made import TEXT
@@ -230,3 +232,18 @@ def test_an_imported_workload_has_a_page_and_is_not_offered(web):
     for path in ("", f"{topology.pk}/edit/"):
         assert web.get(f"/topologies/{path}").status_code == 200
     assert "Read facts" not in web.get(f"/hosts/{host.pk}/").content.decode()
+
+
+def test_a_viewer_is_not_offered_what_only_operators_may(web, user, team):
+    draft = handed_in(web)
+    assert "Agree and store" in page(web, draft) and ">Import</a>" in page(web, draft)
+    Membership.objects.filter(user=user, team=team).update(role=Role.VIEWER)
+    for path in ("/", "/campaigns/", "/library/"):
+        shown = web.get(path)
+        assert shown.status_code == 200 and ">Import</a>" not in shown.content.decode(), path
+    assert web.get("/import/").status_code == web.get(f"/import/{draft.pk}/").status_code == 403
+    # An operator of another team still sees nothing of this one's.
+    others = Team.objects.create(name="Mine")
+    Membership.objects.create(user=user, team=others, role=Role.OPERATOR)
+    assert str(draft) not in web.get("/import/").content.decode()
+    assert web.get(f"/import/{draft.pk}/").status_code == 404
