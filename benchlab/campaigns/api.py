@@ -13,13 +13,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.api import Conflict, OwnRow, Problem, ReadOnly, messages, storable
+from benchlab.api import Conflict, OwnRow, Problem, ReadOnly, Whose, messages, storable, taken
 from benchlab.campaigns import progress as standing
 from benchlab.campaigns import services
 from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.dynamo.api_files import OfCampaigns, OfWorkloads
 from benchlab.hosts.models import Host
 from benchlab.runs import commands, moves
-from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
 
 
@@ -34,9 +34,12 @@ class WorkloadSerializer(serializers.ModelSerializer[Workload]):
         help_text="option -> list of values, one run per combination",
     )
 
+    team = Whose()
+
     class Meta:
         model = Workload
-        fields = ["id", "name", "tool", "options", "sweep", "created_at"]
+        fields = ["id", "team", "name", "tool", "options", "sweep", "created_at"]
+        validators: list[Any] = []  # of a name that is taken the service tells
 
 
 class ProgressSerializer(serializers.Serializer[standing.Progress]):
@@ -63,6 +66,7 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         model = Campaign
         fields = [
             "id",
+            "team",
             "name",
             "question",
             "repeats",
@@ -99,6 +103,7 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
 class NewCampaignSerializer(serializers.Serializer[Campaign]):
     """The matrix: hosts x topologies x workloads (with their sweeps) x repeats."""
 
+    team = Whose()
     name = serializers.CharField(max_length=200)
     question = serializers.CharField(default="", allow_blank=True)
     hosts = OwnRow[Host](many=True, allow_empty=False, queryset=Host.objects.all())
@@ -147,7 +152,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         ]
 
 
-class Workloads(mixins.CreateModelMixin, ReadOnly[Workload]):
+class Workloads(OfWorkloads, mixins.CreateModelMixin, ReadOnly[Workload]):
     """A tool with options, and which of them are swept."""
 
     library = True
@@ -157,15 +162,17 @@ class Workloads(mixins.CreateModelMixin, ReadOnly[Workload]):
     ordering_fields = ["id", "name", "tool", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
+        sent = serializer.validated_data
+        team = taken(self.request.user, sent)
         try:
             serializer.instance = services.create_workload(
-                team=team_of(self.request.user), user=self.request.user, **serializer.validated_data
+                team=team, user=self.request.user, **sent
             )
         except ValidationError as error:
             raise serializers.ValidationError(messages(error, "options")) from None
 
 
-class Campaigns(ReadOnly[Campaign]):
+class Campaigns(OfCampaigns, ReadOnly[Campaign]):
     """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
 
     library = True
@@ -178,10 +185,9 @@ class Campaigns(ReadOnly[Campaign]):
     def create(self, request: Request) -> Response:
         sent = NewCampaignSerializer(data=request.data, context=self.get_serializer_context())
         sent.is_valid(raise_exception=True)
+        team = taken(request.user, sent.validated_data)
         try:
-            made = services.create_campaign(
-                team=team_of(request.user), user=request.user, **sent.validated_data
-            )
+            made = services.create_campaign(team=team, user=request.user, **sent.validated_data)
         except ValidationError as error:
             raise serializers.ValidationError(messages(error)) from None
         return Response(self.get_serializer(made).data, status=201)

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.contracts import ParseError
+from agents.dynamo import icf
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import Person, create_workload
 from benchlab.team.models import Team
 
 TOOL = "dynamo"
+
+
+def text_of(row: Workload) -> str:
+    """The .icf file of a workload. Raises ParseError where IOmeter cannot do the same."""
+    if row.tool != TOOL or row.imported:
+        raise ParseError(f"{row} is no workload of dynamo's.")
+    try:
+        return icf.write(icf.config_of([icf.Workload(row.name, row.options, row.sweep)]))
+    except ParseError as error:
+        raise ParseError(f"IOmeter cannot do this one: {error}") from None
 
 
 def keep(

@@ -182,14 +182,10 @@ def _icf_text(request: HttpRequest) -> str:
 @require_GET
 def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
-    if row.tool != "dynamo" or row.imported:
-        messages.error(request, f"{row} is no workload of dynamo's.")
-        return redirect("workload-detail", row.pk)
-    one = icf.Workload(row.name, row.options, row.sweep)
     try:
-        text = icf.write(icf.config_of([one]))
+        text = icfs.text_of(row)
     except ParseError as error:
-        messages.error(request, f"IOmeter cannot do this one: {error}")
+        messages.error(request, str(error))
         return redirect("workload-detail", row.pk)
     return _attachment(text, f"{row.name}.icf", "text/plain")
 

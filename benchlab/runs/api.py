@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.api import Conflict, Figure, Figures, Problem, ReadOnly
+from benchlab.dynamo.api_files import OfAttempts
 from benchlab.filters import Strict, Whole
 from benchlab.paging import FewAtOnce
 from benchlab.runs import commands, orphans
@@ -274,7 +275,7 @@ class Layouts(ReadOnly[Layout]):
         return Response(self.get_serializer(layout).data)
 
 
-class Attempts(ReadOnly[Attempt]):
+class Attempts(OfAttempts, ReadOnly[Attempt]):
     """One try of a run, never overwritten: what was run, on what, and how it ended."""
 
     library = True

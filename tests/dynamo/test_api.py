@@ -8,6 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from agents.contracts import AgentError
+from agents.dynamo import icf
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
@@ -15,13 +16,14 @@ from benchlab.dynamo import programs
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.runs import commands
+from benchlab.runs import byhand, collect, commands
+from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
 from tests.api.conftest import client_of, is_problem
 from tests.charts import made
-from tests.dynamo.test_pages import FINAL, RC1
+from tests.dynamo.test_pages import FINAL, FULL, RC1
 
 pytestmark = pytest.mark.django_db
 PROGRAMS = "/api/dynamo-programs/"
@@ -224,3 +226,35 @@ def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch):
 def test_only_a_host_reached_by_ssh_is_looked_at(api, target):
     said = is_problem(api.post("/api/dynamo-checks/", {"host": target.host_id}), 400)
     assert set(said["errors"]) == {"host"}
+
+
+def test_a_workload_goes_out_as_icf(api, owner, team):
+    options = {"block_size": 8192, "outstanding_ios": 1}
+    row = Workload.objects.create(
+        team=team, name="8 KiB", tool="dynamo", options=options, sweep={"outstanding_ios": [1, 2, 4]}
+    )  # fmt: skip
+    answer = api.get(f"/api/workloads/{row.pk}/icf/")
+    (again,) = icf.read(answer.content.decode())
+    assert dict(again.sweep) == {"outstanding_ios": [1, 2, 4]}
+    dd = Workload.objects.create(team=team, name="dd", tool="dd", options={})
+    is_problem(api.get(f"/api/workloads/{dd.pk}/icf/"), 409)
+
+
+def test_results_go_out_as_iometer_writes_them_and_live_ones_as_numbers(api, owner, team):
+    used(team, owner, Binary(team=team, sha256="0" * 64))
+    attempt = Attempt.objects.get()
+    silent = api.get(f"/api/attempts/{attempt.pk}/now/").json()
+    assert (silent["phase"], silent["iops"], silent["recent"]) == ("", None, [])
+    byhand.tell(attempt, {"t": 1.0, "phase": "record", "iops": 5.0, "lat.mean": 0.25, "errors": 0})
+    said = api.get(f"/api/attempts/{attempt.pk}/now/").json()
+    assert (said["phase"], said["iops"], said["mean"], said["share"]) == ("record", 5.0, 0.25, None)
+    assert said["recent"] == [
+        {"iops": 5.0, "bandwidth": None, "mean": 0.25, "slowest": None, "errors": 0, "t": 1.0}
+    ]
+    collect.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    Attempt.objects.update(phase="done", outcome="succeeded")
+    campaign = attempt.run.campaign_id
+    for path in (f"attempts/{attempt.pk}", f"campaigns/{campaign}"):
+        answer = api.get(f"/api/{path}/iometer-csv/")
+        assert answer["Content-Type"] == "text/csv; charset=utf-8"
+        assert answer.content.decode().count("\nWORKER,") == 2
