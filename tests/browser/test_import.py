@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from benchlab.imports import agreeing, drafts
 from tests.browser.person import Person
+from tests.imports.test_storing import TEXT as DD
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+ICF = Path(__file__).parents[1] / "cases" / "readers" / "icf" / "article002.icf"
 ARTICLE = """Some words before it, as an article has them. <b>Not bold.</b>
 
 $ pg_test_fsync -f /data/1
@@ -63,6 +68,14 @@ def person(chromium, live_server, user):
     found.close()
 
 
+@pytest.fixture
+def nudged(monkeypatch) -> list[int]:
+    """Messages to workers, of which there are none here."""
+    sent: list[int] = []
+    monkeypatch.setattr(drafts, "_send", lambda task, pk: sent.append(pk))
+    return sent
+
+
 def test_a_pasted_article_becomes_a_chart(person):
     page = person.page
     person.go("Import")
@@ -109,4 +122,48 @@ def test_files_and_without_javascript(chromium, live_server, user, tmp_path):
     person.page.get_by_text("it is no text but binary").wait_for()
     person.look("import-files")
     person.close()
+    assert person.complaints == []
+
+
+DROP = """(files) => {
+  const carried = new DataTransfer();
+  for (const [name, text] of Object.entries(files)) carried.items.add(new File([text], name));
+  return carried;
+}"""
+
+
+def dropped(person: Person, files: dict[str, str]) -> None:
+    """As a person lets go of files over the box."""
+    box = person.page.locator(".drop")
+    carried = person.page.evaluate_handle(DROP, files)
+    for event in ("dragenter", "dragover", "drop"):
+        box.dispatch_event(event, {"dataTransfer": carried})
+
+
+def test_several_files_are_dropped_and_stored_by_a_worker(person, monkeypatch, nudged):
+    monkeypatch.setattr(agreeing, "AT_ONCE", 1)
+    page = person.page
+    person.go("Import")
+    files = {f"{n}.txt": DD.format(n=n, b=n << 20, rate=(n << 20) / 1e6) for n in (1, 2, 3)}
+    dropped(person, {**files, "azure.icf": ICF.read_text()})
+    assert page.locator(".drop-names li").all_inner_texts() == [
+        "1.txt (1 KiB)", "2.txt (1 KiB)", "3.txt (1 KiB)", "azure.icf (2 KiB)",
+    ]  # fmt: skip
+    person.look("import-dropped")
+    person.press("Look what is in it")
+    page.get_by_text("4 results with").wait_for()
+    person.look("import-dropped-found")
+    page.fill("#id_new_host", "db-1")
+    page.fill("#id_new_topology", "one disk")
+    page.fill("#id_campaign", "Three of dd")
+    person.press("Agree and store")
+    page.get_by_text("Storing: 0 of 4 results.").wait_for()
+    person.look("import-storing", quick=True)
+    (pk,) = nudged
+    agreeing.store(pk)
+    page.get_by_role("link", name="Three of dd").wait_for()  # the page came by itself
+    page.get_by_text("4 stored in").wait_for()
+    person.look("import-stored")
+    page.get_by_role("link", name="workload", exact=True).click()
+    page.get_by_role("link", name="8 KiB; 50% Read; 50% random").wait_for()
     assert person.complaints == []
