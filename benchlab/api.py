@@ -148,7 +148,7 @@ class Whose(OwnRow[Team]):
         try:
             return super().to_internal_value(data)
         except ValidationError as error:
-            if "does_not_exist" not in error.get_codes():
+            if error.get_codes() != ["does_not_exist"]:
                 raise
             role = asked_of(self.context["request"].user).word.lower()
             raise PermissionDenied(f"That needs the role {role} in team {data}.") from None

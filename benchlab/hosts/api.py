@@ -13,25 +13,28 @@ from rest_framework.response import Response
 from agents.contracts import AgentError
 from agents.destroyed import Destroyed
 from agents.packages import NAME
-from benchlab.api import Conflict, OwnRow, Problem, ReadOnly
+from benchlab.api import Conflict, OwnRow, Problem, ReadOnly, Whose, taken
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.forms import a_user, an_address
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
 from benchlab.runs import orphans
-from benchlab.team.services import team_of
 
 
 class CredentialSerializer(serializers.ModelSerializer[Credential]):
     """The private key never leaves the server."""
 
+    team = Whose()
+
     class Meta:
         model = Credential
-        fields = ["id", "name", "public_key", "uploaded", "created_at"]
+        fields = ["id", "team", "name", "public_key", "uploaded", "created_at"]
         read_only_fields = ["public_key", "uploaded"]
+        validators: list[Any] = []  # of a name that is taken the service tells
 
 
 class HostSerializer(serializers.ModelSerializer[Host]):
+    team = Whose(help_text="Whose it is. Without it: its credential's team")
     address = serializers.CharField(
         max_length=255, validators=[an_address], help_text="Host name or IP address"
     )
@@ -50,6 +53,7 @@ class HostSerializer(serializers.ModelSerializer[Host]):
         model = Host
         fields = [
             "id",
+            "team",
             "name",
             "access",
             "address",
@@ -73,6 +77,7 @@ class HostSerializer(serializers.ModelSerializer[Host]):
             "seen_at",
             "trouble_text",
         ]
+        validators: list[Any] = []  # of a name that is taken the service tells
 
     def validate_credential(self, credential: Credential | None) -> Credential:
         if credential is None:
@@ -199,9 +204,9 @@ class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
     ordering_fields = ["id", "name", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
-        serializer.instance = added(
-            services.make_credential, team_of(self.request.user), **serializer.validated_data
-        )
+        sent = serializer.validated_data
+        team = taken(self.request.user, sent)
+        serializer.instance = added(services.make_credential, team, **sent)
 
 
 class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
@@ -214,9 +219,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     ordering_fields = ["id", "name", "address", "seen_at", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
-        serializer.instance = added(
-            services.add_host, team_of(self.request.user), **serializer.validated_data
-        )
+        sent = serializer.validated_data
+        team = sent.pop("team", None) or sent["credential"].team
+        serializer.instance = added(services.add_host, team, **sent)
 
     @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
     @action(detail=True, methods=["post"], url_path="offer-key")

@@ -11,11 +11,10 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.api import OwnRow, Problem, ReadOnly, messages, storable
+from benchlab.api import OwnRow, Problem, ReadOnly, Whose, messages, storable, taken
 from benchlab.hosts.api import DestroyedSerializer
 from benchlab.hosts.models import Host
 from benchlab.runs import dryrun
-from benchlab.team.services import team_of
 from benchlab.topologies import planned, services
 from benchlab.topologies.models import Topology
 
@@ -38,9 +37,12 @@ class TopologySerializer(serializers.ModelSerializer[Topology]):
         default=False, help_text="Measure during the first resync too, not only after it"
     )
 
+    team = Whose()
+
     class Meta:
         model = Topology
-        fields = ["id", "name", "description", "stack", "stages", "measure_resync", "created_at"]
+        fields = ["id", "team", "name", "description", "stack", "stages", "measure_resync", "created_at"]  # fmt: skip
+        validators: list[Any] = []  # of a name that is taken the service tells
 
 
 class OnHostSerializer(serializers.Serializer[Host]):
@@ -90,9 +92,11 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
         return Response(DryRunSerializer(dryrun.of(topology, sent.validated_data["host"])).data)
 
     def perform_create(self, serializer: Any) -> None:
+        sent = serializer.validated_data
+        team = taken(self.request.user, sent)
         try:
             serializer.instance = services.create_topology(
-                team=team_of(self.request.user), user=self.request.user, **serializer.validated_data
+                team=team, user=self.request.user, **sent
             )
         except ValidationError as error:
             wrong = "stages" if error.messages[0].startswith("Stage ") else "stack"
