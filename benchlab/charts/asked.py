@@ -26,6 +26,7 @@ class Filter:
     hosts: frozenset[int] = frozenset()
     workloads: frozenset[int] = frozenset()
     moment: str | None = None  # code of the only one to show
+    stages: frozenset[str] = frozenset()  # codes of moments
 
     def keep(self, groups: list[Group]) -> list[Group]:
         return [
@@ -35,6 +36,7 @@ class Filter:
             and (not self.hosts or group.host in self.hosts)
             and (not self.workloads or group.workload in self.workloads)
             and (self.moment is None or group.stage == self.moment)
+            and (not self.stages or group.stage in self.stages)
         ]
 
     def query(self) -> str:
@@ -42,6 +44,7 @@ class Filter:
         pairs: list[tuple[str, int | str]] = [("campaign", pk) for pk in self.campaigns]
         pairs += [("topology", pk) for pk in sorted(self.topologies)]
         pairs += [("host", pk) for pk in sorted(self.hosts)]
+        pairs += [("stage", code or BUILT) for code in sorted(self.stages)]
         if self.moment is not None:
             pairs.append(("moment", self.moment or BUILT))
         return urlencode(pairs)
@@ -68,12 +71,14 @@ def metric(query: QueryDict) -> str:
 def moment(query: QueryDict) -> str | None:
     """The code of the moment that is asked for; None for all of them."""
     wanted = query.get("moment", "")
-    if not wanted:
-        return None
+    return _moment("moment", wanted) if wanted else None
+
+
+def _moment(name: str, word: str) -> str:
     try:
-        return moments.parse("" if wanted == BUILT else wanted).code
+        return moments.parse("" if word == BUILT else word).code
     except ValueError as error:
-        raise BadRequest(f"moment: {error}") from None
+        raise BadRequest(f"{name}: {error}") from None
 
 
 def lines(query: QueryDict) -> Filter:
@@ -83,6 +88,7 @@ def lines(query: QueryDict) -> Filter:
         frozenset(_numbers(query, "host")),
         frozenset(_numbers(query, "workload")),
         moment(query),
+        frozenset(_moment("stage", word) for word in query.getlist("stage") if word),
     )
 
 

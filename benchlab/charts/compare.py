@@ -15,11 +15,12 @@ from benchlab.charts import asked
 from benchlab.charts.cards import Card, cards
 from benchlab.charts.conditions import differences
 from benchlab.charts.queries import Group, Person, groups
+from benchlab.topologies import moments
 
 
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
-    """?campaign=1&campaign=2, narrowed down by ?topology=, ?host=, ?workload=."""
+    """?campaign=1&campaign=2, narrowed down by ?topology=, ?host=, ?workload=, ?stage=."""
     wanted = asked.lines(request.GET)
     every = groups(request.user, wanted.campaigns)
     context = {
@@ -28,6 +29,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "topologies": _choices((group.topology, group.topology_name) for group in every),
         "hosts": _choices((group.host, group.host_name) for group in every),
         "workloads": _choices((group.workload, group.workload_name) for group in every),
+        "stages": _stages(every, wanted),
         "cards": _cards(request.user, wanted, every, asked.metric(request.GET)),
     }
     return render(request, "charts/compare.html", context)
@@ -35,6 +37,15 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 def _choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     return sorted(set(pairs), key=lambda pair: pair[1])
+
+
+def _stages(every: list[Group], wanted: asked.Filter) -> list[tuple[str, str, bool]]:
+    """(value, words, whether ticked) of the moments that were measured, in the order of time."""
+    codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
+    return [
+        (code or asked.BUILT, moments.words(code, codes) or "as built", code in wanted.stages)
+        for code in codes
+    ]
 
 
 def _cards(user: Person, wanted: asked.Filter, every: list[Group], metric: str) -> list[Card]:

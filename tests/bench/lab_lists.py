@@ -27,7 +27,7 @@ MORE = (
 def api(ask: Callable[[str], Any], user: User) -> Iterator[str]:
     for prefix, view, _ in VIEWS:
         url = f"/api/{prefix}/"
-        if prefix in EXPORTS:
+        if prefix in EXPORTS or not hasattr(view, "list"):
             continue
         yield url
         if view.pagination_class is None:

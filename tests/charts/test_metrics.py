@@ -15,6 +15,7 @@ from benchlab.charts.choice import Choice
 from benchlab.charts.queries import Group, Sample, in_percent
 from benchlab.charts.tables import campaign_csv, curve_points, metric_rows
 from benchlab.runs.models import Measurement
+from benchlab.sharing.queries import canonical
 from tests.charts import made
 from tests.charts.test_figures import group
 
@@ -203,3 +204,27 @@ def test_compare_keeps_what_was_asked_for(web, lab, synced):
     figure = web.get(card.figure_url).json()
     go.Figure(figure)
     assert figure["data"][0]["y"] == ["fdatasync", "fsync"]
+
+
+def test_a_comparison_of_some_stages(web, lab):
+    """?stage= narrows down page, figure and CSV; what is ticked stays so, and a saved view keeps it."""
+    runs = Run.objects.filter(campaign=lab.campaign)
+    runs.exclude(topology=lab.stacks[0]).delete()
+    for repeat, stage in ((2, "during-1"), (3, "after-1")):
+        runs.filter(repeat=repeat).update(stage=stage)
+    query = {"campaign": lab.campaign.pk, "stage": ["built", "during-1"]}
+    answer = web.get(reverse("compare"), query)
+    assert answer.context["stages"] == [
+        ("built", "before growth", True),
+        ("during-1", "during growth 1", True),
+        ("after-1", "after growth 1", False),
+    ]
+    (card,) = answer.context["cards"]
+    assert [code for code, _ in card.moments] == ["built", "during-1"] and card.lines == 2
+    assert "stage=built&stage=during-1" in card.figure_url
+    assert 'value="during-1" checked' in answer.content.decode()
+    for url in (card.figure_url, card.csv_url):
+        text = web.get(url).content.decode()
+        assert "during growth 1" in text and "after growth 1" not in text, url
+    assert web.get(reverse("compare"), query | {"stage": "soon"}).status_code == 400
+    assert canonical(f"stage=built&campaign={lab.campaign.pk}").endswith("&stage=built")
