@@ -1,7 +1,7 @@
 """fio: random and sequential I/O at any depth; json+ gives every latency as histogram bins.
 
 The job file is written by us (`_fio_jobfile`), read back by `_fio_json` (or `_fio_text`, for imports) and summed up in
-`_fio_model`. On a mounted target fio lays its file out first, which takes time and writes `size` once more; the
+`_fio_metrics`. On a mounted target fio lays its file out first, which takes time and writes `size` once more; the
 file is removed at the end. A raw volume is used from its start, up to `size`.
 """
 
@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target
 from agents.tools import _fio_jobfile as jobfile
-from agents.tools import _fio_json, _fio_log, _fio_model, _fio_series, _fio_terse, _fio_text
+from agents.tools import _fio_json, _fio_log, _fio_metrics, _fio_series, _fio_terse, _fio_text
+from agents.tools._fio_model import FioJob
 from agents.tools._fio_options import Options, sections
 from agents.tools._output import lines_of
 
@@ -80,7 +81,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if JSON.match(raw):  # 100 MB of it are not to be decoded, nor searched for what they are
-        return _fio_model.metrics(*_told(_fio_json.jobs(raw), options))
+        return _fio_metrics.metrics(*_told(_fio_json.jobs(raw), options))
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -89,15 +90,15 @@ def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list
     if not text.strip():
         raise ParseError("empty: fio wrote no result" + _complaint(outputs))
     if _fio_text.HEAD.search(text):
-        return _fio_model.metrics(*_told(_fio_text.jobs(text), options))
+        return _fio_metrics.metrics(*_told(_fio_text.jobs(text), options))
     if _fio_terse.HEAD.search(text):
-        return _fio_model.metrics(*_told(_fio_terse.jobs(text), options))
-    return _fio_model.metrics(*_told(_fio_json.jobs(raw), options))
+        return _fio_metrics.metrics(*_told(_fio_terse.jobs(text), options))
+    return _fio_metrics.metrics(*_told(_fio_json.jobs(raw), options))
 
 
 def _told(
-    read: tuple[Iterable[_fio_model.FioJob], str], options: Options
-) -> tuple[Iterable[_fio_model.FioJob], int, str]:
+    read: tuple[Iterable[FioJob], str], options: Options
+) -> tuple[Iterable[FioJob], int, str]:
     """What the model wants: jobs, the depth that was asked for, fio's warnings."""
     jobs, notes = read
     return jobs, options.iodepth, notes

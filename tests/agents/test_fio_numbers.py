@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.contracts import ParseError
 from agents.tools import _fio_json as fio_json
 from agents.tools import _fio_load as fio_load
+from agents.tools import _fio_metrics
 from agents.tools import _fio_model as model
 from tests.agents.test_tools import CASES
 
@@ -107,7 +109,7 @@ def test_half_a_histogram_is_none() -> None:
 
 def test_depth_is_the_one_fio_was_given() -> None:
     ((job,), _) = fio_json.jobs((CASES / "fio" / "3.41-randread.json").read_bytes())
-    reached = {m.name: m.value for m in model.metrics([job], depth=64)}["depth.reached"]
+    reached = {m.name: m.value for m in _fio_metrics.metrics([job], depth=64)}["depth.reached"]
     assert job.depth == 4 and reached == pytest.approx(1.0, abs=1e-3)
 
 
@@ -117,7 +119,7 @@ def test_keys_that_differ_when_repeated_are_refused() -> None:
     once = f'"runtime" : {runtime},'
     same = text.replace(once, once * 2, 1)
     assert parsed(same) == parsed(text)
-    with pytest.raises(model.ParseError, match="twice"):
+    with pytest.raises(ParseError, match="twice"):
         parsed(text.replace(once, once + f'"runtime" : {runtime + 1},', 1))
 
 
@@ -128,12 +130,12 @@ def parsed(text: str) -> list[model.FioJob]:
 def test_a_long_document_is_read_in_pieces_to_the_same_end() -> None:
     """Over and over the same jobs: above a MiB the document is cut, below it is loaded whole."""
     data = json.loads((CASES / "fio" / "3.33-randrw.json").read_bytes())
-    once = model.metrics(fio_json.jobs(json.dumps(data).encode())[0], 1)
+    once = _fio_metrics.metrics(fio_json.jobs(json.dumps(data).encode())[0], 1)
     data["jobs"] *= 64
     for indent in (None, 2):
         raw = json.dumps(data, indent=indent).encode()
         assert len(raw) > fio_load.WHOLE
-        many = model.metrics(fio_json.jobs(raw)[0], 1)
+        many = _fio_metrics.metrics(fio_json.jobs(raw)[0], 1)
         for one, sum_of in zip(once, many, strict=True):
             assert one.name == sum_of.name and one.value is not None
             added = one.name.endswith((".ios", ".bytes", "iops", "bandwidth"))
@@ -142,7 +144,7 @@ def test_a_long_document_is_read_in_pieces_to_the_same_end() -> None:
             assert sum_of.value == pytest.approx(wanted, rel=1e-3 if "stddev" in one.name else 1e-9)
         found = raw.find(b'"jobname"', len(raw) // 2)
         for broken in (raw[:found] + b"?" + raw[found:], raw[:found], raw[: len(raw) // 3] + b"}"):
-            with pytest.raises(model.ParseError):
+            with pytest.raises(ParseError):
                 list(fio_json.jobs(broken)[0])
 
 

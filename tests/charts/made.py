@@ -16,7 +16,6 @@ from benchlab.runs.models import (
     Artifact,
     Attempt,
     Layout,
-    LiveChunk,
     Measurement,
     Series,
     StepLog,
@@ -286,31 +285,3 @@ def sampled_caches(attempt: Attempt, seconds: int = 60) -> None:
     )
     Series.objects.create(attempt=attempt, sampler="bcache", device="bcache0", metric="read.hit_ratio",
                           unit="1", times=[18.0, 32.1, 45.2], values=[0.32, 0.31, 0.33])  # fmt: skip
-
-
-def running(
-    made: Campaign, where: Host, stack: Topology, load: Workload, frames: int = 20
-) -> Attempt:
-    """An attempt in the middle of its run, with live samples of one disk."""
-    layout = done_layout(made, where, stack)
-    Layout.objects.filter(pk=layout.pk).update(phase=LayoutPhase.READY, outcome="")
-    attempt = Attempt.objects.create(
-        run=run(made, layout, load, 4, 1),
-        layout=layout,
-        phase=AttemptPhase.RUNNING,
-        facts=layout.facts_ready,
-        started_at=timezone.now(),
-    )
-    offset = 0
-    for first in range(0, frames, 5):
-        data = "".join(frame(at) for at in range(first, min(first + 5, frames))).encode()
-        LiveChunk.objects.create(attempt=attempt, offset=offset, data=data)
-        offset += len(data)
-    return attempt
-
-
-def frame(at: int) -> str:
-    """One tick of hostside/sampler.sh: sdb reads 1000 times a second, 4 KiB each, 0.5 ms each."""
-    ios = 1000 * at
-    counters = f"{ios} 0 {ios * 8} {ios // 2} 0 0 0 0 1 {at * 900} {ios // 2}"
-    return f"@ {(100 + at) * 10**9}\n# /proc/diskstats\n    8      16 sdb {counters}\n.\n"

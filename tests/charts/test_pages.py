@@ -14,7 +14,7 @@ from django.urls import reverse
 from benchlab.runs import collect
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement
 from benchlab.runs.states import Outcome
-from tests.charts import made
+from tests.charts import made, made_live
 
 
 def urls(lab) -> list[str]:
@@ -123,7 +123,9 @@ def test_an_earlier_attempt_can_be_looked_at(web, lab):
 
 
 def test_the_outcome_partial_asks_again_until_the_attempt_is_over(htmx, lab):
-    running = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
+    running = made_live.running(
+        lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other")
+    )
     answer = htmx.get(reverse("run-detail", args=[running.run_id]))
     assert "<html" not in answer.content.decode()
     assert 'id="outcome"' in answer.content.decode()
@@ -185,7 +187,9 @@ def test_device_figures_are_valid_plotly(web, lab):
 
 
 def test_the_live_figure_shows_what_was_sampled_so_far(web, lab):
-    attempt = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
+    attempt = made_live.running(
+        lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other")
+    )
     url = reverse("attempt-live-figure", args=[attempt.pk])
     figure = web.get(url).json()
     go.Figure(figure)
@@ -197,7 +201,9 @@ def test_the_live_figure_shows_what_was_sampled_so_far(web, lab):
 
 def test_a_long_live_figure_reads_only_the_tail(web, lab, monkeypatch):
     monkeypatch.setattr("benchlab.charts.live.TAIL", 400)
-    attempt = made.running(lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"))
+    attempt = made_live.running(
+        lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other")
+    )
     times = web.get(reverse("attempt-live-figure", args=[attempt.pk])).json()["data"][0]["x"]
     assert times[-1] == 19.0
     assert times[0] > 1.0
@@ -210,7 +216,7 @@ CACHE = (
 
 def test_a_running_point_shows_its_caches_by_the_same_charts(web, htmx, lab):
     load = made.workload(lab.team, "other")
-    attempt = made.running(lab.campaign, lab.host, lab.stacks[0], load, frames=0)
+    attempt = made_live.running(lab.campaign, lab.host, lab.stacks[0], load, frames=0)
     address = f"/runs/{attempt.run_id}/"
     chart = reverse("attempt-cache-figure", args=[attempt.pk, "caches"])
     assert chart not in web.get(address).content.decode()  # nothing is known of a cache yet
@@ -233,7 +239,7 @@ def test_a_running_point_shows_its_caches_by_the_same_charts(web, htmx, lab):
 
 
 def test_a_live_figure_without_samples_waits(web, lab):
-    attempt = made.running(
+    attempt = made_live.running(
         lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other"), frames=0
     )
     figure = web.get(reverse("attempt-live-figure", args=[attempt.pk])).json()

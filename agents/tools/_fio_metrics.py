@@ -1,0 +1,152 @@
+"""From fio's jobs, whichever way it printed them, to figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agents.contracts import Metric, ParseError, Unit
+from agents.tools._fio_model import (
+    DIRECTIONS,
+    PERCENTILES,
+    FioJob,
+    Group,
+    Latencies,
+    Traffic,
+    percentile,
+    seconds,
+)
+
+NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
+
+
+def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
+    """All figures; `depth` is the asked iodepth where the output does not say, `note` what fio printed besides.
+
+    Groups may have run one after another (stonewall), so several groups are labelled, never added up.
+    Raises ParseError when there was no I/O at all.
+    """
+    groups: dict[int, Group] = {}
+    for job in jobs:
+        groups.setdefault(job.group, Group()).add(job)
+    if not any(job.traffic for group in groups.values() for job in group.jobs):
+        # fio exits with 2 then, while its JSON says "error": 0
+        raise ParseError("no job moved a byte" + (f"; it said: {note[:300]}" if note else ""))
+    found: list[Metric] = []
+    for number, group in sorted(groups.items()):
+        labels = {"group": str(number)} if len(groups) > 1 else {}
+        found += _Writer(labels).group(group, depth, note)
+    return found
+
+
+class _Writer:
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self.labels = labels
+        self.found: list[Metric] = []
+
+    def add(
+        self, name: str, value: float | None, unit: Unit, note: str = "", line: int = 0
+    ) -> None:
+        self.found.append(Metric(name, value, unit, self.labels, note, line))
+
+    def group(self, group: Group, depth: int, note: str) -> list[Metric]:
+        jobs = group.jobs
+        for name in DIRECTIONS:
+            parts = [job.traffic[name] for job in jobs if name in job.traffic]
+            if parts:
+                self.direction(name, parts, group)
+        self.total(group)
+        self.latencies("sync.lat", group.latencies("sync", "lat"), len(jobs))
+        self.host(jobs, depth)
+        errors = float(sum(job.errors for job in jobs))
+        self.add("errors", errors, Unit.RATIO, note, _line(jobs, "errors"))
+        return self.found
+
+    def direction(self, name: str, parts: Sequence[Traffic], group: Group) -> None:
+        self.rates(f"{name}.", parts)
+        moved = sum(part.bytes for part in parts)
+        self.add(f"{name}.bytes", moved, Unit.BYTES, line=_line(parts, "bytes"))
+        counts = [part.ios for part in parts if part.ios is not None]
+        if len(counts) == len(parts):
+            self.add(f"{name}.ios", sum(counts), Unit.RATIO, line=_line(parts, "ios"))
+        for kind in ("slat", "lat"):
+            self.mean(f"{name}.{kind}.mean", group.latencies(name, kind))
+        self.latencies(f"{name}.clat", group.latencies(name, "clat"), len(parts))
+
+    def total(self, group: Group) -> None:
+        parts = [part for job in group.jobs for part in job.traffic.values()]
+        if not parts:
+            return
+        self.rates("", parts)
+        self.mean("lat.mean", group.whole("lat"))
+        wanted = {"mean", "p50", "p99", "p99.9"}
+        self.latencies("clat", group.whole("clat"), len(parts), wanted)
+        longest = max(parts, key=lambda part: part.runtime)
+        self.add("runtime", longest.runtime, Unit.SECONDS, line=_line([longest], "runtime"))
+
+    def rates(self, prefix: str, parts: Sequence[Traffic]) -> None:
+        iops, bandwidth = sum(part.iops for part in parts), sum(part.bandwidth for part in parts)
+        self.add(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, line=_line(parts, "iops"))
+        line = _line(parts, "bandwidth")
+        self.add(f"{prefix}bandwidth", bandwidth, Unit.BYTES_PER_SECOND, line=line)
+
+    def mean(self, name: str, found: Latencies | None) -> None:
+        if found is not None:
+            self.add(name, found.mean, Unit.SECONDS, line=_line([found], "mean"))
+
+    def latencies(
+        self, name: str, found: Latencies | None, parts: int, wanted: set[str] | None = None
+    ) -> None:
+        if found is None:
+            return
+        figures = {"mean": found.mean, "stddev": found.stddev, "min": found.low, "max": found.high}
+        figures |= _percentiles(found)
+        note = "" if found.bins or found.percentiles or parts < 2 else NOT_MERGED
+        for figure, value in figures.items():
+            if wanted is None or figure in wanted:
+                said = note if figure == "mean" else ""
+                self.add(f"{name}.{figure}", value, Unit.SECONDS, said, _line([found], figure))
+
+    def host(self, jobs: Sequence[FioJob], depth: int) -> None:
+        reached = [_reached(job, depth) for job in jobs if job.levels and job.traffic]
+        if reached:
+            total = sum(weight for _, weight in reached)
+            share = sum(share * weight for share, weight in reached) / total
+            self.add("depth.reached", share, Unit.RATIO, line=_line(jobs, "depth.reached"))
+        for name, shares in (
+            ("cpu.user", [job.cpu_user for job in jobs if job.cpu_user is not None]),
+            ("cpu.system", [job.cpu_system for job in jobs if job.cpu_system is not None]),
+        ):
+            if shares:
+                mean = sum(shares) / len(shares)
+                self.add(name, mean, Unit.RATIO, line=_line(jobs, name))
+
+
+def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
+    """Where the first of them says this figure."""
+    for thing in things:
+        if line := thing.lines.get(figure, 0) or thing.lines.get("", 0):
+            return line
+    return 0
+
+
+def _percentiles(found: Latencies) -> dict[str, float]:
+    if found.bins:
+        bins = seconds(found)
+        return {name: percentile(bins, rank) for name, rank in PERCENTILES.items()}
+    return {
+        name: found.percentiles[rank]
+        for name, rank in PERCENTILES.items()
+        if rank in found.percentiles
+    }
+
+
+def _reached(job: FioJob, depth: int) -> tuple[float, float]:
+    """Share of the I/Os issued at the asked depth's level or above, and its weight (the I/Os).
+
+    fio counts in powers of two up to 64; a fsync is counted as an I/O too, which may sum above one.
+    """
+    asked = min(job.depth or depth, 64)
+    level = 1 << (asked.bit_length() - 1)
+    share = sum(share for at, share in job.levels.items() if at >= level)
+    weight = sum(part.ios or part.iops * part.runtime for part in job.traffic.values())
+    return min(share, 1.0), max(weight, 1.0)
