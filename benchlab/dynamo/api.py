@@ -13,12 +13,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.contracts import AgentError
-from benchlab.api import Conflict, Owned, OwnRow, Problem, ReadOnly, storable
+from benchlab.api import Conflict, Owned, OwnRow, Problem, ReadOnly, Whose, storable, taken
 from benchlab.dynamo import programs, targets
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.team.services import team_of
 from benchlab.topologies.api import TopologySerializer
 
 
@@ -30,10 +29,13 @@ class BinarySerializer(serializers.ModelSerializer[Binary]):
 
     class Meta:
         model = Binary
-        fields = ["id", "name", "version", "sha256", "size", "option", "uploaded_by", "created_at"]
+        fields = [
+            "id", "team", "name", "version", "sha256", "size", "option", "uploaded_by", "created_at",
+        ]  # fmt: skip
 
 
 class UploadSerializer(serializers.Serializer[dict[str, Any]]):
+    team = Whose()
     program = serializers.FileField(
         help_text=f"The Linux build of dynamo 1.1.0 itself, at most {programs.MOST >> 20} MiB"
     )
@@ -54,11 +56,11 @@ class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
     )
     def create(self, request: Request) -> Response:
         """Upload one: 201; 200 where the team has it already."""
-        sent = UploadSerializer(data=request.data)
+        sent = UploadSerializer(data=request.data, context=self.get_serializer_context())
         sent.is_valid(raise_exception=True)
-        given = sent.validated_data["program"]
+        team = taken(request.user, sent.validated_data)
         try:
-            row, new = programs.take(team_of(request.user), request.user, given)
+            row, new = programs.take(team, request.user, sent.validated_data["program"])
         except programs.Refused as error:
             raise ValidationError({"program": [str(error)]}) from None
         return Response(self.get_serializer(row).data, status=201 if new else 200)

@@ -18,7 +18,7 @@ from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
 from benchlab.runs import byhand, collect, commands
 from benchlab.runs.models import Attempt
-from benchlab.team.models import Membership
+from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
 from tests.api.conftest import client_of, is_problem
@@ -85,6 +85,15 @@ def test_a_program_is_uploaded_once_and_found_again(api, owner):
     assert "content" not in said
     assert api.get(f"{PROGRAMS}{said['id']}/").json() == said
     assert api.get(PROGRAMS, {"sha256": digest}).json()["results"] == [said]
+
+
+def test_a_program_is_uploaded_to_the_team_that_is_asked_for(api, owner, other_user):
+    second, theirs = Team.objects.create(name="Second"), other_user.teams.get()
+    Membership.objects.create(team=second, user=owner, role=Role.OWNER)
+    for team, status in ((second, 201), (theirs, 403)):
+        body = {"program": SimpleUploadedFile("dynamo", FINAL), "team": team.pk}
+        assert api.post(PROGRAMS, body, format="multipart").status_code == status
+    assert [row.team for row in Binary.objects.all()] == [second]
 
 
 @pytest.mark.parametrize("raw", [RC1, b"MZ", b"x"])
