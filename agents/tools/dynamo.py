@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target, Unit
-from agents.dynamo import account, bundle, figures, specs, summary, transcript
+from agents.dynamo import account, bundle, overtime, specs, summary, transcript
 from agents.dynamo.account import Measured
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
@@ -185,33 +185,9 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
     """What dynamo did between one update and the next; times are seconds since recording began."""
     try:
-        test = _test(outputs)
+        return overtime.series(_test(outputs))
     except DynamoError as error:
         raise ParseError(str(error)) from None
-    whole, times = [], []
-    for update in test.updates:
-        parts = [
-            figures.figures(raw, (worker.last - worker.first) / test.rate.used, test.rate.used)
-            for worker in update.workers
-            for raw in worker.targets
-            if worker.last > worker.first
-        ]
-        if parts:
-            whole.append(figures.total(parts))
-            times.append(max(update.received) - test.began)
-    rows = (
-        ("iops", Unit.OPS_PER_SECOND, [one.all.iops for one in whole]),
-        ("read.iops", Unit.OPS_PER_SECOND, [one.reads.iops for one in whole]),
-        ("write.iops", Unit.OPS_PER_SECOND, [one.writes.iops for one in whole]),
-        ("bandwidth", Unit.BYTES_PER_SECOND, [one.all.bandwidth for one in whole]),
-        ("lat.mean", Unit.SECONDS, [_known(one.all.mean) for one in whole]),
-        ("lat.max", Unit.SECONDS, [one.all.slowest for one in whole]),
-    )
-    return [Series("", name, unit, tuple(times), tuple(values)) for name, unit, values in rows if times]  # fmt: skip
-
-
-def _known(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 def _test(outputs: Mapping[str, bytes]) -> Measured:

@@ -24,11 +24,6 @@ from tests.agents import dynamo_sim_figures as figures
 from tests.agents import dynamo_sim_rules as rules
 
 
-def crash(how: signal.Signals) -> None:
-    signal.signal(how, signal.SIG_DFL)
-    os.kill(os.getpid(), how)
-
-
 class Sim:
     def __init__(self, options: dict[str, str], ways: dict[str, str]) -> None:
         self.options, self.ways = options, ways
@@ -138,12 +133,12 @@ class Sim:
             request = wire.message(self.exactly(self.stream, 8))
             self.log.write(f"{request.name} {request.data}\n")
             if request.name == self.ways.get("crashes_at"):
-                crash(signal.SIGSEGV)
+                rules.crash(signal.SIGSEGV)
             if why := rules.wrong(request, self.state, len(self.targets)):
                 self.crash_of(why)
             if request.purpose == wire.EXIT and request.data == wire.MANAGER:
                 if self.state in ("running", "recording"):
-                    crash(signal.SIGSEGV)
+                    rules.crash(signal.SIGSEGV)
                 return False
             if request.purpose == wire.RESET:
                 self.access, self.targets = [], []  # but no AIO slot comes back
@@ -158,7 +153,7 @@ class Sim:
     def crash_of(self, why: str) -> None:
         """What no console may do, for the test to see."""
         self.log.write(f"CRASH {why}\n")
-        crash(signal.SIGSEGV)
+        rules.crash(signal.SIGSEGV)
 
     def do_add_workers(self, request: Message) -> None:
         count = 0 if "no_workers" in self.ways else request.data
@@ -244,9 +239,9 @@ class Sim:
     def do_start(self, request: Message) -> None:
         for target in (target for targets in self.active() for target in targets):
             if not target.is_raw and not rules.file_of(target).exists():
-                crash(signal.SIGFPE)
+                rules.crash(signal.SIGFPE)
             if target.queue_depth < 1:
-                crash(signal.SIGSEGV)
+                rules.crash(signal.SIGSEGV)
         self.state = "started"
         self.reply(request.purpose, 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 from agents.dynamo import wire
@@ -31,6 +32,11 @@ STATES = {
     "REPORT_RESULTS": ("recording", "done", "idle"),
     "RESET": ("idle",),
 }
+
+
+def crash(how: signal.Signals) -> None:
+    signal.signal(how, signal.SIG_DFL)
+    os.kill(os.getpid(), how)
 
 
 class Memory:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agents.dynamo import script, wire
-from agents.dynamo.console import Cancelled, Console, Paused, Script
+from agents.dynamo.console import Cancelled, Console, Script
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import DynamoError, Message
 from tests.agents import dynamo_scripts as scripts
@@ -270,38 +270,3 @@ def yes(request: Message, active: int) -> bytes:
     data = request.data if request.purpose == wire.ADD_WORKERS else 1
     more = wire.padded(b"") if request.purpose == wire.SET_TARGETS else b""
     return Message(request.purpose, data).encode() + more
-
-
-def test_recording_begins_when_the_owner_has_counted() -> None:
-    vectors = on("twotargets", "control")
-    asked = next(v for v in vectors if v.kind == "RECORD_ON")
-    console = Console(whole_session())
-    console.start(vectors[0].t)
-    began = 0.0
-    for vector in (v for v in vectors if v.seq < asked.seq and v.direction == "d2c"):
-        turn = console.feed(vector.whole, vector.t)
-        for event in turn.events:
-            if isinstance(event, Paused) and event.says == script.CHECK_PREPARED:
-                turn = console.resume(vector.t)
-    while not (turn.events and isinstance(turn.events[-1], Paused)):
-        assert console.deadline is not None
-        turn = console.tick(console.deadline)
-        began = vector.t
-    assert turn.events[-1].says == script.BEFORE_RECORDING and turn.send == b""
-    assert turn.events[-2] == script.Phase("record")
-    later = began + 1000.0  # the counters of a far host may take their time
-    assert console.resume(later).send == asked.whole
-    assert (
-        console.deadline is not None and console.deadline >= later
-    )  # all of the recording is still to come
-
-
-def test_a_dynamo_that_ends_when_it_is_stopped_was_stopped() -> None:
-    """It was through preparing when STOP_PREPARE came: that it knows no more."""
-    vectors = on("stopprep", "control")
-    asked = next(v for v in vectors if v.kind == "PREP_DISKS")
-    made = Replay(scripts.stop_preparing(), vectors[0].t)
-    made.play([v for v in vectors if v.seq <= asked.seq])
-    made.cancel()
-    made.closed()
-    assert made.console.failure is not None and made.console.failure.kind == "cancelled"
