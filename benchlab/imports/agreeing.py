@@ -39,12 +39,15 @@ class State(Enum):
     STORED = "stored"
 
 
-def state(draft: Draft) -> State:
+def state(draft: Draft, waits: bool | None = None) -> State:
+    """`waits`: drafts.WAITS, where that is known; else it is asked for."""
     if draft.stored_at:
         return State.STORED
     if draft.agreed_at:
         return State.STORING
-    return State.READ if drafts.standing(draft).over else State.READING
+    if waits is None:
+        waits = not drafts.standing(draft).over
+    return State.READING if waits else State.READ
 
 
 def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> Outcome | None:

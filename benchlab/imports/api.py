@@ -48,7 +48,7 @@ class TooLarge(APIException):
 class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
     """Results measured elsewhere: an upload is a draft until somebody agrees to it, and forgotten after a day."""
 
-    queryset = Draft.objects.all()
+    queryset = Draft.objects.annotate(waits=drafts.WAITS)
     serializer_class = DraftSerializer
     parser_classes = [JSONParser, MultiPartParser]
     filterset_fields = ["name"]

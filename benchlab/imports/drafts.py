@@ -13,7 +13,7 @@ import kombu.exceptions
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.utils import timezone
 
 from agents import reading
@@ -33,6 +33,9 @@ NUDGED = timedelta(minutes=1)  # so long a message may wait in the queue
 MOST_TRIES = 3
 AT_MOST = 200  # nudges per sweep
 UNREAD = Q(reading__isnull=True, trouble="")
+WAITS = Exists(
+    DraftFile.objects.filter(UNREAD, draft=OuterRef("pk"))
+)  # whether a draft has such files
 
 
 @dataclass(frozen=True, slots=True)

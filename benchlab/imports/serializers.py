@@ -116,7 +116,7 @@ class DraftSerializer(serializers.ModelSerializer[Draft]):
         fields = ["id", "name", "created_at", "state", "trouble"]
 
     def get_state(self, draft: Draft) -> str:
-        return agreeing.state(draft).value
+        return agreeing.state(draft, getattr(draft, "waits", None)).value
 
 
 class DraftDetailSerializer(DraftSerializer):

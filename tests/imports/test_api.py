@@ -7,6 +7,8 @@ import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from benchlab.campaigns.models import Campaign
@@ -142,3 +144,18 @@ def test_the_library_is_read_by_all_and_listed_when_asked_for(api, team, user):
     assert api.get("/api/campaigns/?library=yes").status_code == 400
     for act in ("cancel", "plan", "pause"):
         assert api.post(f"/api/campaigns/{campaign.pk}/{act}/").status_code == 404
+
+
+def test_a_list_of_drafts_costs_the_same_for_any_number(api, monkeypatch):
+    costs = []
+    for number in (2, 5):
+        while Draft.objects.count() < number:
+            handed_in(api)
+        with CaptureQueriesContext(connection) as asked:
+            rows = api.get("/api/imports/").json()["results"]
+        assert [row["state"] for row in rows] == ["read"] * number
+        costs.append(len(asked))
+    assert costs[0] == costs[1]
+    monkeypatch.setattr("benchlab.imports.drafts.AT_ONCE", 0)
+    handed_in(api)
+    assert api.get("/api/imports/").json()["results"][0]["state"] == "reading"
