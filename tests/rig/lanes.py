@@ -42,8 +42,10 @@ class Lane:
 
 
 class Lanes:
-    """All lanes of one host, planned once while it is blank. `changes_only`: commands that only look or wait are not
-    counted, for what they leave on the disks is what the one before them left.
+    """All lanes of one host, planned once while it is blank.
+
+    Commands that only look or wait are not counted: what they leave is what the one before them left. With
+    `disks_only` those that change no disk (mount, mkdir) are not either.
     """
 
     def __init__(
@@ -51,9 +53,9 @@ class Lanes:
         stacks: Iterable[tuple[LayerSpec, ...]],
         shell: Shell,
         disks: Sequence[str],
-        changes_only: bool = False,
+        disks_only: bool = False,
     ) -> None:
-        self.changes_only = changes_only
+        self.disks_only = disks_only
         self.blank = linux.read(shell)
         self.lanes: list[Lane] = []
         self.lengths: dict[str, int] = {}  # commands of those lives that were lived to the end
@@ -80,12 +82,15 @@ class Lanes:
                     self.lengths[lane.name] = done + self._counted(down)
         return any(lane.name not in self.lengths for lane in lanes)
 
+    def _counts(self, step: Step) -> bool:
+        return bool(step.destroys) if self.disks_only else not guard.only_looks(step.argv)
+
     def _counted(self, steps: Sequence[Step]) -> int:
-        return sum(bool(step.destroys) or not self.changes_only for step in steps)
+        return sum(map(self._counts, steps))
 
     def _first(self, steps: Sequence[Step], count: int) -> Sequence[Step]:
         """Up to the `count`-th that counts; all of them when there are not so many."""
-        ends = [n for n, step in enumerate(steps, 1) if step.destroys or not self.changes_only]
+        ends = [n for n, step in enumerate(steps, 1) if self._counts(step)]
         return steps[: ends[count - 1]] if count <= len(ends) else steps
 
     def take_down(self, shell: Shell) -> None:

@@ -1,4 +1,5 @@
-"""Power loss, a cut network and a killed worker after every single command of apply and of teardown, of every layer.
+"""Power loss, a cut network and a killed worker after every command that changes something, of apply and of teardown,
+of every layer.
 
 Afterwards a teardown from fresh facts leads to blank disks. Nothing is left to luck: the commands are counted. One
 round interrupts all lanes (tests/rig/lanes.py) after the same number of commands; the rounds are shared out among

@@ -1,6 +1,6 @@
 """The same (test_interrupted.py) for layouts with ZFS, after every command that may change a disk.
 
-A boot costs ten seconds here and a command up to one, so those that only look or wait are not counted.
+A boot costs ten seconds here and a command up to one, so those that change no disk are not counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def host(make_zfs_host) -> QemuHost:
 
 @pytest.fixture(scope="module")
 def lanes(host) -> Lanes:
-    return Lanes(STACKS, shell_on(host), DISKS, changes_only=True)
+    return Lanes(STACKS, shell_on(host), DISKS, disks_only=True)
 
 
 @pytest.fixture(scope="module")
