@@ -82,7 +82,8 @@ def run_group(title: str, arguments: Sequence[str], env: Mapping[str, str]) -> C
     print(f"\n=== {title}", flush=True)
     report = Path(env["BENCHLAB_STATE"]) / "report.xml"
     report.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
+    slow = ("--durations=12", "--durations-min=10")
+    argv = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *slow, *arguments]
     code = subprocess.run(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL).returncode
     if code == NO_TESTS:
         return Count()
