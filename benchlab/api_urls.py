@@ -14,6 +14,7 @@ from benchlab.imports import api as imports
 from benchlab.results import api as results
 from benchlab.runs import api as runs
 from benchlab.sharing import api as sharing
+from benchlab.sharing import api_shares as shares
 from benchlab.team import api as team
 from benchlab.team import views as team_views
 from benchlab.topologies import api as topologies
@@ -50,9 +51,9 @@ router.register("tags", sharing.Tags)
 router.register("taggings", sharing.Taggings)
 router.register("notes", sharing.Notes)
 router.register("stars", sharing.Stars)
-router.register("views", sharing.SavedViews)
-router.register("shares", sharing.Shares)
-router.register("activity", sharing.Activity)
+router.register("views", shares.SavedViews)
+router.register("shares", shares.Shares)
+router.register("activity", shares.Activity)
 router.register("results", results.Results, "results")
 router.register("series-table", results.SeriesTable, "series-table")
 

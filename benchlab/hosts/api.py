@@ -11,180 +11,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.contracts import AgentError
-from agents.destroyed import Destroyed
-from agents.packages import NAME
-from benchlab.api import Conflict, OwnRow, Problem, ReadOnly, Whose, taken
+from benchlab.api import Conflict, Problem, ReadOnly, taken
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
-from benchlab.hosts.forms import a_user, an_address
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
+from benchlab.hosts.serializers import (
+    CredentialSerializer,
+    DeviceSerializer,
+    FactSnapshotSerializer,
+    FingerprintSerializer,
+    HostSerializer,
+    InstallSerializer,
+    MissingSerializer,
+    OrphansSerializer,
+    PackageInstallSerializer,
+    SpareSerializer,
+)
 from benchlab.runs import orphans
-
-
-class CredentialSerializer(serializers.ModelSerializer[Credential]):
-    """The private key never leaves the server."""
-
-    team = Whose()
-
-    class Meta:
-        model = Credential
-        fields = ["id", "team", "name", "public_key", "uploaded", "created_at"]
-        read_only_fields = ["public_key", "uploaded"]
-        validators: list[Any] = []  # of a name that is taken the service tells
-
-
-class HostSerializer(serializers.ModelSerializer[Host]):
-    team = Whose(help_text="Whose it is. Without it: its credential's team")
-    address = serializers.CharField(
-        max_length=255, validators=[an_address], help_text="Host name or IP address"
-    )
-    port = serializers.IntegerField(min_value=1, max_value=65535, default=22)
-    user = serializers.CharField(max_length=64, validators=[a_user], default="root")
-    credential = OwnRow[Credential](
-        queryset=Credential.objects.all(),
-        allow_null=True,
-        help_text="null: it is not reached by SSH; one that is added needs one",
-    )
-    trouble = serializers.CharField(
-        read_only=True, help_text="Why it could not be used last time; empty when it could"
-    )
-
-    class Meta:
-        model = Host
-        fields = [
-            "id",
-            "team",
-            "name",
-            "access",
-            "address",
-            "port",
-            "user",
-            "credential",
-            "host_key",
-            "offered_key",
-            "is_local",
-            "notes",
-            "seen_at",
-            "trouble",
-            "trouble_text",
-            "created_at",
-        ]
-        read_only_fields = [
-            "access",
-            "host_key",
-            "offered_key",
-            "is_local",
-            "seen_at",
-            "trouble_text",
-        ]
-        validators: list[Any] = []  # of a name that is taken the service tells
-
-    def validate_credential(self, credential: Credential | None) -> Credential:
-        if credential is None:
-            raise serializers.ValidationError("Give the id of a credential of your team.")
-        return credential
-
-
-class DeviceSerializer(serializers.ModelSerializer[Device]):
-    weak = serializers.BooleanField(
-        read_only=True, help_text="Neither WWN nor serial: known by name and size only"
-    )
-
-    class Meta:
-        model = Device
-        fields = [
-            "id",
-            "host",
-            "identity",
-            "weak",
-            "name",
-            "model",
-            "serial",
-            "wwn",
-            "size",
-            "rotational",
-            "present",
-            "in_use",
-            "role",
-            "spare",
-            "spare_at",
-        ]
-
-
-class FactSnapshotSerializer(serializers.ModelSerializer[FactSnapshot]):
-    facts = serializers.DictField(help_text="As agents.facts reads them")
-
-    class Meta:
-        model = FactSnapshot
-        fields = ["id", "host", "taken_at", "boot_id", "facts"]
-
-
-class MissingProgramSerializer(serializers.Serializer[Any]):
-    program = serializers.CharField()
-    package = serializers.CharField(help_text="What brings it on this system; empty: not known")
-    minimum = serializers.CharField(help_text="The oldest version that will do; empty: any")
-
-
-class MissingSerializer(serializers.Serializer[Any]):
-    programs = MissingProgramSerializer(many=True)
-    packages = serializers.ListField(child=serializers.CharField())
-    command = serializers.CharField(source="shown", help_text="What installs all of them")
-
-
-class InstallSerializer(serializers.Serializer[dict[str, Any]]):
-    packages = serializers.ListField(
-        child=serializers.RegexField(rf"^{NAME.pattern}$", max_length=100), allow_empty=False
-    )
-    command = serializers.CharField(help_text="The command as a person saw and confirmed it")
-
-
-class PackageInstallSerializer(serializers.ModelSerializer[PackageInstall]):
-    argv = serializers.ListField(child=serializers.CharField())
-
-    class Meta:
-        model = PackageInstall
-        fields = [
-            "id",
-            "host",
-            "argv",
-            "created_at",
-            "ended_at",
-            "exit_code",
-            "output",
-            "trouble",
-        ]
-
-
-class FingerprintSerializer(serializers.Serializer[dict[str, str]]):
-    fingerprint = serializers.CharField(help_text="SHA256:… as the host itself prints it")
-
-
-class SpareSerializer(serializers.Serializer[dict[str, str]]):
-    typed = serializers.CharField(help_text="The device's serial, else WWN, else name:size")
-    role = serializers.CharField(help_text="hdd, ssd, nvme, …")
-
-
-class DestroyedSerializer(serializers.Serializer[Destroyed]):
-    node = serializers.CharField(help_text="/dev/sdb")
-    identity = serializers.CharField()
-    model = serializers.CharField()
-    serial = serializers.CharField()
-    size = serializers.IntegerField(help_text="Bytes")
-    holds = serializers.ListField(child=serializers.CharField(), help_text="What was found on it")
-
-
-class OrphanSerializer(serializers.Serializer[orphans.Orphan]):
-    name = serializers.CharField(help_text="With which all its names begin")
-    layout = serializers.IntegerField(source="layout.pk", default=None, allow_null=True)
-    left = serializers.ListField(child=serializers.CharField(), help_text="What of it is there")
-    destroys = DestroyedSerializer(many=True, help_text="Disks that taking it down wipes")
-    why_not = serializers.CharField(help_text="Why it cannot be taken down; empty: it can")
-    by_hand = serializers.ListField(child=serializers.CharField(), help_text="Commands, then")
-
-
-class OrphansSerializer(serializers.Serializer[dict[str, Any]]):
-    snapshot = serializers.IntegerField(allow_null=True, help_text="null: it was never read")
-    orphans = OrphanSerializer(many=True)
 
 
 def added(make: Any, *args: Any, **fields: Any) -> Any:

@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.api import OwnRow, Problem, ReadOnly, Whose, messages, storable, taken
-from benchlab.hosts.api import DestroyedSerializer
 from benchlab.hosts.models import Host
+from benchlab.hosts.serializers import DestroyedSerializer
 from benchlab.runs import dryrun
 from benchlab.topologies import planned, services
 from benchlab.topologies.models import Topology

@@ -1,0 +1,190 @@
+"""What happened, as JSON tells it."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+from rest_framework import serializers
+
+from benchlab.api import Figure, Figures
+from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
+
+
+class LayoutSerializer(serializers.ModelSerializer[Layout]):
+    name = serializers.CharField(read_only=True)
+    person_key = serializers.CharField(
+        read_only=True, help_text="Which wait for a person it is: for person-done"
+    )
+    stack = serializers.ListField(child=serializers.DictField())
+    stages = serializers.ListField(child=serializers.DictField())
+    progress = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="What the kernel still does: {says, done: 0 to 1, eta_s: seconds or null}",
+    )
+    plan = serializers.DictField(allow_null=True)
+
+    class Meta:
+        model = Layout
+        fields = [
+            "id",
+            "name",
+            "campaign",
+            "host",
+            "topology",
+            "stack",
+            "stages",
+            "measure_resync",
+            "stage",
+            "followed",
+            "settled",
+            "progress",
+            "awaited_until",
+            "phase",
+            "outcome",
+            "reason",
+            "reason_text",
+            "plan",
+            "plan_fingerprint",
+            "plan_error",
+            "planned_at",
+            "confirmed_fingerprint",
+            "facts_planned",
+            "facts_ready",
+            "facts_after",
+            "trouble",
+            "needs_person",
+            "person_key",
+            "person_said_at",
+            "person_trouble",
+            "seen_at",
+            "created_at",
+            "ended_at",
+        ]
+
+
+class DoneSerializer(serializers.Serializer[dict[str, str]]):
+    key = serializers.CharField(help_text="The layout's `person_key`, as it was read")
+
+
+class TeardownSerializer(serializers.Serializer[Layout]):
+    snapshot = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=2**53,
+        help_text="Of a finished layout: the newest facts of its host, in which you saw what it left",
+    )
+
+
+class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+    argv = serializers.ListField(child=serializers.CharField())
+    meta = serializers.DictField()
+
+    class Meta:
+        model = Attempt
+        fields = [
+            "id",
+            "run",
+            "layout",
+            "number",
+            "phase",
+            "outcome",
+            "reason",
+            "reason_text",
+            "argv",
+            "tool_version",
+            "boot_id",
+            "facts",
+            "fingerprint",
+            "meta",
+            "exit_code",
+            "started_at",
+            "seen_at",
+            "ended_at",
+        ]
+
+
+class StepLogSerializer(serializers.ModelSerializer[StepLog]):
+    argv = serializers.ListField(child=serializers.CharField())
+    destroys = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = StepLog
+        fields = [
+            "id",
+            "layout",
+            "kind",
+            "part",
+            "argv",
+            "says",
+            "destroys",
+            "exit_code",
+            "stdout",
+            "stderr",
+            "started_at",
+            "ended_at",
+        ]
+
+
+class TransitionSerializer(serializers.ModelSerializer[Transition]):
+    class Meta:
+        model = Transition
+        fields = ["id", "layout", "attempt", "old", "new", "at", "reason"]
+
+
+class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
+    download = serializers.SerializerMethodField(help_text="Where its bytes are")
+
+    class Meta:
+        model = Artifact
+        fields = ["id", "attempt", "name", "size", "sha256", "created_at", "download"]
+
+    def get_download(self, artifact: Artifact) -> str:
+        return reverse("api:artifact-content", args=[artifact.pk])
+
+
+class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
+    """With what a chart needs beside it, so that one request makes a data frame."""
+
+    value = Figure(allow_null=True)
+    labels = serializers.DictField(child=serializers.CharField())
+    run = serializers.IntegerField(source="attempt.run_id")
+    topology = serializers.CharField(source="attempt.run.topology.name")
+    workload = serializers.CharField(source="attempt.run.workload.name")
+    outstanding = serializers.IntegerField(
+        source="attempt.run.outstanding", allow_null=True, help_text="Outstanding I/Os"
+    )
+    stage = serializers.CharField(
+        source="attempt.run.stage", help_text="Empty as built, resync, during-1, after-1, …"
+    )
+    repeat = serializers.IntegerField(source="attempt.run.repeat")
+    outcome = serializers.CharField(source="attempt.outcome", help_text="Of the attempt")
+
+    class Meta:
+        model = Measurement
+        fields = [
+            "id",
+            "attempt",
+            "run",
+            "topology",
+            "workload",
+            "outstanding",
+            "stage",
+            "repeat",
+            "outcome",
+            "name",
+            "value",
+            "unit",
+            "labels",
+            "note",
+            "line",
+            "output",
+        ]
+
+
+class SeriesSerializer(serializers.ModelSerializer[Series]):
+    times = Figures(help_text="Seconds since the first frame")
+    values = Figures(help_text="null where it is not known")
+
+    class Meta:
+        model = Series
+        fields = ["id", "attempt", "sampler", "device", "metric", "unit", "times", "values"]
