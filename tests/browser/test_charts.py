@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchlab.runs.models import LiveChunk
 from tests.browser.axe import violations
-from tests.charts import made
+from tests.charts import made, made_live
 
+CACHE = Path(__file__).parents[1] / "cases/samplers/dm_cache/lvm-cache-and-writecache.txt"
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
@@ -69,4 +72,26 @@ def test_a_chart_can_be_saved_and_a_point_opens_its_run(chromium, live_server, c
     page.mouse.click(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
     page.wait_for_url("**/runs/*/")
     assert said == []
+    page.context.close()
+
+
+def test_charts_of_caches_come_by_themselves_while_a_point_runs(
+    chromium, live_server, campaign, team
+):
+    host, topology = campaign.runs.first().host, made.topology(team, "cached")
+    attempt = made_live.running(campaign, host, topology, made.workload(team, "other"), frames=0)
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/runs/{attempt.run_id}/")
+    drawn(page)
+    assert page.locator(".chart").count() == 1
+    LiveChunk.objects.create(attempt=attempt, offset=0, data=CACHE.read_bytes())
+    page.locator("#live-caches .main-svg").first.wait_for(state="attached")
+    chart = page.locator("#live-caches .chart")
+    chart.evaluate("(one) => { one.seen = true; }")
+    with page.expect_response(lambda answer: "part=live-caches" in answer.url):
+        pass
+    page.wait_for_timeout(500)
+    assert chart.evaluate("(one) => one.seen")  # kept over the swap, with its zoom
+    assert page.get_by_text("Cache hit ratio and dirty data").count()
+    assert violations(page) == [] and said == []
     page.context.close()
