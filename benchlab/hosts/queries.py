@@ -105,8 +105,14 @@ def tool_rows(facts: HostFacts) -> list[ToolRow]:
             package=_package(need.packages, facts.os_family),
         )
         for need in needs()
+        if need.program in facts.tools or _of_its_system(need.packages, facts.os_family)
     ]
     return sorted(rows, key=lambda row: (not row.present, row.program))
+
+
+def _of_its_system(packages: Mapping[str, str], family: str) -> bool:
+    """Nobody looks for gpart on Linux, or for LVM on FreeBSD."""
+    return "freebsd" in packages if family == "freebsd" else set(packages) != {"freebsd"}
 
 
 def _package(packages: Mapping[str, str], family: str) -> str:
