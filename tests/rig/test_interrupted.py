@@ -55,28 +55,41 @@ def blank(host) -> str:
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_power_loss(host, lanes, blank, part):
-    for count in range(part, MOST, PARTS):
+    lose_power(host, lanes, blank, range(part, MOST, PARTS))
+
+
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
+    # A cut costs seconds; what the host sees is the same without.
+    kill_worker(host, lanes, blank, range(part, MOST, PARTS), cut_every=8)
+
+
+def lose_power(host: PracticeHost, lanes: Lanes, blank: str, counts: range) -> None:
+    for count in counts:
         more = lanes.go(shell_on(host), count)
         host.kill()
         host.restart()
         prove(host, lanes, blank, count)
         if not more:
             return
-    raise AssertionError(f"a layout of more than {MOST} commands")
+    raise AssertionError(f"a layout of more than {counts.stop} commands")
 
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
-def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
-    """To the host both are the same: no command comes after this one. The next thing is a new connection."""
-    for count in range(part, MOST, PARTS):
+def kill_worker(
+    host: PracticeHost, lanes: Lanes, blank: str, counts: range, cut_every: int
+) -> None:
+    """To the host it is as if the network were cut: no command comes after this one. The next thing is a new
+    connection.
+    """
+    for count in counts:
         shell = shell_on(host)
         more = lanes.go(shell, count)
-        if count % 8 == part:  # a cut costs seconds; what the host sees is the same without
+        if count % cut_every == counts.start:
             cut(host, shell)
         prove(host, lanes, blank, count)
         if not more:
             return
-    raise AssertionError(f"a layout of more than {MOST} commands")
+    raise AssertionError(f"a layout of more than {counts.stop} commands")
 
 
 def cut(host: PracticeHost, shell: Shell) -> None:

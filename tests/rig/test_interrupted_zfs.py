@@ -11,7 +11,7 @@ from benchlab.practice import DiskSpec, QemuHost
 from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Lanes
-from tests.rig.test_interrupted import cut, layer, prove
+from tests.rig.test_interrupted import kill_worker, layer, lose_power
 
 STACKS = (
     (layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs")),
@@ -40,24 +40,9 @@ def blank(host) -> str:
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_power_loss(host, lanes, blank, part):
-    for count in range(part, MOST, PARTS):
-        more = lanes.go(shell_on(host), count)
-        host.kill()
-        host.restart()
-        prove(host, lanes, blank, count)
-        if not more:
-            return
-    raise AssertionError(f"a layout of more than {MOST} changes")
+    lose_power(host, lanes, blank, range(part, MOST, PARTS))
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
-    for count in range(part, MOST, PARTS):
-        shell = shell_on(host)
-        more = lanes.go(shell, count)
-        if count == part:
-            cut(host, shell)
-        prove(host, lanes, blank, count)
-        if not more:
-            return
-    raise AssertionError(f"a layout of more than {MOST} changes")
+    kill_worker(host, lanes, blank, range(part, MOST, PARTS), cut_every=MOST)

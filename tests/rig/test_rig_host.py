@@ -13,6 +13,7 @@ import pytest
 from benchlab.practice import (
     DiskSpec,
     PracticeError,
+    PracticeHost,
     SlowDisk,
     UmlHost,
     add_scsi_disks,
@@ -72,17 +73,21 @@ def test_scsi_disks_have_serial_and_wwn(rig_host):
 
 
 def test_a_cut_network_is_silent_until_healed(rig_host):
-    rig_host.cut()
+    silent_until_healed(rig_host)
+
+
+def silent_until_healed(host: PracticeHost) -> None:
+    host.cut()
     try:
-        with socket.create_connection(("127.0.0.1", rig_host.port)) as link:
+        with socket.create_connection(("127.0.0.1", host.port)) as link:
             link.settimeout(2)
             with pytest.raises(TimeoutError):
                 link.recv(1)
         with pytest.raises(subprocess.TimeoutExpired):
-            rig_host.ssh("true", timeout=3)
+            host.ssh("true", timeout=3)
     finally:
-        rig_host.heal()
-    assert rig_host.ssh("echo", "back").stdout == "back\n"
+        host.heal()
+    assert host.ssh("echo", "back").stdout == "back\n"
 
 
 def test_a_running_command_survives_a_short_cut(rig_host):

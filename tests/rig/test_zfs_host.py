@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
 
 import pytest
 
 from agents.facts import linux
 from benchlab.practice import DiskSpec, PracticeError, QemuHost, UmlHost, open_host
 from tests.rig.bench import shell_on
+from tests.rig.test_rig_host import silent_until_healed
 
 SERIALS = {
     **{f"vd{letter}": f"ZFS-DISK-{number}" for number, letter in enumerate("bcde", start=1)},
@@ -59,17 +58,7 @@ def test_our_facts_read_it(zfs_host):
 
 
 def test_a_cut_network_is_silent_until_healed(zfs_host):
-    zfs_host.cut()
-    try:
-        with socket.create_connection(("127.0.0.1", zfs_host.port)) as link:
-            link.settimeout(2)
-            with pytest.raises(TimeoutError):
-                link.recv(1)
-        with pytest.raises(subprocess.TimeoutExpired):
-            zfs_host.ssh("true", timeout=3)
-    finally:
-        zfs_host.heal()
-    assert zfs_host.ssh("echo", "back").stdout == "back\n"
+    silent_until_healed(zfs_host)
 
 
 def test_power_loss_keeps_what_was_synced(zfs_host):
