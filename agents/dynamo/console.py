@@ -136,7 +136,7 @@ class Console:
     def closed(self, now: float) -> Turn:
         """The other side ended the stream."""
         if not self.over and self._cancel:
-            # STOP_PREPARE may come when dynamo is just ready, which then knows no such message and ends
+            # however dynamo takes it: this is what was asked for
             self._fail(Cancelled())
         elif not self.over:
             self._fail(

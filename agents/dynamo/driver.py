@@ -136,7 +136,7 @@ class _Run:
                 directories = sorted({area.path for area in self._found if not area.raw})
                 started = dynamo = Dynamo(argv, self._work, directories)
                 info = link.log_in(name, lambda: started.ended)
-                self._live.ticks = info.ticks
+                self._live.updates.ticks = info.ticks
                 link.talk(session([trial]))
         except DynamoError as error:
             stopped = error.kind == "cancelled"

@@ -20,7 +20,6 @@ from agents.dynamo.wire import DynamoError
 
 HERE = "127.0.0.1"
 LOGGING_IN, CONNECTING, RETRY = 30.0, 10.0, 0.05  # s
-ENDING = 3.0  # s that a stopped session gets; then the stream is closed (runner.sh kills after 5)
 TICK = 1.0
 PIECE = 1 << 20
 clock = time.monotonic
@@ -64,9 +63,10 @@ class Talk:
     what Stopper has.
     """
 
-    GREETING = (
-        5.0  # s for a whole login, which is 0.85 MiB; who says nothing does not keep ours waiting
+    ENDING = (
+        3.0  # s that a stopped session gets; then the stream is closed (runner.sh kills after 5)
     )
+    GREETING = 5.0  # s for a whole login (0.85 MiB); who says nothing does not keep ours waiting
 
     def __init__(
         self, writer: Writer, stopper: Any,
@@ -140,7 +140,7 @@ class Talk:
             if self._stopper in ready:
                 self._stopper.drain()
             if self._stopper.stopped and ends is None:
-                ends = now + ENDING
+                ends = now + self.ENDING
                 self._turn(console, console.cancel(now), now)
             if ends is not None and now > ends:
                 raise DynamoError("cancelled", "stopped on request; dynamo did not come to rest")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from agents.dynamo import figures, results, wire
+from agents.dynamo.calibrate import Poll, rate
 from agents.dynamo.console import Paused
 from agents.dynamo.script import CHECK_PREPARED, Phase, Reported
 from agents.dynamo.wire import DynamoError
@@ -17,26 +18,26 @@ STANDSTILL = 180.0  # s without a byte more in a file: preparing has failed
 
 
 class Live:
-    """`ticks`: what dynamo says one second has; the rate seen since the first update is used instead."""
+    """Writes what happens. `updates.ticks` is to be set once dynamo has said it."""
 
     def __init__(self, path: Path, began: float) -> None:
-        self.ticks = 0.0
+        self.updates = Updates()
         self._path, self._began = path, began
         self._phase = ""
-        self._first: Optional[Any] = None  # (time, ticks) of the first worker's first update
         self._held, self._grew = -1, began
         self._last: List[str] = []
         path.write_text("")
 
     def event(self, event: Any, now: float) -> None:
         if isinstance(event, Phase):
-            self._phase, self._first = event.name, None
+            self._phase = event.name
+            self.updates.begin()
             self._grew = now
             self._line(now, {})
         elif isinstance(event, Paused) and event.says == CHECK_PREPARED:
             self._phase = ""
         elif isinstance(event, Reported) and event.purpose == wire.REPORT_UPDATE:
-            self._line(now, self._figures(event))
+            self._line(now, self.updates.figures(event))
 
     def preparing(self, held: int, wanted: int, now: float) -> str:
         """Called about each second. Says what is wrong when a preparation stands still."""
@@ -52,19 +53,6 @@ class Live:
             )
         return ""
 
-    def _figures(self, event: Reported) -> Dict[str, Any]:
-        """By the rate seen since the first update."""
-        middle = (event.answer.sent_at + event.answer.times[1]) / 2
-        try:
-            worker = results.worker_results(event.answer.parts[1], event.active[0], self.ticks)
-        except DynamoError:
-            return {}  # the transcript has it; this is only a look
-        ticks = self.ticks
-        if self._first is not None and middle > self._first[0]:
-            ticks = (worker.last - self._first[1]) / (middle - self._first[0])
-        self._first = self._first or (middle, worker.last)
-        return figures_of(event, self.ticks, ticks)
-
     def _line(self, now: float, more: Dict[str, Any]) -> None:
         said = {"t": round(now - self._began, 3), "phase": self._phase}
         line = json.dumps(dict(said, **more)) + "\n"
@@ -77,24 +65,38 @@ class Live:
         half.replace(self._path.with_name(NOW))
 
 
-def figures_of(event: Reported, believed: float, ticks: float = 0.0) -> Dict[str, Any]:
-    """Of an update; {} where they make no sense. `believed`: dynamo's own ticks per second; `ticks`: the real ones."""
-    parts: List[figures.Figures] = []
-    ticks = ticks or believed
-    for raw, targets in zip(event.answer.parts[1:], event.active):
+class Updates:
+    """Figures of each update. `ticks`: what dynamo says one second has; where that is wrong, as was seen meanwhile."""
+
+    def __init__(self, ticks: float = 0.0) -> None:
+        self.ticks = ticks
+        self._first: Optional[Poll] = None
+
+    def begin(self) -> None:
+        """Another phase: what was seen before is forgotten."""
+        self._first = None
+
+    def figures(self, event: Reported) -> Dict[str, Any]:
+        """{} where they make no sense: the transcript has them, this is only a look."""
         try:
-            worker = results.worker_results(raw, targets, believed)
-        except DynamoError:
+            workers = [
+                results.worker_results(raw, targets, self.ticks)
+                for raw, targets in zip(event.answer.parts[1:], event.active)
+            ]
+            poll = Poll(event.answer.sent_at, event.answer.times[1], workers[0].last)
+            self._first = self._first or poll
+            ticks = rate(self.ticks, [[self._first, poll]]).used
+        except (DynamoError, IndexError):
             return {}
-        if ticks <= 0 or worker.last <= worker.first:
-            return {}
-        seconds = (worker.last - worker.first) / ticks
-        parts += [figures.figures(target, seconds, ticks) for target in worker.targets]
-    if not parts:
-        return {}
-    whole = figures.total(parts)
-    return {
-        "iops": whole.all.iops, "read.iops": whole.reads.iops, "write.iops": whole.writes.iops,
-        "bandwidth": whole.all.bandwidth, "lat.mean": whole.all.mean,
-        "lat.max": whole.all.slowest, "errors": whole.all.errors,
-    }  # fmt: skip
+        parts: List[figures.Figures] = []
+        for worker in workers:
+            if worker.last <= worker.first:
+                return {}
+            seconds = (worker.last - worker.first) / ticks
+            parts += [figures.figures(target, seconds, ticks) for target in worker.targets]
+        whole = figures.total(parts)
+        return {
+            "iops": whole.all.iops, "read.iops": whole.reads.iops, "write.iops": whole.writes.iops,
+            "bandwidth": whole.all.bandwidth, "lat.mean": whole.all.mean,
+            "lat.max": whole.all.slowest, "errors": whole.all.errors,
+        }  # fmt: skip

@@ -24,7 +24,13 @@ mount --make-rprivate / || exit 1
 shift 2
 exec "$@"
 """
-NOISE = ("*** Grunt thread exiting with",)
+# What it says on every good run.
+NOISE = (
+    "*** Grunt thread exiting with", "*** If dynamo and iometer hangs", "*** you use a correct -m",
+    "*** can ping from", "Login accepted", "Command line parameter", "Looking for Iometer",
+    "New manager name", "Reporting ", "done.", "Worker ", "Starting...", "Beginning to perform",
+    "Stopping...", "Stopped.", "Removing ",
+)  # fmt: skip
 
 
 def wrapped(argv: Sequence[str], work: Path) -> List[str]:

@@ -20,7 +20,7 @@ from agents.dynamo.areas import Wish
 from agents.dynamo.console import Paused
 from agents.dynamo.far import Far
 from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, Talk, clock
-from agents.dynamo.live import figures_of
+from agents.dynamo.live import Updates
 from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.script import BEFORE_RECORDING, Phase, Reported, session
 from agents.dynamo.specs import Trial
@@ -156,7 +156,7 @@ class Session:
         try:
             far.lay_ground(self._far, self._looked)
             with _Talk(self._tunnel, writer, halt, event, self._idle) as talk:
-                live.ticks = talk.log_in(self._name, ended).ticks
+                live.updates.ticks = talk.log_in(self._name, ended).ticks
                 talk.talk(session([self._trial]))
         except (DynamoError, AgentError, OSError) as error:
             kind = error.kind if isinstance(error, DynamoError) else "host"
@@ -213,13 +213,14 @@ class _Live:
     """Phases and each second's figures, as live.py writes them beside dynamo."""
 
     def __init__(self, began: float, tell: Callable[[Mapping[str, Any]], None]) -> None:
-        self.ticks = 0.0
+        self.updates = Updates()
         self._began, self._tell, self._phase = began, tell, ""
 
     def event(self, said: Any, now: float) -> None:
         if isinstance(said, Phase):
             self._phase = said.name
+            self.updates.begin()
             self._tell({"t": now - self._began, "phase": self._phase})
         elif isinstance(said, Reported) and said.purpose == REPORT_UPDATE:
-            more = figures_of(said, self.ticks)
+            more = self.updates.figures(said)
             self._tell({"t": now - self._began, "phase": self._phase, **more})

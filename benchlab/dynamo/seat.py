@@ -21,7 +21,7 @@ from agents import options as driver_options
 from agents.dynamo import reported, script, specs, transcript
 from agents.dynamo.console import Paused
 from agents.dynamo.link import Talk, connected
-from agents.dynamo.live import figures_of
+from agents.dynamo.live import Updates
 from agents.dynamo.messages import ManagerInfo, Target
 from agents.dynamo.script import Phase, Seen
 from agents.dynamo.script import Reported as Report
@@ -61,6 +61,9 @@ class Door(Protocol):
 class _Talk(Talk):
     """Streams are given; with the engine's word that this attempt is over, it comes to rest."""
 
+    # Nobody ends a far dynamo but itself, and one that loses its connection while it prepares goes mad over it.
+    ENDING = 8.0
+
     @property
     def stream(self) -> socket.socket:
         assert self._stream is not None
@@ -79,7 +82,7 @@ class Seat:
         self._attempt: Attempt | None = None
         self._options: Any = None
         self._phase, self._since, self._alive, self._asked = "", 0.0, 0.0, 0.0
-        self._ticks = 0.0
+        self._updates = Updates()
         self._process: Process = (peer, "", 0)
         self._host: Host | None = None
         self._row: Reported | None = None
@@ -87,7 +90,7 @@ class Seat:
     def sit(self, stream: socket.socket) -> None:
         with _Talk(self._writer, self._door.halt, self._event, self._idle) as talk:
             info = talk.greet(stream)
-            self._ticks = info.ticks
+            self._updates.ticks = info.ticks
             self._process = (self._peer, info.name, info.port)
             talk.turn_to(self._back(info))
             talk.talk(script.report_targets())
@@ -209,9 +212,10 @@ class Seat:
             self._seen = event.disks
         if isinstance(event, Phase):
             self._phase, self._since = event.name, now
+            self._updates.begin()
             self._tell(now, {})
         if isinstance(event, Report) and event.purpose == REPORT_UPDATE:
-            self._tell(now, figures_of(event, self._ticks))
+            self._tell(now, self._updates.figures(event))
         if (
             isinstance(event, Paused)
             and event.says == script.CHECK_PREPARED

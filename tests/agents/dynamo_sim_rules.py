@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 from agents.dynamo import wire
@@ -32,6 +33,15 @@ STATES = {
     "REPORT_RESULTS": ("recording", "done", "idle"),
     "RESET": ("idle",),
 }
+
+
+def options(argv: list[str]) -> dict[str, str]:
+    """-i without -m, or what it does not know: usage, and 0."""
+    found = dict(zip(argv[1::2], argv[2::2], strict=False))
+    if len(argv) % 2 == 0 or not {"-i", "-m"} <= set(found) <= {"-i", "-m", "-n", "-p"}:
+        print("Usage: dynamo -i HOST -m HOST [-n NAME] [-p PORT]")
+        sys.exit(0)
+    return found
 
 
 def crash(how: signal.Signals) -> None:

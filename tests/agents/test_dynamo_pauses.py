@@ -36,7 +36,7 @@ def test_recording_begins_when_the_owner_has_counted() -> None:
 
 
 def test_a_dynamo_that_ends_when_it_is_stopped_was_stopped() -> None:
-    """It was through preparing when STOP_PREPARE came: that it knows no more."""
+    """Whatever it makes of that: nobody is told of a crash who asked for the end."""
     vectors = on("stopprep", "control")
     asked = next(v for v in vectors if v.kind == "PREP_DISKS")
     made = Replay(scripts.stop_preparing(), vectors[0].t)

@@ -92,6 +92,14 @@ def test_a_whole_test_through_tunnels(host: shell.SshShell, folder: Path) -> Non
     assert tool.parse({"messages.bin": raw}, tool.Options())
 
 
+def test_live_figures_are_right_though_its_clock_is_not(host: shell.SshShell, folder: Path) -> None:
+    work, config = wished(folder, "true=2.16", runtime_s=4)
+    _, told = played(host, folder, work, config)
+    rates = [line["iops"] for line in told if "iops" in line]
+    assert rates[0] == pytest.approx(1000 / 2.16, rel=0.2)  # nothing is known yet
+    assert rates[1:] == pytest.approx([1000] * 3, rel=0.2)
+
+
 def test_ready_files_are_used_again(host: shell.SshShell, folder: Path) -> None:
     work, config = wished(folder)
     for _ in range(2):
