@@ -73,6 +73,8 @@ def run_context(link: Opened) -> dict[str, Any]:
     plain = {name: link.hiding.deep(_list(told[name])) for name in kept}
     return {
         **plain,
+        # Without the lines of raw output, which a guest need not be given.
+        "figures": [(row, None) for row in plain["measurements"]],
         "run": link.hiding.deep(run),
         "attempt": link.hiding.deep(attempt),
         "caches": caches.there(figures.tracks_of(attempt)),
