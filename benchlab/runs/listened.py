@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.runs import byhand, collect, growing, jobs, moves, planning, running
+from benchlab.runs import byhand, collect, ending, growing, jobs, moves, planning
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -64,7 +64,7 @@ def _next(layout: Layout, attempt: Attempt | None) -> float | None:
     try:
         work = jobs.of(attempt, layout)
     except AgentError as error:
-        running.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        ending.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return 0.0
     now = timezone.now()
     moves.attempt(
@@ -84,7 +84,7 @@ def _watch(layout: Layout, attempt: Attempt) -> float | None:
         return LOOK_S
     attempt.refresh_from_db()
     if attempt.phase == AttemptPhase.RUNNING:
-        running.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, byhand.LOST))
+        ending.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, byhand.LOST))
         byhand.again(attempt)
     return 0.0
 
@@ -92,7 +92,7 @@ def _watch(layout: Layout, attempt: Attempt) -> float | None:
 def _collect(attempt: Attempt) -> float | None:
     verdict = collect.conclude(attempt, byhand.judge(attempt))
     byhand.name_program(attempt)
-    running.end(attempt, verdict)
+    ending.end(attempt, verdict)
     if verdict.reason == Reason.WORKER_LOST:
         byhand.again(attempt)
     return 0.0
@@ -101,7 +101,7 @@ def _collect(attempt: Attempt) -> float | None:
 def _cancel(layout: Layout) -> float | None:
     """Who plays sees that its attempt is over, and brings dynamo to rest."""
     verdict = Verdict(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
-    running.end_open(layout, verdict)
+    ending.end_open(layout, verdict)
     moves.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
     return 0.0
 
@@ -109,7 +109,7 @@ def _cancel(layout: Layout) -> float | None:
 def take_down(layout: Layout) -> float | None:
     verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
     played = [a for a in layout.attempts.filter(phase=AttemptPhase.RUNNING) if byhand.is_played(a)]
-    running.end_open(layout, verdict)
+    ending.end_open(layout, verdict)
     if played:
         return LOOK_S
     said = "nothing was built; dynamo's own file stays where it is"

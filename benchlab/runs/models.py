@@ -5,15 +5,28 @@ from __future__ import annotations
 import secrets
 import string
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.runs.outputs import Artifact, LiveChunk, Measurement, Series
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies.models import Topology
+
+__all__ = [
+    "Artifact",
+    "Attempt",
+    "Installation",
+    "Layout",
+    "LiveChunk",
+    "Measurement",
+    "Series",
+    "StepLog",
+    "Transition",
+    "installation_tag",
+]
 
 
 def installation_tag() -> str:
@@ -272,115 +285,3 @@ class StepLog(models.Model):
 
     def __str__(self) -> str:
         return " ".join(self.argv)
-
-
-class Artifact(models.Model):
-    """Raw output, byte for byte, with its SHA-256. Never changed."""
-
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="artifacts")
-    name = models.CharField(max_length=200)
-    content = models.BinaryField()
-    size = models.BigIntegerField()
-    sha256 = models.CharField(max_length=64)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    TEAM_PATH = "attempt__run__campaign__team"
-    objects = OwnedQuerySet["Artifact"].as_manager()
-
-    class Meta:
-        ordering = ["attempt", "name"]
-        constraints = [
-            models.UniqueConstraint(fields=["attempt", "name"], name="artifact_name_once")
-        ]
-        indexes = [
-            models.Index(fields=["name", "id"], name="artifact_by_name"),
-            models.Index(fields=["size", "id"], name="artifact_by_size"),
-            models.Index(fields=["created_at", "id"], name="artifact_by_time"),
-            models.Index(fields=["sha256", "id"], name="artifact_by_sha256"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Measurement(models.Model):
-    """A figure that a tool printed; always rebuildable from artifacts (`manage.py reparse`)."""
-
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="measurements")
-    name = models.CharField(max_length=100)
-    value = models.FloatField(null=True)
-    unit = models.CharField(max_length=8)
-    labels = models.JSONField(default=dict, blank=True)
-    note = models.TextField(blank=True)
-    line = models.PositiveIntegerField(
-        default=0, help_text="Where the tool's output says so, from 1; 0: nowhere in particular"
-    )
-    output = models.CharField(
-        max_length=200, blank=True, default="", help_text="The artifact whose line that is"
-    )
-
-    TEAM_PATH = "attempt__run__campaign__team"
-    objects = OwnedQuerySet["Measurement"].as_manager()
-
-    class Meta:
-        ordering = ["attempt", "pk"]
-        constraints = [
-            models.UniqueConstraint(fields=["attempt", "name", "labels"], name="measurement_once"),
-        ]
-        indexes = [
-            models.Index(fields=["name", "id"], include=["attempt"], name="measurement_by_name"),
-            models.Index(fields=["name", "value", "id"], name="measurement_by_name_value"),
-            models.Index(fields=["value", "id"], name="measurement_by_value"),
-            models.Index(fields=["unit", "id"], name="measurement_by_unit"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.name} = {self.value} {self.unit}"
-
-
-class Series(models.Model):
-    """One metric of one device over the attempt, at about 1 Hz. NaN where unknown."""
-
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="series")
-    sampler = models.CharField(max_length=40)
-    device = models.CharField(max_length=64, blank=True)
-    metric = models.CharField(max_length=40)
-    unit = models.CharField(max_length=8)
-    times = ArrayField(models.FloatField(), help_text="Seconds since the first frame")
-    values = ArrayField(models.FloatField())
-
-    TEAM_PATH = "attempt__run__campaign__team"
-    objects = OwnedQuerySet["Series"].as_manager()
-
-    class Meta:
-        verbose_name_plural = "series"
-        constraints = [
-            models.UniqueConstraint(
-                fields=["attempt", "sampler", "device", "metric"], name="series_once"
-            ),
-        ]
-        indexes = [
-            models.Index(fields=["sampler", "id"], name="series_by_sampler"),
-            models.Index(fields=["device", "id"], name="series_by_device"),
-            models.Index(fields=["metric", "id"], name="series_by_metric"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.device} {self.metric}"
-
-
-class LiveChunk(models.Model):
-    """Sampler output of a running attempt, as far as it was read; gone once the artifact is stored."""
-
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="live")
-    offset = models.BigIntegerField()
-    data = models.BinaryField()
-
-    class Meta:
-        ordering = ["attempt", "offset"]
-        constraints = [
-            models.UniqueConstraint(fields=["attempt", "offset"], name="live_chunk_once")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.attempt} at {self.offset}"

@@ -20,6 +20,7 @@ from benchlab.hosts import services as hosts
 from benchlab.runs import (
     byhand,
     collect,
+    ending,
     events,
     fingerprint,
     growing,
@@ -58,7 +59,7 @@ def step(layout: Layout) -> float | None:
     )
     current = waiting.exclude(phase=AttemptPhase.QUEUED).first()
     if layout.campaign.cancelled_at:
-        cancel(layout, current)
+        ending.cancel(layout, current)
         return 0.0
     if current is None:
         current = waiting.order_by("run__position").first()
@@ -70,7 +71,7 @@ def step(layout: Layout) -> float | None:
             growing.watch(layout)
             return PAUSED_S
         if growing.passed(layout, current):
-            skip(layout, current.run.stage)
+            ending.skip(layout, current.run.stage)
             return 0.0
     waits = current.phase in (AttemptPhase.QUEUED, AttemptPhase.STARTING)
     if waits and (delay := growing.approach(layout, current)) is not None:
@@ -88,20 +89,20 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         facts, awaited = preflight.check(layout, attempt, work, shell)
         player = _begin(attempt, work, facts, shell)
     except DynamoError as error:
-        end(attempt, Verdict(Outcome.FAILED, Reason.TOOL_FAILED, f"dynamo: {error}"))
+        ending.end(attempt, Verdict(Outcome.FAILED, Reason.TOOL_FAILED, f"dynamo: {error}"))
         return
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
-        end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        ending.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return
     except preflight.Works:  # by itself, since it was looked at last
         moves.note(layout, settled=False)
         return
     except preflight.Passed:
-        stop(layout, attempt, shell)  # a worker may have died when it had just started it
+        ending.stop(layout, attempt, shell)  # a worker may have died when it had just started it
         moves.note(layout, progress=[], awaited_until=None)
-        skip(layout, attempt.run.stage)
+        ending.skip(layout, attempt.run.stage)
         return
     if awaited:
         growing.tell(layout, awaited)
@@ -162,8 +163,8 @@ def _begin(attempt: Attempt, work: Job, facts: HostFacts, shell: Shell) -> byhan
 
 def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Wait on the host for the end, a second or two at most, and bring back what was sampled, or all of it."""
-    work = _work(layout, attempt)
-    far = _far(layout, attempt)
+    work = ending.work_of(layout, attempt)
+    far = ending.is_far(layout, attempt)
     played = far and byhand.is_played(attempt)
     if far and not played and not byhand.is_kept(attempt):
         return _unplayed(layout, attempt, shell)
@@ -189,15 +190,15 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         job.stop(shell, jobs.spool(attempt, work))  # it was told to end, and hangs
     if polled.state == job.State.ABSENT:
         gone = "The job's directory is gone from the host."
-        end(attempt, Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, gone))
+        ending.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, gone))
     elif polled.state.over:
         moves.attempt(attempt, AttemptPhase.COLLECTING, f"the job is over: {polled.state}")
         if polled.fetched:
             collect.store(attempt, polled.fetched)
     elif _overdue(attempt, now):
-        stop(layout, attempt, shell)
+        ending.stop(layout, attempt, shell)
         said = f"The host still tells of a running job long after its limit of {attempt.timeout_s:g} s."
-        end(attempt, Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, said))
+        ending.end(attempt, Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, said))
 
 
 def _sampled(attempt: Attempt) -> int:
@@ -214,34 +215,23 @@ def _overdue(attempt: Attempt, now: datetime) -> bool:
 
 def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Artifacts first, in one transaction; then figures; then the verdict."""
-    work = _work(layout, attempt)
+    work = ending.work_of(layout, attempt)
     spool = jobs.spool(attempt, work)
     # a worker died before it stored what it had fetched
     if not attempt.artifacts.filter(name=collect.SAMPLES).exists():
         collect.store(attempt, job.fetch(shell, spool, work.outputs))
     judged = judge(attempt, work)
-    if _far(layout, attempt) and judged.reason != Reason.HOST_REBOOTED:
+    if ending.is_far(layout, attempt) and judged.reason != Reason.HOST_REBOOTED:
         judged = byhand.judge(attempt)
     verdict = collect.conclude(attempt, _in_time(layout, attempt, judged, shell))
     if attempt.run.tool == byhand.TOOL:
         byhand.name_program(attempt)
     if verdict.reason == Reason.JOB_VANISHED:
         job.stop(shell, spool)  # its leader is gone, its tool may still be there
-    end(attempt, verdict)
+    ending.end(attempt, verdict)
     # The spool directory goes at teardown: removing it now would only disturb the next run.
     if verdict.reason == Reason.HOST_REBOOTED:
         raise AgentError(verdict.text, Reason.HOST_REBOOTED)
-
-
-def _far(layout: Layout, attempt: Attempt) -> bool:
-    """Whether its console is played from here."""
-    assert layout.facts_ready, "a layout that is ready was looked at"
-    return byhand.needed(attempt, hosts.facts_of(layout.facts_ready))
-
-
-def _work(layout: Layout, attempt: Attempt) -> Job:
-    assert layout.facts_ready, "a layout that is ready was looked at"
-    return byhand.fit(attempt, hosts.facts_of(layout.facts_ready), jobs.of(attempt, layout))
 
 
 def _unplayed(layout: Layout, attempt: Attempt, shell: Shell) -> None:
@@ -249,9 +239,9 @@ def _unplayed(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     attempt.refresh_from_db()
     if attempt.phase != AttemptPhase.RUNNING or byhand.is_kept(attempt):
         return
-    stop(layout, attempt, shell)
+    ending.stop(layout, attempt, shell)
     byhand.tidy(jobs.of(attempt, layout), shell)
-    end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, byhand.LOST))
+    ending.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, byhand.LOST))
     byhand.again(attempt)
 
 
@@ -274,62 +264,3 @@ STEPS: dict[str, Callable[[Layout, Attempt, Shell], None]] = {
     AttemptPhase.RUNNING: _poll,
     AttemptPhase.COLLECTING: _collect,
 }
-
-
-def cancel(layout: Layout, current: Attempt | None) -> None:
-    """Stop only what we started, keep its output, and leave the way down."""
-    if current is not None:
-        shell = hosts.connect(layout.host)
-        stop(layout, current, shell)
-    verdict = Verdict(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
-    end_open(layout, verdict)
-    moves.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
-
-
-def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Stop an attempt's process group and keep what it wrote. Does nothing when there is nothing."""
-    try:
-        work = _work(layout, attempt) if layout.facts_ready else jobs.of(attempt, layout)
-    except AgentError:
-        return  # options that make no job started none
-    spool = jobs.spool(attempt, work)
-    stopped = job.stop(shell, spool)
-    if stopped.did == job.Did.SURVIVED:
-        raise AgentError(
-            f"Processes of {spool.name} survive KILL: the kernel holds them in I/O.",
-            Reason.COMMAND_FAILED,
-        )
-    kept = attempt.artifacts.filter(name=collect.SAMPLES)
-    if stopped.state != job.State.ABSENT and not kept.exists():
-        collect.store(attempt, job.fetch(shell, spool, work.outputs))
-
-
-def forget(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Remove a spool directory whose output is stored."""
-    job.remove(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
-
-
-def end(attempt: Attempt, verdict: Verdict) -> None:
-    moves.attempt(
-        attempt,
-        AttemptPhase.DONE,
-        verdict.text,
-        outcome=verdict.outcome,
-        reason=verdict.reason,
-        reason_text=verdict.text,
-    )
-
-
-def skip(layout: Layout, stage: str) -> None:
-    """End every attempt of a moment that is over and that has measured nothing."""
-    text = "The kernel was through before this run could start."
-    verdict = Verdict(Outcome.SKIPPED, Reason.TOO_LATE, text)
-    phases = [AttemptPhase.QUEUED, AttemptPhase.STARTING]
-    for attempt in layout.attempts.filter(phase__in=phases, run__stage=stage):
-        end(attempt, verdict)
-
-
-def end_open(layout: Layout, verdict: Verdict) -> None:
-    """End every attempt that is not over; the artifacts of a running one were kept by `stop`."""
-    for attempt in layout.attempts.exclude(phase=AttemptPhase.DONE).select_related("layout"):
-        end(attempt, verdict)

@@ -12,7 +12,7 @@ from agents.lasting import lasting
 from agents.relocated import relocated
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import moves, person, planning, running, steps
+from benchlab.runs import ending, moves, person, planning, steps
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -28,14 +28,14 @@ def step(layout: Layout) -> float | None:
         return person.WAITS_S
     verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
     if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
-        running.end_open(layout, verdict)
+        ending.end_open(layout, verdict)
         return _end(layout, "nothing was built")
     plan = planning.stored(layout)
     shell = hosts.connect(layout.host)
     started = list(layout.attempts.exclude(started_at=None).select_related("run", "layout"))
     for attempt in started:
-        running.stop(layout, attempt, shell)
-    running.end_open(layout, verdict)
+        ending.stop(layout, attempt, shell)
+    ending.end_open(layout, verdict)
     with lasting(shell) as quick:
         after = _take_down(layout, plan, quick)
     found = hosts.facts_of(after)
@@ -44,7 +44,7 @@ def step(layout: Layout) -> float | None:
     if left := stack.not_restored(plan, found):
         raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
     for attempt in started:
-        running.forget(layout, attempt, shell)
+        ending.forget(layout, attempt, shell)
     said = "taken down, every device proven blank" if plan.claims else "taken down"
     return _end(layout, said, facts_after=after)
 

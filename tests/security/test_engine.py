@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents import job
 from agents.contracts import Reason
-from benchlab.runs import collect, jobs, running
+from benchlab.runs import collect, ending, jobs, running
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -33,8 +33,8 @@ def lying(monkeypatch, attempt):
     """A host on which the job runs, whatever it is asked."""
     asked: list[str] = []
     still = job.Polled(job.State.RUNNING, None, b"", 0, False)
-    monkeypatch.setattr(running, "_work", lambda layout, attempt: job.Job(("x",)))
-    monkeypatch.setattr(running, "_far", lambda layout, attempt: False)
+    monkeypatch.setattr(ending, "work_of", lambda layout, attempt: job.Job(("x",)))
+    monkeypatch.setattr(ending, "is_far", lambda layout, attempt: False)
     monkeypatch.setattr(jobs, "of", lambda attempt, layout: job.Job(("x",)))
     monkeypatch.setattr(jobs, "spool", lambda attempt, work: job.Spool("attempt-1"))
     monkeypatch.setattr(job, "poll", lambda *given: still)
