@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
@@ -20,17 +21,23 @@ def of(row: Model, terms: list[str]) -> str:
     return signing.dumps([terms, told], salt=SALT)
 
 
-def page(queryset: QuerySet[Any], terms: list[str], cursor: str, size: int) -> list[Any]:
+def page(
+    queryset: QuerySet[Any],
+    terms: list[str],
+    cursor: str,
+    size: int,
+    read: Callable[[QuerySet[Any], int, int], list[Any]],
+) -> list[Any]:
     """The next rows behind the cursor's, from the start for an empty one.
 
     Raises ValidationError for a cursor that is none of this list's.
     """
     if not cursor:
-        return list(queryset[:size])
+        return read(queryset, 0, size)
     values = _values(queryset, terms, cursor)
     found: list[Any] = []
     for part in _parts(queryset, terms[0], values[0]):
-        found += part.filter(_behind(terms, values))[: size - len(found)]
+        found += read(part.filter(_behind(terms, values)), 0, size - len(found))
         if len(found) == size:
             break
     return found

@@ -37,16 +37,19 @@ class Pages(PageNumberPagination):
         self.number = self._number(request)
         if self.number is None:
             asked = request.query_params[CURSOR]
-            found = cursors.page(queryset, self.terms, asked, self.size + 1)
+            found = cursors.page(queryset, self.terms, asked, self.size + 1, self.read)
             self.count = None
         else:
             start = (self.number - 1) * self.size
-            found = list(queryset[start : start + self.size + 1])
+            found = self.read(queryset, start, start + self.size + 1)
             if not found and self.number > 1:
                 raise NotFound("There is no such page.")
             self.count = self._count(queryset, start + len(found), len(found) > self.size)
         self.following = found[self.size - 1] if len(found) > self.size else None
         return found[: self.size]
+
+    def read(self, queryset: Any, start: int, end: int) -> list[Any]:
+        return list(queryset[start:end])
 
     def _number(self, request: Request) -> int | None:
         """The page's number; None: by cursor. Raises ValidationError or NotFound."""
@@ -142,3 +145,12 @@ class FewAtOnce(Pages):
     """Of rows that are large."""
 
     page_size = 10
+
+
+class KeysFirst(Pages):
+    """Of rows found by way of several tables: an index alone tells which they are, then those are read."""
+
+    def read(self, queryset: Any, start: int, end: int) -> list[Any]:
+        keys = list(queryset.values_list("pk", flat=True)[start:end])
+        rows = {row.pk: row for row in queryset.filter(pk__in=keys).order_by()} if keys else {}
+        return [rows[key] for key in keys if key in rows]

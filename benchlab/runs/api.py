@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from benchlab.api import Conflict, Problem, ReadOnly
 from benchlab.dynamo.api_files import OfAttempts
 from benchlab.filters import Strict, Whole
-from benchlab.paging import FewAtOnce
+from benchlab.paging import FewAtOnce, KeysFirst
 from benchlab.runs import commands, orphans
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 from benchlab.runs.serializers import (
@@ -157,6 +157,7 @@ class Measurements(ReadOnly[Measurement]):
     """Figures in base units (B/s, op/s, s, B, 1)."""
 
     library = True
+    pagination_class = KeysFirst
     queryset = Measurement.objects.select_related(
         "attempt__run__topology", "attempt__run__workload"
     )

@@ -20,12 +20,13 @@ NOUNS = [
     "measurements", "series",
 ]  # fmt: skip
 # One or two for the session's user and the count; the rest by what a row needs of others.
-# The token, the teams, the rows; a count only where there are more than one page of them; credentials ask for a role.
+# The token, the teams, the rows (of measurements first which); a count where there is more than a page of them;
+# credentials ask for a role.
 QUERIES = dict.fromkeys(NOUNS, 3) | {
     "teams": 2,
     "campaigns": 5,
     "credentials": 4,
-    "measurements": 4,
+    "measurements": 5,
     "series": 4,
 }
 

@@ -77,6 +77,6 @@ def pages(look: Callable[[str], Any]) -> Iterator[str]:
             url = reverse(name)
         except NoReverseMatch:
             continue
-        if look(url).status_code == 200:
+        if look(url).status_code == 200 and not url.startswith("/api/"):
             yield url
     yield from MORE
