@@ -25,7 +25,7 @@ import django
 RUNS, ALL_RUNS = 10_000, 100_000
 VALUES = 48_000_000
 SECONDS = 600  # of most attempts
-ROUNDS, LIST_ROUNDS = 3, 20
+ROUNDS, LIST_ROUNDS = 3, 10
 GROWTH_MB = 40  # that the whole table may take more than a quarter of it
 CSV, PARQUET, LIST_MS, HOUR_MS = 0.5, 2.0, 100, 20  # targets
 
