@@ -88,7 +88,7 @@ def parse(output: bytes) -> HostFacts:
         drivers=lvm.drivers(
             sysfs.attributes(sections["files"]).get("", {}).get("/proc/devices", "")
         ),
-        lvm_pvs=tuple(p for p, _ in stacks.pvs(sections["pvs"])) if _ok(sections, "pvs") else (),
+        lvm_pvs=tuple(path for path, _ in _volumes(sections, blocks)),
         md_arrays=_arrays(sections),
         bcache=bcache.read(sysfs.attributes(sections["files"]), blocks.tree.bcache, sections),
         md_members=tuple(sorted(n for n, what in members.items() if what.startswith("md "))),
@@ -187,13 +187,20 @@ def _members(
                              for name in blocks.tree.bcache}  # fmt: skip
     pooled, lost = zfs.members(pools, names)
     found |= pooled
-    for path, group in stacks.pvs(sections["pvs"]) if _ok(sections, "pvs") else []:
+    for path, group in _volumes(sections, blocks):
         if (name := names.get(path)) is None:
             lost.append(f"lvm {group} has {path}, which is no device here".replace("  ", " "))
         else:
             found[name] = f"lvm {group}".strip()
     by_name = {device.name: device for device in blocks.devices}
     return found | md.owners(_arrays(sections), by_name, names), lost
+
+
+def _volumes(sections: Mapping[str, Section], blocks: block.Blocks) -> list[tuple[str, str]]:
+    """Path and group of each physical volume, as LVM says; the script asks it only where a name does not tell."""
+    if "pvs" not in sections:
+        return lvm.grouped(blocks.devices)
+    return stacks.pvs(sections["pvs"]) if _ok(sections, "pvs") else []
 
 
 def _arrays(sections: Mapping[str, Section]) -> tuple[MdArray, ...]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from agents.facts.model import BlockDevice
 from agents.facts.sections import Section, text
+
+GROUP = re.compile(r"/dev/mapper/((?:[^-]|--)+)-(?!-)")  # a dash in a name is doubled
 
 
 def drivers(devices: str) -> dict[str, str]:
@@ -18,3 +22,16 @@ def status(section: Section | None) -> tuple[str, ...]:
     if section is None or section.exit_code != 0:
         return ()
     return tuple(text(line) for _, line in section.lines() if b": " in line)
+
+
+def grouped(devices: Iterable[BlockDevice]) -> list[tuple[str, str]]:
+    """Path and group of each physical volume that has an active volume on it, by that one's name."""
+    known = {device.name: device for device in devices}
+    found = []
+    for device in known.values():
+        volumes = [known[name] for name in device.holders if name in known]
+        groups = {match[1].replace("--", "-") for volume in volumes
+                  if volume.type == "lvm" and (match := GROUP.match(volume.path))}  # fmt: skip
+        if len(groups) == 1 and any(s.type == "LVM2_member" for s in device.signatures):
+            found.append((device.path, groups.pop()))
+    return found

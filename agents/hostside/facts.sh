@@ -98,6 +98,18 @@ bcaches() {
 $found
 EOF
 }
+grouped() { # Has each physical volume a volume on it? Then that one's name tells the group; pvs is slow.
+    while IFS=, read -r name _ _ _ kind; do
+        case $kind in *LVM2_member) ;; *) continue ;; esac
+        for volume in "$b/$name"/holders/*; do
+            uuid=
+            [ ! -e "$volume/dm/uuid" ] || read -r uuid <"$volume/dm/uuid"
+            case $uuid in LVM-*) ;; *) return 1 ;; esac
+        done
+    done <<EOF
+$found
+EOF
+}
 root_only() {
     # Another mount namespace (a container's) may hold a disk that this one does not show.
     elsewhere=
@@ -116,7 +128,10 @@ root_only() {
     if [ "$code" = 0 ]; then note signatures "$found"; else each_node signatures; fi
     case $code:$found in 0:*,bcache* | [!0]*) bcaches ;; esac
     case $code:$found in 0:*LVM2_member* | [!0]*)
-        if there pvs; then section pvs pvs --noheadings --separator '|' -o pv_name,vg_name; fi ;;
+        if there pvs && { [ "$code" != 0 ] || ! grouped; }; then
+            section pvs pvs --noheadings --separator '|' -o pv_name,vg_name
+        fi
+        ;;
     esac
     if [ -n "$mapped" ] && there dmsetup; then
         section dmsetup dmsetup table
