@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agents import guard
 from agents.contracts import AgentError, Argument, Ran, Reason, Secret, Shell, Step
 from agents.facts.model import HostFacts
+from agents.lasting import LastingShell
 from agents.plaintext import visible
 
 KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
@@ -72,6 +73,7 @@ def apply(
                 run.back(done, error)
             raise
         done.append(step)
+    run.hold(())
 
 
 class _Run:
@@ -87,6 +89,7 @@ class _Run:
         self.shell, self.layout, self.spares = shell, layout, spares
         self.read_facts, self.log = read_facts, log
         self.look = look if look and time.monotonic() - look.began < FRESH_S else None
+        self.held: frozenset[str] = frozenset()  # nodes that udev is kept from
         self.taken: set[str] = set()  # identities of the disks that a Step has touched
         self.index = 0
 
@@ -100,6 +103,7 @@ class _Run:
         started = time.monotonic()
         try:
             self._guard(step)
+            self.hold({claim.node for claim in step.destroys} if step.quiet else ())
             ran = self.shell.run(
                 step.argv, stdin=step.stdin.encode(), root=step.root, timeout_s=step.timeout_s
             )
@@ -120,6 +124,12 @@ class _Run:
             self.look = Look(self.read_facts(), now)
         guard.check(step, self.look.facts, self.spares, self.layout)
         self.taken |= disks
+
+    def hold(self, nodes: Collection[str]) -> None:
+        """Keep udev from these disks too, or () from none any more."""
+        if isinstance(self.shell, LastingShell):
+            self.held = self.held.union(nodes) if nodes else frozenset()
+            self.shell.hold(self.held)
 
     def back(self, done: Sequence[Step], cause: AgentError) -> None:
         """Undo what can be undone; what cannot is added to the cause, and the teardown will meet it."""

@@ -80,6 +80,7 @@ class Step:
     stdin: str = ""
     root: bool = True
     timeout_s: float = 300.0
+    quiet: bool = False  # udev need not read the disks before the next Step that is not
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ def make_pvs(
                 f"Make {piece.node} a physical volume",
                 destroys=claims,
                 undo=(wipe(piece.node, claims),),
+                quiet=True,
             )
         )
     return steps
@@ -112,7 +113,7 @@ def run(
 ) -> Step:  # fmt: skip
     """One LVM command that writes."""
     argv = command(program, words, target, nodes, facts)
-    return Step(argv, says, destroys=claims_of(target), undo=undo, timeout_s=LONG_S)
+    return Step(argv, says, destroys=claims_of(target), undo=undo, timeout_s=LONG_S, quiet=True)
 
 
 def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
@@ -121,7 +122,8 @@ def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
     if not names:
         return []
     says = "Remove the logical volumes from the kernel; what a cache holds is dropped"
-    return [Step(("sh", "-c", REMOVE, "remove", *names), says, destroys=claims_of(target))]
+    argv = ("sh", "-c", REMOVE, "remove", *names)
+    return [Step(argv, says, destroys=claims_of(target), quiet=True)]
 
 
 def _mapped(target: Target, facts: HostFacts) -> list[str]:

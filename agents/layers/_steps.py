@@ -17,7 +17,7 @@ Place = tuple[str, int]  # a node and a byte on it, at a whole sector
 ZERO = (
     "node=; while [ $# -gt 1 ]; do"
     ' if [ "$1" != "$node" ] || [ "$2" -lt "$end" ]; then exec 3<>"$1" || exit; node=$1 end=0; fi;'
-    " dd if=/dev/zero bs=1M count=1 seek=$(($2 - end)) oflag=seek_bytes conv=fsync >&3 || exit;"
+    " dd if=/dev/zero bs=64k count=16 seek=$(($2 - end)) oflag=seek_bytes conv=fsync >&3 || exit;"
     " end=$(($2 + 1048576)); shift 2; done"
 )
 # No seek in bytes there, and a disk takes whole sectors only, whose size it says itself.
@@ -64,15 +64,20 @@ def wipe(node: str, claims: tuple[Claim, ...], says: str = "") -> Step:
 
 def _wipe(nodes: Sequence[str], claims: tuple[Claim, ...], says: str = "") -> Step:
     says = says or f"Erase the signatures of {', '.join(nodes)}"
-    return Step(("wipefs", "--all", *nodes), says, destroys=claims)
+    return Step(("wipefs", "--all", *nodes), says, destroys=claims, quiet=True)
 
 
 def erase_all(
-    target: Target, nodes: Sequence[Part], facts: HostFacts, also: Sequence[Place] = ()
+    target: Target,
+    nodes: Sequence[Part],
+    facts: HostFacts,
+    also: Sequence[Place] = (),
+    settled: bool = True,
 ) -> list[Step]:
     """Blank disks of ours as wholes (partitions, signatures, what is at both ends, and the MiB at `also`), and what
     a layer below made as it is. One command of each kind for all of them: the guard looks at the host before each.
 
+    Not `settled`: udev has not read them anew yet, and what comes next does not need it.
     A disk's partitions first: a later table with the same borders would bring their file systems back.
     """
     ours = {claim.node: claim for claim in claims_of(target)}
@@ -85,6 +90,8 @@ def erase_all(
         return [*map(_destroy_table, disks), zero]
     cut, signed = _partitions(disks, facts)
     steps = [_wipe([*signed, *(node.node for node in nodes)], claims), zero]
+    if not cut and not settled:
+        return steps
     return [*steps, *([_reread(cut)] if cut else []), settle()]
 
 
@@ -129,6 +136,7 @@ def zeros(
         ("sh", "-c", script, "zero", *(str(word) for place in places for word in place)),
         says or f"Write zeros over {len(places)} MiB: the ends of {nodes}",
         destroys=claims,
+        quiet=True,
     )
 
 

@@ -93,7 +93,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     create = (*written(segment), "--wipesignatures", "y", "--zero", "y", "--name", "data", name, *nodes)  # fmt: skip
     group = ("--physicalextentsize", f"{options.extent_size}b", name, *nodes)
     steps = (
-        *erase_all(target, pieces, facts),
+        *erase_all(target, pieces, facts, settled=False),
         *_lvm.make_pvs(target, "data", pieces, nodes, facts),
         _lvm.run("vgcreate", group, f"Make the volume group {name}", target, nodes, facts,
                  undo=(_lvm.run("vgremove", (name,), f"Remove the volume group {name}", target, nodes, facts),)),
@@ -165,7 +165,7 @@ def grow(
     name, added = target.name, [piece.node for piece in new]
     words = (*written(segment, extend=True), f"{name}/data", *added)
     steps = [
-        *erase_all(target, new, facts),
+        *erase_all(target, new, facts, settled=False),
         *_lvm.make_pvs(target, "data", new, nodes, facts),
         _lvm.run("vgextend", (name, *added), f"Add them to {name}", target, nodes, facts),
         _lvm.run("lvextend", words, f"Extend {name}/data", target, nodes, facts),

@@ -34,6 +34,7 @@ WANTS = "lv"
 MIB = 1 << 20
 SECTOR = 512
 CACHEVOL_SINCE = (2, 3, 0)  # and writecache
+POOL_AT_ONCE_SINCE = (2, 3, 0)  # lvcreate makes the pool and attaches it
 CHUNK_STEP = 32 << 10
 MOST_CHUNK = 1 << 30
 MOST_CHUNKS = 1_000_000  # LVM's own limit for a cache pool (allocation/cache_pool_max_chunks)
@@ -99,17 +100,36 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     nodes = [piece.node for piece in (*target.parts.get(PVS, ()), *pieces)]
     name, added = target.name, [piece.node for piece in pieces]
     steps = [
-        *erase_all(target, pieces, facts),
+        *erase_all(target, pieces, facts, settled=False),
         *_lvm.make_pvs(replace(target, volume=""), "cache", pieces, nodes, facts),
         _run("vgextend", (name, *added), f"Add the SSD to {name}", target, nodes, facts),
     ]
     size = ("--size", f"{options.size}b") if options.size else ("--extents", "100%PVS")
-    words = (*size, *_kind(options, meta), "--name", "fast", name, *added)
-    steps += [
-        _run("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts),
-        _convert(options, target, nodes, facts),
-        settle(),
-    ]
+    if options.kind == "cache-pool" and _lvm.version(facts) >= POOL_AT_ONCE_SINCE:
+        words = (
+            *size,
+            *_pool(meta, "cache"),
+            *_how(options),
+            "--name",
+            "fast",
+            f"{name}/data",
+            *added,
+        )
+        steps.append(
+            _run(
+                "lvcreate",
+                words,
+                f"Put a cache pool on the SSD before {name}/data",
+                target,
+                nodes,
+                facts,
+            )
+        )
+    else:
+        words = (*size, *_kind(options, meta), "--name", "fast", name, *added)
+        steps.append(_run("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts))
+        steps.append(_convert(options, target, nodes, facts))
+    steps.append(settle())
     left = {use: given for use, given in target.parts.items() if use != "cache"}
     return Plan(tuple(steps), replace(target, parts=left))
 
@@ -117,10 +137,17 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
 def _kind(options: Any, meta: int) -> tuple[str, ...]:
     """What makes the volume on the SSD that kind of cache."""
     if options.kind == "cache-pool":
-        spare = ("--poolmetadatasize", f"{meta}b", "--poolmetadataspare", "n")
-        return ("--type", "cache-pool", *spare, *_chunk(options))
+        return (*_pool(meta, "cache-pool"), *_chunk(options))
     # A writecache takes only a volume that is not active; LVM blanks it itself.
     return ("--activate", "n", "--zero", "n") if options.kind == "writecache" else BLANK
+
+
+def _pool(meta: int, kind: str) -> tuple[str, ...]:
+    return ("--type", kind, "--poolmetadatasize", f"{meta}b", "--poolmetadataspare", "n")
+
+
+def _how(options: Any) -> tuple[str, ...]:
+    return ("--cachemode", options.mode, "--cachepolicy", options.policy, *_chunk(options))
 
 
 def _chunk(options: Any) -> tuple[str, ...]:
@@ -163,13 +190,7 @@ def _run(
 
 def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFacts) -> Step:
     origin, fast = f"{target.name}/data", f"{target.name}/fast"
-    how: tuple[str, ...] = (
-        "--cachemode",
-        options.mode,
-        "--cachepolicy",
-        options.policy,
-        *_chunk(options),
-    )
+    how = _how(options)
     if options.kind == "writecache":
         how = ("--cachesettings", f"block_size={WRITECACHE_BLOCK}")
     words = ("--type", "writecache" if options.kind == "writecache" else "cache",

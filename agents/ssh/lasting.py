@@ -30,10 +30,9 @@ class Lasting(Command):
         self.code: int | None = None
         self.answered = asyncio.Event()
 
-    def line(self, command_line: str) -> bytes:
-        """A subshell, or `exit` and `cd` would be the shell's own."""
+    def line(self, text: str) -> bytes:
         end = f"printf '\\n=%s %s\\n' {self.mark}"
-        return f"({command_line}) </dev/null\n{end} $? >&2; {end} 0\n".encode()
+        return f"{text}\n{end} $? >&2; {end} 0\n".encode()
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
         super().data_received(data, datatype)
@@ -52,8 +51,8 @@ class Lasting(Command):
         super().connection_lost(exc)
         self.answered.set()
 
-    async def execute(self, command_line: str) -> bool:
-        """Until the command, or the whole shell, has ended: then `code` is None. False: the shell was gone before.
+    async def execute(self, text: str) -> bool:
+        """Until a line of shell, or the whole shell, has ended: then `code` is None. False: it was gone before.
 
         Raises AgentError or asyncssh's error.
         """
@@ -64,7 +63,7 @@ class Lasting(Command):
         for stream, output in self.output.items():
             output.clear()
             self.searched[stream] = 0
-        self.channel.write(self.line(command_line))
+        self.channel.write(self.line(text))
         await self.answered.wait()
         if self.code is None:
             self.check()

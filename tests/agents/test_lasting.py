@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import time
 
 import pytest
@@ -166,3 +167,55 @@ def test_another_shell_stays_as_it_is(tmp_path):
     plain = LocalShell()
     with lasting(plain) as same:
         assert same is plain
+
+
+@pytest.fixture
+def node(tmp_path):
+    made = tmp_path / "node"
+    made.write_bytes(b"")
+    return str(made)
+
+
+def is_free(node: str) -> bool:
+    return subprocess.run(["flock", "-n", "-x", node, "true"]).returncode == 0
+
+
+def test_a_disk_is_held_until_another_one_is(remote, node, tmp_path):
+    remote.hold({node, str(tmp_path / "not there")})
+    assert not is_free(node)
+    ran = run(remote, "sh", "-c", "ls /proc/self/fd; echo on")
+    assert ran.stdout.endswith(b"on\n") and b"3\n4\n5\n" not in ran.stdout
+    assert ran.stderr == b"" and not is_free(node)
+    remote.hold(())
+    assert is_free(node)
+
+
+def test_what_runs_on_for_ever_holds_no_disk(remote, node):
+    remote.hold({node})
+    run(remote, "sh", "-c", 'sleep 30 >/dev/null 2>&1 & echo $! > "$0".pid', node)
+    remote.hold(())
+    try:
+        assert is_free(node)
+    finally:
+        run(remote, "sh", "-c", 'kill "$(cat "$0".pid)"', node)
+
+
+def test_a_shell_that_ends_holds_no_disk(address, node):
+    with lasting(shell.connect(address)) as remote:
+        assert isinstance(remote, LastingShell)
+        remote.hold({node})
+        assert not is_free(node)
+    for _ in range(50):
+        if is_free(node):
+            return
+        time.sleep(0.1)
+    raise AssertionError("still held")
+
+
+def test_more_disks_than_can_be_held(remote, tmp_path):
+    nodes = [tmp_path / f"node{number:02}" for number in range(12)]
+    for one in nodes:
+        one.write_bytes(b"")
+    remote.hold(set(map(str, nodes)))
+    assert [is_free(str(one)) for one in nodes] == [False] * 7 + [True] * 5
+    assert run(remote, "echo", "on").stdout == b"on\n"
