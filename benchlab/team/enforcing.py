@@ -104,5 +104,6 @@ class AsTheTableSays(BasePermission):
             return False
         admit(request.user, level)
         if request.auth is None and hasattr(request._request, "session"):
-            services.prefer(request._request)  # a page's script: new things belong where the page's do
+            # A page's script: new things belong where the page's do.
+            services.prefer(request._request)
         return True

@@ -177,7 +177,9 @@ def test_a_job_in_the_words_of_freebsd(freebsd, there):
     assert fetched.files["stdout"] == b"hello\n" and fetched.log == b""
     meta = fetched.meta
     assert meta.boot_id == "dmesg-1403796312" and meta.cached_before is None
-    assert 1.9 < meta.ended_mono - meta.started_mono < 5 and abs(meta.started_at - time.time()) < 30
+    assert (
+        0.5 < meta.ended_mono - meta.started_mono < 30 and abs(meta.started_at - time.time()) < 30
+    )
     frames = job.frames(fetched.samples)
     assert len(frames) >= 3 and len(_stamped.lines(frames, LASTING)) > 4
     job.remove(freebsd, there)

@@ -15,7 +15,7 @@ def test_thirteen_disks_are_read_in_a_few_lines_and_nothing_is_left_out():
     folded = [part for part in chapter.parts if part.times]
     assert [(part.times, len(part.rows)) for part in folded] == [(12, 12)]
     assert [row for part in chapter.parts for row in part.rows] == told.commands
-    assert [part.span for part in chapter.parts][:3] == ["1 to 3", "4 to 15", "16 to 32"]
+    assert [part.span for part in chapter.parts][:3] == ["1 to 2", "3 to 14", "15 to 27"]
 
 
 def test_the_first_claim_of_a_disk_is_what_destroys():
