@@ -34,7 +34,12 @@ OPTIONS = {"binary": f"{PLACE}/dynamo", "size": 4 << 20, "runtime_s": 3, "ramp_s
 def lab(rig_host, team, user):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name in ("agents/__init__.py", "agents/dynamo", "tests/agents/dynamo_sim.py"):
+        simulated = sorted(path.name for path in (ROOT / "tests/agents").glob("dynamo_sim*.py"))
+        for name in (
+            "agents/__init__.py",
+            "agents/dynamo",
+            *(f"tests/agents/{n}" for n in simulated),
+        ):
             tar.add(
                 ROOT / name,
                 name,
