@@ -79,7 +79,9 @@ class LastingShell:
         holds = [HOLD.format(fd=fd, node=command_line((node,)))
                  for fd, node in zip(FDS, sorted(nodes), strict=False)]  # fmt: skip
         text = "; ".join([FREE, *holds])
-        self._complete(f"{{ {text}; }} </dev/null", "flock", HOLD_S)
+        if self._complete(f"{{ {text}; }} </dev/null", "flock", HOLD_S).code is None:
+            self.close()  # a disk could not be opened, which ends some shells: nothing is held
+            return
         self._quiet = frozenset(nodes)
 
     def _complete(self, line: str, says: str, timeout_s: float) -> Lasting:

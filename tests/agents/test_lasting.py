@@ -219,3 +219,10 @@ def test_more_disks_than_can_be_held(remote, tmp_path):
     remote.hold(set(map(str, nodes)))
     assert [is_free(str(one)) for one in nodes] == [False] * 7 + [True] * 5
     assert run(remote, "echo", "on").stdout == b"on\n"
+
+
+def test_a_disk_that_cannot_be_opened_ends_nothing(remote, node, monkeypatch):
+    monkeypatch.setattr(lasting_module, "HOLD", "exit 2; : {fd} {node}")  # as dash does
+    remote.hold({node})
+    assert is_free(node)
+    assert run(remote, "echo", "on").stdout == b"on\n"
