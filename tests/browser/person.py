@@ -50,8 +50,9 @@ class Person:
         self.press("Log in")
 
     def go(self, name: str) -> None:
-        """By the navigation."""
-        self.page.get_by_label("Main").get_by_role("link", name=name, exact=True).click()
+        """By the navigation; the new page's scripts have run then."""
+        with self.page.expect_navigation(wait_until="load"):
+            self.page.get_by_label("Main").get_by_role("link", name=name, exact=True).click()
 
     def press(self, name: str) -> None:
         """A link or a button of the page: many links look like buttons, and say so to a screen reader."""

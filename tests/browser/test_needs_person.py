@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from agents import packages, registry
 from agents.shell import generate_key_pair
@@ -70,7 +71,7 @@ def test_a_step_by_hand(person, team, user, lab):
     person.page.goto(f"/campaigns/{row.campaign_id}/")
     person.look("needs-person")
     person.press("Done")
-    assert person.page.get_by_text("Somebody said that it is done").is_visible()
+    expect(person.page.get_by_text("Somebody said that it is done")).to_be_visible()
     assert complaints(person) == []
 
 

@@ -11,6 +11,7 @@ from allauth.mfa.totp.internal.auth import (
     yield_hotp_counters_from_time,
 )
 from django.contrib.auth.models import User
+from playwright.sync_api import expect
 
 from benchlab.hosts.models import Device
 from benchlab.team import invitations
@@ -169,7 +170,7 @@ def test_a_second_factor_from_its_code_to_its_log_in(somebody, user, team):
     alice.look("second-factor-asked")
     alice.page.locator("#id_code").fill(code(secret))
     alice.press("Log in")
-    assert alice.page.get_by_role("heading", name="BenchLab").is_visible()
+    expect(alice.page.get_by_role("heading", name="BenchLab")).to_be_visible()
     assert complaints(alice) == []
 
 

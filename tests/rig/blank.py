@@ -7,6 +7,7 @@ from benchlab.practice import PracticeHost
 # One command for all: each one more would be a process more on a slow host, and a moment later than the last.
 LOOK = """
 set -e
+! command -v udevadm >/dev/null || udevadm settle # lsblk tells what udev saw last
 [ $# = 0 ] || wipefs -n "$@"
 echo =
 [ $# = 0 ] || lsblk -nro NAME,FSTYPE,MOUNTPOINT "$@"

@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.rig.fixtures import (
+pytest.register_assert_rewrite("tests.rig.blank", "tests.rig.bench", "tests.rig.lanes")
+
+from tests.rig.fixtures import (  # noqa: E402
     kept_hosts,
     kept_zfs_hosts,
     make_rig_host,
