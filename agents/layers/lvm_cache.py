@@ -201,7 +201,8 @@ def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFact
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     """The whole group leaves the kernel: a cache taken off alone would first write back what is thrown away."""
     there = still_there(target, members(target, "cache"), facts)
-    return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts)]
+    # The volume group's own teardown, which follows, waits for udev.
+    return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts, settled=False)]
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
