@@ -34,11 +34,11 @@ FROM campaigns_run r JOIN runs_layout l ON l.campaign_id = r.campaign_id
 WHERE r.campaign_id = ANY(%(campaigns)s)
 """
 MEASUREMENTS = """
-INSERT INTO runs_measurement (attempt_id, name, value, unit, labels, note, line)
+INSERT INTO runs_measurement (attempt_id, name, value, unit, labels, note, line, output)
 SELECT a.id, CASE n WHEN 0 THEN 'iops' WHEN 1 THEN 'bandwidth' WHEN 2 THEN 'lat.mean'
                     ELSE (ARRAY['read', 'write'])[1 + n %% 2] || '.clat.p' || n END,
        random() * 1e5, (ARRAY['op/s', 'B/s', 's'])[1 + n %% 3],
-       CASE WHEN n < 30 THEN '{}'::jsonb ELSE jsonb_build_object('job', n %% 4) END, '', n
+       CASE WHEN n < 30 THEN '{}'::jsonb ELSE jsonb_build_object('job', n %% 4) END, '', n, ''
 FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id, generate_series(0, %(figures)s - 1) AS n
 WHERE r.campaign_id = ANY(%(campaigns)s)
 """
