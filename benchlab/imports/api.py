@@ -23,7 +23,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.settings import api_settings
 
-from benchlab.api import Conflict, Problem, ReadOnly, messages
+from benchlab.api import Conflict, Problem, ReadOnly, messages, taken
 from benchlab.imports import agreeing, agreement, drafts, offered, progress, receiving
 from benchlab.imports.agreeing import State
 from benchlab.imports.checking import Agreement, Chosen, Refused
@@ -37,7 +37,7 @@ from benchlab.imports.serializers import (
     StandingSerializer,
     TextSerializer,
 )
-from benchlab.team.services import team_of
+from benchlab.team.models import Team
 
 
 class TooLarge(APIException):
@@ -51,7 +51,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
     queryset = Draft.objects.annotate(waits=drafts.WAITS)
     serializer_class = DraftSerializer
     parser_classes = [JSONParser, MultiPartParser]
-    filterset_fields = ["name"]
+    filterset_fields = ["team", "name"]
     ordering_fields = ["id", "name", "created_at"]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
@@ -75,9 +75,8 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
     def create(self, request: Request) -> Response:
         """Hand in a text as JSON, or files as a form. Nothing is stored as a result yet: see `agree`."""
         try:
-            draft = drafts.make(
-                team=team_of(request.user), user=request.user, uploads=_uploads(request)
-            )
+            uploads, team = _sent(request, self.get_serializer_context())
+            draft = drafts.make(team=team, user=request.user, uploads=uploads)
         except ValidationError as error:
             raise serializers.ValidationError(messages(error)) from None
         return Response(self._detail(draft), status=201)
@@ -123,20 +122,20 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
         return DraftDetailSerializer(draft, context=context).data
 
 
-def _uploads(request: Request) -> list[drafts.Upload]:
-    """Raises ValidationError and TooLarge."""
+def _sent(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload], Team]:
+    """What was handed in, and for whom. Raises ValidationError, PermissionDenied and TooLarge."""
     try:
         data = request.data
     except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
         raise TooLarge(receiving.TOO_MANY) from None
-    if (request.content_type or "").startswith("multipart/"):
-        found = FilesSerializer(data=data)
-        found.is_valid(raise_exception=True)
-        files = found.validated_data["files"]
-        return [drafts.Upload(file.name or "unnamed", file.file, file.size or 0) for file in files]
-    sent = TextSerializer(data=data)
+    form = (request.content_type or "").startswith("multipart/")
+    sent = (FilesSerializer if form else TextSerializer)(data=data, context=context)
     sent.is_valid(raise_exception=True)
-    return [drafts.pasted(sent.validated_data["text"], sent.validated_data["name"])]
+    found = sent.validated_data
+    team = taken(request.user, found)
+    if not form:
+        return [drafts.pasted(found["text"], found["name"])], team
+    return [drafts.Upload(f.name or "unnamed", f.file, f.size or 0) for f in found["files"]], team
 
 
 def _only_if_read(draft: Draft) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from benchlab.api import OwnRow, storable
+from benchlab.api import OwnRow, Whose, storable
 from benchlab.hosts.models import Host
 from benchlab.imports import agreeing, agreement, drafts
 from benchlab.imports.checking import MOST_OUTSTANDING, Chosen
@@ -113,7 +113,7 @@ class DraftSerializer(serializers.ModelSerializer[Draft]):
 
     class Meta:
         model = Draft
-        fields = ["id", "name", "created_at", "state", "trouble"]
+        fields = ["id", "team", "name", "created_at", "state", "trouble"]
 
     def get_state(self, draft: Draft) -> str:
         return agreeing.state(draft, getattr(draft, "waits", None)).value
@@ -132,12 +132,13 @@ class DraftDetailSerializer(DraftSerializer):
         return drafts.standing(draft).read
 
 
-class TextSerializer(serializers.Serializer[dict[str, str]]):
+class TextSerializer(serializers.Serializer[dict[str, Any]]):
     text = serializers.CharField(trim_whitespace=False, validators=[storable])
     name = serializers.CharField(
         default="", allow_blank=True, max_length=150, validators=[storable],
         help_text="A file's name: it tells fio's logs apart",
     )  # fmt: skip
+    team = Whose()
 
 
 class FilesSerializer(serializers.Serializer[dict[str, Any]]):
@@ -145,6 +146,7 @@ class FilesSerializer(serializers.Serializer[dict[str, Any]]):
         child=serializers.FileField(allow_empty_file=True), allow_empty=False,
         help_text="Also archives: zip, tar, gz, bz2, xz",
     )  # fmt: skip
+    team = Whose()
 
 
 class PlaceSerializer(serializers.Serializer[dict[str, int]]):

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from benchlab.campaigns.models import Campaign
 from benchlab.imports import receiving
 from benchlab.imports.models import Draft
-from benchlab.team.models import Team
+from benchlab.team.models import Membership, Team
 from tests.api.conftest import client_of
 from tests.charts import made as charted
 from tests.imports.made import TEXT
@@ -42,6 +42,18 @@ def agreed(draft, **more) -> dict:
     results = [{**plain, "first": 2}, {**plain, "first": 3},
                {"file": file, "first": 6, "beside": {"file": file, "first": 3}}]  # fmt: skip
     return {"campaign": "old", "results": results, **more}
+
+
+def test_it_is_handed_in_for_the_team_that_is_asked_for(api, user, other_user):
+    second, theirs = Team.objects.create(name="Second"), other_user.teams.get()
+    Membership.objects.create(team=second, user=user)
+    for team, status in ((second, 201), (theirs, 403)):
+        files = {"files": SimpleUploadedFile("a.txt", TEXT.encode()), "team": team.pk}
+        for body, kind in (({"text": TEXT, "team": team.pk}, "json"), (files, "multipart")):
+            assert api.post("/api/imports/", body, format=kind).status_code == status
+    assert [draft.team for draft in Draft.objects.all()] == [second, second]
+    said = api.get("/api/imports/", {"team": second.pk}).json()["results"]
+    assert [row["team"] for row in said] == [second.pk, second.pk]
 
 
 def test_a_draft_says_what_was_found(api):
