@@ -12,8 +12,8 @@ from django.utils.deprecation import MiddlewareMixin
 from rest_framework.permissions import BasePermission
 
 from benchlab.team import permissions, services, standing
+from benchlab.team.levels import Level
 from benchlab.team.models import Membership, teams_of
-from benchlab.team.permissions import Level
 from benchlab.team.roles import Role, asks_for, most_of, only_team
 
 if TYPE_CHECKING:  # rest_framework.views itself imports this module, for its default permission

@@ -17,8 +17,8 @@ from benchlab.runs import commands
 from benchlab.sharing import links
 from benchlab.sharing.models import Star
 from benchlab.team import invitations, permissions
+from benchlab.team.levels import Level
 from benchlab.team.models import Invitation, Membership, Team
-from benchlab.team.permissions import Level
 from benchlab.team.roles import Role
 from tests.api.conftest import everything
 
