@@ -151,3 +151,13 @@ def test_the_page_filters_and_gives_csv(web, user, team):
 def test_another_team_sees_nothing_of_it(other_web, team):
     chain.record("destroy", team_id=team.pk, subject="disk 1")
     assert "disk 1" not in other_web.get(reverse("audit-log")).text
+
+
+@pytest.mark.parametrize("asked", ["host-del", "Host-Delete"])
+def test_actions_are_found_by_a_part_in_any_case(client, user, team, asked):
+    Membership.objects.filter(user=user).update(role=Role.OWNER)
+    for action in ("host-delete", "host-add"):
+        chain.record(action, actor="alice", team_id=team.pk)
+    client.force_login(user)
+    rows = client.get("/audit/", {"action": asked}).context["page"].object_list
+    assert [row.action for row in rows] == ["host-delete"]
