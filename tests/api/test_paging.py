@@ -12,6 +12,7 @@ from benchlab import paging
 from benchlab.api import Figures
 from benchlab.api_urls import router
 from benchlab.filters import column
+from benchlab.runs import api as runs_api
 from benchlab.runs.models import Measurement
 from tests.api.conftest import is_problem
 from tests.api.test_lists import walked
@@ -37,6 +38,18 @@ def test_a_count_goes_so_far(api, short):
     assert api.get(URL).json()["count"] is None
     few = api.get(f"{URL}&name=m1").json()
     assert (few["count"], few["next"], few["previous"]) == (1, None, None)
+
+
+@pytest.mark.parametrize("few", [0, 5000])
+@pytest.mark.parametrize("order", ["attempt", "-attempt"])
+def test_attempts_are_named_only_where_they_are_few(api, ours, theirs, monkeypatch, order, few):
+    monkeypatch.setattr(runs_api, "FEW", few)
+    told = api.get(f"/api/measurements/?ordering={order}&page_size=1000").json()["results"]
+    rows = Measurement.objects.filter(attempt__in=ours.attempts)
+    tie = "-pk" if order.startswith("-") else "pk"
+    assert [row["id"] for row in told] == list(
+        rows.order_by(order.replace("attempt", "attempt_id"), tie).values_list("pk", flat=True)
+    )
 
 
 @pytest.mark.parametrize("order", ["", "&ordering=value", "&ordering=-value", "&ordering=-name"])
