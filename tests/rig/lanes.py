@@ -66,7 +66,7 @@ class Lanes:
             self.lanes.append(Lane(f"bl{number}", spares, plan))
 
     def go(self, shell: Shell, count: int) -> bool:
-        """The first `count` commands of every lane's life that has more; whether any has still more."""
+        """The first `count` commands of every lane's life that has so many; whether any has more."""
         lanes = [one for one in self.lanes if self.lengths.get(one.name, count) >= count]
         for lane in lanes:
             lane.run(shell, self._first(lane.plan.steps, count), self.blank)
@@ -80,7 +80,7 @@ class Lanes:
                 lane.run(shell, self._first(down, count - done), facts)
                 if count - done >= self._counted(down):
                     self.lengths[lane.name] = done + self._counted(down)
-        return any(lane.name not in self.lengths for lane in lanes)
+        return any(self.lengths.get(lane.name, count + 1) > count for lane in lanes)
 
     def _counts(self, step: Step) -> bool:
         return bool(step.destroys) if self.disks_only else not guard.only_looks(step.argv)
