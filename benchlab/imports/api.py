@@ -75,7 +75,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
     def create(self, request: Request) -> Response:
         """Hand in a text as JSON, or files as a form. Nothing is stored as a result yet: see `agree`."""
         try:
-            uploads, team = _sent(request, self.get_serializer_context())
+            uploads, team = _sent(request, dict(self.get_serializer_context()))
             draft = drafts.make(team=team, user=request.user, uploads=uploads)
         except ValidationError as error:
             raise serializers.ValidationError(messages(error)) from None

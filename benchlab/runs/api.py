@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -168,7 +168,7 @@ class Measurements(ReadOnly[Measurement]):
     filterset_class = MeasurementFilter
     ordering_fields = ["id", "name", "value", "attempt"]
 
-    def filter_queryset(self, queryset: QuerySet[Measurement]) -> QuerySet[Measurement]:
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """In the attempts' order PostgreSQL would walk through everybody's to find a small team's: it is told which."""
         rows = super().filter_queryset(queryset)
         if self.action != "list" or str(rows.query.order_by[0]).lstrip("-") != "attempt_id":

@@ -3,7 +3,8 @@ of every layer.
 
 Afterwards a teardown from fresh facts leads to blank disks. Nothing is left to luck: the commands are counted. One
 round interrupts all lanes (tests/rig/lanes.py) after the same number of commands; the rounds are shared out among
-the tests of this module, so that two processes can take half of them each.
+the tests of this module, so that two processes can take half of them each. Power is lost at moments of one life
+(tests/rig/moments.py); for a killed worker the host lives on, so each round lives anew up to its command.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from benchlab.practice import DiskSpec, PracticeHost, UmlHost
 from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Lanes
+from tests.rig.moments import Moments
 
 
 def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -> LayerSpec:
@@ -35,7 +37,7 @@ STACKS = (
 )  # fmt: skip
 DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmno")
 MOST = 80  # more commands than any lane has
-PARTS = 4
+PARTS = 2
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +55,14 @@ def blank(host) -> str:
     return storage_state(host)
 
 
+@pytest.fixture(scope="module")
+def moments(host, lanes, blank) -> Moments:
+    return lived(host, lanes)
+
+
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
-def test_power_loss(host, lanes, blank, part):
-    lose_power(host, lanes, blank, range(part, MOST, PARTS))
+def test_power_loss(host, lanes, blank, moments, part):
+    lose_power(host, lanes, blank, moments, range(part, MOST, PARTS))
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
@@ -64,15 +71,21 @@ def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
     kill_worker(host, lanes, blank, range(part, MOST, PARTS), cut_every=8)
 
 
-def lose_power(host: PracticeHost, lanes: Lanes, blank: str, counts: range) -> None:
-    for count in counts:
-        more = lanes.go(shell_on(host), count)
-        host.kill()
-        host.restart()
+def lived(host: PracticeHost, lanes: Lanes) -> Moments:
+    """The disks after every command of one life of all lanes."""
+    moments = Moments(host)
+    for count in lanes.live(shell_on(host)):
+        moments.keep(count)
+    return moments
+
+
+def lose_power(
+    host: PracticeHost, lanes: Lanes, blank: str, moments: Moments, counts: range
+) -> None:
+    assert max(moments.kept) < counts.stop, "a layout of more commands"
+    for count in sorted(moments.kept.keys() & set(counts)):
+        moments.power_loss(count)
         prove(host, lanes, blank, count)
-        if not more:
-            return
-    raise AssertionError(f"a layout of more than {counts.stop} commands")
 
 
 def kill_worker(

@@ -11,7 +11,8 @@ from benchlab.practice import DiskSpec, QemuHost
 from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Lanes
-from tests.rig.test_interrupted import kill_worker, layer, lose_power
+from tests.rig.moments import Moments
+from tests.rig.test_interrupted import kill_worker, layer, lived, lose_power
 
 STACKS = (
     (layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs")),
@@ -38,9 +39,14 @@ def blank(host) -> str:
     return storage_state(host)
 
 
+@pytest.fixture(scope="module")
+def moments(host, lanes, blank) -> Moments:
+    return lived(host, lanes)
+
+
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
-def test_power_loss(host, lanes, blank, part):
-    lose_power(host, lanes, blank, range(part, MOST, PARTS))
+def test_power_loss(host, lanes, blank, moments, part):
+    lose_power(host, lanes, blank, moments, range(part, MOST, PARTS))
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))

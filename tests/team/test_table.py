@@ -16,7 +16,7 @@ from benchlab.api_urls import router
 from benchlab.runs import commands
 from benchlab.sharing import links
 from benchlab.sharing.models import Star
-from benchlab.team import invitations, permissions
+from benchlab.team import invitations, permissions, permissions_api
 from benchlab.team.levels import Level
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
@@ -74,7 +74,7 @@ def test_the_table_has_every_page_and_no_other():
 
 
 def test_the_table_has_every_api_action_and_no_other():
-    assert {f"{noun(v)}.{action}" for _, action, _, v in actions()} == set(permissions.API)
+    assert {f"{noun(v)}.{action}" for _, action, _, v in actions()} == set(permissions_api.API)
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +210,7 @@ ACTIONS = sorted({(prefix, action, method, noun(v)) for prefix, action, method, 
 
 @pytest.mark.parametrize(("prefix", "action", "method", "noun"), ACTIONS)
 def test_api(rows, team, other_user, prefix, action, method, noun):
-    level = permissions.API[f"{noun}.{action}"]
+    level = permissions_api.API[f"{noun}.{action}"]
     for role in (None, *Role):
         found = ask_api(person(role, team), prefix, action, method, noun, rows)
         allowed = level in NEEDS and RANK.get(role, 0) >= NEEDS[level]
