@@ -11,6 +11,9 @@ from django.test import Client
 
 from benchlab.team.models import Membership, Team
 
+# What proves disks blank asserts in helpers: say what was there instead. Before anything imports them.
+pytest.register_assert_rewrite("tests.rig.blank", "tests.rig.bench", "tests.rig.lanes")
+
 
 def pytest_configure() -> None:
     """People are made and log in in nearly every test; a slow hash would be most of the suite's time."""

@@ -2,9 +2,7 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.rig.blank", "tests.rig.bench", "tests.rig.lanes")
-
-from tests.rig.fixtures import (  # noqa: E402
+from tests.rig.fixtures import (
     kept_hosts,
     kept_zfs_hosts,
     make_rig_host,
