@@ -155,6 +155,7 @@ def _reread(disks: tuple[Claim, ...]) -> Step:
         ("blockdev", "--rereadpt", *nodes),
         f"Have the kernel forget the partitions of {', '.join(nodes)}",
         destroys=disks,
+        quiet=True,  # the kernel says "busy" while udev reads one of them
     )
 
 
