@@ -9,6 +9,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
+
+from agents.facts import freebsd
+from agents.facts.model import HostFacts
+from agents.guard import refusals
+from tests.agents.made_up import spare, wiping
 
 DISK = 3999688294400
 KEPT = 524288
@@ -167,3 +173,20 @@ def printed(given: dict[str, Said | None]) -> bytes:
         parts.append(b"=n0 begin %b\n%b\n=n0 end %d\n" % (name.encode(), raw, code))
         parts.append(b"%b\n=n0 done\n" % err.encode())
     return b"".join([*parts, b"=n0 complete\n"])
+
+
+def read(made: MadeMesh | None = None, **changed: Said | None) -> HostFacts:
+    """The host of article 001, or another, with changed sections."""
+    return freebsd.parse(printed(sections(made, **changed)))
+
+
+def why(facts: HostFacts, name: str, layout: str = "bl17") -> str:
+    """All reasons against wiping a disk that a person marked spare."""
+    device = facts.device(name)
+    assert device is not None
+    return "; ".join(refusals(wiping(device), facts, spare(device), layout))
+
+
+def disk(**config: Any) -> MadeMesh:
+    """Article 001's host with one blank disk more."""
+    return article_001(0).disk("ada1", **config)

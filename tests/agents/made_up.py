@@ -7,11 +7,12 @@ from typing import Any
 
 import cattrs
 
-from agents.contracts import Claim
+from agents.contracts import Claim, Step
 from agents.facts.model import BlockDevice, HostFacts, Mount
 from agents.guard import Spare
 
 GIB = 1 << 30
+LAYOUT = "bl17"
 _converter = cattrs.Converter(forbid_extra_keys=True)
 
 
@@ -28,6 +29,12 @@ def disk(name: str, number: int = 1, **given: Any) -> BlockDevice:
         "signatures_known": True,
     }
     return _converter.structure(values | given, BlockDevice)
+
+
+def part(**changes: Any) -> BlockDevice:
+    """The first partition of /dev/sdb."""
+    values: dict[str, Any] = {"type": "part", "majmin": "8:17", "serial": "", "parents": ["sdb"]}
+    return disk("sdb1", **(values | changes))
 
 
 def host(*devices: BlockDevice, **given: Any) -> HostFacts:
@@ -67,3 +74,8 @@ def spare(*devices: BlockDevice, role: str = "") -> dict[str, Spare]:
 
 def mounted(source: str, target: str, fstype: str = "xfs", options: str = "rw") -> Mount:
     return Mount(source, target, fstype, options)
+
+
+def wiping(device: BlockDevice, *words: str) -> Step:
+    """A command that claims the disk: wipefs, or the words given."""
+    return Step(words or ("wipefs", "--all", device.path), "wipe", destroys=(claim(device),))

@@ -12,10 +12,7 @@ from random import Random
 from typing import Any
 
 from agents.facts.model import BlockDevice, HostFacts, Mount, Signature
-from tests.agents.made_up import disk, host
-
-LAYOUT = "bl17"
-GIB = 1 << 30
+from tests.agents.made_up import LAYOUT, disk, host
 
 
 @dataclass

@@ -11,7 +11,7 @@ from agents.facts.in_use import uses
 from agents.facts.model import MdArray, MdMember
 from agents.facts.sections import Section
 from agents.layers._names import uuid_of
-from tests.agents.test_facts import output
+from tests.agents.linux_host import output
 
 RESHAPE = """Personalities : [raid6] [raid5] [raid4]
 md127 : active raid5 ubde[4] ubdd[3](S) ubdc[1](W)(F) ubdb[0]

@@ -5,36 +5,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.contracts import AgentError, Need, Ran, Reason
-from agents.facts import freebsd, reading
+from agents.contracts import AgentError, Reason
+from agents.facts import freebsd
 from agents.facts.graph import Graph
 from agents.facts.in_use import system_devices, system_unknown
-from agents.facts.model import HostFacts, Signature
-from agents.guard import refusals
 from tests.agents import freebsd_host as fb
-from tests.agents.conftest import MORE_SHELLS, shell_as
-from tests.agents.freebsd_host import DISK, MadeMesh, ends, printed, sections
-from tests.agents.made_up import spare
-from tests.agents.test_guard import wiping
+from tests.agents.freebsd_host import DISK, disk, read, why
 
 CASES = Path(__file__).parents[1] / "cases" / "facts" / "freebsd"
-NOT_RECOGNIZED = ("", 1, "fstyp: /dev/x: filesystem not recognized")
-
-
-def read(made: MadeMesh | None = None, **changed: fb.Said | None) -> HostFacts:
-    return freebsd.parse(printed(sections(made, **changed)))
-
-
-def why(facts: HostFacts, name: str, layout: str = "bl17") -> str:
-    device = facts.device(name)
-    assert device is not None
-    return "; ".join(refusals(wiping(device), facts, spare(device), layout))
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.out")), ids=lambda path: path.stem)
@@ -83,10 +66,6 @@ def test_the_boot_is_known_by_its_random_number_where_there_is_one():
     assert read(booted=("", 1, "No such file")).boot_id == "boottime-1403796300"
     with pytest.raises(AgentError, match=r"kern\.boottime"):
         read(booted="", sysctl=fb.SYSCTL.partition("kern.boottime")[0])
-
-
-def disk(**config: Any) -> MadeMesh:
-    return fb.article_001(0).disk("ada1", **config)
 
 
 @pytest.mark.parametrize(
@@ -253,91 +232,6 @@ def test_a_user_of_something_unknown_is_refused():
         read(geom=disk().geom("LABEL", "x", on=["gone"], gives=[("label/x", 512)]).xml())
 
 
-# What is on a disk: proven blank, known, or not known.
-
-UBERBLOCK = b"\x0c\xb1\xba\0\0\0\0\0"
-
-
-def at(offset: int, *said: bytes) -> bytes:
-    return b"\0" * offset + b"".join(said)
-
-
-def zfs_label(name: bytes) -> bytes:
-    said = at(
-        20, b"\0\0\0\x04name\0\0\0\x09\0\0\0\x01\0\0\0", bytes([len(name)]), name, b"..pool_guid"
-    )
-    return at(16384, said.ljust(114688, b"\0"), at(1024, UBERBLOCK)).ljust(262144, b"\0")
-
-
-KNOWN = [
-    (at(0x438, b"\x53\xef"), b"", [("ext4", "")]),
-    (at(65536 + 0x55C, b"\x19\x01\x54\x19"), b"", [("ufs", "")]),
-    (at(512, b"EFI PART"), at(1, b"EFI PART").ljust(513, b"\0"), [("gpt", "")]),
-    (at(446, b"\x80\0\0\0\xa5").ljust(510, b"\0") + b"\x55\xaa", b"", [("dos", "")]),
-    (at(446, b"\0\0\0\0\xee").ljust(510, b"\0") + b"\x55\xaa", b"", [("PMBR", "")]),
-    (zfs_label(b"tank"), b"", [("zfs_member", "tank")]),
-    (b"", zfs_label(b"tank"), [("zfs_member", "tank")]),
-    (b"", at(131072, UBERBLOCK).ljust(262144, b"\0"), [("zfs_member", "")]),
-    (b"", b"GEOM::MIRROR".ljust(512, b"\0"), [("geom", "GEOM::MIRROR")]),
-    (at(4096, b"\xfc\x4e\x2b\xa9"), b"", [("linux_raid_member", "")]),
-    (b"", b"\xfc\x4e\x2b\xa9".ljust(8192, b"\0"), [("linux_raid_member", "")]),
-    (b"", b"\xfc\x4e\x2b\xa9".ljust(65536, b"\0"), [("linux_raid_member", "")]),
-    (at(512, b"LABELONE"), b"", [("LVM2_member", "")]),
-    (at(4086, b"SWAPSPACE2"), b"", [("swap", "")]),
-]
-
-
-@pytest.mark.parametrize(("head", "tail", "kinds"), KNOWN)
-def test_signatures_at_either_end(head, tail, kinds):
-    first, last = ends(head, tail)
-    facts = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)
-    found = facts.device("ada1")
-    assert found.signatures_known and [(s.type, s.label) for s in found.signatures] == kinds
-    assert bool(why(facts, "ada1")) == (kinds[0][0] not in ("ext4", "ufs", "gpt", "dos", "PMBR"))
-
-
-def test_a_boot_sector_without_entries_is_no_partition_table():
-    first, last = ends(at(510, b"\x55\xaa"))
-    found = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=NOT_RECOGNIZED)
-    assert found.device("ada1").signatures == ()
-
-
-@pytest.mark.parametrize(
-    "fstyp",
-    [
-        None,  # FreeBSD 10 has none
-        ("", 1, "fstyp: /dev/ada1: Operation not permitted"),
-        ("", 0, ""),
-        ("ufs", 1, ""),
-        ("", 70, ""),
-    ],
-)
-def test_bytes_that_mean_nothing_to_us_are_not_known_without_a_second_opinion(fstyp):
-    first, last = ends(b"something")
-    facts = read(disk(), head__ada1=first, tail__ada1=last, fstyp__ada1=fstyp)
-    assert not facts.device("ada1").signatures_known
-    assert "signatures could not be read" in why(facts, "ada1")
-
-
-def test_the_second_opinion_counts():
-    first, last = ends(b"something")
-    given = {"head__ada1": first, "tail__ada1": last}
-    seen = read(disk(), **given, fstyp__ada1="geli").device("ada1")
-    assert seen.signatures_known and seen.signatures == (Signature("geli"),)
-    assert read(disk(), **given, fstyp__ada1=NOT_RECOGNIZED).device("ada1").signatures == ()
-
-
-@pytest.mark.parametrize("end", ["head", "tail"])
-@pytest.mark.parametrize("damage", [None, b"", b"no gzip", ends(size=1024)[0], ends()[0][:-9]])
-def test_an_end_that_was_not_read_whole_is_not_known(end, damage):
-    assert not read(disk(), **{f"{end}__ada1": damage}).device("ada1").signatures_known
-
-
-def test_a_small_device_is_read_whole():
-    both = dict(zip(("head__da1", "tail__da1"), ends(size=65536), strict=True))
-    assert read(fb.article_001(0).disk("da1", 65536), **both).device("da1").signatures_known
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(["geom", "mounts", "swaps", "zpool", "sysctl", "boot_id", "head__ada1"]),
@@ -350,87 +244,3 @@ def test_rubbish_is_an_agent_error_or_does_no_harm(name, rubbish):
         assert error.reason is Reason.BAD_FACTS
     else:
         assert why(facts, "mfid0")
-
-
-# The dispatcher.
-
-
-class Host:
-    """Answers the first script as a host that is no Linux, the second with a reading."""
-
-    def __init__(self, system: str) -> None:
-        self.system, self.asked = system, 0
-
-    def run(self, argv, *, stdin=b"", root=False, timeout_s=60.0) -> Ran:
-        self.asked += 1
-        if self.asked == 1:
-            said = printed({"system": self.system})
-        else:
-            assert argv[2] == freebsd.SCRIPT and argv[5:] == ("fio --version",)
-            said = printed(sections(version__fio="fio-3.38"))
-        return Ran(tuple(argv), 0, said, b"")
-
-
-def test_a_freebsd_host_is_asked_in_its_own_words():
-    host = Host("FreeBSD")
-    assert reading.read(host, [Need("fio")]).tools == {"fio": "fio-3.38"}
-    assert host.asked == 2
-
-
-@pytest.mark.parametrize("system", ["OpenBSD", "Linux", ""])
-def test_another_system_is_named(system):
-    with pytest.raises(AgentError, match=system or "of no name") as raised:
-        reading.read(Host(system))
-    assert raised.value.reason is Reason.BAD_FACTS
-
-
-# The script, over stub commands: what FreeBSD's programs print is recorded, that they print it is not proven here.
-
-STUBS = {
-    "id": "echo 0",
-    "uname": "echo FreeBSD",
-    "sysctl": 'case "$*" in -nx*) exit 1 ;; -n*) cat mesh ;; *) cat sysctl ;; esac',
-    "stat": "echo 1403796312",
-    "mount": "cat mounts",
-    "swapinfo": "cat swaps",
-    "kldstat": "true",
-    "zpool": 'case "$*" in *-P*) exit 2 ;; *) cat zpool ;; esac',
-    "dd": """
-        echo "$*" >>asked
-        for word; do case $word in bs=*) bs=${word#*=} ;; count=*) count=${word#*=} ;; esac; done
-        exec /bin/dd if=/dev/zero bs=$bs count=$count""",
-    "fstyp": 'echo "fstyp: $2: filesystem not recognized" >&2; exit 1',
-    "fio": "echo fio-3.38",
-}
-
-
-@pytest.mark.parametrize("name", MORE_SHELLS)
-def test_the_script_over_stub_commands(name, tmp_path):
-    shell = shell_as(name, tmp_path / "bin")
-    for program, body in STUBS.items():
-        path = tmp_path / "bin" / program
-        path.write_text(f'#!/bin/sh\ncd "{tmp_path}"\n{body}\n')
-        path.chmod(0o755)
-    made = fb.article_001().disk("da0", 1474560).disk("cd0", 0)
-    recorded = {"mesh": made.xml(), "sysctl": fb.SYSCTL, "mounts": fb.MOUNTS}
-    for file, said in (recorded | {"swaps": fb.SWAPS, "zpool": fb.ZROOT}).items():
-        (tmp_path / file).write_text(said)
-    argv = freebsd.command([Need("fio"), Need("nothing-there")], "abc")
-    ran = shell.run((str(tmp_path / "bin" / "sh"), *argv[1:]))
-    assert ran.stderr == b""
-    facts = freebsd.parse(ran.stdout)
-    assert facts == read(made, head__da0=ends(size=1474560)[0], tail__da0=ends(size=1474560)[1],
-                         version__fio="fio-3.38")  # fmt: skip
-    asked = (tmp_path / "asked").read_text()
-    assert "of=" not in asked and "if=/dev/gpt" not in asked and "if=/dev/cd0" not in asked
-    assert f"if=/dev/mfid1 bs=65536 skip={(DISK - 524288) // 65536} count=8" in asked
-    assert "if=/dev/da0 bs=16384 skip=58 count=32" in asked
-
-
-def test_the_script_only_looks():
-    words = " ".join(
-        line for line in freebsd.SCRIPT.splitlines() if line.strip()[:1] != "#"
-    ).split()
-    assert not {"rm", "mv", "umount", "tee", "kill", "kldload", "gpart", "newfs"} & set(words)
-    assert not [word for word in words if word.startswith("of=")]
-    assert {w for w in words if w.startswith(">")} <= {">/dev/null", ">&3"} | {">"}

@@ -1,25 +1,16 @@
-"""The guard: every way a disk can be somebody's, one by one, and then whatever hypothesis thinks of."""
+"""The guard: every way a disk can be somebody's, one by one."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from agents.contracts import Claim, GuardError, Secret, Step, Target
-from agents.facts.model import BlockDevice, HostFacts, Signature
-from agents.guard import Spare, check, job_refusals, refusals
-from tests.agents.made_up import GIB, claim, disk, host, spare
-
-LAYOUT = "bl17"
-
-
-def wiping(device: BlockDevice, *words: str) -> Step:
-    return Step(words or ("wipefs", "--all", device.path), "wipe", destroys=(claim(device),))
+from agents.contracts import Claim, GuardError, Step
+from agents.facts.model import BlockDevice
+from agents.guard import check, refusals
+from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, part, spare, wiping
 
 
 def why(device: BlockDevice, *others: BlockDevice, layout: str = LAYOUT, **facts) -> str:
@@ -108,11 +99,6 @@ def test_what_the_host_says_about_it_elsewhere_counts(facts, said):
 )
 def test_unused_file_systems_and_what_is_ours_may_go(changes):
     assert why(disk("sdb", **changes)) == ""
-
-
-def part(**changes) -> BlockDevice:
-    values = {"type": "part", "majmin": "8:17", "serial": "", "parents": ["sdb"]}
-    return disk("sdb1", **(values | changes))
 
 
 @pytest.mark.parametrize(
@@ -242,249 +228,6 @@ def test_a_disk_that_is_not_as_confirmed_is_refused(change):
 @pytest.mark.parametrize("twin", [{"serial": "SN-sdb"}, {"serial": "SN-sdb", "wwn": ""}])
 def test_two_disks_of_one_identity_are_refused(twin):
     assert "nobody can tell them apart" in why(disk("sdb"), disk("sdc", 2, **twin))
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ("wipefs", "-a", "/dev/sdc"),
-        ("dd", "of=/dev/sdc"),
-        ("fio", "--filename=/dev/sdb:/dev/sdc"),
-        ("fio", "--filename=/dev/disk/by-id/ata-C"),
-        ("mkfs.xfs", "-l", "logdev=/dev/sdc,size=1g", "/dev/sdb"),
-        ("dd", "of=/dev//sdc"),
-        ("dd", "of=/dev/./sdc"),
-        ("dd", "of=//dev/sdc"),
-        ("dd", "of=../../dev/sdc"),
-        ("dd", "of=/dev/sdb/../sdc"),
-        ("dd", "of=/proc/self/root/dev/sdc"),
-        ("dd", "of=/dev/sdz"),
-        ("dd", "of=/dev/sdb9"),
-        ("dd", "of=/sys/dev/sdc"),
-        ("tee", "/sys/dev/block/8:32/queue/scheduler"),
-        ("zpool", "create", "bl17", "sdc"),
-        ("dmsetup", "remove", "cryptdata"),
-        ("vgremove", "-y", "vg0"),
-        ("lvremove", "-y", "vg0/data"),
-        ("dmsetup", "create", "x", "--table", "0 8 linear 8:32 0"),
-        ("mount", "UUID=1234", "/mnt"),
-        ("sh", "-c", "echo 1 >/sys/block/sdc/device/delete"),
-        ("sh", "-c", "cat x >/dev/$disk"),
-        ("/tmp/lsblk", "/dev/sdc"),
-        ("env", "lsblk", "/dev/sdc"),
-        ("mkfs.xfs", Secret("/dev/sdc")),
-    ],
-)
-@pytest.mark.parametrize("destroys", [True, False])
-def test_no_word_may_name_a_disk_that_is_not_claimed(argv, destroys):
-    mine, other = disk("sdb"), disk("sdc", 2, links=["/dev/disk/by-id/ata-C"])
-    crypt = disk("dm-5", type="crypt", path="/dev/mapper/cryptdata", majmin="253:5", serial="",
-                 parents=["sdd"])  # fmt: skip
-    there = host(mine, other, crypt, disk("sdd", 3, holders=["dm-5"]), members={"sdd": "lvm vg0"})
-    step = Step(argv, "", destroys=(claim(mine),) if destroys else ())
-    assert refusals(step, there, spare(mine), LAYOUT)
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ("wipefs", "--all", "/dev/sdb"),
-        ("dd", "if=/dev/zero", "of=/dev/disk/by-path/pci-0000:00:1f.2-ata-1"),
-        ("fio", "--filename=/dev/sdb:/dev/sdb1"),
-        ("mkfs.ext4", "-L", "bl17", "/dev/sdb"),
-    ],
-)
-def test_words_that_name_the_claimed_disk_pass(argv):
-    mine = disk("sdb", links=["/dev/disk/by-path/pci-0000:00:1f.2-ata-1"])
-    assert refusals(wiping(mine, *argv), host(mine, part()), spare(mine), LAYOUT) == []
-
-
-def test_looking_is_free():
-    for argv in (("lsblk", "/dev/sdc"), ("udevadm", "settle"), ("/usr/sbin/blkid", "/dev/sdc")):
-        assert refusals(Step(argv, ""), host(disk("sdc")), {}, LAYOUT) == []
-
-
-# Jobs.
-
-RAW = Target(LAYOUT, {"data": (claim(disk("sdb")),)}, volume="/dev/sdb", size=GIB)
-ON_MOUNT = replace(RAW, mount="/mnt/benchlab/bl17")
-
-
-def job(argv, target, files=None, device=None):
-    device = device or disk("sdb")
-    return job_refusals(argv, files or {}, target, host(device, disk("sdc", 2)), spare(device), LAYOUT)  # fmt: skip
-
-
-def test_a_tool_may_destroy_the_raw_disk_of_its_layout_and_no_other():
-    assert job(["fio", "--filename=/dev/sdb"], RAW) == []
-    assert job(["fio", "--filename=/dev/sdc"], RAW)
-    assert job(["fio", "--filename=/dev/sdb"], RAW, device=disk("sdb", mounts=["/data"]))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[j]\nfilename=/dev/sdc\n",
-        "[/dev/sdc]\nrw=write\n",
-        "[j]\nfilename=/etc/passwd\n",
-        "[j]\ndirectory = /home\n",
-        "[j]\nfilename=${DISK}\n",
-        "[j]\nexec_prerun=rm -rf /home\n",
-        "[j]\ndirectory=/mnt/benchlab/bl17/../../../etc\n",
-        "[j]\nreplay_redirect=/dev/sdb\n",
-    ],
-)
-def test_a_job_file_cannot_leave_the_layouts_mount(text):
-    assert job(["fio", "job.fio"], ON_MOUNT, {"job.fio": text.encode()})
-
-
-def test_a_job_inside_the_mount_passes():
-    text = b"[data]\ndirectory=/mnt/benchlab/bl17\nrw=randread\n"
-    mine = disk("sdb", mounts=["/mnt/benchlab/bl17"])
-    assert job(["fio", "job.fio"], ON_MOUNT, {"job.fio": text}, mine) == []
-    assert job(["dd", "if=/dev/zero", "of=/mnt/benchlab/bl17/f"], ON_MOUNT, device=mine) == []
-    assert job(["dd", "if=/dev/zero", "of=/mnt/benchlab/bl17/f", "seek=/dev/sdb"], ON_MOUNT, device=mine)  # fmt: skip
-    assert job(["dd", "if=/dev/zero", 'of="/etc/passwd"'], ON_MOUNT, device=mine)
-    assert job(["dd", "if=/dev/zero", "of='/mnt'/../etc/passwd"], ON_MOUNT, device=mine)
-
-
-# Whatever the facts say.
-
-NAMES = ("sdb", "sdc", "sdd", "sde")
-VOLUMES = ("bl17-data", "bl17", "vg0-root", "bl1-data", "bl170-x", "home")
-TRACES = ("ext4", "xfs", "gpt", "LVM2_member", "linux_raid_member", "swap", "never_heard_of")
-WORDS = ("/dev/sdb", "/dev/sdc", "of=/dev/sdd", "/dev/sdb1", "sde", "8:32", "/dev/mapper/home")
-
-
-class Fuzz:
-    """A host, its spare marks and a Step from one seed: many times faster than drawing each value."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
-        pick, rare = self.random.choice, self.rare
-        made: list[BlockDevice] = []
-        for number, name in enumerate(self.random.sample(NAMES, self.random.randint(1, 4)), 1):
-            made.append(self.device(name, number, "disk", ()))
-            if rare(2):
-                made.append(self.device(f"{name}1", number + 20, "part", (name,)))
-        for number in range(self.random.randint(0, 2)):
-            below = self.random.sample(made, self.random.randint(1, min(2, len(made))))
-            parents = tuple(device.name for device in below)
-            made.append(self.device(f"dm-{number}", number + 40, "lvm", parents))
-        self.facts = host(
-            *made,
-            members={pick(NAMES): pick(("lvm vg0", "lvm bl1", "md 0", "bcache"))}
-            if rare(8)
-            else {},
-            swaps=["/dev/sdb1"] if rare(12) else [],
-            unknown=["pvs failed"] if rare(12) else [],
-        )
-        self.by_name = {device.name: device for device in made}
-        marked = [device for device in made if device.type == "disk" and not rare(5)]
-        self.spares = spare(*marked)
-        self.target = pick(NAMES)
-        self.word = pick(WORDS) if rare(3) else f"/dev/{self.target}"
-        planned = self.by_name.get(self.target, disk(self.target))
-        self.step = Step(("mkfs.xfs", self.word), "", destroys=(claim(planned),))
-
-    def rare(self, one_in: int) -> bool:
-        return self.random.randrange(one_in) == 0
-
-    def device(self, name: str, number: int, kind: str, parents: tuple[str, ...]) -> BlockDevice:
-        pick, rare = self.random.choice, self.rare
-        serial = pick(("", "DUP", f"SN-{name}", f"SN-{name}"))
-        return replace(
-            disk(name),
-            majmin=f"8:{16 * number}",
-            type=kind,
-            path=f"/dev/mapper/{pick(VOLUMES)}" if kind == "lvm" else f"/dev/{name}",
-            parents=parents,
-            serial=serial if kind == "disk" else "",
-            mounts=(pick(("/", "/data", "/mnt/benchlab/bl17")),) if rare(12) else (),
-            swap=rare(20),
-            read_only=rare(20),
-            holders=("ghost",) if rare(20) else (),
-            signatures=(Signature(pick(TRACES)),) if rare(5) else (),
-            signatures_known=not rare(20),
-        )
-
-
-def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> bool:
-    """The oracle: written the slow and simple way, from STORAGE.md, sharing nothing with the guard."""
-    by_name = {d.name: d for d in facts.devices}
-    device = next((d for d in facts.devices if d.path == node), None)
-    if device is None or device.type != "disk" or device.parents or facts.unknown:
-        return False
-    mine = f"serial:{device.serial}" if device.serial else f"weak:{device.name}:{device.size}"
-    if mine not in spares or spares[mine].size != device.size or spares[mine].model != device.model:
-        return False
-    if device.serial and [d.serial for d in facts.devices].count(device.serial) != 1:
-        return False
-    on_it = {device.name}
-    for _ in facts.devices:
-        on_it |= {d.name for d in facts.devices if on_it & set(d.parents)}
-    for name in on_it:
-        one = by_name[name]
-        foreign = one.type == "lvm" and one.path not in (
-            "/dev/mapper/bl17",
-            "/dev/mapper/bl17-data",
-        )
-        if foreign or one.swap or (one.read_only and name == device.name) or one.holders:
-            return False
-        if set(one.mounts) - {"/mnt/benchlab/bl17"} or not one.signatures_known:
-            return False
-        if {s.type for s in one.signatures} - {"ext4", "xfs", "gpt"}:
-            return False
-        if name in facts.members or name in facts.md_members or one.path in facts.swaps:
-            return False
-    return True
-
-
-SEEDS = st.integers(0, 2**64 - 1)
-
-
-@settings(max_examples=4000, deadline=None)
-@given(SEEDS)
-def test_nothing_that_is_not_provably_spare_is_ever_destroyed(seed):
-    made = Fuzz(seed)
-    if refusals(made.step, made.facts, made.spares, LAYOUT):
-        return
-    target = made.by_name[made.target]
-    assert provably_spare(target.path, made.facts, made.spares)
-    # And every word that names a device names this disk, or something that lies on it alone.
-    named = made.word.rpartition("=")[2]
-    for device in made.facts.devices:
-        if named in (device.path, device.name, device.majmin):
-            assert bottom(device, made.by_name) == {made.target}
-            break
-    else:
-        assert not named.startswith("/dev/")
-
-
-def bottom(device: BlockDevice, by_name: dict[str, BlockDevice]) -> set[str]:
-    if not device.parents:
-        return {device.name}
-    return set().union(*(bottom(by_name[name], by_name) for name in device.parents))
-
-
-def test_a_disk_that_is_provably_spare_is_allowed():
-    """Else the guard could pass every other test by refusing everything."""
-    allowed = 0
-    for seed in range(600):
-        made = Fuzz(seed)
-        device = made.by_name.get(made.target)
-        if device is not None and provably_spare(device.path, made.facts, made.spares):
-            assert refusals(wiping(device), made.facts, made.spares, LAYOUT) == []
-            allowed += 1
-    assert allowed > 60
-
-
-@settings(max_examples=500, deadline=None)
-@given(prefix=st.text(max_size=4), suffix=st.text(max_size=3))
-def test_a_foreign_device_is_found_inside_any_word(prefix, suffix):
-    there = host(disk("sdb"), disk("sdc", 2))
-    word = f"{prefix}/dev/sdc{suffix}"
-    assert refusals(wiping(disk("sdb"), "dd", word), there, spare(disk("sdb")), LAYOUT)
 
 
 def test_a_claim_for_nothing_known_is_refused():

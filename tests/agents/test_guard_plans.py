@@ -23,8 +23,8 @@ from agents.contracts import AgentError, Step
 from agents.facts.model import BlockDevice
 from agents.guard import Spare, refusals
 from tests.agents import situations
-from tests.agents.made_up import disk, spare
-from tests.agents.situations import GIB, LAYOUT, Seen
+from tests.agents.made_up import GIB, LAYOUT, disk, spare
+from tests.agents.situations import Seen
 
 EXAMPLES = 2_200  # times 10 stacks: 22,000 fact sets and more
 DISKS = ("sdb", "sdc", "sdd", "sde", "sdf", "sdg")

@@ -16,7 +16,7 @@ from agents.job import Did, State
 from agents.samplers import _stamped
 from tests.agents.conftest import sh
 from tests.agents.local_shell import LocalShell
-from tests.agents.test_hostside import archive, eventually, lives, running
+from tests.agents.spools import archive, eventually, lives, running
 
 EACH = Watch(("sh", "-c", "printf 'one\\ntwo lines, no end'"))
 LASTING = Watch(

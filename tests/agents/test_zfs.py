@@ -12,8 +12,7 @@ from agents.facts.model import Dataset, Vdev, Zpool
 from agents.facts.sections import Section
 from agents.guard import refusals
 from agents.layers._zfs_space import Shape, group, largest, partition, reservation, usable
-from tests.agents.made_up import claim, disk, host, spare
-from tests.agents.test_guard import LAYOUT, wiping
+from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 
 MIB = 1 << 20
 STATUS = """  pool: bl17

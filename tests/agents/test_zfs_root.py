@@ -8,8 +8,7 @@ from agents.facts.graph import Graph
 from agents.facts.in_use import system_devices, system_unknown
 from agents.guard import refusals
 from agents.mentions import Mentions
-from tests.agents.made_up import disk, host, spare
-from tests.agents.test_guard import LAYOUT, wiping
+from tests.agents.made_up import LAYOUT, disk, host, spare, wiping
 
 LINUX = [{"source": "rpool/ROOT/debian", "target": "/", "fstype": "zfs", "majmin": "0:27"}]
 FREEBSD = [{"source": "zroot/ROOT/default", "target": "/", "fstype": "zfs", "majmin": ""}]

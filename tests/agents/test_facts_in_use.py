@@ -1,0 +1,93 @@
+"""Who uses a device, as facts tell it: mounts, swap, arrays, pools, loops. What no host at hand prints is made up."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.facts import linux
+from tests.agents.linux_host import device, extra, output
+
+
+def test_a_mount_point_with_spaces_newlines_and_backslashes():
+    line = "/proc/self/mountinfo:30 27 8:0 / /a\\040b\\012c\\134d rw - xfs /dev/sda rw"
+    assert device("sda", files="+" + line).mounts == ("/a b\nc\\d",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "30 27 0:40 / /x rw - btrfs /dev/sda rw,space_cache",
+        "30 27 8:99 / /x rw - xfs /dev/sdz rw,logdev=/dev/sda",
+        "30 27 8:0 / /x rw - xfs /dev/root rw",
+    ],
+)
+def test_every_way_to_be_mounted_counts(line):
+    assert device("sda", files="+/proc/self/mountinfo:" + line).mounts == ("/x",)
+
+
+def test_a_loop_over_a_disk_stands_on_it():
+    """The kernel names neither as the other's holder, and lets wipefs open the disk for itself alone."""
+    over = extra("loop0", "7:0", {"TYPE": "loop"}, **{"loop/backing_file": "/dev/sda"})
+    facts = linux.parse(output(**over))
+    assert facts.device("loop0").parents == ("sda",) and facts.device("sda").holders == ("loop0",)
+    file = extra("loop0", "7:0", {"TYPE": "loop"}, **{"loop/backing_file": "/var/sda"})
+    assert device("loop0", **file).parents == ()
+
+
+def test_a_mount_in_a_container_counts():
+    assert device("sda", namespaces="9 1 8:0 / /data rw - ext4 /dev/sda rw").mounts == ("/data",)
+
+
+def test_all_members_of_a_mounted_btrfs_are_mounted():
+    tree = "+/sys/fs/btrfs/u-1/devices/sda\n/sys/fs/btrfs/u-1/devices/sda2"
+    assert device("sda", tree=tree).mounts == ("/",)
+    assert device("sda", tree="+/sys/fs/btrfs/u-1/devices/sda").mounts == ("btrfs u-1",)
+
+
+def test_swap_is_found_by_any_path():
+    heading = "/proc/swaps:Filename\t\t\tType\t\tSize"
+    udev = "+/run/udev/data/b8:0:S:disk/by-id/x"
+    row = "/proc/swaps:/dev/disk/by-id/x       partition 1 0 -2"
+    assert device("sda", picked=udev, files=f"+{heading}\n{row}").swap
+
+
+def test_swap_on_a_device_nobody_knows_is_unknown():
+    facts = linux.parse(output(files="+/proc/swaps:/dev/zz partition 1 0 -2"))
+    assert facts.unknown == ("swap on /dev/zz, which is no device here",)
+
+
+MDSTAT = """Personalities : [raid6] [raid5] [raid4]
+md0 : active (auto-read-only) raid5 sda2[3](S) sda[0](F)
+      2095104 blocks super 1.2 level 5 [3/3] [UUU]
+      [==>..................]  recovery = 12.6% (37043392/292945152) finish=127.5min speed=33440K/sec
+
+md1 : inactive nvme0n1p3[1](S)
+unused devices: <none>"""
+
+
+def test_members_of_arrays():
+    lines = "\n".join("/proc/mdstat:" + line for line in MDSTAT.split("\n"))
+    facts = linux.parse(output(files="+" + lines))
+    assert facts.md_members == ("nvme0n1p3", "sda", "sda2")
+    assert facts.members["sda"] == "md md0"
+
+
+ZPOOL = """  pool: tank
+ state: DEGRADED
+config:
+\tNAME                      STATE     READ WRITE CKSUM
+\ttank                      DEGRADED     0     0     0
+\t  mirror-0                DEGRADED     0     0     0
+\t    /dev/disk/by-id/a     ONLINE       0     0     0
+\t    1234567890            UNAVAIL      0     0     0  was /dev/sdq1
+"""
+
+
+def test_members_of_pools_and_what_is_missing():
+    facts = linux.parse(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:disk/by-id/a"))
+    assert facts.zpool_members == ("sda",) and facts.members["sda"] == "zpool tank"
+    assert facts.unknown == ()  # what is not open is nobody's
+    hidden = linux.parse(output(zpool=ZPOOL))
+    assert hidden.unknown == ("zpool tank has /dev/disk/by-id/a, which is no device here",)
+    again = linux.parse(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:sdq1"))
+    assert again.members["sda"] == "zpool tank"

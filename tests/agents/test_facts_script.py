@@ -1,0 +1,84 @@
+"""The script that reads facts: run under several shells, without sudo, and again while the host changes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from agents.contracts import AgentError, Need, Ran, Reason
+from agents.facts import linux
+from tests.agents.linux_host import output
+
+
+class Answers:
+    """A shell without sudo: root=True raises or prints sudo's refusal."""
+
+    def __init__(self, says: bytes | None) -> None:
+        self.says = says
+        self.asked: list[Any] = []
+
+    def run(self, argv, *, stdin=b"", root=False, timeout_s=60.0) -> Ran:
+        self.asked.append(root)
+        if root and self.says is None:
+            raise AgentError("no sudo", Reason.NO_SUDO)
+        return Ran(tuple(argv), 0, self.says or b"" if root else output(uid="1000"), b"")
+
+
+@pytest.mark.parametrize("says", [None, b"sudo: a password is required\n"])
+def test_without_sudo_it_reads_what_it_can(says):
+    shell = Answers(says)
+    facts = linux.read(shell)
+    assert shell.asked == [True, False] and not facts.sudo and facts.unknown
+
+
+def test_each_program_is_asked_once():
+    argv = linux.command([Need("fio"), Need("fio"), Need("x", version_argv=("x", "-V"))], "n")
+    assert argv[3:] == ("facts", "n", "fio --version", "x -V")
+
+
+SHELLS = [["dash"], ["bash"], ["busybox", "sh"], ["busybox", "ash"]]
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_the_script_runs_under(shell):
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    asked = linux.command([Need("sh", version_argv=("echo", "1.2 *"))], "abc")
+    done = subprocess.run([*shell, *asked[1:]], capture_output=True, check=True)
+    assert done.stderr == b""
+    facts = linux.parse(done.stdout)
+    assert facts.kernel and facts.cpus and facts.memory and facts.boot_id and facts.mounts
+    assert facts.tools == {"sh": "1.2 *"}
+
+
+def test_the_script_only_looks():
+    """Words that change something have no business in it, and it writes to no file."""
+    code = [line.partition("#")[0] if line.lstrip().startswith("#") else line
+            for line in linux.SCRIPT.splitlines()]  # fmt: skip
+    words = " ".join(code).replace("/", " ").split()
+    changing = {"rm", "mv", "dd", "mount", "umount", "tee", "kill", "modprobe", "-a", "--all"}
+    assert not changing & set(words)
+    written = {word for line in code for word in line.split() if ">" in word and "&" not in word}
+    assert written <= {">/dev/null", "2>/dev/null"}
+
+
+def test_facts_that_do_not_agree_with_themselves_are_read_again():
+    """Right after a boot LVM's volumes appear while the host is looked at."""
+    tree = "+/sys/class/block/sda/holders/dm-0"
+    looks = [output(tree=tree), output(tree=tree), output()]
+    facts = linux.settled(lambda: looks.pop(0))
+    assert looks == [] and not linux.strangers(facts)
+
+
+def test_it_is_not_looked_at_for_ever():
+    looks: list[bytes] = []
+
+    def look() -> bytes:
+        looks.append(output(tree="+/sys/class/block/sda/holders/dm-0"))
+        return looks[-1]
+
+    found = linux.settled(look)
+    assert linux.strangers(found) == {"dm-0"} and len(looks) == linux.LOOKS
