@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
+from benchlab.practice import slow
 from benchlab.practice.disks import MOST_DISKS, MOST_SLOW_DISKS, DiskSpec, SlowDisk
 from benchlab.practice.errors import PracticeError
 from benchlab.practice.machine import Progress
@@ -113,7 +114,7 @@ class PracticeHost(ABC):
                 self._create(image, tuple(disks), tuple(slow_disks), memory_mb, port, owned)
                 progress(f"booting {self.name}")
                 self._boot()
-                self._make_slow_disks()
+                slow.make(self.ssh, self.record.slow_disks)
             except BaseException as error:
                 self._explain(error)
                 self._clear()
@@ -126,7 +127,7 @@ class PracticeHost(ABC):
         with self._locked():
             self._power_off()
             self._boot()
-            self._await_slow_disks()
+            slow.wait_for(self.ssh, self.record.slow_disks)
 
     def kill(self) -> None:
         """Power loss: disks keep what was synced, the network falls silent."""
@@ -259,28 +260,6 @@ class PracticeHost(ABC):
             time.sleep(0.1)
         raise PracticeError(f"{self.name}: no sshd after {self.boot_s:.0f} s")
 
-    def _make_slow_disks(self) -> None:
-        disks = self.record.slow_disks
-        if not disks:
-            return
-        lines = "".join(disk.line(index) for index, disk in enumerate(disks))
-        self.ssh("tee", "/etc/practice/slow-disks", stdin=lines)
-        self.ssh("systemctl", "enable", *_units(disks))
-        self.ssh("sync")
-        self._await_slow_disks()
-
-    def _await_slow_disks(self) -> None:
-        disks = self.record.slow_disks
-        if not disks:
-            return
-        # A unit has started only when its disk is attached; at boot that may take a while.
-        self.ssh("systemctl", "start", *_units(disks))
-        files = (f"/sys/block/nbd{index}/size" for index in range(len(disks)))
-        sizes = [int(sectors) >> 11 for sectors in self.ssh("cat", *files).stdout.split()]
-        if sizes != [disk.size_mb for disk in disks]:
-            raise PracticeError(f"{self.name}: the slow disks have {sizes} MiB")
-        self.ssh("udevadm", "settle")  # a disk's serial is known once its udev rule has run
-
     def _power_off(self) -> None:
         record = self.record
         if record.kernel:
@@ -303,10 +282,6 @@ class PracticeHost(ABC):
         with suppress(OSError):
             lines = self.console.read_text(errors="replace").splitlines()[-15:]
             error.add_note("last lines of the console:\n" + "\n".join(lines))
-
-
-def _units(disks: Sequence[SlowDisk]) -> list[str]:
-    return [f"slow-disk@{index}.service" for index in range(len(disks))]
 
 
 def _still_named(descriptor: int, path: Path) -> bool:

@@ -15,6 +15,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.results import sql
 from benchlab.results.columns import PARAM, Column, Kind
 from benchlab.results.language import Asked, Refused
+from benchlab.results.where import raw
 
 
 def database() -> psycopg.Connection[Any]:
@@ -27,7 +28,7 @@ def campaigns(user: AbstractBaseUser | AnonymousUser, library: bool) -> Composab
     every = Campaign.objects.all()
     seen = every.visible_to(user) if library else every.for_user(user)
     statement, parameters = seen.order_by().values("pk").query.sql_with_params()
-    return sql.raw(psycopg.ClientCursor(database()).mogrify(statement, parameters))
+    return raw(psycopg.ClientCursor(database()).mogrify(statement, parameters))
 
 
 def resolved(asked: Asked, seen: Composable) -> Asked:

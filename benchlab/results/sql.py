@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from benchlab.results.columns import METRIC, Column, Kind
-from benchlab.results.language import COMPARES, Asked, Condition, Value
+from benchlab.results.language import Asked
+from benchlab.results.where import condition, raw
 from benchlab.spreadsheets import STARTS
 
 FROM = """
@@ -23,13 +24,7 @@ JOIN campaigns_workload w ON w.id = r.workload_id"""
 LATEST = """a.outcome = 'succeeded' AND NOT EXISTS (
     SELECT FROM runs_attempt l WHERE l.run_id = a.run_id AND l.outcome = 'succeeded' AND l.number > a.number)"""
 WHOLE_ONLY = "m.labels = '{}'::jsonb AND m.value IS NOT NULL"
-SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 Metric = tuple[str, str]  # name, unit
-
-
-def raw(text: str) -> SQL:
-    """SQL of our own making; never anything that came with a request."""
-    return SQL(text)
 
 
 def table(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
@@ -199,12 +194,12 @@ def _attempts(
         raw(FROM),
         campaigns,
         raw(f"AND {LATEST}" if asked.latest else ""),
-        _all_of([_condition(c) for c in conditions]),
+        _all_of([condition(c) for c in conditions]),
     )
 
 
 def _row_conditions(asked: Asked) -> list[Composable]:
-    return [_condition(c) for c in asked.conditions if c.column.every_row]
+    return [condition(c) for c in asked.conditions if c.column.every_row]
 
 
 def _all_of(conditions: Iterable[Composable]) -> Composable:
@@ -242,69 +237,3 @@ def _out(column: Column, spreadsheet: bool) -> Composable:
             text = f"CASE jsonb_typeof(r.options -> '{column.option}') WHEN 'string' THEN {text} ELSE {column.sql} END"
         return raw(text)
     return raw(column.sql)
-
-
-def _condition(asked: Condition) -> Composable:
-    test = _test(asked)
-    if not asked.metric:
-        return test
-    exists = SQL(
-        "EXISTS (SELECT FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
-        " AND o.labels = '{{}}'::jsonb AND {})"
-    )
-    if asked.operator == "isnull":
-        there = exists.format(Literal(asked.metric), raw("o.value IS NOT NULL"))
-        return SQL("NOT {}").format(there) if asked.values[0] else there
-    return exists.format(Literal(asked.metric), test)
-
-
-def _test(asked: Condition) -> Composable:
-    column, operator = asked.column, asked.operator
-    if operator == "isnull":
-        return raw(f"({column.sql}) IS {'' if asked.values[0] else 'NOT '}NULL")
-    if operator in COMPARES:
-        return _any_of(_compared(column, SIGNS[operator], value) for value in asked.values)
-    if operator == "contains":
-        return _any_of(
-            SQL("position(lower({}) IN lower({})) > 0").format(Literal(value), raw(column.sql))
-            for value in asked.values
-        )
-    equal = _any_of(_equal(column, value) for value in asked.values)
-    return SQL("({}) IS NOT TRUE").format(equal) if operator == "ne" else equal
-
-
-def _any_of(tests: Iterable[Composable]) -> Composed:
-    return SQL("({})").format(SQL(" OR ").join(tests))
-
-
-def _compared(column: Column, sign: str, value: Value) -> Composable:
-    expression = column.sql
-    if column.option:
-        expression = _as_number(column)
-    return SQL("{} {} {}").format(raw(expression), raw(sign), Literal(value))
-
-
-def _as_number(column: Column) -> str:
-    option = f"r.options -> '{column.option}'"
-    return f"(CASE jsonb_typeof({option}) WHEN 'number' THEN ({column.sql})::numeric END)"
-
-
-def _equal(column: Column, value: Value) -> Composable:
-    text = str(value)
-    same = SQL("{} = {}").format(raw(column.sql), Literal(value))
-    digits = text.isascii() and text.isdecimal() and len(text) < 19
-    if column.glob and "*" in text:
-        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return SQL("{} LIKE {}").format(raw(column.sql), Literal(escaped.replace("*", "%")))
-    if column.id_sql and digits:
-        return SQL("({} OR {} = {})").format(same, raw(column.id_sql), Literal(int(text)))
-    if column.option and _is_number(text):
-        return SQL("({} OR {} = {}::numeric)").format(same, raw(_as_number(column)), Literal(text))
-    if column.kind is Kind.JSON:
-        return SQL("({})::text = {}").format(raw(column.sql), Literal(value))
-    return same
-
-
-def _is_number(text: str) -> bool:
-    mantissa = text.removeprefix("-").replace(".", "", 1)
-    return mantissa.isascii() and mantissa.isdecimal() and len(text) < 40

@@ -1,0 +1,84 @@
+"""One condition of the filter language to SQL. Pure: psycopg's composition, no connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psycopg.sql import SQL, Composable, Composed, Literal
+
+from benchlab.results.columns import Column, Kind
+from benchlab.results.language import COMPARES, Condition, Value
+
+SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+def raw(text: str) -> SQL:
+    """SQL of our own making; never anything that came with a request."""
+    return SQL(text)
+
+
+def condition(asked: Condition) -> Composable:
+    """What follows AND, with the row of an attempt and, for a metric, its measurements in sight."""
+    test = _test(asked)
+    if not asked.metric:
+        return test
+    exists = SQL(
+        "EXISTS (SELECT FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
+        " AND o.labels = '{{}}'::jsonb AND {})"
+    )
+    if asked.operator == "isnull":
+        there = exists.format(Literal(asked.metric), raw("o.value IS NOT NULL"))
+        return SQL("NOT {}").format(there) if asked.values[0] else there
+    return exists.format(Literal(asked.metric), test)
+
+
+def _test(asked: Condition) -> Composable:
+    column, operator = asked.column, asked.operator
+    if operator == "isnull":
+        return raw(f"({column.sql}) IS {'' if asked.values[0] else 'NOT '}NULL")
+    if operator in COMPARES:
+        return _any_of(_compared(column, SIGNS[operator], value) for value in asked.values)
+    if operator == "contains":
+        return _any_of(
+            SQL("position(lower({}) IN lower({})) > 0").format(Literal(value), raw(column.sql))
+            for value in asked.values
+        )
+    equal = _any_of(_equal(column, value) for value in asked.values)
+    return SQL("({}) IS NOT TRUE").format(equal) if operator == "ne" else equal
+
+
+def _any_of(tests: Iterable[Composable]) -> Composed:
+    return SQL("({})").format(SQL(" OR ").join(tests))
+
+
+def _compared(column: Column, sign: str, value: Value) -> Composable:
+    expression = column.sql
+    if column.option:
+        expression = _as_number(column)
+    return SQL("{} {} {}").format(raw(expression), raw(sign), Literal(value))
+
+
+def _as_number(column: Column) -> str:
+    option = f"r.options -> '{column.option}'"
+    return f"(CASE jsonb_typeof({option}) WHEN 'number' THEN ({column.sql})::numeric END)"
+
+
+def _equal(column: Column, value: Value) -> Composable:
+    text = str(value)
+    same = SQL("{} = {}").format(raw(column.sql), Literal(value))
+    digits = text.isascii() and text.isdecimal() and len(text) < 19
+    if column.glob and "*" in text:
+        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return SQL("{} LIKE {}").format(raw(column.sql), Literal(escaped.replace("*", "%")))
+    if column.id_sql and digits:
+        return SQL("({} OR {} = {})").format(same, raw(column.id_sql), Literal(int(text)))
+    if column.option and _is_number(text):
+        return SQL("({} OR {} = {}::numeric)").format(same, raw(_as_number(column)), Literal(text))
+    if column.kind is Kind.JSON:
+        return SQL("({})::text = {}").format(raw(column.sql), Literal(value))
+    return same
+
+
+def _is_number(text: str) -> bool:
+    mantissa = text.removeprefix("-").replace(".", "", 1)
+    return mantissa.isascii() and mantissa.isdecimal() and len(text) < 40
