@@ -17,7 +17,7 @@ from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Device, Host
 from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout
-from benchlab.team.models import Membership, Team
+from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
@@ -61,8 +61,7 @@ def create_workload(
 
 def _check_owner(team: Team, user: Person, name: str) -> None:
     """Who writes code that runs as root on the team's hosts could destroy any disk: that is an owner's."""
-    owners = Membership.objects.filter(team=team, role=Role.OWNER)
-    if not owners.filter(user_id=user.pk or 0).exists():
+    if not has_role(user, team.pk, Role.OWNER):
         raise ValidationError(
             f"Workload {name}: it runs code of your own as root on the hosts of {team}, so only an owner may make it."
         )

@@ -158,6 +158,8 @@ def _runs(share: Share) -> Q:
     for field in ("topology", "host", "workload"):
         if wanted := getattr(lines, _plural(field)):
             found &= Q(**{f"{field}__in": wanted})
+    if lines.stages:
+        found &= Q(stage__in=lines.stages)
     return found if lines.moment is None else found & Q(stage=lines.moment)
 
 

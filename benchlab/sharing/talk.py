@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from benchlab.sharing import nouns
 from benchlab.sharing.models import COLOURS, MOST_TEXT, Comment, Note, Star, Tag, Tagging
-from benchlab.team.models import Membership, Team
-from benchlab.team.roles import Role, most_of
+from benchlab.team.models import Team, has_role
+from benchlab.team.roles import Role
 
 SPACES = re.compile(r"\s+")
 # Would change how the text around them reads; half of a character cannot be stored.
@@ -51,10 +51,7 @@ def edit(comment: Comment, by: AbstractBaseUser, text: str) -> None:
 
 def may_delete(by: AbstractBaseUser, of: int | None, team_id: int) -> bool:
     """One's own, and owners anybody's."""
-    if of == by.pk:
-        return True
-    member = Membership.objects.filter(team=team_id, user_id=by.pk, role=Role.OWNER)
-    return most_of(by) is Role.OWNER and member.exists()
+    return of == by.pk or has_role(by, team_id, Role.OWNER)
 
 
 def delete(comment: Comment, by: AbstractBaseUser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from benchlab.api import Conflict, OwnRow, Problem, ReadOnly
 from benchlab.team import invitations, members
 from benchlab.team.models import Invitation, Membership, Team
-from benchlab.team.roles import Role
+from benchlab.team.roles import Role, most_of
 from benchlab.team.views_account import person
 
 
@@ -65,8 +65,10 @@ class Teams(ReadOnly[Team]):
     @extend_schema(request=None, responses={204: None, 409: Problem})
     @action(detail=True, methods=["post"])
     def leave(self, request: Request, pk: str | None = None) -> Response:
-        """The last owner cannot."""
+        """The last owner cannot, nor can a token that may less than an owner: it would give up more than it has."""
         mine = Membership.objects.get(team=self.get_object(), user=person(request))
+        if most_of(request.user) is not Role.OWNER:
+            raise PermissionDenied("Only you leave a team of yours; this token is limited.")
         or_conflict(lambda: members.remove(mine))
         return Response(status=204)
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from benchlab.team.guests import Guest
-from benchlab.team.roles import Role, asked_of, only_team
+from benchlab.team.roles import Role, asked_of, most_of, only_team
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -147,6 +147,14 @@ def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membersh
         user_id=user.pk or 0, user__is_active=True, role__in=asked_of(user).and_above
     )
     return found.filter(team=team) if (team := only_team(user)) else found
+
+
+def has_role(user: AbstractBaseUser | AnonymousUser, team_id: int, role: Role) -> bool:
+    """Whether the user is that or more in the team, and the token that they came with, if any, lets them be it."""
+    if role not in most_of(user).and_below or only_team(user) not in (None, team_id):
+        return False
+    mine = Membership.objects.filter(team=team_id, user_id=user.pk or 0, user__is_active=True)
+    return mine.filter(role__in=role.and_above).exists()
 
 
 class ApiToken(models.Model):

@@ -223,6 +223,29 @@ def test_a_comparison_is_as_narrow_as_it_was_shared(lab, guest):
     assert f",{HOST}," in guest.get(f"/s/{token}/numbers.csv").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("asked", "seen"),
+    [
+        ("stage=during-1", ["during-1"]),
+        ("stage=built", [""]),
+        ("stage=built&stage=during-1", ["", "during-1"]),
+        ("", ["", "during-1", "after-1"]),
+    ],
+)
+def test_moments_that_were_not_shared_are_not_there(lab, guest, asked, seen):
+    """Not only not drawn: whoever asks for a run of them finds none."""
+    first = lab.attempts[0].layout
+    for stage in ("during-1", "after-1"):
+        one = made.finished(lab.campaign, first, lab.load, 1, 9, 1000.0)
+        Run.objects.filter(pk=one.run_id).update(stage=stage)
+    share, token = link_of(
+        lab, "comparison", query=f"campaign={lab.campaign.pk}{'&' if asked else ''}{asked}"
+    )
+    person = links.opened(share, token).guest
+    assert set(Run.objects.visible_to(person).values_list("stage", flat=True)) == set(seen)
+    assert set(Attempt.objects.visible_to(person).values_list("run__stage", flat=True)) == set(seen)
+
+
 def test_another_runs_artifact_is_not_under_the_link(lab, guest):
     _, token = link_of(lab, "run", hide=False)
     mine = lab.attempts[0].artifacts.first()

@@ -56,6 +56,18 @@ def test_a_viewers_token_of_an_owner_changes_nothing(user):
     assert "this token is a viewer's" in said["detail"]
 
 
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_a_limited_token_does_not_leave_the_team(user, other_user, team, role):
+    """What its person is there is more than it may give up."""
+    Membership.objects.create(team=team, user=other_user, role=Role.OWNER)
+    _, key = tokens.make(user, "reader", role)
+    said = is_problem(client(key).post(f"/api/teams/{team.pk}/leave/"), 403)
+    assert "token is limited" in said["detail"]
+    assert Membership.objects.filter(team=team, user=user).exists()
+    _, key = tokens.make(user, "mine", Role.OWNER)
+    assert client(key).post(f"/api/teams/{team.pk}/leave/").status_code == 204
+
+
 def test_an_owners_token_of_a_viewer_is_a_viewers(user):
     Membership.objects.update(role=Role.VIEWER)
     _, key = tokens.make(user, "hope", Role.OWNER)
