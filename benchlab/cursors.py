@@ -14,10 +14,14 @@ CURSOR = "cursor"
 SALT = "benchlab.paging"
 
 
-def of(row: Model, terms: list[str]) -> str:
-    """For the page behind this row. Signed, so nobody makes one up."""
-    values = [getattr(row, _attribute(row, term)) for term in terms]
-    told = [v.isoformat() if isinstance(v, date) else v for v in values]
+def values(row: Model, terms: list[str]) -> list[Any]:
+    """The row's, of what the list is ordered by."""
+    return [getattr(row, _attribute(row, term)) for term in terms]
+
+
+def of(place: list[Any], terms: list[str]) -> str:
+    """For the page behind the row of these values. Signed, so nobody makes one up."""
+    told = [v.isoformat() if isinstance(v, date) else v for v in place]
     return signing.dumps([terms, told], salt=SALT)
 
 
@@ -34,16 +38,16 @@ def page(
     """
     if not cursor:
         return read(queryset, 0, size)
-    values = _values(queryset, terms, cursor)
+    place = _place(queryset, terms, cursor)
     found: list[Any] = []
-    for part in _parts(queryset, terms[0], values[0]):
-        found += read(part.filter(_behind(terms, values)), 0, size - len(found))
+    for part in _parts(queryset, terms[0], place[0]):
+        found += read(part.filter(_behind(terms, place)), 0, size - len(found))
         if len(found) == size:
             break
     return found
 
 
-def _values(queryset: QuerySet[Any], terms: list[str], cursor: str) -> list[Any]:
+def _place(queryset: QuerySet[Any], terms: list[str], cursor: str) -> list[Any]:
     try:
         made_for, told = signing.loads(cursor, salt=SALT)
     except signing.BadSignature:
@@ -71,9 +75,9 @@ def _parts(queryset: QuerySet[Any], term: str, value: Any) -> list[QuerySet[Any]
     return [queryset.filter(Q(**{f"{name}__gte": value})), *rest]
 
 
-def _behind(terms: list[str], values: list[Any]) -> Q:
+def _behind(terms: list[str], place: list[Any]) -> Q:
     wanted, same = Q(pk__in=[]), Q()
-    for term, value in zip(terms, values, strict=True):
+    for term, value in zip(terms, place, strict=True):
         name = term.removeprefix("-")
         wanted |= same & _beyond(name, value, term.startswith("-"))
         same &= Q(**{f"{name}__isnull": True}) if value is None else Q(**{name: value})

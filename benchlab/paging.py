@@ -45,11 +45,21 @@ class Pages(PageNumberPagination):
             if not found and self.number > 1:
                 raise NotFound("There is no such page.")
             self.count = self._count(queryset, start + len(found), len(found) > self.size)
-        self.following = found[self.size - 1] if len(found) > self.size else None
-        return found[: self.size]
+        # Told by what was read to find the page, not by its rows: one of those may be gone by now.
+        self.following = self.place(found[self.size - 1]) if len(found) > self.size else None
+        return self.rows(queryset, found[: self.size])
 
     def read(self, queryset: Any, start: int, end: int) -> list[Any]:
+        """What finds a page's rows: here the rows themselves."""
         return list(queryset[start:end])
+
+    def place(self, one: Any) -> list[Any]:
+        """Of what `read` gave: its values of what the list is ordered by."""
+        return cursors.values(one, self.terms)
+
+    def rows(self, queryset: Any, found: list[Any]) -> list[Any]:
+        """Of what `read` gave."""
+        return found
 
     def _number(self, request: Request) -> int | None:
         """The page's number; None: by cursor. Raises ValidationError or NotFound."""
@@ -151,6 +161,14 @@ class KeysFirst(Pages):
     """Of rows found by way of several tables: an index alone tells which they are, then those are read."""
 
     def read(self, queryset: Any, start: int, end: int) -> list[Any]:
-        keys = list(queryset.values_list("pk", flat=True)[start:end])
+        names = [term.removeprefix("-") for term in self.terms]
+        return list(queryset.values_list("pk", *names)[start:end])
+
+    def place(self, one: Any) -> list[Any]:
+        return list(one[1:])
+
+    def rows(self, queryset: Any, found: list[Any]) -> list[Any]:
+        """Those that are still there."""
+        keys = [one[0] for one in found]
         rows = {row.pk: row for row in queryset.filter(pk__in=keys).order_by()} if keys else {}
         return [rows[key] for key in keys if key in rows]

@@ -109,3 +109,22 @@ def test_rows_are_ordered_by_the_id_of_what_they_belong_to(api, ours, team):
         told = api.get(f"/api/runs/?ordering={order}").json()["results"]
         found = [sign * one["campaign"] for one in told]
         assert found == sorted(found) and len(set(found)) == 2
+
+
+@pytest.mark.parametrize("gone", [1, 2])
+@pytest.mark.parametrize("order", ["", "&ordering=value"])
+def test_a_row_that_goes_between_two_looks_ends_no_walk(api, short, monkeypatch, order, gone):
+    """Keys are read first, then rows; of two on a page, the last or the one behind it is deleted in between."""
+    whole = api.get(f"/api/measurements/?page_size=1000{order}").json()["results"]
+    every = [row["id"] for row in whole]
+    looked = paging.KeysFirst.rows
+
+    def deleted(self, queryset, found):
+        Measurement.objects.filter(pk=every[gone]).delete()
+        return looked(self, queryset, found)
+
+    monkeypatch.setattr(paging.KeysFirst, "rows", deleted)
+    first = api.get(f"{URL}&cursor={order}").json()
+    monkeypatch.undo()
+    seen = [row["id"] for row in first["results"]] + walked(api, first["next"])
+    assert seen == [one for one in every if one != every[gone]]
