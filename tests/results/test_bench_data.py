@@ -33,3 +33,10 @@ def test_a_lab_is_filled_and_every_list_answers(person):
         answer = (api.get if address.startswith("/api/") else look)(address)
         assert answer.status_code == 200, address
         assert len(b"".join(bench_api.parts(answer))), address
+
+
+@pytest.mark.parametrize(("many", "rank"), [(20, 19), (10, 10), (21, 20), (100, 95), (1, 1)])
+def test_the_95th_percentile_is_of_its_rank(many, rank):
+    """Of ten values the ninth is the 90th."""
+    assert bench_api.p95_of([float(n) for n in range(1, many + 1)]) == rank
+    assert bench_api.LIST_ROUNDS >= 20
