@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchlab.up.bootstrap import ROOT
 
@@ -58,7 +59,7 @@ def run_lint(arguments: Sequence[str]) -> int:
 
 
 def audit() -> int:
-    """Known vulnerabilities of what requirements.lock pins: 0 none, 1 some, 2 nobody could be asked.
+    """Known vulnerabilities of what requirements.lock pins: 0 none, 1 some, 2 nobody could be asked (of all of it).
 
     It needs a service outside, so it is no part of the other checks: those must give the same verdict everywhere.
     """
@@ -75,16 +76,28 @@ def audit() -> int:
         return _not_asked(str(error))
     except (ValueError, KeyError, TypeError):
         return _not_asked(done.stderr.strip()[-1000:] or f"exit code {done.returncode}")
+    return _verdict(found)
+
+
+def _verdict(found: Sequence[dict[str, Any]]) -> int:
+    """pip-audit ends well, too, where the index knows no advisories: it then skips every package."""
     bad = [one for one in found if one.get("vulns")]
+    skipped = [one for one in found if "vulns" not in one]
     for one in bad:
         ids = ", ".join(each["id"] for each in one["vulns"])
         print(f"audit: {one['name']} {one['version']}: {ids}")
-    print(f"audit: {len(bad)} of {len(found)} packages have known vulnerabilities")
+    asked = len(found) - len(skipped)
+    if asked:
+        print(f"audit: {len(bad)} of {asked} packages have known vulnerabilities")
+    if skipped or not found:
+        why = str(skipped[0].get("skip_reason", "no reason given")) if skipped else "no packages"
+        unknown = _not_asked(why, f" for {len(skipped)} of {len(found)} packages")
+        return 1 if bad else unknown
     return 1 if bad else 0
 
 
-def _not_asked(why: str) -> int:
-    print(f"audit: NOT DONE, nobody could be asked: {why}")
+def _not_asked(why: str, which: str = "") -> int:
+    print(f"audit: NOT DONE{which}, nobody could be asked: {why}")
     print("audit: it needs pip-audit (or uv, which fetches it) and its vulnerability service")
     return 2
 
