@@ -105,7 +105,7 @@ def _own(shape: Shape) -> list[OpenApiParameter]:
             "ordering",
             {"type": "array", "items": terms},
             explode=False,
-            description="Columns; - in front: descending. Without it, by attempt",
+            description="Columns; - in front: descending; what is not known is last. Without it, by attempt",
         ),
         OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}),
         OpenApiParameter("library", yes_or_no, description="Also the reference library"),

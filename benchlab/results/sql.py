@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from benchlab.results.columns import METRIC, Column, Kind
 from benchlab.results.language import Asked
-from benchlab.results.where import condition, raw
+from benchlab.results.where import condition, raw, sort_key
 from benchlab.spreadsheets import STARTS
 
 FROM = """
@@ -35,7 +35,7 @@ def table(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) -> 
     inner = SQL(", ").join(
         [
             *(_named(_out(c, spreadsheet), c.name) for c in y),
-            *(_named(raw(c.sql), f"#{n}") for n, c, _ in keys if c.every_row),
+            *(_named(sort_key(c), f"#{n}") for n, c, _ in keys if c.every_row),
             raw("1"),
         ]
     )
@@ -185,7 +185,7 @@ def _attempts(
     wanted = [
         raw('a.id AS "#"'),
         *(_named(_out(c, spreadsheet), c.name) for c in columns),
-        *(_named(raw(c.sql), f"#{n}") for n, (c, _) in enumerate(asked.order) if not c.every_row),
+        *(_named(sort_key(c), f"#{n}") for n, (c, _) in enumerate(asked.order) if not c.every_row),
     ]
     return SQL(
         "WITH x AS MATERIALIZED (SELECT {} {} WHERE r.campaign_id IN ({}) {} {} ORDER BY a.id)"

@@ -55,7 +55,18 @@ def _compared(column: Column, sign: str, value: Value) -> Composable:
     expression = column.sql
     if column.option:
         expression = _as_number(column)
-    return SQL("{} {} {}").format(raw(expression), raw(sign), Literal(value))
+    test = SQL("{} {} {}").format(raw(expression), raw(sign), Literal(value))
+    if column.kind is not Kind.NUMBER or sign in ("<", "<="):
+        return test
+    # To PostgreSQL NaN is the greatest number; here it is what is not known.
+    return SQL("({} AND {} <> 'NaN'::float8)").format(test, raw(expression))
+
+
+def sort_key(column: Column) -> Composable:
+    """What rows are sorted by: what is not known, NaN as NULL, is then last in either direction."""
+    if column.kind is not Kind.NUMBER:
+        return raw(column.sql)
+    return SQL("NULLIF({}, 'NaN'::float8)").format(raw(column.sql))
 
 
 def _as_number(column: Column) -> str:

@@ -216,23 +216,6 @@ def test_a_host_that_writes_formulas(api, ours):
     assert frame.iloc[0][["metric", "host", "note"]].tolist() == [evil, "-1+1", "@SUM(1)\nx"]
 
 
-def test_what_is_not_known(api, ours):
-    attempt = ours.attempts[0]
-    Measurement.objects.create(attempt=attempt, name="odd", value=None, unit="s", note="n/a")
-    Series.objects.create(attempt=attempt, sampler="odd", metric="odd", unit="s",
-                          times=[1.0, 2.0, 3.0], values=[math.nan, math.inf, -0.5])  # fmt: skip
-    (row,) = rows(api, "metric=odd")
-    assert row["value"] == "" and row["note"] == "n/a"
-    assert api.get(f"{URL}?metric=odd&format=json").json()["data"]["value"] == [None]
-    assert rows(api, "metric=odd&value__isnull=true") and not rows(api, "value__lt=1&metric=odd")
-    told = api.get(f"{SERIES}?metric=odd&format=json").json()
-    assert told["data"]["value"] == [None, None, -0.5] and told["data"]["time"] == [1, 2, 3]
-    for form in ("parquet", "arrow"):
-        for more in ("", "&value__gt=-9"):  # as arrays, and through text
-            values = read(api, form, "metric=odd" + more, SERIES)["value"].tolist()
-            assert math.isnan(values[0]) and values[1:] == [math.inf, -0.5]
-
-
 def test_an_empty_table_has_its_columns(api, ours):
     for form in ("csv", "json", "arrow", "parquet"):
         frame = read(api, form, "metric=none-such")
