@@ -109,10 +109,18 @@ def resume(campaign: Campaign) -> None:
     _wish(campaign, paused_at=None)
 
 
+@transaction.atomic
 def cancel(campaign: Campaign) -> None:
-    """Stop what runs, take down what stands. Safe at every phase and twice."""
+    """Stop what runs, take down what stands. Safe at every phase and twice.
+
+    The wish is noted with each layout, which obeys whenever its host answers, whatever is retried meanwhile.
+    """
     _ours(campaign)
-    Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=timezone.now())
+    Campaign.objects.select_for_update().get(pk=campaign.pk)  # a retry comes before, or after
+    now = timezone.now()
+    Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=now)
+    still_open = campaign.layouts.exclude(phase__in=[LayoutPhase.DRAFT, LayoutPhase.DONE])
+    still_open.filter(cancelled_at=None).update(cancelled_at=now)
     for row in campaign.layouts.filter(phase=LayoutPhase.DRAFT):
         drop(row, Outcome.CANCELLED, "cancelled before it began")
     _wish(campaign)
@@ -132,6 +140,7 @@ def drop(row: Layout, outcome: Outcome, why: str, reason: str = "") -> None:
 def retry(run: Run) -> Attempt:
     """A new attempt of a run that is over. It gets a layout of its own, with the confirmed plan's fingerprint.
 
+    The campaign goes on with that layout alone: others that were cancelled and still stand stay cancelled.
     Raises CommandError while the run's last attempt is still open.
     """
     _ours(Campaign.objects.select_for_update().get(pk=run.campaign_id))

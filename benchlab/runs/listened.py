@@ -24,7 +24,7 @@ SILENT = timedelta(seconds=20)  # the listener says each few seconds that dynamo
 
 def build(layout: Layout) -> float | None:
     """Plan anew, from what dynamo reported last."""
-    if layout.campaign.cancelled_at:
+    if layout.cancelled_at:
         moves.begin_teardown(layout, Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
         return 0.0
     _connected(layout)
@@ -42,7 +42,7 @@ def build(layout: Layout) -> float | None:
 def step(layout: Layout) -> float | None:
     waiting = layout.attempts.exclude(phase=AttemptPhase.DONE).select_related("run", "layout")
     current = waiting.exclude(phase=AttemptPhase.QUEUED).first()
-    if layout.campaign.cancelled_at:
+    if layout.cancelled_at:
         return _cancel(layout)
     if current is None:
         return _next(layout, waiting.order_by("run__position").first())

@@ -57,6 +57,11 @@ class Layout(models.Model):
     stages = models.JSONField(default=list, blank=True, help_text="Its stages, copied")
     measure_resync = models.BooleanField(default=False)
     tag = models.CharField(max_length=3, default=installation_tag, editable=False)
+    # The boot id under which it was built: two rows may be one machine, whose disks are there once.
+    machine = models.CharField(max_length=64, blank=True, default="", editable=False)
+    cancelled_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a person cancelled it, with its campaign"
+    )
     position = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=20, choices=LayoutPhase, default=LayoutPhase.DRAFT)
     outcome = models.CharField(max_length=20, choices=Outcome, blank=True)
@@ -128,6 +133,11 @@ class Layout(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["host"], condition=Q(phase__in=HOLDING), name="layout_holds_host"
+            ),
+            models.UniqueConstraint(
+                fields=["machine"],
+                condition=Q(phase__in=HOLDING) & ~Q(machine=""),
+                name="layout_holds_machine",
             ),
             models.CheckConstraint(
                 condition=Q(

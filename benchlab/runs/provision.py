@@ -21,7 +21,7 @@ BUSY_S = 3.0
 
 def wait(layout: Layout) -> float | None:
     """Take the host if it is free, and nobody paused or cancelled meanwhile."""
-    if layout.campaign.cancelled_at:
+    if layout.cancelled_at:
         drop(layout, Outcome.CANCELLED, "cancelled while it waited for its host")
         return None
     if layout.campaign.paused_at:
@@ -45,7 +45,7 @@ def wait(layout: Layout) -> float | None:
 
 def build(layout: Layout) -> float | None:
     """Plan anew, compare with what was confirmed, apply, look again. An apply that was cut off is taken down."""
-    if layout.campaign.cancelled_at:
+    if layout.cancelled_at:
         moves.begin_teardown(layout, Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
         return 0.0
     if person.waits(layout):

@@ -58,7 +58,7 @@ def step(layout: Layout) -> float | None:
         "run", "layout__campaign"
     )
     current = waiting.exclude(phase=AttemptPhase.QUEUED).first()
-    if layout.campaign.cancelled_at:
+    if layout.cancelled_at:
         ending.cancel(layout, current)
         return 0.0
     if current is None:

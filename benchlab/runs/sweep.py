@@ -21,7 +21,7 @@ def due() -> list[int]:
     waiting = (
         Layout.objects.filter(phase=LayoutPhase.WAITING)
         .filter(Q(next_step_at__isnull=True) | Q(next_step_at__lte=now))
-        .filter(Q(campaign__cancelled_at__isnull=False) | ~Exists(held))
+        .filter(Q(cancelled_at__isnull=False) | ~Exists(held))
     )
     ids = list(active.order_by("next_step_at").values_list("pk", flat=True)[:AT_MOST])
     return ids + list(waiting.order_by("pk").values_list("pk", flat=True)[:AT_MOST])

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from benchlab.runs import commands
+from benchlab.hosts.models import Host
+from benchlab.runs import commands, engine, provision
 from benchlab.runs.models import Layout
 from benchlab.runs.sweep import due
 
@@ -95,3 +96,21 @@ def test_a_stuck_layout_waits_for_a_person(make_layout):
     commands.teardown_again(layout)
     assert due() == [layout.pk]
     assert Layout.objects.get().teardown_tries == 0
+
+
+def test_a_retry_does_not_bring_back_what_was_cancelled_elsewhere(make_layout, host, campaign):
+    """Host B is off while the campaign is cancelled: its disks are not wiped when it comes back."""
+    off = Host.objects.create(
+        team=campaign.team, name="lab2", address="127.0.0.2", credential=host.credential
+    )
+    here, there = make_layout(phase="draft"), make_layout(phase="waiting", on=off)
+    standing = make_layout(phase="ready")
+    commands.cancel(campaign)
+    again = commands.retry(here.attempts.get().run)
+    for row in (there, standing):
+        engine.step(row.pk)
+        row.refresh_from_db()
+        assert (row.phase, row.outcome) == ("done", "cancelled")
+    Layout.objects.filter(pk=again.layout_id).update(plan_fingerprint="abc")
+    commands.start(campaign, {again.layout_id: "abc"})
+    assert provision.wait(Layout.objects.get(pk=again.layout_id)) == 0.0
