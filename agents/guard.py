@@ -130,6 +130,9 @@ def _claims(
 
 def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str) -> Iterator[str]:
     device = graph.find(claim.node)
+    if device is None and (several := graph.owners.get(claim.node)):
+        yield f"{_several(claim.node, several)}: {AGAIN}"
+        return
     if device is None:
         yield f"{claim.node} is not on this host any more{_moved(claim, graph)}: {AGAIN}"
         return
@@ -137,6 +140,10 @@ def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str)
     yield from _kind(device, graph)
     for name in graph.stack_on(device.name):
         yield from uses(device, name, graph, layout)
+
+
+def _several(path: str, names: Sequence[str]) -> str:
+    return f"{path} is a name of {' and of '.join(names)}; nobody can tell where it leads"
 
 
 def _moved(claim: Claim, graph: Graph) -> str:
@@ -193,6 +200,9 @@ def _net(
     for text in texts:
         named, foreign = mentions.find(text)
         for word in foreign:
+            if several := graph.owners.get(word):  # a name of ours, perhaps, and of a stranger too
+                yield f"{_several(word, several)}: rename what is not meant"
+                continue
             if own_path(word, layout):
                 continue  # made by an earlier Step of the same plan, or about to be
             yield f"the command names {word}, which is no device that the facts know"

@@ -28,19 +28,21 @@ class Mentions:
         for name, owner in graph.facts.members.items() if groups else ():
             if group := owner.partition(" ")[2]:
                 self.bare.setdefault(group, set()).add(name)
-        known = sorted(graph.paths, key=len, reverse=True)
+        known = sorted(graph.owners, key=len, reverse=True)
         self._path = re.compile(f"(?:{'|'.join(map(re.escape, known)) or '(?!)'}){_ENDS}")
 
     def find(self, text: str) -> tuple[set[str], list[str]]:
-        """Kernel names that the text names, and /dev words that are no device known here."""
+        """Kernel names that the text names, and /dev words that lead to no device known here, or to one of several."""
         named: set[str] = set()
         foreign: list[str] = []
         for match in re.finditer(r"/sys/(?:class/|dev/)?block/([^/\s]+)", text):
             named |= self.bare.get(match[1], {match[1]})
         for path, start in _device_paths(text):
             known = self._path.match(path)
-            if known is not None:
+            if known is not None and known[0] in self.graph.paths:
                 named.add(self.graph.paths[known[0]])
+            elif known is not None:
+                foreign.append(known[0])
             elif not _harmless(path, start):
                 foreign.append(re.split(_ENDS, path, maxsplit=1)[0])
         for word in _SEPARATORS.split(text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agents.facts.model import BlockDevice, HostFacts
 from agents.layers._names import is_uuid_of
@@ -25,6 +25,35 @@ def own_path(path: str, layout: str) -> bool:
     return any(path.startswith(p) and carries(path.removeprefix(p), layout) for p in OWN)
 
 
+def owners(devices: Iterable[BlockDevice]) -> dict[str, list[str]]:
+    """Every path -> kernel names of all that have it: udev notes a link for each device that asks for it."""
+    found: dict[str, list[str]] = {}
+    for device in devices:
+        for path in (device.path, *device.links):
+            found.setdefault(path, []).append(device.name)
+    return found
+
+
+def leading(
+    owned: Mapping[str, Sequence[str]], devices: Mapping[str, BlockDevice]
+) -> dict[str, str]:
+    """Every path that leads to one device for certain -> its kernel name.
+
+    Of several owners /dev has one, and nobody can say which; unless one is multipath's and the others are its paths:
+    then it is one disk.
+    """
+    found = {}
+    for path, names in owned.items():
+        tops = names if len(names) == 1 else [n for n in names if _is_multipath(devices[n], names)]
+        if len(tops) == 1:
+            found[path] = tops[0]
+    return found
+
+
+def _is_multipath(device: BlockDevice, names: Sequence[str]) -> bool:
+    return device.type == "mpath" and {*names} <= {device.name, *device.parents}
+
+
 class Graph:
     """The devices of one reading with their edges in both directions."""
 
@@ -38,7 +67,8 @@ class Graph:
                 self.above.setdefault(parent, set()).add(device.name)
             for holder in device.holders:
                 self.below.setdefault(holder, set()).add(device.name)
-        self.paths = {path: d.name for d in facts.devices for path in (d.path, *d.links)}
+        self.owners = owners(facts.devices)
+        self.paths = leading(self.owners, self.devices)  # a path of several devices leads nowhere
 
     def stack_on(self, name: str) -> list[str]:
         """The device itself, its partitions and all that stands on them; names may be unknown."""
@@ -61,8 +91,8 @@ class Graph:
         device = self.devices.get(name)
         if device is None or not self.below.get(name):
             return False  # a disk is never made by a layout
-        given = (_own_name(path) for path in (device.path, *device.links))
-        if any(carries(name, layout) for name in given):
+        certain = (path for path in device.links if self.paths.get(path) == name)
+        if any(carries(_own_name(path), layout) for path in (device.path, *certain)):
             return True
         below = self.below[name]
         if device.name.startswith("md"):  # one that could not start has no name of ours itself

@@ -54,12 +54,13 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         own_member = any(_own_volume(signature, layout) for signature in device.signatures)
     if owner and not own_member:
         yield f"{where}: belongs to {owner}: remove it from there first{_cure(owner, device)}"
-    listed = {graph.paths.get(path, path) for path in facts.lvm_pvs}
-    listed |= {*facts.md_members, *(graph.paths.get(p, p) for p in facts.zpool_members)}
+    listed = {name for path in facts.lvm_pvs for name in graph.owners.get(path, [path])}
+    listed |= {*facts.md_members}
+    listed |= {name for path in facts.zpool_members for name in graph.owners.get(path, [path])}
     if device.name in listed and not own_member:
         yield f"{where}: is a member of a volume group, array or pool"
     for path in facts.swaps:
-        if graph.paths.get(path) == device.name:
+        if device.name in graph.owners.get(path, ()):
             yield f"{where}: is swap in use"
     for line in facts.dm_tables:
         table, _, words = line.partition(":")
@@ -134,7 +135,7 @@ def system_devices(graph: Graph) -> set[str]:
     found: set[str] = set()
     for mount in graph.facts.mounts:
         if _is_system(mount.target):
-            under = {by_number.get(mount.majmin), graph.paths.get(mount.source)} - {None}
+            under = {by_number.get(mount.majmin), *graph.owners.get(mount.source, ())} - {None}
             for name in under | _pool_members(mount, graph):
                 found |= set(graph.stack_under(str(name)))
     for device in graph.facts.devices:

@@ -12,6 +12,7 @@ from typing import Any
 from agents.contracts import Need, Shell
 from agents.facts import bcache, block, lvm, md, stacks, sysfs, tunables, zfs
 from agents.facts.asking import ask, asked, tools
+from agents.facts.graph import leading, owners
 from agents.facts.model import BlockDevice, HostFacts, MdArray, Mount, Zpool
 from agents.facts.sections import Section, bad_facts, split, text
 
@@ -63,11 +64,12 @@ def parse(output: bytes) -> HostFacts:
     sections |= _inner(sections["files"])
     blocks = block.read(sections)
     devices = {device.name: device for device in blocks.devices}
-    names = paths(devices.values())
+    owned = owners(devices.values())
+    names = leading(owned, devices)
     unknown = _failures(sections, devices)
     mounts = stacks.mounts(sections["mountinfo"])
     swaps = stacks.swaps(sections["swaps"]) if "swaps" in sections else []
-    used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, names)
+    used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, owned)
     swapping = {names.get(path) for path in swaps}
     unknown += [f"swap on {p}, which is no device here" for p in swaps if p not in names]
     pools = zfs.status(sections["zpool"]) if _ok(sections, "zpool") else []
@@ -122,11 +124,6 @@ def _inner(files: Section) -> dict[str, Section]:
     }
 
 
-def paths(devices: Iterable[BlockDevice]) -> dict[str, str]:
-    """Every known path of every device -> its kernel name."""
-    return {path: d.name for d in devices for path in (d.path, *d.links)}
-
-
 def _ok(sections: Mapping[str, Section], name: str) -> bool:
     return name in sections and sections[name].exit_code == 0
 
@@ -160,13 +157,14 @@ def _mounted(
     mounts: Iterable[Mount],
     btrfs: Mapping[str, set[str]],
     devices: Mapping[str, BlockDevice],
-    names: Mapping[str, str],
+    owned: Mapping[str, Iterable[str]],
 ) -> dict[str, list[str]]:
     """Kernel name -> mount points. A btrfs mounts all its members, though mountinfo names one."""
     by_number = {device.majmin: name for name, device in devices.items()}
     used: dict[str, dict[str, None]] = {}
     for mount in mounts:
-        found = {by_number.get(mount.majmin), *map(names.get, stacks.devices_of(mount))}
+        found = {by_number.get(mount.majmin)}
+        found.update(name for path in stacks.devices_of(mount) for name in owned.get(path, ()))
         for name in filter(None, found):
             used.setdefault(name, {})[mount.target] = None
     for uuid, members in btrfs.items():

@@ -91,3 +91,13 @@ def test_members_of_pools_and_what_is_missing():
     assert hidden.unknown == ("zpool tank has /dev/disk/by-id/a, which is no device here",)
     again = linux.parse(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:sdq1"))
     assert again.members["sda"] == "zpool tank"
+
+
+def test_what_uses_a_link_of_two_devices_uses_both():
+    """The kernel's own number says it too where the file system has one; a btrfs has none."""
+    mount = "/proc/self/mountinfo:30 27 0:40 / /x rw - btrfs /dev/disk/by-uuid/u rw"
+    links = "+/run/udev/data/b8:0:S:disk/by-uuid/u\n/run/udev/data/b8:2:S:disk/by-uuid/u"
+    facts = linux.parse(output(files="+" + mount, picked=links))
+    assert [d.mounts for d in facts.devices] == [("/x",), ("/", "/x")]
+    pvs = linux.parse(output(pvs="/dev/disk/by-uuid/u|bl17", picked=links))
+    assert pvs.unknown == ("lvm bl17 has /dev/disk/by-uuid/u, which is no device here",)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import Secret, Step, Target
+from agents.facts.graph import Graph
 from agents.guard import job_refusals, refusals
 from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, part, spare, wiping
 
@@ -121,3 +122,47 @@ def test_a_foreign_device_is_found_inside_any_word(prefix, suffix):
     there = host(disk("sdb"), disk("sdc", 2))
     word = f"{prefix}/dev/sdc{suffix}"
     assert refusals(wiping(disk("sdb"), "dd", word), there, spare(disk("sdb")), LAYOUT)
+
+
+LINK = "/dev/disk/by-partlabel/bl17-data-1"
+
+
+def two_partitions(foreign: str, ours: str):
+    """Each disk has a partition, and udev notes our label for both."""
+    disks = [disk(name, number) for number, name in enumerate((foreign, ours), 1)]
+    parts = [
+        disk(f"{d.name}1", 10 + i, type="part", serial="", parents=[d.name], links=[LINK])
+        for i, d in enumerate(disks)
+    ]
+    there = host(*sorted((*disks, *parts), key=lambda d: d.name))
+    return there, disks[1]
+
+
+@pytest.mark.parametrize("names", [("sdb", "sdc"), ("sdc", "sdb")])
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_link_of_two_devices_leads_nowhere_for_certain(names, claimed):
+    there, ours = two_partitions(*names)
+    step = Step(("mkfs.xfs", "-f", LINK), "", destroys=(claim(ours),) if claimed else ())
+    [said] = refusals(step, there, spare(ours), LAYOUT)
+    assert f"{LINK} is a name of sdb1 and of sdc1" in said
+
+
+def test_a_bcache_label_that_two_have_leads_nowhere_and_makes_neither_ours():
+    link = "/dev/bcache/by-label/bl17"
+    foreign, ours = disk("sdb"), disk("sdc", 2)
+    made = [disk(f"bcache{i}", 10 + i, type="disk", serial="", parents=[below.name], links=[link])
+            for i, below in enumerate((foreign, ours))]  # fmt: skip
+    there = host(foreign, ours, *made, members={"sdc": "bcache bl17"})
+    spares = spare(foreign, ours)
+    assert refusals(Step(("mkfs.xfs", link), "", destroys=(claim(ours),)), there, spares, LAYOUT)
+    assert refusals(wiping(ours), there, spares, LAYOUT) == []
+    assert "carries /dev/bcache0" in "; ".join(refusals(wiping(foreign), there, spares, LAYOUT))
+
+
+def test_a_link_that_multipath_shares_with_its_paths_is_multipaths():
+    link = "/dev/disk/by-id/wwn-0x5"
+    paths = [disk(name, n, serial="S", links=[link]) for n, name in enumerate(("sdb", "sdc"), 1)]
+    above = disk("dm-0", 9, type="mpath", path="/dev/mapper/mpatha", serial="", links=[link],
+                 parents=["sdb", "sdc"])  # fmt: skip
+    graph = Graph(host(above, *paths))
+    assert graph.find(link) == above
