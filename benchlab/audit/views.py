@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import django_filters
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from benchlab.audit.models import Entry, EntryQuerySet
+from benchlab.charts.downloads import csv_file
 from benchlab.pages import Bounded
 from benchlab.spreadsheets import lines
 
@@ -58,11 +61,12 @@ def log(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def log_csv(request: HttpRequest) -> StreamingHttpResponse:
+def log_csv(request: HttpRequest) -> HttpResponseBase:
     """Everything that the page's filter lets through, oldest first, with the seals."""
     _, found = chosen(request)
-    rows = found.order_by("pk").iterator(chunk_size=1000)
-    text = lines(COLUMNS, ([getattr(row, name) for name in COLUMNS] for row in rows))
-    answer = StreamingHttpResponse(text, content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = 'attachment; filename="audit.csv"'
-    return answer
+
+    def made() -> Iterator[str]:
+        rows = found.order_by("pk").iterator(chunk_size=1000)
+        return lines(COLUMNS, ([getattr(row, name) for name in COLUMNS] for row in rows))
+
+    return csv_file(request, made, "audit.csv")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET
+from rest_framework.exceptions import Throttled
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import asked, tables
-from benchlab.charts.figures import tracks_of
+from benchlab.charts.figures import each_track_of
 from benchlab.charts.queries import groups
+from benchlab.results.answers import answer
 from benchlab.runs.models import Artifact, Attempt
+
+CSV = "text/csv; charset=utf-8"
 
 
 @require_GET
@@ -23,39 +30,47 @@ def artifact(request: HttpRequest, pk: int) -> HttpResponse:
 def artifact_file(row: Artifact) -> HttpResponse:
     raw = bytes(row.content)
     kind = "application/octet-stream" if b"\0" in raw[:4096] else "text/plain; charset=utf-8"
-    answer = _attachment(raw, kind, f"attempt-{row.attempt_id}-{row.name}")
-    answer["X-Content-Type-Options"] = "nosniff"
-    answer["X-Content-SHA256"] = row.sha256
-    return answer
+    said = _attachment(raw, kind, f"attempt-{row.attempt_id}-{row.name}")
+    said["X-Content-Type-Options"] = "nosniff"
+    said["X-Content-SHA256"] = row.sha256
+    return said
 
 
 @require_GET
-def campaign_csv(request: HttpRequest, pk: int) -> HttpResponse:
+def campaign_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """One row per run that succeeded."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     found = asked.lines(request.GET).keep(groups(request.user, [campaign.pk]))
-    return csv_file(tables.campaign_csv(found), f"campaign-{campaign.pk}.csv")
+    return csv_file(request, lambda: tables.campaign_csv(found), f"campaign-{campaign.pk}.csv")
 
 
 @require_GET
-def compare_csv(request: HttpRequest) -> HttpResponse:
+def compare_csv(request: HttpRequest) -> HttpResponseBase:
     wanted = asked.lines(request.GET)
     found = wanted.keep(groups(request.user, wanted.campaigns))
-    return csv_file(tables.campaign_csv(found), "compare.csv")
+    return csv_file(request, lambda: tables.campaign_csv(found), "compare.csv")
 
 
 @require_GET
-def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponse:
+def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Every sample of every device, not thinned."""
     attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
-    return csv_file(tables.series_csv(tracks_of(attempt)), f"attempt-{attempt.pk}-series.csv")
+    name = f"attempt-{attempt.pk}-series.csv"
+    return csv_file(request, lambda: tables.series_csv(each_track_of(attempt)), name)
 
 
-def csv_file(text: str, name: str) -> HttpResponse:
-    return _attachment(text.encode(), "text/csv; charset=utf-8", name)
+def csv_file(
+    request: HttpRequest, made: Callable[[], Iterator[str]], name: str
+) -> HttpResponseBase:
+    """The lines that `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
+    try:
+        return answer(request, lambda: map(str.encode, made()), CSV, name)
+    except Throttled as busy:
+        wait = {"Retry-After": str(int(busy.wait or 1))}
+        return HttpResponse(f"{busy.detail}\n", "text/plain", 429, headers=wait)
 
 
 def _attachment(raw: bytes, kind: str, name: str) -> HttpResponse:
-    answer = HttpResponse(raw, content_type=kind)
-    answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
-    return answer
+    said = HttpResponse(raw, content_type=kind)
+    said["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -16,6 +18,8 @@ from benchlab.charts.figure import Figure, dumped
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, groups, in_percent
 from benchlab.runs.models import Attempt, Series
+
+SERIES_AT_ONCE = 4  # an hour's is 60 KB
 
 
 @require_GET
@@ -87,8 +91,14 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def tracks_of(attempt: Attempt) -> list[Track]:
+    return list(each_track_of(attempt))
+
+
+def each_track_of(attempt: Attempt) -> Iterator[Track]:
+    """One after the other: one series is in memory at a time, or a few."""
     rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
-    return [Track(row.device, row.metric, row.unit, row.times, row.values) for row in rows]
+    for row in rows.iterator(chunk_size=SERIES_AT_ONCE):
+        yield Track(row.device, row.metric, row.unit, row.times, row.values)
 
 
 def tracks_so_far(attempt: Attempt) -> list[Track]:

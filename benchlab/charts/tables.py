@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,15 +161,15 @@ RUN_HEAD = (
 UNITS = {"iops": "op/s", "bandwidth": "B/s"}  # of the first columns; all else of them is seconds
 
 
-def campaign_csv(groups: Sequence[Group]) -> str:
-    """One row per run that succeeded, base units in the header."""
+def campaign_csv(groups: Sequence[Group]) -> Iterator[str]:
+    """Line by line: one row per run that succeeded, base units in the header."""
     names = [operation + base for operation in ("", "read.", "write.") for base in BASES]
     shown = [n for n in names if any(n in s.values for group in groups for s in group.samples)]
     units = {name: UNITS.get(name.rpartition(".")[2], "s") for name in shown}
     units |= {name: unit for group in groups for name, unit in group.units.items()}
     shown = list(units)
     head = [*RUN_HEAD, *(f"{name} ({unit})" for name, unit in units.items())]
-    return "".join(lines(head, (_run_row(g, s, shown) for g in groups for s in g.samples)))
+    return lines(head, (_run_row(g, s, shown) for g in groups for s in g.samples))
 
 
 def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]:
@@ -179,11 +179,11 @@ def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 
 
-def series_csv(tracks: Iterable[Track]) -> str:
-    """Long form: one row per device, metric and sample; unknown values are empty."""
+def series_csv(tracks: Iterable[Track]) -> Iterator[str]:
+    """Line by line, in long form: one row per device, metric and sample; unknown values are empty."""
     rows = (
         (track.device, track.metric, track.unit, at, None if value != value else value)
         for track in tracks
         for at, value in zip(track.times, track.values, strict=True)
     )
-    return "".join(lines(("device", "metric", "unit", "seconds", "value"), rows))
+    return lines(("device", "metric", "unit", "seconds", "value"), rows)

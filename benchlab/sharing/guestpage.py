@@ -9,19 +9,20 @@ from typing import Any
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from benchlab.sharing import links
 
-Shown = Callable[..., HttpResponse]
+Shown = Callable[..., HttpResponseBase]
 
 
 def guest_page(view: Shown) -> Shown:
     """`view(request, link, …)`; Http404 from it is told as a link that is over, without saying of what."""
 
     @wraps(view)
-    def answer(request: HttpRequest, token: str, **rest: Any) -> HttpResponse:
+    def answer(request: HttpRequest, token: str, **rest: Any) -> HttpResponseBase:
         try:
             return sealed(_answered(view, request, token, rest))
         except BadRequest as error:
@@ -30,7 +31,9 @@ def guest_page(view: Shown) -> Shown:
     return login_not_required(require_safe(answer))
 
 
-def _answered(view: Shown, request: HttpRequest, token: str, rest: dict[str, Any]) -> HttpResponse:
+def _answered(
+    view: Shown, request: HttpRequest, token: str, rest: dict[str, Any]
+) -> HttpResponseBase:
     share = links.still_open(token)
     try:
         if share is not None:
@@ -40,7 +43,7 @@ def _answered(view: Shown, request: HttpRequest, token: str, rest: dict[str, Any
     return render(request, "sharing/gone.html", status=404)
 
 
-def sealed(answer: HttpResponse) -> HttpResponse:
+def sealed(answer: HttpResponseBase) -> HttpResponseBase:
     """The address is the key: no cache, no search engine and no other site may learn it."""
     answer["Cache-Control"] = "no-store"
     answer["Referrer-Policy"] = "no-referrer"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.html import escape
@@ -95,11 +96,11 @@ def figure(request: HttpRequest, link: Opened) -> HttpResponse:
 
 
 @guest_page
-def numbers(request: HttpRequest, link: Opened) -> HttpResponse:
+def numbers(request: HttpRequest, link: Opened) -> HttpResponseBase:
     if link.of_a_run:
         raise Http404
     found = asked.lines(request.GET).keep(shown.lines_of(link))
-    return downloads.csv_file(tables.campaign_csv(found), "numbers.csv")
+    return downloads.csv_file(request, lambda: tables.campaign_csv(found), "numbers.csv")
 
 
 @guest_page
@@ -127,13 +128,13 @@ def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
 
 
 @guest_page
-def run_series(request: HttpRequest, link: Opened) -> HttpResponse:
+def run_series(request: HttpRequest, link: Opened) -> HttpResponseBase:
     attempt = shown.attempt_of(link)
-    tracks = [
+    tracks = (
         replace(track, device=link.hiding.text(track.device))
-        for track in figures.tracks_of(attempt)
-    ]
-    return downloads.csv_file(tables.series_csv(tracks), "series.csv")
+        for track in figures.each_track_of(attempt)
+    )
+    return downloads.csv_file(request, lambda: tables.series_csv(tracks), "series.csv")
 
 
 @guest_page
