@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import transaction
 
@@ -20,6 +20,8 @@ from benchlab.runs.verdict import Verdict
 SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
 # In the meta of an attempt that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …]
 READERS = "readers"
+# In the meta of one whose samples cannot all be read: {sampler, or "samples" where it is all of them: why}
+NOT_SAMPLED = "not_sampled"
 
 
 def sampled(family: str) -> tuple[str | Watch, ...]:
@@ -34,11 +36,15 @@ def sampled(family: str) -> tuple[str | Watch, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the artifacts of an attempt say; `errors`: what could not be read, in words."""
+    """What the artifacts of an attempt say; `errors`: what could not be read, in words.
+
+    `doubts` are samples that could not be read, by sampler: the tool's figures stand all the same.
+    """
 
     metrics: list[Metric]
     series: list[tuple[str, SeriesData]]  # sampler kind, series
     errors: list[str]
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
 
 @transaction.atomic
@@ -104,13 +110,24 @@ def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
                 series += storable.series(told)
         except ParseError as error:
             errors.append(f"{attempt.run.tool}: {error}")
+    found, doubts = _sampled(files.get(SAMPLES, b""))
+    return Figures(metrics, series + found, errors, doubts)
+
+
+def _sampled(raw: bytes) -> tuple[list[tuple[str, SeriesData]], dict[str, str]]:
+    """What each sampler can read, and why the others cannot: one costs its own series, never the run."""
+    found: list[tuple[str, SeriesData]] = []
+    doubts: dict[str, str] = {}
     try:
-        frames = job.frames(files.get(SAMPLES, b""))
-        for kind, sampler in registry.all_samplers().items():
-            series += storable.series((kind, one) for one in sampler.series(frames))
+        frames = job.frames(raw)
     except ParseError as error:
-        errors.append(f"samples: {error}")
-    return Figures(metrics, series, errors)
+        return [], {SAMPLES: str(error)}
+    for kind, sampler in registry.all_samplers().items():
+        try:
+            found += storable.series((kind, one) for one in sampler.series(frames))
+        except ParseError as error:
+            doubts[kind] = str(error)
+    return found, doubts
 
 
 def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> Figures:
@@ -124,9 +141,13 @@ def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> 
             said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
             errors.append(f"{artifact}: {said}")
             continue
-        if number == 0:
-            metrics += [dataclasses.replace(m, output=artifact) for m in found[0].metrics]
-        series += [(kind, one) for one in found[0].series]
+        try:
+            if number == 0:
+                told = (dataclasses.replace(m, output=artifact) for m in found[0].metrics)
+                metrics += storable.metrics(told)
+            series += storable.series((kind, one) for one in found[0].series)
+        except ParseError as error:
+            errors.append(f"{artifact}: {error}")
     return Figures(metrics, series, errors)
 
 
@@ -147,10 +168,19 @@ def reparse(attempt: Attempt) -> str:
 
 @transaction.atomic
 def replace(attempt: Attempt, figures: Figures) -> None:
-    """Put the figures in place of those stored before; the artifacts are untouched."""
+    """Put the figures in place of those stored before; the artifacts are untouched.
+
+    What was sampled and can be read no more stays as it was read before.
+    """
+    samplers = registry.all_samplers() if SAMPLES in figures.doubts else figures.doubts
     attempt.measurements.all().delete()
-    attempt.series.all().delete()
+    attempt.series.exclude(sampler__in=list(samplers)).delete()
     put(attempt, figures)
+    if figures.doubts != attempt.meta.get(NOT_SAMPLED, {}):
+        attempt.meta[NOT_SAMPLED] = dict(figures.doubts)
+        if not figures.doubts:
+            del attempt.meta[NOT_SAMPLED]
+        attempt.save(update_fields=["meta"])
 
 
 def put(attempt: Attempt, figures: Figures) -> None:

@@ -79,7 +79,7 @@ class Series(models.Model):
 
     attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="series")
     sampler = models.CharField(max_length=40)
-    device = models.CharField(max_length=64, blank=True)
+    device = models.CharField(max_length=255, blank=True)
     metric = models.CharField(max_length=40)
     unit = models.CharField(max_length=8)
     times = ArrayField(models.FloatField(), help_text="Seconds since the first frame")

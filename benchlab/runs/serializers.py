@@ -77,7 +77,9 @@ class TeardownSerializer(serializers.Serializer[Layout]):
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     argv = serializers.ListField(child=serializers.CharField())
-    meta = serializers.DictField()
+    meta = serializers.DictField(
+        help_text="What the runner recorded; not_sampled: why samples could not be read, by sampler"
+    )
 
     class Meta:
         model = Attempt

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agents.contracts import Metric, ParseError, Series
 from agents.plaintext import visible
 
-NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 64, 1000  # characters, as runs.models has them
+NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 255, 1000  # characters, as runs.models has them
 NOTE_MAX = 8000
 
 

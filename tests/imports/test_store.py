@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.core.exceptions import ValidationError
 
 from agents import reading, registry
 from agents.contracts import Metric, Unit
 from agents.found import Found
+from agents.readers import zpool_iostat
 from benchlab.campaigns import progress
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import groups
@@ -100,3 +103,39 @@ def test_the_library_is_everybodys_to_read_and_nobodys_to_change(team, user, res
     assert campaign in Campaign.objects.visible_to(user)
     assert campaign not in Campaign.objects.for_user(user)
     assert groups(user, [campaign.pk])
+
+
+ZPOOL = """$ zpool iostat -v rpool 1
+{gap} capacity     operations    bandwidth
+pool {gap} alloc   free   read  write   read  write
+rpool {gap} 50.6G   409G     11     50   400K   800K
+  mirror-0 {gap} 50.6G   409G     11     50   400K   800K
+    {disk} {gap} - - 5 25 200K 800K
+"""
+
+
+@pytest.fixture
+def beside(monkeypatch, results):
+    """A result, and what was pasted beside it with a disk of this name in it."""
+    monkeypatch.setattr(
+        registry, "all_readers", lambda: {"rates": Rates, "zpool_iostat": zpool_iostat}
+    )
+
+    def made(disk: str) -> Result:
+        text = ZPOOL.format(gap=" " * 30, disk=disk)
+        (found,) = zpool_iostat.find(text, "")
+        return replace(results[0], beside=(Piece(found, "z.txt", text),))
+
+    return made
+
+
+def test_a_watched_disk_may_have_a_long_name(team, user, beside):
+    disk = "nvme-Samsung_SSD_970_EVO_Plus_1TB_S4EWNX0N123456A-part3"
+    campaign = stored(team, user, [beside(disk)])
+    (attempt,) = Attempt.objects.filter(run__campaign=campaign)
+    assert attempt.series.filter(device=f"rpool/mirror-0/{disk}").exists()
+
+
+def test_a_name_that_cannot_be_stored_is_said(team, user, beside):
+    with pytest.raises(ValidationError, match="the name of a device is 315 characters long"):
+        stored(team, user, [beside("x" * 300)])
