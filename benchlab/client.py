@@ -24,6 +24,7 @@ TRIES = 6
 TIMEOUT_S = 120.0
 AGAIN = (429, 502, 503, 504)  # for a while: what was asked is asked again
 POLL_S = 5.0
+PLAN_S, PLAN_POLL_S = 600.0, 1.0  # a worker reads the facts of every host before it plans
 OVER = ("done", "cancelled")
 BAR = 30  # characters
 
@@ -107,17 +108,37 @@ class Lab:
             yield from told["results"]
 
     def plan(self, campaign: int) -> dict[str, str]:
-        """Plan every layout that is not started, print what each would destroy; layout -> fingerprint."""
+        """Plan every layout that is not started, print what each would destroy; layout -> fingerprint.
+
+        Waits for the plans, PLAN_S seconds at most. Raises LabError for one that did not come or cannot be built.
+        """
         self.post(f"/api/campaigns/{campaign}/plan/")
-        layouts = list(self.every("/api/layouts/", campaign=campaign, phase="draft"))
-        if wrong := [one for one in layouts if one["plan_error"] or not one["plan_fingerprint"]]:
-            said = "; ".join(f"{one['name']}: {one['plan_error'] or 'no plan'}" for one in wrong)
+        layouts = self._planned(campaign)
+        if wrong := [one for one in layouts if one["plan_error"]]:
+            said = "; ".join(f"{one['name']}: {one['plan_error']}" for one in wrong)
             raise LabError(f"Campaign {campaign} cannot be started. {said}")
         for one in layouts:
             print(f"{one['name']}  fingerprint {one['plan_fingerprint']}")
             for claim in (one["plan"] or {}).get("claims", []):
                 print(f"    destroys {claim.get('node', '')} {claim.get('identity', '')}".rstrip())
         return {str(one["id"]): one["plan_fingerprint"] for one in layouts}
+
+    def _planned(self, campaign: int) -> list[dict[str, Any]]:
+        """The drafts, once each has its plan or says why it has none: the lab only queues what was asked."""
+        until = time.monotonic() + PLAN_S
+        while True:
+            layouts = list(self.every("/api/layouts/", campaign=campaign, phase="draft"))
+            late = [
+                one["name"] for one in layouts if not (one["plan_error"] or one["plan_fingerprint"])
+            ]
+            if not late:
+                return layouts
+            if time.monotonic() > until:
+                raise LabError(
+                    f"Campaign {campaign} cannot be started: after {PLAN_S:.0f} s there is no plan of "
+                    f"{', '.join(late)}. Does a worker run, and do the hosts answer?"
+                )
+            self._sleep(PLAN_POLL_S)
 
     def start(
         self,

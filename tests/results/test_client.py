@@ -229,6 +229,27 @@ def test_nothing_is_started_that_was_not_confirmed(capsys):
         patient(url)[0].start(7)
 
 
+def test_plans_that_never_come_are_not_waited_for_for_ever(monkeypatch):
+    """No worker runs: POST plan only asked for them."""
+    layout = {"id": 3, "name": "blx3", "plan_error": "", "plan_fingerprint": "", "plan": None}
+    other = layout | {"id": 4, "name": "blx4", "plan_error": "no spare disk"}
+    monkeypatch.setattr(client, "PLAN_S", 0.2)
+    plans: list[Any] = [(200, {}, {}), (200, {}, {"results": [layout, other], "next": None})]
+    with answering(*plans) as (url, asked):
+        lab, slept = patient(url)
+        with pytest.raises(LabError, match=r"after 0 s .* blx3\. .*worker") as refused:
+            lab.start(7, lambda seen: True)
+    assert refused.value.status == 0 and set(slept) == {client.PLAN_POLL_S}
+    assert not [path for _, path, _, _ in asked if "apply" in path]
+
+
+def test_a_layout_that_cannot_be_built_says_why():
+    layout = {"id": 3, "name": "blx3", "plan_error": "no spare disk", "plan_fingerprint": ""}
+    plans: list[Any] = [(200, {}, {}), (200, {}, {"results": [layout], "next": None})]
+    with answering(*plans) as (url, _), pytest.raises(LabError, match="blx3: no spare disk"):
+        patient(url)[0].start(7, lambda seen: True)
+
+
 def test_the_bar_and_the_wait(monkeypatch):
     progress = {"runs": 10, "counts": {"succeeded": 4, "failed": 1, "queued": 5}, "eta_s": 180.0}
     running = {"state": "running", "progress": progress}
