@@ -13,6 +13,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from agents.contracts import RETRYABLE, AgentError, Reason
@@ -33,6 +34,7 @@ HEARTBEAT_S = (
     10.0  # when a worker dies in a step, the sweeper takes the layout up again after this long
 )
 BACKOFF_S = 5.0
+BUSY_S = 15.0  # a look at a machine that another host's layout holds costs that one a reading
 
 # A handler does one thing and says in how many seconds to look again; None: there is nothing left to do.
 Handler = Callable[[Layout], float | None]
@@ -82,8 +84,15 @@ def _once(layout_id: int) -> float | None:
         delay = handler(layout)
     except moves.Moved:
         return 0.0
+    except moves.MachineBusy as error:
+        moves.note(layout, trouble=str(error))
+        return BUSY_S
     except AgentError as error:
         return _refused(layout, error)
+    except (OperationalError, InterfaceError):
+        # The database's trouble (a deadlock, a full disk, a restart) says nothing of the layout, whose job goes on:
+        # the sweeper comes again.
+        raise
     except Exception as error:
         log.exception("layout %s in %s", layout_id, layout.phase)
         return _broke(layout, error)

@@ -9,7 +9,14 @@ from django.utils import timezone
 
 from benchlab.runs import events
 from benchlab.runs.models import Attempt, Layout, Transition
-from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase, Outcome
+from benchlab.runs.states import (
+    ATTEMPT_MOVES,
+    HOLDING,
+    LAYOUT_MOVES,
+    AttemptPhase,
+    LayoutPhase,
+    Outcome,
+)
 
 
 class Moved(Exception):
@@ -17,7 +24,11 @@ class Moved(Exception):
 
 
 class HostBusy(Exception):
-    """Another layout holds the host (the partial unique constraint said so)."""
+    """Another layout holds the host, or its machine (the partial unique constraints said so)."""
+
+
+class MachineBusy(Exception):
+    """A layout of another host holds this very machine; the text names it, unless it is another team's."""
 
 
 def layout(row: Layout, to: LayoutPhase, why: str = "", **fields: Any) -> None:
@@ -35,10 +46,37 @@ def layout(row: Layout, to: LayoutPhase, why: str = "", **fields: Any) -> None:
             Transition.objects.create(layout=row, old=old, new=to, reason=why)
             events.changed(row.campaign_id)
     except IntegrityError as error:
-        if "layout_holds_host" in str(error):
+        if "layout_holds_" in str(error):
             raise HostBusy from None
         raise
     _apply(row, phase=to, **fields)
+
+
+def claim(row: Layout, machine: str) -> bool:
+    """Hold a machine, by its boot id, whatever its hosts are called. False: it was held already, or is not known.
+
+    Raises MachineBusy.
+    """
+    if not machine or row.machine == machine:
+        return False
+    try:
+        with transaction.atomic():
+            note(row, machine=machine)
+    except IntegrityError:
+        row.refresh_from_db(fields=["machine"])
+        raise MachineBusy(_busy(row, machine)) from None
+    return True
+
+
+def _busy(row: Layout, machine: str) -> str:
+    held = Layout.objects.filter(machine=machine, phase__in=HOLDING).exclude(pk=row.pk)
+    other = held.select_related("host", "campaign").first()
+    if other is None or other.campaign.team_id != row.campaign.team_id:
+        return f"{row.host} is a machine on which another team is at work: {row.name} waits until that is over."
+    return (
+        f"{row.host} and {other.host} are the same machine, on which {other.name} is at work: "
+        f"{row.name} waits until that is over."
+    )
 
 
 def attempt(row: Attempt, to: AttemptPhase, why: str = "", **fields: Any) -> None:

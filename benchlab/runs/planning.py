@@ -14,7 +14,7 @@ from agents.guard import refusals
 from benchlab.campaigns.models import Run
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import events
+from benchlab.runs import events, moves
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
@@ -67,9 +67,19 @@ def preview(layout_id: int) -> None:
     events.changed(layout.campaign_id)
 
 
+def held(layout: Layout, shell: Shell) -> FactSnapshot:
+    """The host's facts, read while no other layout is at work on that machine. Raises moves.MachineBusy."""
+    if layout.facts_planned:
+        moves.claim(layout, layout.facts_planned.boot_id)
+    snapshot = hosts.read_facts(layout.host, shell)
+    if moves.claim(layout, snapshot.boot_id):  # until now another layout may have been at it
+        snapshot = hosts.read_facts(layout.host, shell)
+    return snapshot
+
+
 def confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
     """The plan made anew from facts read now. Raises PLAN_STALE when it is not the one that a person confirmed."""
-    snapshot = hosts.read_facts(layout.host, shell)
+    snapshot = held(layout, shell)
     facts = hosts.facts_of(snapshot)
     plan = make(layout, facts)
     if plan.fingerprint != layout.confirmed_fingerprint and not _only_blanked(layout, plan, facts):

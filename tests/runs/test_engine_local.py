@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from django.db import OperationalError, connection
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.runs import collect, commands, engine
 from benchlab.runs.models import Attempt, LiveChunk, StepLog
+from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 from tests.runs import drive, local_host
 
@@ -190,3 +192,60 @@ def test_a_crash_of_our_own_code_is_said_and_the_layout_taken_down(
     assert "a bug" in attempt.reason_text
     assert attempt.artifacts.exists(), "the raw output is kept all the same"
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_trouble_of_the_database_condemns_no_layout(make_campaign, monkeypatch):
+    """The connection lives on; the job on the host is not stopped, and its figures come."""
+    campaign = make_campaign(options=SMALL)
+    drive.plan_and_start(campaign)
+    keep = collect.keep
+
+    def slow(*args):
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 10; SELECT pg_sleep(5)")
+
+    monkeypatch.setattr(collect, "keep", slow)
+    layout = campaign.layouts.get()
+    with pytest.raises(OperationalError, match="statement timeout"):
+        drive.to_the_end(campaign)
+    monkeypatch.setattr(collect, "keep", keep)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.outcome) == ("ready", "")
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+
+
+def test_one_machine_under_two_names_is_held_once(make_campaign, here):
+    """Its disks are there once: what comes second waits, and says for whom; another team's is not named."""
+    first = make_campaign(options=SLOW)
+    drive.plan_and_start(first)
+    drive.until(first, lambda: Attempt.objects.filter(phase="running").exists())
+    held = first.layouts.get()
+    twin = Host.objects.get(pk=here.pk)
+    twin.pk, twin.name = None, "twin"
+    twin.save()
+    second = create_campaign(
+        team=here.team, user=first.created_by, name="second", question="", hosts=[twin], repeats=1,
+        topologies=[held.topology], workloads=[first.runs.get().workload],
+        order="random_blocks", seed=7,
+    )  # fmt: skip
+    drive.plan_and_start(second)
+    layout = second.layouts.get()
+    engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.steps.count()) == ("provisioning", 0)
+    assert f"twin and here are the same machine, on which {held.name} is at work" in layout.trouble
+    campaigns = Campaign.objects.filter(pk=first.pk)
+    campaigns.update(team=Team.objects.create(name="others"))
+    engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert "another team is at work" in layout.trouble and held.name not in layout.trouble
+    campaigns.update(team=here.team)
+    commands.cancel(first)
+    drive.to_the_end(first)
+    engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.trouble) == ("ready", "")
+    commands.cancel(second)
+    drive.to_the_end(second)
