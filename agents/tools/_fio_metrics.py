@@ -22,6 +22,7 @@ NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
 def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
     """All figures; `depth` is the asked iodepth where the output does not say, `note` what fio printed besides.
 
+    Jobs of a group that ran for unequal times count over the longest of them, as in fio's own sums.
     Groups may have run one after another (stonewall), so several groups are labelled, never added up.
     Raises ParseError when there was no I/O at all.
     """
@@ -84,7 +85,8 @@ class _Writer:
         self.add("runtime", longest.runtime, Unit.SECONDS, line=_line([longest], "runtime"))
 
     def rates(self, prefix: str, parts: Sequence[Traffic]) -> None:
-        iops, bandwidth = sum(part.iops for part in parts), sum(part.bandwidth for part in parts)
+        iops = _rate([(part.iops, part.runtime) for part in parts])
+        bandwidth = _rate([(part.bandwidth, part.runtime) for part in parts])
         self.add(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, line=_line(parts, "iops"))
         line = _line(parts, "bandwidth")
         self.add(f"{prefix}bandwidth", bandwidth, Unit.BYTES_PER_SECOND, line=line)
@@ -119,6 +121,17 @@ class _Writer:
             if shares:
                 mean = sum(shares) / len(shares)
                 self.add(name, mean, Unit.RATIO, line=_line(jobs, name))
+
+
+def _rate(parts: Sequence[tuple[float, float]]) -> float:
+    """Of (rate, runtime): all that was done over the longest time, as fio sums up a group (stat.c).
+
+    Who ended early did nothing behind that: the sum of rates would be one at which nothing ever ran.
+    """
+    longest = max(runtime for _, runtime in parts)
+    if all(runtime == longest for _, runtime in parts):
+        return sum(rate for rate, _ in parts)
+    return sum(rate * runtime for rate, runtime in parts) / longest
 
 
 def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:

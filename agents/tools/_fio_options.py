@@ -84,7 +84,10 @@ class Options:
     )
     group_reporting: bool = field(
         default=False,
-        metadata={"help": "let fio sum up its jobs; we merge them exactly either way"},
+        metadata={
+            "help": "let fio sum up its jobs; without it we do, as fio does: rates over the longest job, "
+            "percentiles from merged histograms"
+        },
     )
     log_avg_msec: int = field(
         default=0,

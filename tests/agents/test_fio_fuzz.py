@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from agents import reading
 from agents.contracts import Metric, ParseError
 from agents.readers import fio as reader
-from agents.tools import _fio_hist, _fio_log, fio
+from agents.tools import _fio_hist, _fio_json, _fio_log, _fio_terse, _fio_text, fio
+from agents.tools._fio_model import DIRECTIONS, FioJob
 from tests.agents.test_tools import CASES
 
 # One job each, so that a figure stands in one line; rates are checked against counts, and sums follow from parts.
@@ -84,8 +86,57 @@ def damaged(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[str, str, int, str
     return name, "\n".join(lines), at, how
 
 
+def jobs_of(text: str) -> list[FioJob]:
+    raw = text.encode(errors="replace")
+    for reader_of, head in ((_fio_text, _fio_text.HEAD), (_fio_terse, _fio_terse.HEAD)):
+        if not fio.JSON.match(raw) and head.search(text):
+            return reader_of.jobs(text)[0]
+    return list(_fio_json.jobs(raw)[0])
+
+
+def sums_are_right(text: str, of_ios: float, of_bytes: float) -> None:
+    """What was done in all is the rate times the longest time, whatever each job did: of reads, of writes, of both.
+
+    `of_ios`, `of_bytes`: by how much (a share) rate and count may disagree, for a reader lets them be rounded.
+    """
+    groups: dict[int, list[FioJob]] = {}
+    for job in jobs_of(text):
+        groups.setdefault(job.group, []).append(job)
+    metrics = parsed(text)
+    for number, jobs in groups.items():
+        label = {"group": str(number)} if len(groups) > 1 else {}
+        found = {m.name: m.value or 0.0 for m in metrics if m.labels == label}
+        for prefix, names in {
+            "": DIRECTIONS,
+            **{f"{name}.": (name,) for name in DIRECTIONS},
+        }.items():
+            parts = [job.traffic[name] for job in jobs for name in names if name in job.traffic]
+            if parts and not any("mixed" in job.traffic for job in jobs):
+                time = max(part.runtime for part in parts)
+                seconds = sum(max(part.runtime, 1.0) for part in parts)
+                ios = sum(p.ios if p.ios is not None else p.iops * p.runtime for p in parts)
+                assert abs(found[f"{prefix}iops"] * time - ios) <= of_ios * ios + seconds
+                moved = sum(part.bytes for part in parts)
+                off = abs(found[f"{prefix}bandwidth"] * time - moved)
+                assert off <= of_bytes * (moved or 1) + 2048 * seconds
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(*TEXTS, *TERSE, *DOCUMENTS, "3.33-two-clients.json", "3.33-text-two-clients.txt"),
+        *("3.33-randrw.json", "3.33-plain-json-group.json", "3.33-stonewall.json"),
+    ],
+)
+def test_rates_times_the_longest_runtime_are_the_counts(name: str) -> None:
+    sums_are_right(seed(name), 1e-3, 5e-3)
+
+
 def untouched(case: tuple[str, str, int, str], linked: Callable[[str], bool]) -> None:
-    """Every figure of a line that was left alone is what it was; `linked`: it follows from several lines."""
+    """Every figure of a line that was left alone is what it was; `linked`: it follows from several lines.
+
+    Those have their sums to fulfil.
+    """
     name, text, at, _ = case
     before = figures(seed(name))
     try:
@@ -96,6 +147,8 @@ def untouched(case: tuple[str, str, int, str], linked: Callable[[str], bool]) ->
         was, line = before.get(figure, (None, at))
         if line != at and not linked(figure):
             assert value == pytest.approx(was, rel=1e-12), figure
+    # a text's bandwidth is not checked against its bytes: both are rounded to a few digits
+    sums_are_right(text, 0.025, math.inf if name in TEXTS else 2e-3)
 
 
 @many(max_examples=2500)

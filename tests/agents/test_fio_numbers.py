@@ -100,6 +100,17 @@ def test_fast_and_slow_jobs_are_weighted() -> None:
     assert model.percentile(model.seconds(merged), 90.1) == 10.0
 
 
+def test_clients_of_unequal_length_make_what_fio_makes_of_them() -> None:
+    """Over the longest of them: who ended early did nothing behind that."""
+    path = CASES / "fio" / "3.33-two-clients.json"
+    of_all = json.loads(path.read_text().partition("<vm> \n\n")[2])["client_stats"][2]
+    assert of_all["jobname"] == model.ALL_CLIENTS
+    found = {m.name: m.value for m in _fio_metrics.metrics(fio_json.jobs(path.read_bytes())[0], 1)}
+    for name in ("read", "write"):
+        assert found[f"{name}.iops"] == pytest.approx(of_all[name]["iops"], rel=1e-6)
+        assert found[f"{name}.bandwidth"] == pytest.approx(of_all[name]["bw_bytes"], rel=1e-6)
+
+
 def test_half_a_histogram_is_none() -> None:
     binned = model.Latencies(10, 1.0, 0.0, 1.0, 1.0, {"1": 10}, percentiles={50.0: 1.0})
     plain = model.Latencies(10, 1.0, 0.0, 1.0, 1.0, percentiles={50.0: 1.0})
