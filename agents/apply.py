@@ -17,6 +17,7 @@ KEEP = 64 * 1024  # bytes of each output that a record keeps, from its end
 UNDOING = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED, Reason.BAD_FACTS}
 FRESH_S = 3.0  # so old may a reading be when a Step is the first to touch a disk
 SAME_S = 10.0  # and so old for further Steps on disks that this apply has taken: what was on them is gone
+LOG_S = 1.0  # a log that took longer to write leaves a reading too old
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """A Step as it is logged: once before it runs (exit_code None), once after. Free of secrets."""
+    """A Step as it is logged: once before it runs (exit_code None), once after. Free of secrets.
+
+    One that provably did not run is logged once, with its `error`, and destroys nothing.
+    """
 
     index: int  # counts up within one call of apply, undo steps too
     argv: tuple[str, ...]  # as displayed
@@ -99,10 +103,15 @@ class _Run:
         destroys = tuple(claim.identity for claim in step.destroys)
         record = StepRecord(self.index, argv, step.says, datetime.now(UTC), undo, destroys)
         self.index += 1
+        # Before it is logged: what the guard refuses must not count as done to a disk.
+        self._guarded(step, record)
+        began = time.monotonic()
         self.log(record)
         started = time.monotonic()
         try:
-            self._guard(step)
+            if started - began > LOG_S:
+                self.look = None
+                self._guard(step)
             self.hold({claim.node for claim in step.destroys} if step.quiet else ())
             ran = self.shell.run(
                 step.argv, stdin=step.stdin.encode(), root=step.root, timeout_s=step.timeout_s
@@ -115,6 +124,13 @@ class _Run:
         self.log(record)
         if ran.exit_code != 0:
             raise AgentError(_failure(record), Reason.COMMAND_FAILED)
+
+    def _guarded(self, step: Step, record: StepRecord) -> None:
+        try:
+            self._guard(step)
+        except AgentError as error:
+            self.log(replace(record, destroys=(), error=_masked(str(error), step.argv)))
+            raise
 
     def _guard(self, step: Step) -> None:
         now = time.monotonic()

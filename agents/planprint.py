@@ -1,4 +1,5 @@
-"""The fingerprint of a plan: it changes when a command does, or a claimed disk with anything on it. Pure."""
+"""The fingerprint of a plan: it changes when a command does, or a claimed disk with anything on it. And which disks
+changed since. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from agents.blank import not_blank
 from agents.contracts import Claim, Step
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
@@ -24,6 +26,33 @@ def of(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:
         disks.append([asdict(claim), [_state(graph, name) for name in on_it]])
     content = json.dumps([_words(steps), disks], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def changed(claims: Sequence[Claim], then: HostFacts | None, now: HostFacts) -> list[Claim]:
+    """Disks on which there is `now` what was not there `then`. A blank one has lost nothing that anybody needs, and of
+    one that is gone, or not the only one of its identity, the guard speaks. None: nobody knows how it was then.
+    """
+    before, after = Graph(then) if then else None, Graph(now)
+    found = []
+    for claim in claims:
+        state = _on(claim, after)
+        if state is None or (before and state == _on(claim, before)):
+            continue
+        if not_blank(
+            (claim,), now, ""
+        ):  # of no layout: what carries its name elsewhere is no matter here
+            found.append(claim)
+    return found
+
+
+def _on(claim: Claim, graph: Graph) -> list[Any] | None:
+    """That very disk with all that stands on it, whatever it is called; None unless it is there, and once."""
+    here = [d.name for d in graph.facts.devices if d.identity == claim.identity]
+    if len(here) != 1:
+        return None
+    names = sorted(graph.stack_on(here[0]))
+    read = [d.signatures_known for name in names if (d := graph.devices.get(name))]
+    return [[_state(graph, name) for name in names], read]
 
 
 def _state(graph: Graph, name: str) -> list[Any]:

@@ -77,6 +77,8 @@ class StackPlan:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """Every disk that may be destroyed, those of all stages too."""
+        if not self.layers:  # agents.reached: nothing of it was begun
+            return ()
         return claims_of(self.at(len(self.stages))[-1].gives)
 
     def at(self, stage: int) -> tuple[Placed, ...]:

@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from agents import stack
 from agents.contracts import AgentError, Progress, Reason, Shell, Step
+from agents.reached import new
 from benchlab.hosts import services as hosts
-from benchlab.runs import events, moves, planning, preflight, steps
+from benchlab.runs import events, moves, planning, preflight, steps, touched
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.topologies import moments
 
@@ -44,7 +45,7 @@ def begin(layout: Layout) -> float:
     """The next stage: the layer takes its new disks. What the kernel does then goes on by itself."""
     number = layout.stage + 1
     plan, shell = planning.stored(layout), hosts.connect(layout.host)
-    preflight.whole(layout, shell)
+    touched.as_confirmed(layout, new(plan, number), preflight.whole(layout, shell))
     _apply(layout, plan.stages[number - 1].grow, shell, f"grow {number}")
     snapshot = hosts.read_facts(layout.host, shell)
     found = stack.awaited(plan, hosts.facts_of(snapshot), number)

@@ -9,9 +9,10 @@ from django.utils import timezone
 from agents import apply, stack, stored
 from agents.contracts import AgentError, Reason, Shell
 from agents.lasting import lasting
+from agents.reached import own
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import growing, moves, person, planning, preflight, steps
+from benchlab.runs import growing, moves, person, planning, preflight, steps, touched
 from benchlab.runs.commands import drop
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
@@ -68,7 +69,7 @@ def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapsho
         plan, snapshot = planning.confirmed(layout, shell)
         moves.note(layout, plan=stored.to_json(plan), facts_planned=snapshot)
     else:
-        plan, snapshot = planning.stored(layout), hosts.read_facts(layout.host, shell)
+        plan, snapshot = planning.stored(layout), planning.held(layout, shell)
         person.check_unchanged(layout, plan, hosts.facts_of(snapshot))
     moves.note(layout, seen_at=timezone.now())
     return plan, snapshot
@@ -82,6 +83,8 @@ def _layers(layout: Layout, shell: Shell) -> float | None:
     for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
         if wish := stack.asked(layer):
             return person.ask(layout, number, wish.says)
+        # The layers below took their time, and a person perhaps days.
+        touched.as_confirmed(layout, own(layer), facts)
         steps.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
         began = time.monotonic()
         after = hosts.read_facts(layout.host, shell)

@@ -1,4 +1,5 @@
-"""The log of commands: a StepLog row is there before its command runs, and completed after."""
+"""The log of commands: a StepLog row is there before its command runs, and completed after. One that was refused has
+its row too, and destroys nothing there."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
         if record.index not in rows:
             what = StepLog.Kind.UNDO if record.undo else kind
             rows[record.index] = _begin(layout, what, part, record)
-        else:
+        if record.exit_code is not None or record.error:
             StepLog.objects.filter(pk=rows[record.index]).update(
                 exit_code=record.exit_code,
                 stdout=record.stdout,

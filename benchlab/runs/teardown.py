@@ -12,7 +12,7 @@ from agents.lasting import lasting
 from agents.relocated import relocated
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import ending, moves, person, planning, steps
+from benchlab.runs import ending, moves, person, steps, touched
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -30,14 +30,13 @@ def step(layout: Layout) -> float | None:
     if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
         ending.end_open(layout, verdict)
         return _end(layout, "nothing was built")
-    plan = planning.stored(layout)
     shell = hosts.connect(layout.host)
     started = list(layout.attempts.exclude(started_at=None).select_related("run", "layout"))
     for attempt in started:
         ending.stop(layout, attempt, shell)
     ending.end_open(layout, verdict)
     with lasting(shell) as quick:
-        after = _take_down(layout, plan, quick)
+        plan, after = _take_down(layout, quick)
     found = hosts.facts_of(after)
     if left := blank.not_blank(plan.claims, found, layout.name):
         raise AgentError("Not blank: " + "; ".join(left), Reason.NOT_BLANK)
@@ -49,14 +48,15 @@ def step(layout: Layout) -> float | None:
     return _end(layout, said, facts_after=after)
 
 
-def _take_down(layout: Layout, plan: stack.StackPlan, shell: Shell) -> FactSnapshot:
-    """How the host is afterwards."""
+def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+    """What was there to take down, and how the host is afterwards."""
     began = time.monotonic()
     facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
     moves.note(layout, seen_at=timezone.now())
+    plan = touched.plan_of(layout, facts)
     down = stack.teardown(relocated(plan, facts), facts)
     steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, apply.Look(facts, began))
-    return hosts.read_facts(layout.host, shell)
+    return plan, hosts.read_facts(layout.host, shell)
 
 
 def _end(layout: Layout, said: str, **fields: object) -> float | None:

@@ -69,7 +69,7 @@ def step(name: str, *undo: str, **given) -> Step:
     return Step((name,), name, undo=tuple(Step((u,), u) for u in undo), **given)
 
 
-ONCE = ["log wipefs", "look", "run wipefs", "end wipefs"]
+ONCE = ["look", "log wipefs", "run wipefs", "end wipefs"]
 SERVED = ["log wipefs", "run wipefs", "end wipefs"]
 SYNC = ["log sync", "run sync", "end sync"]
 
@@ -119,7 +119,42 @@ def test_a_disk_that_came_into_use_after_the_plan_is_not_wiped(monkeypatch):
         trial.apply([step("mkdir", "rmdir"), WIPE])
     assert trial.story.count("run wipefs") == 0
     assert trial.story[-2:] == ["run rmdir", "end rmdir"]
-    assert "mounted at /data" in trial.records[3].error
+    [refused] = [record for record in trial.records if record.argv == WIPE.argv]
+    assert "mounted at /data" in refused.error
+
+
+def test_a_refused_step_is_recorded_once_and_destroys_nothing():
+    trial = Trial([host(disk("sdb", mounts=["/data"]))])
+    with pytest.raises(GuardError):
+        trial.apply([WIPE])
+    [record] = trial.records
+    assert (record.destroys, record.exit_code) == ((), None) and "mounted" in record.error
+
+
+def test_nor_does_one_that_could_not_be_guarded():
+    def dead():
+        raise AgentError("the line is dead", Reason.CONNECTION_LOST)
+
+    trial = Trial()
+    trial.read = dead
+    with pytest.raises(AgentError):
+        trial.apply([WIPE])
+    assert [record.destroys for record in trial.records] == [()]
+
+
+def test_a_log_that_took_long_has_the_guard_look_again(monkeypatch):
+    monkeypatch.setattr(executor, "LOG_S", -1.0)
+    trial = Trial([host(SDB), host(disk("sdb", mounts=["/data"]))])
+    with pytest.raises(GuardError, match="mounted at /data"):
+        trial.apply([WIPE])
+    assert trial.story == ["look", "log wipefs", "look", "end wipefs"]
+
+
+def test_a_step_that_ran_or_may_have_run_says_what_it_destroys():
+    trial = Trial()
+    with pytest.raises(AgentError):
+        trial.apply([WIPE], FakeShell([], lost_at="wipefs"))
+    assert [record.destroys for record in trial.records] == [("serial:SN-sdb",)] * 2
 
 
 def test_a_step_that_names_a_device_without_claiming_it_does_not_run():
