@@ -16,7 +16,10 @@ from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
 
-SECTOR = 512  # bytes that IOmeter's GUI means by a sector
+SECTOR, BLOCK = (
+    512,
+    4096,
+)  # bytes of a sector: of a disk or a Windows volume; of a file system that Linux's dynamo reports
 MOST_POINTS = 64
 VERSION = re.compile(r"\s*Version (\d{1,8})\.(\d{1,4})\.(\d{1,4})\s*$")
 SECTION = re.compile(
@@ -84,12 +87,14 @@ def write(config: Config) -> str:
 
 def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
     """The file for workloads that differ in their access only; the first one says everything else."""
+    for one in found:
+        _check_said(one)
     first = found[0].options
     accesses = tuple(AccessSpec(one.name.replace(",", ";"), _lines(one.options)) for one in found)
     outstanding = list(found[0].sweep.get("outstanding_ios", ()))
     worker = Worker(
         "Worker 1", outstanding=int(first.get("outstanding_ios", 1)),
-        sectors=int(first.get("size", 1 << 30)) // SECTOR, pattern=int(first.get("data_pattern", 1)),
+        sectors=int(first.get("size", 1 << 30)) // _sector((directory,)), pattern=int(first.get("data_pattern", 1)),
         specs=tuple(spec.name for spec in accesses), targets=(directory,) * int(first.get("targets", 1)),
     )  # fmt: skip
     count = int(first.get("workers", 1))
@@ -99,6 +104,24 @@ def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Conf
         test_type="CYCLE_OUTSTANDING_IOS" if outstanding else "NORMAL",
         queue=_cycle(outstanding), specs=accesses, managers=(Manager("benchlab", "", workers),),
     )  # fmt: skip
+
+
+def _sector(names: Sequence[str]) -> int:
+    """Bytes. dynamo counts in what it reports itself: "/data [ext4]" in blocks of its file system."""
+    return (
+        BLOCK if names and all(name.startswith("/") and " [" in name for name in names) else SECTOR
+    )
+
+
+def _check_said(one: Workload) -> None:
+    """Raises ParseError where the file would say something else than the workload."""
+    swept = sorted(set(one.sweep) - {"outstanding_ios"})
+    if swept:
+        raise ParseError(f"a sweep over {swept[0]}: make a workload of each value")
+    if int(one.options.get("targets", 1)) > 1 or one.options.get("own_targets"):
+        raise ParseError("several targets: IOmeter has one file on each file system")
+    if not int(one.options.get("size", 1 << 30)):
+        raise ParseError("size 0 is a whole volume here, and a full file system there")
 
 
 def _cycle(values: list[int]) -> Cycle:
@@ -156,7 +179,7 @@ def _shared(config: Config, worker: Worker, workers: int) -> dict[str, Any]:
     if config.run_s:
         made["runtime_s"] = config.run_s
     if worker.sectors:
-        made["size"] = worker.sectors * SECTOR
+        made["size"] = worker.sectors * _sector(worker.targets)
     if worker.pattern in (0, 1):
         made["data_pattern"] = worker.pattern
     return made
@@ -166,7 +189,7 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
     notes = []
     if not worker.sectors:
         notes.append("the file says size 0, all there is: say a size, or use a raw volume")
-    elif worker.sectors * SECTOR % 4096:
+    elif worker.sectors * _sector(worker.targets) % 4096:
         notes.append("the size is no multiple of 4096 bytes")
     if not config.run_s:
         notes.append("the file says run time 0, until somebody stops it: say one")

@@ -177,7 +177,7 @@ def _depth(workers: Sequence[Active]) -> dict[str, str]:
 
 def _machine(test: Measured, whole: Figures) -> dict[str, str]:
     cells = {"Processor Speed": _float(test.rate.used)}
-    cpus = test.manager.cpus
+    cpus = () if summary.too_many(test) else test.manager.cpus
     if cpus:
         means = [sum(cpu[n] for cpu in cpus) / len(cpus) for n in range(5)]
         cells.update(zip(NAMES[48:53], map(_float, means), strict=True))

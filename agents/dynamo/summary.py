@@ -117,7 +117,7 @@ def _way(prefix: str, way: Way, labels: Dict[str, str], note: str) -> List[Row]:
 
 
 def _machine(test: Measured) -> List[Row]:
-    cpus = [] if _too_many(test) else list(test.manager.cpus)
+    cpus = [] if too_many(test) else list(test.manager.cpus)
     note = "" if cpus else f"dynamo cannot count more than {MAX_CPUS} CPUs"
     found: List[Row] = []
     for name, column in (("cpu.busy", 0), ("cpu.user", 1), ("cpu.system", 2)):
@@ -140,9 +140,10 @@ def _machine(test: Measured) -> List[Row]:
     return found
 
 
-def _too_many(test: Measured) -> bool:
+def too_many(test: Measured) -> bool:
     """A machine whose CPU figures are not of the whole machine."""
-    return bool(test.notes.get("cpus", 0) > MAX_CPUS) or not test.manager.cpus
+    many = max(test.notes.get("cpus", 0), test.info.processors)
+    return bool(many > MAX_CPUS) or not test.manager.cpus
 
 
 def kernel(test: Measured, way: str) -> Optional[Tuple[float, float]]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target, Unit
-from agents.dynamo import account, bundle, overtime, specs, summary, transcript
+from agents.dynamo import account, bundle, crosscheck, overtime, specs, summary, transcript
 from agents.dynamo.account import Measured
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
@@ -179,6 +179,9 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         rows = summary.rows(_test(outputs))
     except DynamoError as error:
         raise ParseError(str(error) + _complaint(outputs)) from None
+    said = crosscheck.remark({row.name: row.value for row in rows if not row.labels})
+    if said:  # the note goes wherever the figure does
+        rows[0] = rows[0]._replace(note="; ".join(filter(None, (rows[0].note, said))))
     return [Metric(row.name, row.value, Unit(row.unit), dict(row.labels), row.note) for row in rows]
 
 

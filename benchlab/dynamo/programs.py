@@ -19,6 +19,7 @@ from benchlab.team.models import Team
 
 MOST = 32 * 2**20  # bytes; the real one has less than one MiB
 VERSION = re.compile(rb"(?<![\d.])(1\.1\.0(?:-rc\d)?|20\d\d\.\d\d\.\d\d)(?![\d.])")
+OWN = b"Unknown purpose found in message"  # dynamo prints it; 1.1.0 alone is in dpkg, too
 LIBAIO, OLD_AIO = b"libaio.so.1", (b"aio_suspend", b"librt.so")
 ASK = r"""
 path=$(command -v -- "$1") && [ -f "$path" ] || { echo absent=yes; exit 0; }
@@ -63,7 +64,10 @@ def version_of(raw: bytes) -> str:
             "That is no Linux program (ELF). Take the Linux build of dynamo, not Iometer.exe or an archive."
         )
     known = sorted({found[1].decode() for found in VERSION.finditer(raw)})
-    return judged(known, LIBAIO in raw, any(word in raw for word in OLD_AIO))
+    found = judged(known, LIBAIO in raw, any(word in raw for word in OLD_AIO))
+    if OWN not in raw:
+        raise Refused("That is another program: it has none of dynamo's messages.")
+    return found
 
 
 def judged(known: list[str], libaio: bool, posix: bool) -> str:

@@ -128,6 +128,16 @@ def test_an_io_of_ten_seconds_is_in_no_bin() -> None:
     assert results.worker_results(whole, 1, TICKS).targets == (raw,)
 
 
+def test_rc1_with_one_io_of_ten_seconds_is_still_rc1() -> None:
+    """Its bins are not there; of 1.1.0 they would hold the thousand others."""
+    slow, many = int(12 * TICKS), 1001
+    raw = results.RawResult(
+        4096 * many, 0, many, 0, many, 0, 0, 0, 2 * slow, slow, 0, 0, slow, 0, slow, 0, 0, ()
+    )
+    whole = results.WorkerResults(1, 2, (raw,)).encode()
+    assert results.layout(whole, 1, TICKS) == results.STRIDE_RC1
+
+
 def test_results_of_another_number_of_targets_are_out_of_step() -> None:
     whole = results.WorkerResults(1, 2, ()).encode()
     with pytest.raises(DynamoError, match="results of 0 targets where 2 were set"):

@@ -20,7 +20,7 @@ from tests.agents.dynamo_vectors import CASES
 FILE = (CASES / "article002.icf").read_text()
 
 
-def test_article_002_as_its_author_would_have_saved_it() -> None:
+def test_article_002_with_the_size_that_its_author_meant() -> None:
     (one,) = icf.read(FILE)
     assert one.name == "8 KiB; 50% Read; 50% random"
     assert one.options == {
@@ -64,17 +64,17 @@ def test_an_older_file_has_fewer_columns() -> None:
     older = FILE.replace(",use fixed seed,fixed seed value", "").replace(
         "1,DISABLED,1,DISABLED,0", "16,DISABLED,1"
     )
-    older = older.replace(",Data pattern", "").replace("20971520,0,0", "2048,0")
+    older = older.replace(",Data pattern", "").replace("2621440,0,0", "2048,0")
     (one,) = icf.read(older)
-    assert (one.options["outstanding_ios"], one.options["size"]) == (16, 1 << 20)
+    assert (one.options["outstanding_ios"], one.options["size"]) == (16, 8 << 20)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("20971520,0,0", "0,0,0", "size 0"),
-        ("20971520,0,0", "20971520,0,2", "broken in dynamo"),
-        ("20971520,0,0", "20971520,8,0", "starting sector 8"),
+        ("2621440,0,0", "0,0,0", "size 0"),
+        ("2621440,0,0", "2621440,0,2", "broken in dynamo"),
+        ("2621440,0,0", "2621440,8,0", "starting sector 8"),
         ("CYCLE_OUTSTANDING_IOS", "INCREMENT_TARGETS_SERIAL", "INCREMENT_TARGETS_SERIAL is not"),
         ("\t0          10         0", "\t0          0         0", "run time 0"),
     ],
@@ -140,6 +140,30 @@ def test_workloads_become_a_file_and_come_back() -> None:
     assert again.sweep == {"outstanding_ios": [4, 8, 12, 16]}
     with pytest.raises(ParseError, match="by a sum or a factor only"):
         icf.config_of([icf.Workload("x", one.options, {"outstanding_ios": [1, 5, 6]})])
+
+
+def test_sectors_are_those_that_dynamo_counts_in() -> None:
+    """Of a file system that Linux's dynamo reports: its blocks. Of a Windows volume or a disk: 512 bytes."""
+    (one,) = icf.read(FILE)
+    windows = FILE.replace(icf.parse(FILE).managers[0].workers[0].targets[0], "D: New Volume")
+    assert one.options["size"] == 8 * icf.read(windows)[0].options["size"] == 2621440 * 4096
+    (worker,) = icf.config_of([one]).managers[0].workers
+    assert worker.sectors * 4096 == one.options["size"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sweep", "said"),
+    [
+        ({}, {"block_size": [4096, 8192]}, "a sweep over block_size"),
+        ({"targets": 2}, {}, "several targets"),
+        ({"workers": 2, "own_targets": True}, {}, "several targets"),
+        ({"size": 0}, {}, "size 0"),
+    ],
+)
+def test_what_a_file_cannot_say_is_refused(options, sweep, said) -> None:
+    (one,) = icf.read(FILE)
+    with pytest.raises(ParseError, match=said):
+        icf.config_of([icf.Workload("x", one.options | options, sweep)])
 
 
 WORDS = st.text(st.sampled_from("abc XYZ;%0123[]/."), min_size=1, max_size=20).map(str.strip).filter(bool)  # fmt: skip

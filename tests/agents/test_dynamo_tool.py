@@ -181,6 +181,28 @@ def test_ios_that_failed_unseen_are_a_finding_and_no_result() -> None:
     assert found["iops"] == values(FULL)["iops"]  # the result stays what dynamo said
 
 
+def iops_note(*notes: dict) -> str:
+    """What stands beside the IOPS wherever they are shown, exported or asked for."""
+    found = dynamo.parse({"messages.bin": written("full", *notes)}, dynamo.Options())
+    (whole,) = (metric for metric in found if metric.name == "iops" and not metric.labels)
+    return whole.note
+
+
+def test_a_finding_goes_wherever_the_figure_goes() -> None:
+    before = {"diskstats_before": {"253:3": [0] * 4}}
+    few = {"diskstats_after": {"253:3": [30, 122880, 30, 122880]}}
+    assert "not to be trusted: dynamo counted 1044914176" in iops_note(before, few)
+    all_of_them = {"diskstats_after": {"253:3": [127553, 1044914176, 127376, 1043464192]}}
+    assert "trusted" not in iops_note(before, all_of_them)
+    assert "not checked against the kernel's count" in iops_note()
+
+
+def test_a_tenth_of_few_ios_that_failed_is_found() -> None:
+    well = {"iops": 200.0, "lat.mean": 0.005, "read.ios": 2000.0, "read.bytes": 16384000.0}
+    assert crosscheck.finding(well | {"kernel.read.bytes": 16384000.0}) == ""
+    assert "I/Os failed" in crosscheck.finding(well | {"kernel.read.bytes": 14745600.0})
+
+
 @pytest.mark.parametrize("missing", ["diskstats_before", "diskstats_after"])
 def test_no_count_of_the_kernels_is_no_finding(missing: str) -> None:
     notes = {

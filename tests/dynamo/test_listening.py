@@ -19,6 +19,7 @@ from django.core.exceptions import ValidationError
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_campaign
+from benchlab.dynamo import seat
 from benchlab.dynamo.listening import Listener, Settings, networks, where
 from benchlab.dynamo.models import Reported
 from benchlab.hosts.models import Host
@@ -197,7 +198,8 @@ def test_who_is_not_on_the_list_is_not_spoken_to(team, folder):
     assert not Host.objects.exists()
 
 
-def test_a_login_that_is_none_is_turned_away(team, folder):
+def test_a_login_that_is_none_is_turned_away(team, folder, monkeypatch):
+    monkeypatch.setattr(seat._Talk, "GREETING", 1.0)
     with (
         listening() as listener,
         socket.create_connection(("127.0.0.1", listener.port)) as stranger,

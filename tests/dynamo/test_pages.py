@@ -28,7 +28,9 @@ from benchlab.topologies.models import Topology
 pytestmark = pytest.mark.django_db
 FULL = Path(__file__).parents[1] / "cases" / "tools" / "dynamo" / "full.bin"
 ELF = b"\x7fELF" + struct.pack("<4B", 2, 1, 1, 0)
-FINAL = ELF + b"\0libaio.so.1\0Dynamo version 1.1.0\0" + b"x" * 100
+FINAL = (
+    ELF + b"\0libaio.so.1\0Dynamo version 1.1.0\0Unknown purpose found in message\0" + b"x" * 100
+)
 RC1 = ELF + b"\0librt.so.1\0aio_suspend\0 1.1.0 \0"
 
 
@@ -64,8 +66,16 @@ def test_a_program_is_kept_once_with_its_digest(web, owner):
         (ELF + b"1.1.0-rc1 libaio.so.1", "1.1.0-rc1"),
         (ELF + b"2006.07.27", "only 1.1.0 can be driven"),
         (ELF + b"/bin/true", "says nowhere"),
+        (ELF + b"libaio.so.1 1.1.0", "another program"),
     ],
-    ids=["windows", "rc1 by its libraries", "rc1 by its name", "old", "another program"],
+    ids=[
+        "windows",
+        "rc1 by its libraries",
+        "rc1 by its name",
+        "old",
+        "no version",
+        "another program",
+    ],
 )
 def test_what_is_no_dynamo_is_refused(web, owner, raw, said):
     assert said in upload(web, raw).content.decode().replace("&#x27;", "'")
