@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,8 @@ def test_stop_ends_the_group_and_nothing_else(shell, here, base):
 
 
 def test_stop_kills_what_does_not_listen(shell, here):
-    running(shell, here, sh("trap '' TERM; while :; do sleep 0.1; done"))
-    time.sleep(0.2)  # let it set its trap
+    running(shell, here, sh("trap '' TERM; : >deaf; while :; do sleep 0.1; done"))
+    eventually(Path(here.base, f"benchlab-{os.geteuid()}", here.name, "work", "deaf").exists)
     assert job.stop(shell, here) == job.Stopped(Did.KILLED, State.KILLED)
     assert job.poll(shell, here).exit_code == 137
 
@@ -56,7 +55,7 @@ def test_stop_of_what_never_started(shell, here):
 def test_stop_right_after_start(shell, here):
     job.start(shell, here, work("sleep", "60"))
     assert job.stop(shell, here).state is State.KILLED
-    assert not [p for p in Path("/proc").glob("[0-9]*") if works_in(p, here)]
+    eventually(lambda: not [p for p in Path("/proc").glob("[0-9]*") if works_in(p, here)])
 
 
 def test_a_killed_leader_is_vanished_and_its_tool_is_stopped(shell, here):

@@ -10,6 +10,7 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 def violations(page: Any) -> list[str]:
     """One line per violation and element; [] is right. Goes around the page's CSP, as a browser extension does."""
+    page.wait_for_load_state()  # a click waits until the new page begins, not for all of it and its styles
     page.evaluate(AXE.read_text())
     found = page.evaluate("async () => (await axe.run()).violations")
     return [

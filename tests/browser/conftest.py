@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.person import PATIENCE_MS
 from tests.rig.fixtures import kept_hosts, make_rig_host, refuse, rig_host, uml_image
 
 __all__ = ["kept_hosts", "make_rig_host", "rig_host", "uml_image"]
@@ -23,6 +24,7 @@ def chromium() -> Iterator[Any]:
     if not CHROMIUM:
         refuse("no Chromium here; apt install chromium, or set BENCHLAB_CHROMIUM")
     api = pytest.importorskip("playwright.sync_api")
+    api.expect.set_options(timeout=PATIENCE_MS)  # its own 5 s are less than the pages' polls apart
     # Playwright's own event loop runs in this thread, and Django would refuse the ORM beside it.
     with pytest.MonkeyPatch.context() as patch, api.sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")

@@ -61,9 +61,11 @@ class Person:
             main.get_by_role(role, name=name, exact=True) for role in ("link", "button")
         )
         links.or_(buttons).click()
+        self.page.wait_for_load_state()  # of the new page, where it led to one
 
     def drawn(self) -> None:
         """Every chart of the page is there."""
+        self.page.wait_for_load_state()
         for chart in self.page.locator(".chart").all():
             chart.locator(".main-svg").first.wait_for(state="attached")
 
@@ -81,13 +83,17 @@ class Person:
 
     def _on_a_phone(self, name: str) -> None:
         self.page.set_viewport_size(PHONE)
-        if self.page.locator(".chart").count():
-            self.page.wait_for_timeout(SETTLED_MS)
+        self._redrawn()
         wide = self.page.evaluate("document.documentElement.scrollWidth")
         if wide > PHONE["width"]:
             self.complaints.append(f"{name}: {wide} px wide on a phone of {PHONE['width']} px")
         self._picture(f"{name}-phone")
         self.page.set_viewport_size(DESK)
+        self._redrawn()  # who clicks a point next would miss it
+
+    def _redrawn(self) -> None:
+        if self.page.locator(".chart").count():
+            self.page.wait_for_timeout(SETTLED_MS)
 
     def _picture(self, name: str) -> None:
         PICTURES.mkdir(exist_ok=True)

@@ -41,6 +41,7 @@ def log_in(chromium, live_server, scheme: str) -> tuple[Any, list[str]]:
 
 
 def drawn(page: Any) -> None:
+    page.wait_for_load_state()
     for chart in page.locator(".chart").all():
         chart.locator(".main-svg").first.wait_for(state="attached")
 

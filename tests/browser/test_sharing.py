@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.axe import violations
 from tests.browser.test_charts import drawn, log_in
@@ -108,9 +109,10 @@ def test_the_snippet_works_in_another_sites_page(chromium, live_server, lab, els
     assert [text for text in said if "favicon" not in text and "404" not in text] == []
 
     holder.body = snippet.replace("/embed/", "/")
-    page.goto(address)
-    page.wait_for_timeout(500)
-    assert any("frame-ancestors" in text or "X-Frame-Options" in text for text in said)
+    # The frame is lazy: the page around it is loaded before it is asked for.
+    refused = ("frame-ancestors", "X-Frame-Options")
+    with page.expect_console_message(lambda m: any(word in m.text for word in refused)):
+        page.goto(address)
     assert page.frame_locator("iframe").locator(".chart").count() == 0
     page.context.close()
     guest.context.close()
@@ -128,6 +130,8 @@ def test_people_talk_about_a_run(chromium, live_server, lab):
     page.get_by_role("button", name="Save the note").click()
     page.get_by_role("button", name="Star").click()
     talk = page.locator("#talk")
+    expect(talk.get_by_role("button", name="Starred: take the star off")).to_be_visible()
+    page.wait_for_load_state()
     assert "<script>alert(1)</script>" in talk.inner_text()
     assert (
         talk.get_by_role("link", name="https://example.org/x")

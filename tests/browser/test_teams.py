@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from allauth.mfa.totp.internal.auth import (
-    format_hotp_value,
-    hotp_value,
-    yield_hotp_counters_from_time,
-)
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
@@ -19,6 +14,7 @@ from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from tests.browser.person import Person
 from tests.charts import made
+from tests.team.totp import code
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -56,10 +52,6 @@ def complaints(person: Person) -> list[str]:
     return [
         one for one in person.complaints if "status of 4" not in one and "[object Event]" not in one
     ]
-
-
-def code(secret: str) -> str:
-    return format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))
 
 
 def test_alice_invites_carol_and_bob_sees_nothing(somebody, lab, user, other_user):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 import redis.asyncio
@@ -13,6 +14,14 @@ from django.urls import reverse
 
 from benchlab.campaigns import live
 from benchlab.runs import events
+
+
+@pytest.fixture(autouse=True)
+def ours_alone(monkeypatch):
+    """Channels know no database: another process of the tests must neither be heard nor counted."""
+    prefix = f"benchlab:test-{os.getpid()}:"
+    monkeypatch.setattr(events, "PATTERN", f"{prefix}*")
+    monkeypatch.setattr(events, "channel", lambda campaign: f"{prefix}{campaign}")
 
 
 async def publish(campaign: int) -> int:

@@ -211,16 +211,18 @@ def test_the_api_says_where_to_look(team, user, small, nudges):
     assert api.get(f"/api/imports/{draft.pk}/").json()["state"] == "stored"
 
 
-# A worker of its own, on the tests' database, that is slow enough to be killed in the middle.
+# A worker of its own, on the tests' database, that stops in the middle until it is killed.
 WORKER = """
 import sys, time, django
 django.setup()
 from benchlab.imports import agreeing, services
-plain = services._attempt
+plain, done = services._attempt, []
 def slow(*args):
     plain(*args)
     print("one", flush=True)
-    time.sleep(0.05)
+    done.append(1)
+    if len(done) == 5:
+        time.sleep(60)
 services._attempt = slow
 agreeing.store(int(sys.argv[1]))
 """

