@@ -25,7 +25,7 @@ class Blocks:
 
 
 def read(sections: Mapping[str, Section]) -> Blocks:
-    """Every device with a size. Raises AgentError BAD_FACTS naming section and line."""
+    """Every device with a node and a size. Raises AgentError BAD_FACTS naming section and line."""
     attributes = sysfs.attributes(sections["files"])
     attributes.pop("", None)
     tree = sysfs.tree(sections["tree"])
@@ -36,6 +36,8 @@ def read(sections: Mapping[str, Section]) -> Blocks:
     found = []
     for name, values in sorted(attributes.items()):
         size = _number(name, "size", values, 0) * 512
+        if "dev" not in values:
+            continue  # a hidden path of NVMe's own multipath (nvme0c0n1): the head nvme0n1 is the disk
         if size == 0 and not tree.parents.get(name):
             continue  # an empty card reader, an idle loop or nbd; but an array not started holds disks
         device = _device(name, size, values, rows.get(name, {}), tree, links.get(name, set()))

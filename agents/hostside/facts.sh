@@ -45,6 +45,7 @@ section lsblk lsblk -abPo "NAME,KNAME,MAJ:MIN,TYPE,SIZE,RO,RM,$full"
 each_node() { # COMMAND ARG...: called as COMMAND ARG... KERNEL-NAME NODE
     for device in $b/*; do
         name=${device##*/}
+        [ -e "$device/dev" ] || continue # no node: a hidden path of NVMe's own multipath
         size=0
         read -r size 2>/dev/null <"$device/size"
         case $size:$name in 0:* | *:ram* | *:'*') continue ;; esac

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agents.facts import linux, lvm
+from agents.guard import refusals
 from tests.agents import made_up
 from tests.agents.linux_host import device, extra, output, pairs
+from tests.agents.made_up import LAYOUT, spare, wiping
 
 CASES = Path(__file__).parents[1] / "cases" / "facts"
 REAL = sorted(CASES.glob("*.out"))
@@ -141,3 +144,15 @@ def test_two_paths_to_one_disk_keep_one_identity_each():
 def test_names_with_a_slash_are_nodes_in_a_directory():
     found = device("cciss!c0d0", **extra("cciss!c0d0", "104:0"), signatures="c0d0,0x0,,,ext4")
     assert found.path == "/dev/cciss/c0d0" and found.signatures[0].type == "ext4"
+
+
+def test_a_hidden_path_of_nvme_multipath_is_no_second_disk():
+    """nvme0c0n1 is in /sys with the same WWN, and without a node: nobody can write to it."""
+    head = extra("nvme0n1", "259:0", {"WWN": "eui.00a0"}, wwid="eui.00a0")
+    hidden = "\n".join(
+        f"/sys/class/block/nvme0c0n1/{said}" for said in ("size:2097152", "wwid:eui.00a0", "ro:0")
+    )
+    found = linux.parse(output(**{**head, "files": f"{head['files']}\n{hidden}"}))
+    assert [d.name for d in found.devices] == ["nvme0n1", "sda", "sda2"]
+    disk = found.device("nvme0n1")
+    assert refusals(wiping(disk), replace(found, unknown=()), spare(disk), LAYOUT) == []
