@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agents.facts.graph import Graph, carries
 from agents.facts.model import BlockDevice, Mount, Signature
+from agents.facts.stacks import devices_of
 from agents.layers._names import is_uuid_of
 
 MOUNT_ROOT = "/mnt/benchlab"  # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
@@ -15,6 +16,10 @@ NO_DISK = {"overlay", "tmpfs", "ramfs", "rootfs", "nfs", "nfs4", "9p", "virtiofs
 WIPEABLE = {"ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "exfat", "ntfs", "f2fs", "jfs",
             "reiserfs", "reiser4", "nilfs2", "hfs", "hfsplus", "ufs", "minix", "udf", "iso9660",
             "gpt", "dos", "PMBR", "mac", "bsd", "sun", "sgi", "atari"}  # fmt: skip
+
+
+# What writes which signature: of a member of ours only its owner's own is excused.
+SIGNS = {"lvm": "LVM2_member", "md": "linux_raid_member", "zpool": "zfs_member", "bcache": "bcache"}
 
 
 def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[str]:
@@ -54,6 +59,7 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         own_member = any(_own_volume(signature, layout) for signature in device.signatures)
     if owner and not own_member:
         yield f"{where}: belongs to {owner}: remove it from there first{_cure(owner, device)}"
+    own_type = SIGNS.get(owner.partition(" ")[0] or "bcache", "") if own_member else ""
     listed = {name for path in facts.lvm_pvs for name in graph.owners.get(path, [path])}
     listed |= {*facts.md_members}
     listed |= {name for path in facts.zpool_members for name in graph.owners.get(path, [path])}
@@ -74,7 +80,7 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
             f" clear it yourself (wipefs -a {device.path})"
         )
     for signature in device.signatures:
-        if signature.type not in WIPEABLE and not (own_member or _own_label(signature, layout)):
+        if signature.type not in {*WIPEABLE, own_type} and not _own_label(signature, layout):
             yield (
                 f"{where}: has a {signature.type} signature{_labelled(signature)}; if nothing"
                 f" needs it, clear it yourself (wipefs -a {device.path})"
@@ -171,7 +177,7 @@ def system_unknown(graph: Graph) -> list[str]:
         for mount in mounts
         if mount.fstype == "zfs" and _is_system(mount.target) and not _pool_members(mount, graph)
     ]
-    known = last.majmin in numbers or last.source in graph.paths
+    known = last.majmin in numbers or any(path in graph.paths for path in devices_of(last))
     if not known and last.fstype not in {*NO_DISK, "zfs"}:
         found.append(f"/ is on {last.source} ({last.fstype}), which is no device of the facts")
     return found

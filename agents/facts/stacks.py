@@ -67,4 +67,6 @@ def devices_of(mount: Mount) -> Iterator[str]:
     """Paths below /dev that a mount uses: its source, and log or journal devices in its options."""
     if mount.source.startswith("/dev/"):
         yield mount.source
+        if mount.fstype == "bcachefs":  # all its disks, with colons between
+            yield from mount.source.split(":")
     yield from re.findall(r"=(/dev/[^,]+)", mount.options)

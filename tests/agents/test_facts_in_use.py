@@ -19,6 +19,7 @@ def test_a_mount_point_with_spaces_newlines_and_backslashes():
         "30 27 0:40 / /x rw - btrfs /dev/sda rw,space_cache",
         "30 27 8:99 / /x rw - xfs /dev/sdz rw,logdev=/dev/sda",
         "30 27 8:0 / /x rw - xfs /dev/root rw",
+        "30 27 0:40 / /x rw - bcachefs /dev/sdy:/dev/sda:/dev/sdz rw",
     ],
 )
 def test_every_way_to_be_mounted_counts(line):

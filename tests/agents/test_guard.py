@@ -187,6 +187,23 @@ def test_a_volume_of_our_own_does_not():
     assert why(ours, mapped("bl17-data"), **members) == ""
 
 
+@pytest.mark.parametrize(
+    ("owner", "mine", "strange"),
+    [
+        ("lvm bl17", "LVM2_member", ("crypto_LUKS", "linux_raid_member", "zfs_member", "swap")),
+        ("md bl17", "linux_raid_member", ("crypto_LUKS", "LVM2_member", "zfs_member", "bcache")),
+        ("zpool bl17", "zfs_member", ("crypto_LUKS", "LVM2_member", "linux_raid_member", "swap")),
+        ("bcache bl17", "bcache", ("crypto_LUKS", "LVM2_member", "linux_raid_member")),
+    ],
+)
+def test_a_member_of_ours_is_excused_its_owners_signature_and_no_other(owner, mine, strange):
+    signed = [{"type": mine}]
+    assert why(disk("sdb", signatures=signed), members={"sdb": owner}) == ""
+    for kind in strange:
+        both = disk("sdb", signatures=[*signed, {"type": kind}])
+        assert f"has a {kind} signature" in why(both, members={"sdb": owner})
+
+
 def test_a_label_in_dev_disk_makes_nothing_ours():
     link = mapped("vg0-data", links=["/dev/disk/by-label/bl17"])
     assert "not made by this layout" in why(disk("sdb", holders=["dm-0"]), link)
