@@ -165,6 +165,9 @@ class Need:
     version_argv: tuple[str, ...] = ()  # empty: program --version
     minimum: str = ""
     places: tuple[str, ...] = ()  # directories beside PATH where it may be; shell patterns
+    instead: Mapping[str, str] = field(
+        default_factory=dict
+    )  # OS family -> the program that does it there; "": one that is always there
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,11 +92,12 @@ class Missings:
 
 
 def missing(needs: Iterable[Need], facts: HostFacts) -> Missings:
-    """Those of `needs` that the facts do not list."""
-    lacking = {need.program: need for need in needs if need.program not in facts.tools}
+    """Those of `needs` that the facts do not list, or of what serves on this OS family instead."""
+    wanted = {need.instead.get(facts.os_family, need.program): need for need in needs}
     found = tuple(
-        Missing(need.program, package_of(need, facts), need.minimum) for need in lacking.values()
-    )
+        Missing(program, package_of(need, facts), need.minimum)
+        for program, need in wanted.items() if program and program not in facts.tools
+    )  # fmt: skip
     return Missings(found, command([one.package for one in found], facts))
 
 

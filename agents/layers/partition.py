@@ -16,7 +16,7 @@ from agents.layers._steps import MIB, Place, erase_all, is_claimed, settle
 
 LABEL = "Partitions"
 NEEDS = (
-    Need("sgdisk", {"debian": "gdisk", "rhel": "gdisk"}),
+    Need("sgdisk", {"debian": "gdisk", "rhel": "gdisk"}, instead={"freebsd": "gpart"}),
     Need("gpart", {"freebsd": ""}, ("gpart", "list")),
 )
 USES = {"data": Use("the disks to cut")}
@@ -53,7 +53,7 @@ class _Cut:
 
 
 def needs(options: Any) -> tuple[Need, ...]:
-    """Which of the two is known only with the host: sgdisk, unless the plan says otherwise."""
+    """sgdisk; which host has another program for it, the Need says."""
     return NEEDS[:1]
 
 

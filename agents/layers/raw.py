@@ -12,7 +12,10 @@ from agents.guard import claims_of
 from agents.layers._steps import erase_all, members, still_there, taken
 
 LABEL = "Raw disk"
-NEEDS = (Need("wipefs", {"debian": "util-linux", "rhel": "util-linux"}),)
+NEEDS = (
+    # FreeBSD: dd and gpart of its base system, see _steps.erase_all
+    Need("wipefs", {"debian": "util-linux", "rhel": "util-linux"}, instead={"freebsd": ""}),
+)
 USES = {"data": Use("the disk", most=1)}
 GIVES = "volume"
 WANTS = "devices"
