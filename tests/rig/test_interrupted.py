@@ -67,8 +67,7 @@ def test_power_loss(host, lanes, blank, moments, part):
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
-    # A cut costs seconds; what the host sees is the same without.
-    kill_worker(host, lanes, blank, range(part, MOST, PARTS), cut_every=8)
+    kill_worker(host, lanes, blank, range(part, MOST, PARTS))
 
 
 def lived(host: PracticeHost, lanes: Lanes) -> Moments:
@@ -88,17 +87,12 @@ def lose_power(
         prove(host, lanes, blank, count)
 
 
-def kill_worker(
-    host: PracticeHost, lanes: Lanes, blank: str, counts: range, cut_every: int
-) -> None:
-    """To the host it is as if the network were cut: no command comes after this one. The next thing is a new
-    connection.
-    """
+def kill_worker(host: PracticeHost, lanes: Lanes, blank: str, counts: range) -> None:
+    """No command comes after this one, and the network is cut. The next thing is a new connection."""
     for count in counts:
         shell = shell_on(host)
         more = lanes.go(shell, count)
-        if count % cut_every == counts.start:
-            cut(host, shell)
+        cut(host, shell)
         prove(host, lanes, blank, count)
         if not more:
             return

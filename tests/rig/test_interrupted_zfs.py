@@ -51,4 +51,4 @@ def test_power_loss(host, lanes, blank, moments, part):
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
-    kill_worker(host, lanes, blank, range(part, MOST, PARTS), cut_every=MOST)
+    kill_worker(host, lanes, blank, range(part, MOST, PARTS))
