@@ -18,12 +18,23 @@ def of(attempt: Attempt, layout: Layout) -> Job:
     tool = registry.tool(attempt.run.tool)
     chosen = options.build(tool.Options, attempt.run.options)
     sudo = layout.facts_ready is None or bool(layout.facts_ready.facts["sudo"])
-    return fit(tool.job(chosen, planning.target_of(layout, attempt.run)), sudo)
+    work = tool.job(chosen, planning.target_of(layout, attempt.run))
+    return fit(work, sudo and not is_plain(layout))
 
 
-def fit(work: Job, sudo: bool) -> Job:
-    """A user without sudo can still measure in a directory of theirs; the caches stay as they are, and that is said."""
-    return work if sudo else replace(work, root=False, drop_caches=False)
+def is_plain(layout: Layout) -> bool:
+    """Whether its jobs run as the user who logs in, sudo or not: on this machine, where no disk is taken.
+
+    What sudo starts here could neither be found nor ended by `down`, and would leave files in the scratch directory
+    that its owner cannot remove. Raises PlanError when there is no plan.
+    """
+    host = layout.host
+    return host.is_local and host.user != "root" and not planning.stored(layout).claims
+
+
+def fit(work: Job, root: bool) -> Job:
+    """A user without root can still measure in a directory of theirs; the caches stay as they are, and that is said."""
+    return work if root else replace(work, root=False, drop_caches=False)
 
 
 def filled(attempt: Attempt, work: Job) -> Job:

@@ -106,7 +106,7 @@ def whole(layout: Layout, shell: Shell, growing: bool = False) -> HostFacts:
 def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
     """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
     for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related(
-        "run", "layout__campaign"
+        "run", "layout__campaign", "layout__host"
     ):
         target = planning.target_of(layout, attempt.run)
         reason, text = _cannot(attempt, target, shell, facts)
@@ -137,10 +137,11 @@ def _cannot(
         trial = jobs.filled(attempt, trial)
     except AgentError as error:
         return error.reason, str(error)
+    trial = jobs.fit(trial, facts.sudo and not jobs.is_plain(attempt.layout))
     if byhand.needed(attempt, facts):
-        said = byhand.check(shell, jobs.fit(trial, facts.sudo))
+        said = byhand.check(shell, trial)
         return (Reason.BAD_OPTIONS, said) if said else (None, "")
-    ran = job.run_short(shell, jobs.fit(trial, facts.sudo))
+    ran = job.run_short(shell, trial)
     if ran.exit_code == 0:
         return None, ""
     said = (ran.stderr or ran.stdout).decode("utf-8", "replace").replace("\0", "").strip()[-1000:]

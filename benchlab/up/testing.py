@@ -35,7 +35,7 @@ GROUPS = (
 NEVER_SKIPPED = {"browser", "rig", "alone"}  # where BENCHLAB_RIG=required
 PACKAGES = (
     "chromium", "fonts-liberation", "busybox", "posh", "yash", "fio", "sysstat", "openssh-server",
-    "bonnie++",
+    "bonnie++", "sudo",
 )  # fmt: skip
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
