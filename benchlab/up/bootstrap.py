@@ -14,12 +14,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
-from benchlab.up.trouble import Trouble
+from benchlab.up.trouble import Trouble, remedy
 
 ROOT = Path(__file__).resolve().parents[2]
 UV = "uv==0.13.8"
@@ -27,6 +27,7 @@ STAMP = "benchlab-stamp.json"
 BEGUN = "benchlab-setup-begun"
 # These need the developers' tools; everything else gets by with what the product itself imports.
 NEEDS_ALL = frozenset({"test", "lint", "bench"})
+WAITING = "Waiting for apt, which must not be cut short ..."
 Argv = Sequence[str | Path]
 
 
@@ -106,9 +107,8 @@ def one_at_a_time(root: Path) -> Iterator[None]:
         place.mkdir(exist_ok=True)
         lock = (place / "lock").open("a")
     except OSError as error:
-        raise Trouble(
-            f"Cannot write in {root}: {error.strerror}. Run as the user who owns it, or clone it anew."
-        ) from None
+        todo = remedy(error, "Run as the user who owns it, or clone it anew.")
+        raise Trouble(f"Cannot write in {root}: {error.strerror}. {todo}") from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -196,14 +196,38 @@ def apt_package() -> str:
     return "python{}.{}-venv".format(*sys.version_info[:2])
 
 
-def apt_install(sudo: list[str], *packages: str) -> bool:
-    """Install by apt, reading the package lists first where there are none or they are stale."""
+def apt_install(
+    sudo: list[str], *packages: str, begun: Callable[[int], object] = lambda pid: None
+) -> bool:
+    """Install by apt, reading the package lists first where there are none or they are stale.
+
+    `begun` is told the process of each call.
+    """
     apt = [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
     wait = ["-o", "DPkg::Lock::Timeout=120"]
     install = [*apt, "install", "-y", "--no-install-recommends", *wait, *packages]
-    if any(Path("/var/lib/apt/lists").glob("*_Packages*")) and works(install):
+    if any(Path("/var/lib/apt/lists").glob("*_Packages*")) and in_peace(install, begun):
         return True
-    return works([*apt, "update"]) and works(install)
+    return in_peace([*apt, "update"], begun) and in_peace(install, begun)
+
+
+def in_peace(argv: Argv, begun: Callable[[int], object]) -> bool:
+    """Run apt to its end; did it exit with 0? dpkg cut short leaves a package half configured.
+
+    So it has a session of its own, where neither Ctrl-C nor a signal to our group comes; it writes to nobody, who
+    could die and take it along; and we wait for it also when we are told to end.
+    """
+    null = subprocess.DEVNULL
+    process = subprocess.Popen(
+        argv, stdin=null, stdout=null, stderr=null, env=environment(), start_new_session=True
+    )
+    begun(process.pid)
+    try:
+        return process.wait() == 0
+    except KeyboardInterrupt:
+        say(WAITING)
+        process.wait()
+        raise
 
 
 def works(argv: Argv) -> bool:

@@ -26,7 +26,8 @@ from benchlab.topologies.services import create_topology
 from benchlab.up import postgres, sshd
 from benchlab.up.bootstrap import apt_install
 from benchlab.up.ports import LOOPBACK
-from benchlab.up.state import State, read_json
+from benchlab.up.procs import identify
+from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
 OUTSTANDING = [1, 2, 4, 8, 16]
@@ -75,12 +76,17 @@ def nothing_was_done_yet(team: Team) -> bool:
     return not Campaign.objects.filter(team=team).exists()
 
 
-def install_fio(say: Say) -> None:
+def install_fio(state: State, say: Say) -> None:
     """Where apt is ours to use. Without fio the campaign is dd's alone, and its page says how to get it."""
     if shutil.which("fio") or os.geteuid() != 0 or not shutil.which("apt-get"):
         return
     say("Installing fio with apt, for the first campaign ...")
-    if not apt_install([], "fio"):
+
+    def begun(pid: int) -> None:
+        if apt := identify("apt", pid):
+            write_json(state.apt, apt.as_json())
+
+    if not apt_install([], "fio", begun=begun):
         say("fio could not be installed; the first campaign uses dd only.")
 
 

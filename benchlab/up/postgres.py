@@ -19,7 +19,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 from benchlab.up.procs import Owner, spawn
-from benchlab.up.state import MARKER, State, load_secrets, require_space, user_name
+from benchlab.up.state import (
+    MARKER,
+    State,
+    load_secrets,
+    read_json,
+    require_space,
+    user_name,
+    write_json,
+)
 from benchlab.up.trouble import Trouble
 
 DATABASE = ROLE = "benchlab"
@@ -59,6 +67,8 @@ def plan(state: State) -> Postgres:
         if not reachable(state.path):
             # By installation, not by path: a state directory made anew gets a database made anew.
             home = ELSEWHERE / load_secrets(state)[MARKER][:12]
+            if read_json(state.database).get("place") != str(home):
+                write_json(state.database, {"place": str(home)})
         owner = unprivileged(home)
         own_directory(home, owner)
         if not reachable(binaries):

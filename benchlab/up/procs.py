@@ -135,8 +135,10 @@ def end(
 
 
 def with_environment(marker: str) -> list[Identity]:
-    """Our user's processes that carry `NAME=value` in their environment, ourselves excepted."""
+    """Our user's processes that carry `NAME=value` in their environment, ourselves excepted; "" is carried by none."""
     wanted = marker.encode()
+    if not wanted:  # what follows the last NUL, in every environment
+        return []
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchlab.up.bootstrap import ROOT
-from benchlab.up.trouble import Trouble
+from benchlab.up.trouble import Trouble, remedy
 
 MIN_FREE = 500 * 2**20  # bytes: a fresh cluster takes 40 MB, its WAL grows to some hundred
 # In the environment of all that runs for us on this machine over SSH, so that `down` finds it. Its value is
@@ -49,6 +49,16 @@ class State:
         return self.path / "children.json"
 
     @property
+    def apt(self) -> Path:
+        """The apt that a helper of `up` started last."""
+        return self.path / "apt.json"
+
+    @property
+    def database(self) -> Path:
+        """Where our database is when it is not in here: place."""
+        return self.path / "database.json"
+
+    @property
     def lock(self) -> Path:
         return self.path / "up.lock"
 
@@ -60,17 +70,18 @@ class State:
     def create(self) -> None:
         """Make the directories. Raises Trouble if they cannot be made or the disk is full."""
         try:
+            require_space(next(p for p in (self.path, *self.path.parents) if p.exists()))
             self.path.mkdir(parents=True, exist_ok=True)
             # Traversable: as root, PostgreSQL runs as another user below it.
             self.path.chmod(0o711)
             for place in (self.logs, self.ssh):
                 place.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
+            todo = remedy(error, "Run as the user who owns it")
             raise Trouble(
-                f"Cannot use the state directory {self.path}: {error.strerror}. Run as the user who"
-                " owns it, or name another one in BENCHLAB_STATE."
+                f"Cannot use the state directory {self.path}: {error.strerror}. {todo.rstrip('.')}, or"
+                " name another one in BENCHLAB_STATE."
             ) from None
-        require_space(self.path)
 
     def socket_dir(self) -> Path:
         """Where PostgreSQL's socket goes: in the state directory unless that makes it too long."""
@@ -96,7 +107,10 @@ def require_space(path: Path) -> None:
 
 
 def load_secrets(state: State) -> dict[str, str]:
-    """SECRET_KEY, BENCHLAB_KEY (a Fernet key), REDIS_PASSWORD, MARKER: made once, kept with mode 0600."""
+    """SECRET_KEY, BENCHLAB_KEY (a Fernet key), REDIS_PASSWORD, MARKER: made once, kept with mode 0600.
+
+    Raises Trouble for a file that is damaged, and for one that is gone though there is what only it can open.
+    """
     path = state.path / "secrets.json"
     kept = read_json(path)
     fresh = {
@@ -105,19 +119,42 @@ def load_secrets(state: State) -> dict[str, str]:
         "REDIS_PASSWORD": secrets.token_hex(24),
         MARKER: secrets.token_hex(16),
     }
-    if not kept and path.exists():
+    if path.exists() and not kept.get("BENCHLAB_KEY"):
         raise Trouble(
             f"{path} cannot be read. It holds the key of every stored SSH key: restore it from a"
             " backup, or move it away (stored SSH keys are then lost)."
         )
+    if not kept:
+        require_new(state)
     if set(fresh) - set(kept):
         write_json(path, fresh | kept)
     return {**fresh, **kept}
 
 
+def require_new(state: State) -> None:
+    """Raise Trouble when an earlier `up` was here: new secrets would not open what it stored, nor find it again."""
+    elsewhere = read_json(state.database).get("place")
+    own_key = os.environ.get("BENCHLAB_KEY") or os.environ.get("BENCHLAB_KEY_FILE")
+    if elsewhere:
+        lost = f"the database in {elsewhere} cannot be found again, nor its stored SSH keys be read"
+    elif own_key:  # what is left in the file can be made anew
+        return
+    elif (state.path / "postgres").exists():
+        lost = f"the SSH keys stored in the database in {state.path / 'postgres'} cannot be read"
+    elif (state.path / "ports.json").exists():
+        lost = "the SSH keys stored in its database cannot be read"
+    else:
+        return
+    raise Trouble(
+        f"{state.path / 'secrets.json'} is gone, and this is no new state directory: without it {lost}. Nothing was"
+        f" changed. Restore the file from a backup; or, to begin anew, move {state.path} away."
+    )
+
+
 def marker(state: State) -> str:
-    """NAME=value, as it stands in an environment."""
-    return f"{MARKER}={load_secrets(state)[MARKER]}"
+    """NAME=value, as it stands in an environment; "" where nothing was ever started, or nobody knows it any more."""
+    known = read_json(state.path / "secrets.json").get(MARKER)
+    return f"{MARKER}={known}" if known else ""
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 
 class Trouble(Exception):
     """What happened, to what, and what to do about it; the message says all three."""
 
     exit_code = 2
+
+
+def remedy(error: OSError, otherwise: str) -> str:
+    """What to do about a file that cannot be made: `otherwise`, unless there is no room for it."""
+    if error.errno not in FULL:
+        return otherwise
+    return (
+        "Free some space on that disk (files also run out by number: `df -i`) or raise the quota."
+    )

@@ -43,6 +43,6 @@ class Command(terminal.Command):
         hosts.read_facts(host)
         if not campaign or not firstrun.nothing_was_done_yet(team):
             return
-        firstrun.install_fio(self.stdout.write)
+        firstrun.install_fio(state, self.stdout.write)
         started = firstrun.start_campaign(state, host, team, user)
         self.stdout.write(f"Started on this machine, no disk touched: {started}")
