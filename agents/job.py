@@ -13,10 +13,23 @@ from enum import StrEnum
 
 from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch
 from agents.plaintext import visible
-from agents.spool import BASE, GRACE_S, OWN_FILES, Spool, archive, plain, script, unpack
+from agents.spool import (
+    BASE,
+    GRACE_S,
+    OWN_FILES,
+    Spool,
+    Waiting,
+    archive,
+    call,
+    plain,
+    script,
+    told_of,
+    unpack,
+)
 
 WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
+NOTES = ("begun", "running", "ended", "fetched")
 
 
 class State(StrEnum):
@@ -90,6 +103,7 @@ class Fetched:
     samples: bytes
     log: bytes  # complaints of the runner itself; empty is right
     meta: Meta
+    waiting: tuple[Waiting, ...] = ()  # what was too large for one answer; `samples` is b"" then
 
 
 def start(
@@ -101,7 +115,7 @@ def start(
 ) -> Started:
     """Starts the job at most once, whatever is delivered again. Raises AgentError."""
     sent = archive(job, sampled, interval_s)
-    answer = _answer(_call(shell, spool, "start", stdin=sent).stdout)
+    answer = _answer(call(shell, spool, "start", stdin=sent).stdout)
     return Started(already=answer.get("start") == "already")
 
 
@@ -118,7 +132,7 @@ def poll(
     """
     verb = ["poll", f"{wait_s:g}", str(offset)]
     verb += [] if outputs is None else ["fetch", *map(plain, outputs)]
-    ran = _call(shell, spool, *verb, timeout_s=wait_s + (60.0 if outputs is None else 600.0))
+    ran = call(shell, spool, *verb, timeout_s=wait_s + (60.0 if outputs is None else 600.0))
     head, _, raw = ran.stdout.partition(b"\n\n")
     answer = _answer(head)
     state, code = _state(answer), _number(answer, "exit")
@@ -135,29 +149,32 @@ def poll(
 
 def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
     """All that the job left, and `outputs` as in Job. Raises AgentError when it does not arrive whole."""
-    ran = _call(shell, spool, "fetch", *map(plain, outputs), timeout_s=600.0)
+    ran = call(shell, spool, "fetch", *map(plain, outputs), timeout_s=600.0)
     if ran.stdout == b"state=absent\n":
         raise AgentError(f"{spool.name}: there is no such job on the host", Reason.HOST_LOST)
     return _fetched(ran.stdout, outputs)
 
 
 def _fetched(raw: bytes, outputs: Sequence[str]) -> Fetched:
-    found = unpack(raw, {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}})
+    names = {**{n: n for n in OWN_FILES}, **{f"work/{n}": n for n in outputs}}
+    found = unpack(raw, names)
     own = {name: found.pop(name, b"") for name in OWN_FILES[2:]}
-    notes = "".join(own[name].decode(errors="replace") for name in OWN_FILES[4:])
-    meta = _meta(_pairs(notes), len(own["samples"]))
-    return Fetched(found, own["samples"], own["runner.log"], meta)
+    notes = "".join(own[name].decode(errors="replace") for name in NOTES)
+    waiting = told_of(own["waiting"], names)
+    sampled = sum(one.size for one in waiting if one.name == "samples") or len(own["samples"])
+    meta = _meta(_pairs(notes), sampled)
+    return Fetched(found, own["samples"], own["runner.log"], meta, waiting)
 
 
 def stop(shell: Shell, spool: Spool) -> Stopped:
     """TERM, then KILL, to this job's processes only. Does nothing to a job that is over or absent."""
-    answer = _answer(_call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S).stdout)
+    answer = _answer(call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S).stdout)
     return Stopped(Did(answer.get("did", "nothing")), _state(answer))
 
 
 def remove(shell: Shell, spool: Spool) -> None:
     """Removes the spool directory. Raises AgentError when the job still runs."""
-    state = _state(_answer(_call(shell, spool, "remove", timeout_s=300.0).stdout))
+    state = _state(_answer(call(shell, spool, "remove", timeout_s=300.0).stdout))
     if state is not State.ABSENT:
         raise AgentError(f"{spool.name} is {state}: stop it before removing it")
 
@@ -192,18 +209,6 @@ def frames(raw: bytes) -> list[Frame]:
         else:
             raise ParseError("not a line of a sampler's frame", number, line)
     return found
-
-
-def _call(
-    shell: Shell, spool: Spool, *verb: str, stdin: bytes = b"", timeout_s: float = 120.0
-) -> Ran:
-    ran = shell.run(script(spool, *verb), stdin=stdin, root=spool.root, timeout_s=timeout_s)
-    if ran.exit_code:
-        said = ran.stderr.decode(errors="replace").strip() or "it said nothing"
-        full = "No space left" in said or "full" in said
-        reason = Reason.NO_SPACE if full else Reason.COMMAND_FAILED
-        raise AgentError(f"{verb[0]} of {spool.name} failed: {said} (exit {ran.exit_code})", reason)
-    return ran
 
 
 def _answer(said: bytes) -> dict[str, str]:

@@ -11,15 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from agents.contracts import AgentError, Job, Watch
+from agents.contracts import AgentError, Job, Ran, Reason, Shell, Watch
 from agents.quote import command_line, exports
 
 HOSTSIDE = files("agents.hostside")
+PIECE = 16 << 20  # bytes of a file that is too large for one answer; outputs.sh
 GRACE_S = 5  # between TERM and KILL
 BASE = "/var/tmp"  # nosec B108  # spool.sh refuses a directory in it that is not our own
 PLAIN = re.compile(r"[A-Za-z0-9_+=@%][A-Za-z0-9_.+=@%,-]{0,199}")
 PROGRAMS = (b"\x7fELF", b"#!/")
-OWN_FILES = ("stdout", "stderr", "samples", "runner.log", "begun", "running", "ended", "fetched")
+OWN_FILES = (
+    "stdout",
+    "stderr",
+    "samples",
+    "runner.log",
+    "begun",
+    "running",
+    "ended",
+    "fetched",
+    "waiting",
+    "listed",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,23 @@ class Spool:
 
     def __post_init__(self) -> None:
         plain(self.name)
+
+    def __str__(self) -> str:
+        """Where it is, for a person: of a user other than root it is not known which."""
+        return f"{self.base}/benchlab-{'0' if self.root else '*'}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A file that is still on the host only, to be read by `piece`."""
+
+    name: str
+    path: str
+    size: int
+
+    @property
+    def pieces(self) -> int:
+        return math.ceil(self.size / PIECE)
 
 
 def plain(name: str) -> str:
@@ -46,6 +75,19 @@ def script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
     text = (HOSTSIDE / "spool.sh").read_text()
     uid = "0" if spool.root else ""  # saves the host a fork; else it asks id
     return ("sh", "-c", text, "spool", spool.base, uid, verb, spool.name, *arguments)
+
+
+def call(
+    shell: Shell, spool: Spool, *verb: str, stdin: bytes = b"", timeout_s: float = 120.0
+) -> Ran:
+    """One of the runner's verbs. Raises AgentError when it fails there."""
+    ran = shell.run(script(spool, *verb), stdin=stdin, root=spool.root, timeout_s=timeout_s)
+    if ran.exit_code:
+        said = ran.stderr.decode(errors="replace").strip() or "it said nothing"
+        full = "No space left" in said or "full" in said
+        reason = Reason.NO_SPACE if full else Reason.COMMAND_FAILED
+        raise AgentError(f"{verb[0]} of {spool.name} failed: {said} (exit {ran.exit_code})", reason)
+    return ran
 
 
 def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> bytes:
@@ -68,6 +110,7 @@ def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> byte
         "benchlab": b"A spool directory of BenchLab. Remove it when no job runs in it.\n",
         "runner.sh": (HOSTSIDE / "runner.sh").read_bytes(),
         "sampler.sh": (HOSTSIDE / "sampler.sh").read_bytes(),
+        "outputs.sh": (HOSTSIDE / "outputs.sh").read_bytes(),
         "freebsd.sh": (HOSTSIDE / "freebsd.sh").read_bytes(),
         "settings": "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()).encode(),
         "command": f"{exports(job.env)}exec {command_line(job.argv)}\n".encode(),
@@ -115,3 +158,14 @@ def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
     if last != "benchlab":
         raise AgentError("the outputs did not arrive whole: the last file is missing")
     return found
+
+
+def told_of(raw: bytes, expected: Mapping[str, str]) -> tuple[Waiting, ...]:
+    """What did not fit into the answer, as outputs.sh tells it. Only expected names."""
+    found: list[Waiting] = []
+    for line in raw.decode(errors="replace").splitlines():
+        size, _, path = line.partition(" ")
+        if path not in expected or not re.fullmatch(r"[0-9]{1,15}", size):
+            raise AgentError(f"the host tells of {line!r}, which is no file we asked for")
+        found.append(Waiting(expected[path], path, int(size)))
+    return tuple(found)

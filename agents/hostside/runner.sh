@@ -1,6 +1,7 @@
 # One detached job in its spool directory, which is the current directory here. POSIX sh; few forks,
 # for a fork may cost 25 ms. Called by spool.sh:
-#   runner.sh start | poll WAIT_S OFFSET [fetch FILE...] | fetch FILE... | stop | remove | short
+#   runner.sh start | poll WAIT_S OFFSET [fetch FILE...] | fetch FILE... | piece PATH NUMBER | stop | remove
+#   runner.sh short
 #
 # benchlab  marker, last in every archive     settings  timeout_s grace_s interval_ms drop_caches sampled
 # command   exports, exec of the tool         work/     the tool's directory: inputs and outputs
@@ -15,6 +16,7 @@ leader='' tool='' home='' own_session='' helpers='' boot='' begun='' running='' 
 tick=0.2 # seconds between two looks where nothing better than looking again and again is there
 . ./settings
 . ./sampler.sh
+. ./outputs.sh
 
 look() { # PID: sets born, group; fails when there is no such process, or only a zombie
   IFS= read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
@@ -213,24 +215,6 @@ poll() { # WAIT_S OFFSET [fetch FILE...]: with `fetch`, a job that is over is fe
     pack "$@"
   fi
   [ ! -f samples ] || dd if=samples bs=4096 skip=$(($2 / 4096)) count=1024 2>/dev/null
-}
-
-fetch() { # FILE... of the tool (plain names): a tar of all there is, the marker last
-  judge
-  pack "$@"
-}
-
-pack() { # FILE...
-  now
-  wall
-  printf '%s\n' "state=$state" "fetched_ns=$ns" "fetched_at=$at" >fetched
-  found=
-  for file in stdout stderr samples runner.log begun running ended fetched "$@"; do
-    case " $* " in *" $file "*) file=work/$file ;; esac
-    { [ -e "$file" ] || [ -h "$file" ]; } && found="$found $file"
-  done
-  # shellcheck disable=SC2086
-  exec tar -cf - $found benchlab
 }
 
 signal() { # NAME: to the tool and all it started; fails when nobody of ours is there

@@ -1,0 +1,25 @@
+"""Large files that a job left on its host, read by and by: with flat memory, whatever their size."""
+
+from __future__ import annotations
+
+import zlib
+
+from agents import spool
+from agents.contracts import AgentError, Shell
+
+
+def read(shell: Shell, where: spool.Spool, one: spool.Waiting, number: int) -> bytes:
+    """The bytes of a large file from `number` times spool.PIECE on. Raises AgentError when they do not arrive whole."""
+    ran = spool.call(shell, where, "piece", one.path, str(number), timeout_s=600.0)
+    head, _, raw = ran.stdout.partition(b"\n\n")
+    wanted = min(spool.PIECE, one.size - number * spool.PIECE)
+    try:
+        if head == b"packed=yes":
+            raw = zlib.decompressobj(wbits=31).decompress(raw, spool.PIECE + 1)
+    except zlib.error as error:
+        raise AgentError(f"a piece of {one.name} did not arrive whole: {error}") from None
+    if len(raw) != wanted:
+        raise AgentError(
+            f"a piece of {one.name} did not arrive whole: {len(raw)} of {wanted} bytes"
+        )
+    return raw

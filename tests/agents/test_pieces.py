@@ -1,0 +1,80 @@
+"""Output that is too large for one answer of a host: told of, then read in pieces."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+
+import pytest
+
+from agents import job, pieces, spool
+from agents.contracts import AgentError
+from tests.agents.conftest import sh
+from tests.agents.local_shell import LocalShell
+
+LARGE = (16 << 20) + 5
+
+
+def big(shell, here, script: str, *outputs: str) -> job.Fetched:
+    tool = sh(script, outputs=outputs)
+    job.start(shell, here, tool)
+    polled = job.poll(shell, here, 30, 0, outputs)
+    assert polled.fetched
+    return polled.fetched
+
+
+def test_a_large_file_is_read_in_pieces(shell, here):
+    fetched = big(shell, here, f"head -c {LARGE} /dev/zero; echo end; echo few >a", "a", "none")
+    assert fetched.files == {"stderr": b"", "a": b"few\n"}
+    (one,) = fetched.waiting
+    assert one == spool.Waiting("stdout", "stdout", LARGE + 4)
+    assert one.pieces == 2
+    found = [pieces.read(shell, here, one, number) for number in range(one.pieces)]
+    assert b"".join(found) == bytes(LARGE) + b"end\n"
+
+
+def test_many_files_come_in_one_answer_as_far_as_they_fit(shell, here):
+    names = tuple(f"log.{number}" for number in range(6))
+    fetched = big(
+        shell, here, f"for n in {' '.join(names)}; do head -c 16000000 /dev/zero >$n; done", *names
+    )
+    assert [one.path for one in fetched.waiting] == ["work/log.4", "work/log.5"]
+    assert {len(fetched.files[name]) for name in names[:4]} == {16000000}
+    assert len(pieces.read(shell, here, fetched.waiting[0], 0)) == 16000000
+
+
+def test_a_host_without_gzip_sends_them_as_they_are(base, tmp_path):
+    folder = tmp_path / "few"
+    folder.mkdir()
+    for name in ("sh", "tar", "sleep", "mkdir", "ls", "rm", "id", "dd", "date", "sync", "head"):
+        (folder / name).symlink_to(shutil.which(name) or name)
+    few = LocalShell({"PATH": str(folder)})
+    here = job.Spool("attempt-1", root=os.geteuid() == 0, base=str(base))
+    (one,) = big(few, here, f"head -c {LARGE} /dev/zero").waiting
+    assert pieces.read(few, here, one, 1) == bytes(5)
+
+
+def test_a_large_link_or_device_is_no_plain_file(shell, here):
+    fetched = big(shell, here, f"head -c {LARGE} /dev/zero >a", "a")
+    (one,) = fetched.waiting
+    folder = f"{here.base}/benchlab-{os.geteuid()}/{here.name}"
+    os.replace(f"{folder}/work/a", f"{folder}/work/b")
+    os.symlink("b", f"{folder}/work/a")
+    with pytest.raises(AgentError, match="no plain file"):
+        pieces.read(shell, here, one, 0)
+
+
+@pytest.mark.parametrize("size", [LARGE - 1, LARGE + 1])
+def test_a_piece_of_another_length_is_refused(shell, here, size):
+    (one,) = big(shell, here, f"head -c {LARGE} /dev/zero").waiting
+    with pytest.raises(AgentError, match="did not arrive whole"):
+        pieces.read(shell, here, dataclasses.replace(one, size=size), 1)
+
+
+@pytest.mark.parametrize(
+    "told", ["17 /etc/passwd", "x stdout", "-1 stdout", "1", "17 work/unasked"]
+)
+def test_only_files_that_were_asked_for_are_waited_for(told):
+    with pytest.raises(AgentError, match="no file we asked for"):
+        spool.told_of(told.encode(), {"stdout": "stdout"})
