@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from math import nan
@@ -18,11 +18,12 @@ CLOCKS = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%
           "%m/%d/%y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d/%m/%y %H:%M:%S")  # fmt: skip
 DATE = re.compile(r"(?:Time: )?\d\d?[/.:-]\d\d[/.:-]\d\d\S*(?: \S+){0,2}|\d{4}-\d\d-\d\d[T ]\S+|\d{9,10}"
                   r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} \d\d? [\d:]{8} (?:\w+ ){0,3}\d{4}")  # fmt: skip
+SOME_MISSING = "not all reports have all devices: a mean is of those that have it"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    line: int
+    line: int  # 0: the report leaves the device out
     values: Values
 
 
@@ -41,6 +42,7 @@ class Kind:
     name: str
     units: Mapping[str, Unit]
     weights: Mapping[str, tuple[str, ...]]  # of a time per request: the rates of those requests
+    missing: str = ""  # why a device may be missing in a report
 
 
 def when(line: str) -> tuple[bool, float | None]:
@@ -80,6 +82,13 @@ def leaves_boot_out(command: str) -> bool:
     return any(re.fullmatch(r"-[A-Za-z]*y[A-Za-z]*", word) for word in command.split())
 
 
+def leaves_idle_out(command: str) -> bool:
+    """iostat -z; zpool iostat has no such flag."""
+    words = command.split()
+    flags = [word for word in words[1:] if re.fullmatch(r"-[A-Za-z]*z[A-Za-z]*", word)]
+    return words[:1] == ["iostat"] and bool(flags)
+
+
 def found(
     kind: Kind, reports: Sequence[Report], command: str, title: str, notes: Sequence[str] = ()
 ) -> Found:
@@ -94,6 +103,11 @@ def found(
             )
         else:
             said.append("the only report: it may be the average since boot")
+    if leaves_idle_out(command):
+        kept = _with_idle(kind, kept, reports)
+        said.append("iostat -z leaves idle devices out: a device that is missing did nothing")
+    elif any(report.rows.keys() - {""} != kept[0].rows.keys() - {""} for report in kept):
+        said.append(SOME_MISSING + kind.missing)
     times = _times(reports, kept, command, said)
     devices = dict.fromkeys(name for report in kept for name in report.rows)
     return Found(
@@ -106,6 +120,17 @@ def found(
         series=tuple(s for device in devices for s in _series(kind, device, kept, times)),
         notes=tuple(said),
     )
+
+
+def _with_idle(kind: Kind, kept: Sequence[Report], reports: Sequence[Report]) -> list[Report]:
+    """With zeros for each device that another report shows; where none of them does, that of the boot."""
+    shown = kept if any(name for report in kept for name in report.rows) else reports
+    known = {name: row.values for report in shown for name, row in report.rows.items() if name}
+    idle = {
+        name: Sample(0, {metric: None if metric in kind.weights else 0.0 for metric in values})
+        for name, values in known.items()
+    }
+    return [replace(report, rows={**idle, **report.rows}) for report in kept]
 
 
 def _times(
@@ -148,8 +173,11 @@ def _metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]
             continue
         value = _mean(metric, samples, kind.weights.get(metric, ()))
         note = f"mean of {len(samples)} reports" if len(samples) > 1 else ""
+        if len(samples) < len(reports):
+            note = f"mean of the {len(samples)} of {len(reports)} reports that have it"
         note = "no such requests" if value is None else note
-        shown.append(Metric(metric, value, unit, labels, note, samples[0].line))
+        line = next((sample.line for sample in samples if sample.line), reports[0].first)
+        shown.append(Metric(metric, value, unit, labels, note, line))
     return shown
 
 

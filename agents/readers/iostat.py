@@ -17,7 +17,8 @@ from agents.readers import _watched
 from agents.readers._watched import Report, Sample, Values
 
 LABEL = "iostat"
-KIND = _watched.Kind("iostat", table.UNITS, table.PER_REQUEST)
+LEFT_OUT = " (with -z, idle devices are left out: their zeros are missing in it)"
+KIND = _watched.Kind("iostat", table.UNITS, table.PER_REQUEST, LEFT_OUT)
 
 COMMAND = re.compile(r"(?:^|[#$%>] ?)(iostat(?: [-\w.,/= ]*)?)$")
 BANNER = re.compile(r"Linux \S+ \(.+\) .*\(\d+ CPU\)|Linux \S+ \(.+\) \d\S+( _\w+_)?")
@@ -117,12 +118,19 @@ class _Reader:
             yield from self._end()
             yield from self._trouble(number, str(error))
             return
-        if report.rows:
+        if report.rows or self._all_idle():
             if self.ahead.cpu:
                 report.rows[""] = self.ahead.cpu
             report.last = self.at
             self.run.reports.append(report)
         self.ahead = _Ahead()
+
+    def _all_idle(self) -> bool:
+        """Are headings without a row a report of -z? Only where its end is to be seen: else it may be cut."""
+        if self.at == len(self.lines) or not _watched.leaves_idle_out(self.run.command):
+            return False
+        below = self.lines[self.at].split()
+        return not below or below in (TITLE, CPU) or below[0].lower() in ("device", "device:")
 
     def _rows(self) -> dict[str, Sample]:
         """The rows from here on. Raises ParseError."""
@@ -176,7 +184,7 @@ class _Reader:
 
     def _end(self) -> Iterator[Found]:
         run, self.run, self.ahead = self.run, _Run(), _Ahead()
-        if not run.reports:
+        if not any(report.rows for report in run.reports):
             return
         devices = {name for report in run.reports for name in report.rows if name}
         many = f"{len(run.reports)} reports" if len(run.reports) > 1 else "1 report"
