@@ -6,7 +6,8 @@ RUN uv venv /opt/venv \
  && uv pip install --python /opt/venv/bin/python --no-cache -c /build/requirements.lock -r /build/pyproject.toml
 
 FROM python:3.13-slim
-RUN useradd --system --create-home --home-dir /var/lib/benchlab benchlab
+# A number that files may be given to: secrets are mounted as they are.
+RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/benchlab benchlab
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY manage.py pyproject.toml LICENSE ./

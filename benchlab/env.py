@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -13,7 +13,10 @@ from agents.ssh import reach
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable, or the content of the file that NAME_FILE names. Raises when that file cannot be read."""
+    """The variable, or the content of the file that NAME_FILE names; an empty variable is as good as none.
+
+    Raises when that file cannot be read.
+    """
     if path := os.environ.get(f"{name}_FILE"):
         try:
             return Path(path).read_text().strip()
@@ -21,7 +24,7 @@ def text(name: str, default: str = "") -> str:
             raise ImproperlyConfigured(
                 f"{name}_FILE: cannot read {path}: {error.strerror}"
             ) from error
-    return os.environ.get(name, default)
+    return os.environ.get(name) or default
 
 
 def required(name: str, why: str) -> str:
@@ -114,8 +117,22 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def redis(url: str) -> str:
+    """redis://:password@host:port/number; a password that is not in it is REDIS_PASSWORD, if that is set."""
+    parts, password = urlsplit(url), text("REDIS_PASSWORD")
+    if parts.password or not password or not parts.hostname:
+        return url
+    place = parts.netloc.rpartition("@")[2]
+    return parts._replace(
+        netloc=f"{parts.username or ''}:{quote(password, safe='')}@{place}"
+    ).geturl()
+
+
 def database(url: str) -> dict[str, object]:
-    """Django's DATABASES entry for postgresql://user:password@host:port/name?host=/socket/dir."""
+    """Django's DATABASES entry for postgresql://user:password@host:port/name?host=/socket/dir.
+
+    A password that is not in it is POSTGRES_PASSWORD, if that is set.
+    """
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured(f"DATABASE_URL: expected postgresql://…, got {parts.scheme}://…")
@@ -124,7 +141,7 @@ def database(url: str) -> dict[str, object]:
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")) or "benchlab",
         "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
+        "PASSWORD": unquote(parts.password or "") or text("POSTGRES_PASSWORD"),
         "HOST": query.pop("host", parts.hostname or ""),
         "PORT": str(parts.port or ""),
         "OPTIONS": query,

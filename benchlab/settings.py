@@ -95,7 +95,7 @@ TEMPLATES = [
 DATABASES = {"default": env.database(env.required("DATABASE_URL", "PostgreSQL holds everything"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.required("REDIS_URL", "Celery's broker and the live pages need it")
+REDIS_URL = env.redis(env.required("REDIS_URL", "Celery's broker and the live pages need it"))
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 3600,
@@ -226,9 +226,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_FILTER_BACKENDS": [
-        "benchlab.filters.Filters",
-        "benchlab.filters.Library",
-        "benchlab.filters.Ordering",
+        f"benchlab.filters.{name}" for name in ("Filters", "Library", "Ordering")
     ],
     "DEFAULT_SCHEMA_CLASS": "benchlab.schema.Schema",
     "EXCEPTION_HANDLER": "benchlab.api.problem",
@@ -258,9 +256,7 @@ SPECTACULAR_SETTINGS = {
         "NounKind": "benchlab.sharing.models.Kind",
         "ShareKind": "benchlab.sharing.models.Share.Kind",
     },
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
+    **dict.fromkeys(("SWAGGER_UI_DIST", "SWAGGER_UI_FAVICON_HREF", "REDOC_DIST"), "SIDECAR"),
 }
 
 LOGGING = {

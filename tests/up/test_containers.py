@@ -3,24 +3,47 @@ nothing starts without its secrets."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
+
+from tests.up.compose import Refused, interpolate
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
 SECRETS = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "SECRET_KEY", "BENCHLAB_KEY")
-# ${NAME}, ${NAME:-default}, ${NAME:?why}; $$ is a dollar.
-VARIABLE = re.compile(r"(?<!\$)\$\{(?P<name>[A-Z_]+)(?::(?P<how>[-?])(?P<text>[^}]*))?\}")
+# What may be left out, and its file: NAME, NAME_FILE.
+OPTIONAL = ("BENCHLAB_MAIL_URL", "BENCHLAB_OIDC_CLIENT_SECRET")
+GIVEN = {
+    "POSTGRES_PASSWORD": "p/w@r:d %41",
+    "REDIS_PASSWORD": "r3dis",
+    "SECRET_KEY": "s" * 50,
+    "BENCHLAB_KEY": "HLE5Fz3zfV55S1aEDHBv9p7cVo3cvBAsTPUF0fUG-sE=",
+}
+# Ours alone: for development, and of `up` and its tests.
+NOT_FOR_CONTAINERS = {"BENCHLAB_DEBUG"}
+SHOW = """
+import json
+from django.conf import settings as s
+from redis import ConnectionPool
+redis = ConnectionPool.from_url(s.REDIS_URL).connection_kwargs
+print(json.dumps({
+    "POSTGRES_PASSWORD": s.DATABASES["default"]["PASSWORD"], "REDIS_PASSWORD": redis["password"],
+    "SECRET_KEY": s.SECRET_KEY, "BENCHLAB_KEY": s.BENCHLAB_KEYS[0],
+    "where": [s.DATABASES["default"]["HOST"], s.DATABASES["default"]["USER"], redis["host"], redis["port"]],
+    "proxies": s.ALLAUTH_TRUSTED_PROXY_COUNT, "forbidden": len(s.BENCHLAB_FORBID_NETS),
+    "lost": s.BENCHLAB_LOST_AFTER_S, "rates": s.BENCHLAB_API_RATES}))
+"""
 HEALTH = yaml.safe_load(
     next(one for one in DOCKERFILE if " CMD [" in one and "HEALTHCHECK" in one).split(" CMD ")[1]
 )[2]
@@ -39,22 +62,131 @@ def command(service: str) -> list[str]:
     return [str(word) for word in told]
 
 
-def test_every_secret_is_demanded_wherever_it_is_used():
-    found = list(VARIABLE.finditer((ROOT / "docker-compose.yml").read_text()))
-    assert set(SECRETS) <= {one["name"] for one in found}
-    for one in found:
-        if one["name"] in SECRETS:
-            assert one["how"] == "?" and one["text"], one[0]
-        else:
-            assert one["how"] == "-", f"{one[0]}: say what it is where nobody set it"
+def composed(env: dict[str, str]) -> dict[str, Any]:
+    """The file as Compose reads it. Raises Refused."""
+    return cast(dict[str, Any], interpolate(COMPOSE, env))
+
+
+def as_files(place: Path) -> dict[str, str]:
+    """The secrets as NAME_FILE."""
+    for name, value in GIVEN.items():
+        (place / name).write_text(f"{value}\n")
+    return {f"{name}_FILE": str(place / name) for name in GIVEN}
+
+
+def inside(service: str, env: dict[str, str]) -> dict[str, str]:
+    """The environment in a container, with the mounted secrets where they are out here."""
+    told = composed(env)
+    mounted = {
+        f"/run/secrets/{name}": told["secrets"][name]["file"]
+        for name in told["services"][service]["secrets"]
+    }
+    given = {name: str(value) for name, value in told["services"][service]["environment"].items()}
+    for name, value in given.items():
+        assert not value.startswith("/run/secrets/") or value in mounted, (
+            f"{service}: {name} is not mounted"
+        )
+    return {name: mounted.get(value, value) for name, value in given.items()}
+
+
+def settings_of(env: dict[str, str]) -> dict[str, Any]:
+    """Our settings, loaded for real in such an environment."""
+    given = {**env, "PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "benchlab.settings"}
+    argv = [sys.executable, "-c", SHOW]
+    done = subprocess.run(argv, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return cast(dict[str, Any], json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("missing", SECRETS)
+@pytest.mark.parametrize("value", [None, ""])
+def test_compose_refuses_when_a_secret_is_given_in_neither_way(missing, value, tmp_path):
+    for given, suffix in ((GIVEN, ""), (as_files(tmp_path), "_FILE")):
+        env = {k: v for k, v in given.items() if k != f"{missing}{suffix}"}
+        with pytest.raises(Refused, match=rf"{missing}_FILE .*or {missing} must be set"):
+            composed(env if value is None else {**env, missing: value, f"{missing}_FILE": value})
+
+
+def test_no_secret_has_a_default():
+    text = (ROOT / "docker-compose.yml").read_text()
+    values = re.findall(r"\$\{(\w+):-([^${}]+)\}", text)
+    assert not [name for name, value in values if name in (*SECRETS, *OPTIONAL)]
     assert not [one for one in DOCKERFILE if one.startswith("ENV ") and any(s in one for s in SECRETS)]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["variables", "files", "both ways"])
+@pytest.mark.parametrize("service", OURS)
+def test_secrets_arrive_from_variables_and_files(service, how, tmp_path):
+    files = as_files(tmp_path)
+    if how == "both ways":
+        files = {name: files[name] for name in ("POSTGRES_PASSWORD_FILE", "SECRET_KEY_FILE")}
+    variables = {
+        name: value
+        for name, value in GIVEN.items()
+        if how == "variables" or f"{name}_FILE" not in files
+    }
+    found = settings_of(inside(service, variables if how == "variables" else variables | files))
+    assert {name: found[name] for name in GIVEN} == GIVEN
+    assert found["where"] == ["postgres", "benchlab", "redis", 6379]
+    assert (found["proxies"], found["lost"], found["rates"]["user"]) == (0, 900, 3000)
+    assert found["forbidden"]
+
+
+def test_settings_reach_the_containers():
+    told = {"BENCHLAB_PROXIES": "2", "BENCHLAB_FORBID_NETS": "none", "BENCHLAB_LOST_AFTER_S": "60",
+            "BENCHLAB_API_PER_TOKEN": "1", "BENCHLAB_API_PER_USER": "2", "BENCHLAB_API_EXPORTS": "3"}  # fmt: skip
+    found = settings_of(inside("worker", GIVEN | told))
+    assert (found["proxies"], found["forbidden"], found["lost"]) == (2, 0, 60)
+    assert found["rates"] == {"token": 1, "user": 2, "export": 3}
+
+
+def test_every_setting_of_the_environment_is_passed_on():
+    code = "".join((ROOT / "benchlab" / f"{name}.py").read_text() for name in ("settings", "env"))
+    names = set(re.findall(r'\b(?:flag|text|required|number|words|networks)\(\s*"([A-Z_]+)"', code))
+    assert len(names) > 20
+    for service in OURS:
+        missing = names - SERVICES[service]["environment"].keys() - NOT_FOR_CONTAINERS
+        own = {name for name in missing if name.startswith("BENCHLAB_DYNAMO_")}
+        assert missing == (own if service != "dynamo" else set()), service
+
+
+@pytest.mark.parametrize("how", ["variables", "files"])
+def test_stores_get_their_passwords(how, tmp_path):
+    given = GIVEN if how == "variables" else as_files(tmp_path)
+    sql = inside("postgres", given)
+    # The image takes either, never both.
+    assert bool(sql["POSTGRES_PASSWORD"]) != bool(sql["POSTGRES_PASSWORD_FILE"])
+    program = tmp_path / "valkey-server"
+    program.write_text('#!/bin/sh\necho "$@"\nexec cat\n')
+    program.chmod(0o755)
+    argv = composed(given)["services"]["redis"]["command"]
+    env = inside("redis", given) | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    said = subprocess.run(
+        argv, env=env, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert said[1:] == [f"requirepass {GIVEN['REDIS_PASSWORD']}"]
+    assert GIVEN["REDIS_PASSWORD"] not in said[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        ("a $$B ${A} $A", "a $B 1 1"),
+        ("${A:-x} ${E:-x} ${E-x} ${N-x}", "1 x  x"),
+        ("${A:+x} ${E:+x} ${E+x}", "x  x"),
+        ("${N:-${E:-${A}}}.", "1."),
+        ('sh "$${A:-$$B}"', 'sh "${A:-$B}"'),
+    ],
+)
+def test_rules_of_compose(text, becomes):
+    assert interpolate(text, {"A": "1", "E": ""}) == becomes
 
 
 def test_all_that_a_service_is_given_is_read_by_somebody():
     code = "".join(path.read_text() for path in ROOT.glob("benchlab/**/*.py"))
     for service in OURS:
         for name in SERVICES[service]["environment"]:
-            assert f'"{name}"' in code, f"{service}: {name}"
+            assert f'"{name.removesuffix("_FILE")}"' in code, f"{service}: {name}"
 
 
 def test_services_volumes_and_files_that_are_named_are_there():
