@@ -11,10 +11,6 @@ from agents.found import Found
 from agents.tools import _fio_log, _fio_series
 
 LABEL = "fio log"
-GUESSED = (
-    "read as nanoseconds, as fio 3.x writes them: the log does not say its version "
-    "(put it into the name: fio-2.21_lat.1.log)"
-)
 
 
 def find(text: str, name: str) -> list[Found]:
@@ -26,7 +22,6 @@ def find(text: str, name: str) -> list[Found]:
     title = name.replace("\\", "/").rpartition("/")[2][:120]
     version = f"{seen[0]}.{seen[1]}" if seen else ""
     said = ""
-    notes: tuple[str, ...] = ()
     found: list[Series] = []
     try:
         found = _fio_series.series({title: text}, seen)
@@ -34,8 +29,6 @@ def find(text: str, name: str) -> list[Found]:
             said = "mean latencies of several jobs in one log: how many I/Os each stands for is not in it"
     except ParseError as error:
         said = str(error)
-    if kind in _fio_log.LATENCIES and seen is None and found:
-        notes = (GUESSED,)
     return [
         Found(
             kind="fio_log",
@@ -45,7 +38,6 @@ def find(text: str, name: str) -> list[Found]:
             tool="fio",
             version=version,
             series=tuple(found),
-            notes=notes,
             trouble=said,
         )
     ]

@@ -2,7 +2,7 @@
 
 A line is `msec, value, direction[, block size[, offset][, priority][, issue time]]`; with log_window_value=both the
 maximum follows the value. Bandwidth is KiB/s; latency is microseconds before fio 3.0, nanoseconds since, which the log
-itself does not say. In a file that several jobs wrote one after another the time starts over with each.
+itself seldom says. In a file that several jobs wrote one after another the time starts over with each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAME = re.compile(
     r"(?:^|[_/\\])(bw|iops|slat|clat|lat|clat_hist)(?:\.(\d{1,6}))?\.log(?:\.txt)?\Z"
 )
 _VERSION = re.compile(r"fio-?(\d)\.(\d{1,2})")
-PRIORITY = 5  # columns from 3.2x on: then the times are nanoseconds
+OF_TWO = 5  # columns at most before fio 3.0: with log_offset. 3.2x writes a priority in the place of the offset
 
 
 def kind(name: str) -> tuple[str, str]:
@@ -50,6 +50,8 @@ def runs(text: str, kind: str, seen: tuple[int, int] | None) -> list[Run]:
     """The jobs' samples in the order of the file; `seen`: fio's version, where it is known."""
     rows = _rows(text)
     at = _direction_column(rows)
+    if seen is None and (len(rows[0][1]) > OF_TWO or "0x" in text):
+        seen = (3, 0)  # only these have more columns, or priorities in hexadecimal
     scale = _scale(kind, rows, seen)
     start = rows[0][1][0] if rows and rows[0][1][0] > EPOCH_MS else 0
     found: list[Run] = []
@@ -117,17 +119,10 @@ def _scale(kind: str, rows: list[tuple[int, list[int]]], seen: tuple[int, int] |
         return 1024.0 if kind == "bw" else 1.0
     if seen is not None:
         return 1e-9 if seen >= (3, 0) else 1e-6
-    if guessed(rows):
-        return 1e-9
     raise ParseError(
         "microseconds (fio before 3.0) or nanoseconds? The log does not say: put the version into the file's name, "
         "as in fio-3.19_lat.1.log", *_first(rows)
     )  # fmt: skip
-
-
-def guessed(rows: list[tuple[int, list[int]]]) -> bool:
-    """Whether the last column looks like the priority that fio 3.2x writes: then the times are nanoseconds."""
-    return len(rows[0][1]) >= PRIORITY and all(row[-1] <= 1 for _, row in rows)
 
 
 def _first(rows: list[tuple[int, list[int]]]) -> tuple[int, str]:
