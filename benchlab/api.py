@@ -27,7 +27,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView, exception_handler
 
-from benchlab import filters
+from benchlab import filters, unknown
 from benchlab.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.idempotency.once import Once
 from benchlab.schema import KIND
@@ -159,6 +159,13 @@ def taken(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
     return sent.pop("team", None) or team_of(user)
 
 
+def stays(row: Any, sent: dict[str, Any]) -> dict[str, Any]:
+    """What was sent to change a row, without its team. Raises ValidationError for another one."""
+    if sent.pop("team", row.team) != row.team:
+        raise ValidationError({"team": ["It stays with its team; make another one there."]})
+    return sent
+
+
 class Figure(serializers.FloatField):
     """JSON knows neither NaN nor infinity: unknown is null."""
 
@@ -213,6 +220,8 @@ class Owned(viewsets.GenericViewSet[M]):
             self.once = once
             if known is not None:
                 raise Replayed(known)
+        if self.action and request.method in unknown.SENDING:
+            unknown.refuse(request, self)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:

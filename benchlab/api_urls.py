@@ -7,8 +7,10 @@ from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import DefaultRouter
 
 from benchlab.api import Nowhere
+from benchlab.audit import api as audit
 from benchlab.campaigns import api as campaigns
 from benchlab.dynamo import api as dynamo
+from benchlab.dynamo import api_icf
 from benchlab.hosts import api as hosts
 from benchlab.imports import api as imports
 from benchlab.results import api as results
@@ -35,6 +37,7 @@ router.register("dynamo-listener", dynamo.Listener, "dynamo-listener")
 router.register("reported-targets", dynamo.ReportedTargets)
 router.register("topologies", topologies.Topologies)
 router.register("workloads", campaigns.Workloads)
+router.register("icf-files", api_icf.IcfFiles, "icf-file")
 router.register("campaigns", campaigns.Campaigns)
 router.register("runs", campaigns.Runs)
 router.register("imports", imports.Imports)
@@ -54,6 +57,7 @@ router.register("stars", sharing.Stars)
 router.register("views", shares.SavedViews)
 router.register("shares", shares.Shares)
 router.register("activity", shares.Activity)
+router.register("audit", audit.Log)
 router.register("results", results.Results, "results")
 router.register("series-table", results.SeriesTable, "series-table")
 
@@ -64,6 +68,6 @@ urlpatterns = [
     path("token/", team_views.api_tokens, name="api-token"),
     path("token/<int:pk>/revoke/", team_views.revoke_token, name="api-token-revoke"),
     re_path(
-        r"^.*/$", Nowhere.as_view()
+        r"^.*/$", Nowhere.as_view(), name="api-nowhere"
     ),  # with its slash: one that was left off is still redirected
 ]

@@ -210,7 +210,7 @@ class Campaigns(OfCampaigns, ReadOnly[Campaign]):
         """
         return self._apply(request)
 
-    @extend_schema(exclude=True)
+    @extend_schema(exclude=True, request=StartSerializer)
     @action(detail=True, methods=["post"])
     def start(self, request: Request, pk: str | None = None) -> Response:
         """What `apply` was called first; scripts still say so."""

@@ -23,8 +23,6 @@ from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.team.services import team_of
 
-ICF_MOST = 2**20  # bytes; a real one has some tens of KiB
-
 
 class ProgramForm(forms.Form):
     program = forms.FileField(
@@ -174,9 +172,9 @@ def icf_new(request: HttpRequest) -> HttpResponse:
 def _icf_text(request: HttpRequest) -> str:
     given = request.FILES.get("file")
     if given is not None:
-        raw: bytes = given.read(ICF_MOST)
+        raw: bytes = given.read(icfs.MOST)
         return raw.decode("latin-1")
-    return request.POST.get("text", "")[:ICF_MOST]
+    return request.POST.get("text", "")[: icfs.MOST]
 
 
 @require_GET

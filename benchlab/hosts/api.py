@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.contracts import AgentError
-from benchlab.api import Conflict, Problem, ReadOnly, taken
+from benchlab.api import Conflict, Problem, ReadOnly, stays, taken
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
@@ -38,8 +38,16 @@ def added(make: Any, *args: Any, **fields: Any) -> Any:
         raise serializers.ValidationError(str(error)) from None
 
 
+def or_conflict(act: Any, *args: Any) -> Any:
+    """What `act` gives; its refusal is a conflict with how things are."""
+    try:
+        return act(*args)
+    except (AgentError, HostsError) as error:
+        raise Conflict(str(error)) from None
+
+
 class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
-    """SSH key pairs. POST makes a new pair."""
+    """SSH key pairs. POST makes a new pair, or keeps a private key of yours."""
 
     queryset = Credential.objects.all()
     serializer_class = CredentialSerializer
@@ -49,7 +57,16 @@ class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
         team = taken(self.request.user, sent)
-        serializer.instance = added(services.make_credential, team, **sent)
+        if (private := sent.get("private_key")) is None:
+            serializer.instance = added(services.make_credential, team, sent["name"])
+        else:
+            serializer.instance = added(services.upload_credential, team, sent["name"], private)
+
+    @extend_schema(responses={204: None, 409: Problem})
+    def destroy(self, request: Request, pk: str | None = None) -> Response:
+        """Delete one; 409 while hosts use it. Its line stays in the hosts' authorized_keys."""
+        or_conflict(services.delete_credential, self.get_object())
+        return Response(status=204)
 
 
 class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
@@ -66,6 +83,21 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         team = sent.pop("team", None) or sent["credential"].team
         serializer.instance = added(services.add_host, team, **sent)
 
+    @extend_schema(responses={200: HostSerializer, 400: Problem})
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """Where it is, and with which key it is reached. Its own key stays pinned: see `offer-key`."""
+        host = self.get_object()
+        sent = self.get_serializer(host, data=request.data, partial=True)
+        sent.is_valid(raise_exception=True)
+        added(services.change_host, host, **stays(host, sent.validated_data))
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(responses={204: None, 409: Problem})
+    def destroy(self, request: Request, pk: str | None = None) -> Response:
+        """Remove one; nothing is changed on the machine. 409 while results need it."""
+        or_conflict(services.delete_host, self.get_object())
+        return Response(status=204)
+
     @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
     @action(detail=True, methods=["post"], url_path="offer-key")
     def offer_key(self, request: Request, pk: str | None = None) -> Response:
@@ -81,6 +113,12 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         sent = FingerprintSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         return self._do(services.confirm_key, sent.validated_data["fingerprint"])
+
+    @extend_schema(request=None, responses={200: HostSerializer})
+    @action(detail=True, methods=["post"], url_path="keep-key")
+    def keep_key(self, request: Request, pk: str | None = None) -> Response:
+        """Turn a changed key down: the host must show the pinned one. Safe to send twice."""
+        return self._do(services.keep_key)
 
     @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
     @action(detail=True, methods=["post"], url_path="read-facts")
@@ -104,10 +142,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         sent = InstallSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         chosen, confirmed = sent.validated_data["packages"], sent.validated_data["command"]
-        try:
-            row = services.install(self.get_object(), chosen, confirmed, request.user)
-        except (AgentError, HostsError) as error:
-            raise Conflict(str(error)) from None
+        row = or_conflict(services.install, self.get_object(), chosen, confirmed, request.user)
         return Response(PackageInstallSerializer(row).data, status=201)
 
     @extend_schema(responses={200: OrphansSerializer})
@@ -125,10 +160,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
 
     def _do(self, act: Any, *args: Any) -> Response:
         host = self.get_object()
-        try:
-            act(host, *args)
-        except (AgentError, HostsError) as error:
-            raise Conflict(str(error)) from None
+        or_conflict(act, host, *args)
         host.refresh_from_db()
         return Response(self.get_serializer(host).data)
 
@@ -164,10 +196,7 @@ class Devices(ReadOnly[Device]):
 
     def _do(self, act: Any, *args: Any) -> Response:
         device = self.get_object()
-        try:
-            act(device, *args)
-        except (AgentError, HostsError) as error:
-            raise Conflict(str(error)) from None
+        or_conflict(act, device, *args)
         device.refresh_from_db()
         return Response(self.get_serializer(device).data)
 

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from agents.destroyed import Destroyed
 from agents.packages import NAME
 from benchlab.api import OwnRow, Whose
-from benchlab.hosts.forms import a_user, an_address
+from benchlab.hosts.forms import KEY_FILE_MAX, a_user, an_address
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
 from benchlab.runs import orphans
 
@@ -18,10 +18,16 @@ class CredentialSerializer(serializers.ModelSerializer[Credential]):
     """The private key never leaves the server."""
 
     team = Whose()
+    private_key = serializers.CharField(
+        write_only=True,
+        required=False,
+        max_length=KEY_FILE_MAX,
+        help_text="One of yours, in OpenSSH or PEM form, without a passphrase; without it a pair is made",
+    )
 
     class Meta:
         model = Credential
-        fields = ["id", "team", "name", "public_key", "uploaded", "created_at"]
+        fields = ["id", "team", "name", "private_key", "public_key", "uploaded", "created_at"]
         read_only_fields = ["public_key", "uploaded"]
         validators: list[Any] = []  # of a name that is taken the service tells
 
@@ -75,6 +81,8 @@ class HostSerializer(serializers.ModelSerializer[Host]):
     def validate_credential(self, credential: Credential | None) -> Credential:
         if credential is None:
             raise serializers.ValidationError("Give the id of a credential of your team.")
+        if isinstance(self.instance, Host) and credential.team_id != self.instance.team_id:
+            raise serializers.ValidationError(f"Key {credential.name} belongs to another team.")
         return credential
 
 

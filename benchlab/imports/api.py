@@ -59,7 +59,10 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
         return super().initialize_request(request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
+        try:
+            super().initial(request, *args, **kwargs)  # it reads the body, to refuse unknown fields
+        except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
+            raise TooLarge(receiving.TOO_MANY) from None
         if receiving.too_large(request._request):
             raise TooLarge(receiving.TOO_LARGE)
 
@@ -123,13 +126,9 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
 
 
 def _sent(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload], Team]:
-    """What was handed in, and for whom. Raises ValidationError, PermissionDenied and TooLarge."""
-    try:
-        data = request.data
-    except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
-        raise TooLarge(receiving.TOO_MANY) from None
+    """What was handed in, and for whom. Raises ValidationError and PermissionDenied."""
     form = (request.content_type or "").startswith("multipart/")
-    sent = (FilesSerializer if form else TextSerializer)(data=data, context=context)
+    sent = (FilesSerializer if form else TextSerializer)(data=request.data, context=context)
     sent.is_valid(raise_exception=True)
     found = sent.validated_data
     team = taken(request.user, found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -11,12 +13,15 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.api import OwnRow, Problem, ReadOnly, Whose, messages, storable, taken
+from benchlab.api import OwnRow, Problem, ReadOnly, Whose, messages, stays, storable, taken
 from benchlab.hosts.models import Host
 from benchlab.hosts.serializers import DestroyedSerializer
 from benchlab.runs import dryrun
 from benchlab.topologies import planned, services
 from benchlab.topologies.models import Topology
+
+
+EDITED = ("name", "description", "stack", "stages", "measure_resync")
 
 
 class TopologySerializer(serializers.ModelSerializer[Topology]):
@@ -94,10 +99,28 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
         team = taken(self.request.user, sent)
-        try:
+        with _told():
             serializer.instance = services.create_topology(
                 team=team, user=self.request.user, **sent
             )
-        except ValidationError as error:
-            wrong = "stages" if error.messages[0].startswith("Stage ") else "stack"
-            raise serializers.ValidationError(messages(error, wrong)) from None
+
+    @extend_schema(responses={200: TopologySerializer, 400: Problem})
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """Another name, stack or stages. Layouts keep the stack that they were planned with."""
+        row = self.get_object()
+        sent = self.get_serializer(row, data=request.data, partial=True)
+        sent.is_valid(raise_exception=True)
+        now = {name: getattr(row, name) for name in EDITED}
+        with _told():
+            changed = services.change_topology(row, **now | stays(row, sent.validated_data))
+        return Response(self.get_serializer(changed).data)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A service's refusal, told of the field that it is about. Raises ValidationError."""
+    try:
+        yield
+    except ValidationError as error:
+        wrong = "stages" if error.messages[0].startswith("Stage ") else "stack"
+        raise serializers.ValidationError(messages(error, wrong)) from None

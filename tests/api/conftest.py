@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from benchlab.audit.chain import record
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts.models import Credential, Device, Host, PackageInstall
 from benchlab.imports import drafts
@@ -78,6 +79,7 @@ def everything(team) -> SimpleNamespace:
         team=team, name="dynamo", version="1.1.0", sha256="0" * 64, size=4, content=b"\x7fELF"
     )
     return SimpleNamespace(
+        entry=record("host.create", team_id=team.pk, actor="somebody", subject=str(host)),
         reported=reported,
         binary=binary,
         **said(team, campaign, attempts[0].run),

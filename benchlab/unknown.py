@@ -1,0 +1,58 @@
+"""What is sent and nobody knows: refused, for a misspelt field that is passed over looks as if it were done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+SENDING = ("POST", "PATCH")
+
+
+def refuse(request: Request, view: Any) -> None:
+    """Raises ValidationError for a field that the schema does not name for this operation, at any depth.
+
+    Fields that are only given, not taken, may come back: a row is changed by sending it as it was told.
+    """
+    if not request.content_type:
+        return
+    wanted = _taken(view, request.content_type)
+    found = dict(_unknown(wanted, request.data))
+    if found:
+        raise ValidationError({name: [says] for name, says in found.items()})
+
+
+def _taken(view: Any, kind: str) -> Any:
+    """The serializer of the operation's body, as the schema has it; None: it takes none."""
+    own = getattr(getattr(view, view.action), "kwargs", {}).get("schema")
+    schema = own() if own else view.schema
+    schema.view, schema.method, schema.path = view, view.request.method, view.request.path
+    taken = schema.get_request_serializer()
+    if isinstance(taken, Mapping):
+        taken = taken.get(kind.partition(";")[0].strip())
+    return taken() if isinstance(taken, type) else taken
+
+
+def _unknown(wanted: Any, sent: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """(where, what is said), of what is sent as an object. What is none is for the serializer to refuse."""
+    if isinstance(wanted, serializers.ListSerializer):
+        for number, one in enumerate(sent if isinstance(sent, list) else ()):
+            yield from _unknown(wanted.child, one, f"{prefix}{number}.")
+        return
+    if not isinstance(sent, Mapping) or not (wanted is None or _is_object(wanted)):
+        return
+    fields = wanted.fields if wanted is not None else {}
+    writable = [name for name, field in fields.items() if not field.read_only]
+    for name, value in sent.items():
+        if name in fields:
+            yield from _unknown(fields[name], value, f"{prefix}{name}.")
+        else:
+            there = f"there are {', '.join(writable)}" if writable else "it takes none"
+            yield f"{prefix}{name}"[:200], f"No such field; {there}."
+
+
+def _is_object(wanted: Any) -> bool:
+    return isinstance(wanted, serializers.Serializer)
