@@ -247,7 +247,7 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "benchlab.schema.some_fields",
     ],
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SERVE_PERMISSIONS": ["benchlab.team.enforcing.AsTheTableSays"],
     # Fields called phase, and fields called kind.
     "ENUM_NAME_OVERRIDES": {
         "LayoutPhase": "benchlab.runs.states.LayoutPhase",

@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
+from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.permissions import BasePermission
 
 from benchlab.team import permissions, services, standing
@@ -69,7 +70,10 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
     match = request.resolver_match
     assert match is not None
     if hasattr(match.func, "cls"):
-        return None  # REST framework's; the caller is known later, by the token: AsTheTableSays
+        # REST framework's; the caller is known later, by the token. One that asks others is asked nobody.
+        if _asks_the_table(match.func):
+            return None
+        raise PermissionDenied(f"{match.view_name!r} does not ask the permission table.")
     rule = permissions.PAGES.get(match.url_name or "")
     level = permissions.page_level(match.url_name or "", request.method or "")
     if rule is not None and level is None:
@@ -86,13 +90,19 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
     return None
 
 
+def _asks_the_table(view: Any) -> bool:
+    """Whether that is its permission class, whatever the address was registered with."""
+    classes = getattr(view, "initkwargs", {}).get("permission_classes", view.cls.permission_classes)
+    return list(classes) == [AsTheTableSays]
+
+
 class AsTheTableSays(BasePermission):
     """The API's only permission class."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         noun = getattr(view, "queryset", None)
         if noun is None:
-            return bool(request.user and request.user.is_authenticated)
+            return _without_rows(request)
         action = getattr(view, "action", None)
         if action in (None, "metadata"):
             return bool(request.user.is_authenticated)  # an unknown method is told as such
@@ -107,3 +117,19 @@ class AsTheTableSays(BasePermission):
             # A page's script: new things belong where the page's do.
             services.prefer(request._request)
         return True
+
+
+def _without_rows(request: Request) -> bool:
+    """Of a view that is no noun's: by its address's name, as a page. Raises PermissionDenied: it has none there."""
+    match = request._request.resolver_match
+    name = (match.url_name or "") if match else ""
+    rule = permissions.PAGES.get(name)
+    if rule is None:
+        raise PermissionDenied(f"{name!r} is not in the permission table.")
+    level = permissions.page_level(name, request.method or "")
+    if level is not Level.ANYONE and not request.user.is_authenticated:
+        return False
+    if level is None:
+        raise MethodNotAllowed(request.method or "")
+    admit(request.user, level)
+    return True

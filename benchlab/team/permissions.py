@@ -164,6 +164,8 @@ PAGES: Mapping[str, Rule] = {
     "shared-artifact": Rule(ANYONE),
     "audit-log": Rule(OWNER),
     "audit-csv": Rule(OWNER),
+    "api-root": Rule(SIGNED_IN),
+    "api-nowhere": Rule(SIGNED_IN, SIGNED_IN),  # which says that there is nothing
     "schema": Rule(SIGNED_IN),
     "api-docs": Rule(SIGNED_IN),
     "api-token": Rule(SIGNED_IN, SIGNED_IN),
@@ -183,7 +185,7 @@ def api_level(noun: str, action: str | None) -> Level | None:
 
 
 def table() -> Iterator[tuple[str, str, str]]:
-    """(what, method or "", level in words), for the docs."""
+    """(what, "see", "do" or "API", level in words), for the docs: what is not in it is refused to everybody."""
     for name, rule in PAGES.items():
         for method, level in (("see", rule.see), ("do", rule.do)):
             if level is not None:
