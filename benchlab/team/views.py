@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.team import docs, tokens
+from benchlab.team import docs, docs_allowed, tokens
 from benchlab.team.models import ApiToken, Team
 from benchlab.team.roles import Role
 
@@ -18,7 +18,14 @@ from benchlab.team.roles import Role
 @require_GET
 def api_docs(request: HttpRequest) -> HttpResponse:
     """Every operation of the schema, rendered by the server: no script, no foreign style."""
-    return render(request, "team/api_docs.html", {"groups": docs.groups()})
+    groups = docs.groups()
+    context = {
+        "groups": groups,
+        "levels": [level.value for level in docs_allowed.LEVELS],
+        "nouns": docs_allowed.nouns(groups),
+        "pages": docs_allowed.pages(),
+    }
+    return render(request, "team/api_docs.html", context)
 
 
 class TokenForm(forms.ModelForm):  # type: ignore[type-arg]

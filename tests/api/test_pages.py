@@ -6,7 +6,8 @@ from django.test import Client
 from django.urls import reverse
 
 from benchlab.api_urls import router
-from benchlab.team import docs
+from benchlab.team import docs, docs_allowed, permissions_api
+from benchlab.team.levels import Level
 
 
 def test_the_page_tells_of_every_noun_and_field(web):
@@ -29,6 +30,29 @@ def test_fields_are_told_in_words():
     assert sent["port"].kind == "integer, from 1, to 65535" and not sent["port"].required
     assert sent["address"].required and "host_key" not in sent
     assert ("409", docs.WORDS["409"]) in docs.groups()["runs"][-1].answers
+
+
+def test_the_page_prints_the_permission_table(web):
+    shown = web.get(reverse("api-docs")).text
+    section = shown[shown.index('id="who-may-do-what"') :]
+    for noun, _, _ in router.registry:
+        assert f"<code>/api/{noun}/</code>" in section
+    rows = {row.address: row for row in docs_allowed.pages()}
+    assert (rows["/hosts/{pk}/key/"].see, rows["/hosts/{pk}/key/"].do) == ("owner", "owner")
+    assert (rows["/healthz"].see, rows["/healthz"].do) == ("anyone, also without an account", "")
+    assert all(f"<code>{address}</code>" in section for address in rows)
+    assert "{{" not in section and "<script" not in section.partition("</section>")[0]
+
+
+def test_every_line_of_the_table_is_told():
+    told = docs_allowed.nouns(docs.groups())
+    words = [
+        word for noun in told for actions in noun.actions for word in actions.split(", ") if word
+    ]
+    assert len(words) == len(permissions_api.API)
+    hosts = next(noun for noun in told if noun.address == "/api/hosts/")
+    level = dict(zip(docs_allowed.LEVELS, hosts.actions, strict=True))
+    assert level[Level.OPERATOR] == "read facts" and "confirm key" in level[Level.OWNER]
 
 
 def test_both_pages_want_a_login(db):
