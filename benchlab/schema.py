@@ -75,6 +75,10 @@ class Schema(AutoSchema):
             found.add("400")
         if self.method == "POST":
             found |= {"400", "403", "409", "415"}
+        if self.method == "PATCH":
+            found |= {"400", "403", "415"}
+        if self.method == "DELETE":
+            found.add("403")
         if self._is_list_view():
             found |= {"400", "404"}
         if "{" in self.path:

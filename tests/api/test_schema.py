@@ -8,7 +8,7 @@ import pytest
 import schemathesis
 from django.core.management import call_command
 from django.core.signals import request_finished, request_started
-from django.db import close_old_connections
+from django.db import close_old_connections, transaction
 from hypothesis import HealthCheck, Phase, given, settings, strategies
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
@@ -72,13 +72,27 @@ def try_out(operation, headers, rows, data) -> None:
     case = data.draw(operation.as_strategy())
     if "id" in case.path_parameters and data.draw(strategies.booleans()):
         case.path_parameters["id"] = rows[operation.path.split("/")[2]]  # one that is there
-    # A tool's options and a layer's are checked by its driver; the schema only knows that they are objects.
-    case.call_and_validate(headers=headers, excluded_checks=[positive_data_acceptance])
+    if isinstance(case.body, dict) and data.draw(strategies.booleans()):
+        known = named(
+            operation
+        )  # a field that nobody knows is all that would be told of most bodies
+        case.body = {name: value for name, value in case.body.items() if name in known}
+    with transaction.atomic():
+        # A tool's options and a layer's are checked by its driver; the schema only knows that they are objects.
+        case.call_and_validate(headers=headers, excluded_checks=[positive_data_acceptance])
+        transaction.set_rollback(True)  # what one request changes or deletes is there for the next
+
+
+def named(operation) -> set[str]:
+    """Fields of its body."""
+    return {name for body in operation.body for name in body.optimized_schema.get("properties", {})}
 
 
 def test_schemathesis_finds_nothing(served, rows, headers):
     """Ten made-up requests to each operation: no server error, no answer that the schema does not know."""
-    operations = served.include(method=["GET", "POST"]).exclude(path_regex=REACH_A_HOST)
+    operations = served.exclude(path_regex=REACH_A_HOST)
+    methods = {found.ok().method.upper() for found in operations.get_all_operations()}
+    assert methods == {"GET", "POST", "PATCH", "DELETE"}
     wrong = {}
     for found in operations.get_all_operations():
         try:
