@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
@@ -92,6 +93,7 @@ def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
     chosen = [int(text) for text in request.POST.getlist("run") if text.isdecimal()]
     runs = list(campaign.runs.filter(pk__in=chosen).order_by("position"))
 
+    @transaction.atomic  # all of them or none, as it is told
     def act() -> None:
         if not runs:
             raise commands.CommandError("No run was chosen.")

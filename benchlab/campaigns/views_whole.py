@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from benchlab.audit import deeds
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.presets import PRESETS as WORKLOADS
 from benchlab.campaigns.services import create_workload
@@ -27,6 +28,7 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
         say(request, "There is no such preset.", error=True)
         return redirect("campaign-new")
     team = team_of(request.user)
+    deeds.about(request, team.pk, f"preset {preset.name}")
     said: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
     said += [("repeats", str(preset.repeats)), ("order", preset.order)]
     for slug in preset.topologies:

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.api import Problem, ReadOnly, messages
+from benchlab.audit import deeds
 from benchlab.sharing import nouns, talk
 from benchlab.sharing.models import (
     MOST_TEXT,
@@ -47,7 +48,7 @@ def row_of(request: Request, about: dict[str, Any], *, library: bool = False) ->
 
 def audited(request: Request, team: Team, words: str) -> None:
     """What the audit log is to say of a row that the address does not name."""
-    request._request.audited = (team.pk, words)  # type: ignore[attr-defined]
+    deeds.about(request, team.pk, words)
 
 
 def or_refuse(act: Any, field: str) -> Any:

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.audit import deeds
 from benchlab.pages import Bounded
 from benchlab.sharing import links
 from benchlab.sharing.models import MOST_QUERY, Share
@@ -57,7 +58,8 @@ def share_new(request: HttpRequest) -> HttpResponse:
     made, token = links.make(
         wish, person(request), days=asks["days"], hide_hosts=asks["hide_hosts"]
     )
-    request.audited = (made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}")  # type: ignore[attr-defined]
+    deeds.about(request, made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}")
+    deeds.done(request)
     return _shown_once(request, made, token)
 
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from benchlab.audit import deeds
 from benchlab.sharing import nouns, talk
 from benchlab.sharing.models import Comment, Tag
 from benchlab.team.views_account import person
@@ -96,7 +97,7 @@ def _row(request: HttpRequest, kind: str, pk: int) -> Any:
 
 def _about(request: HttpRequest, row: Any) -> None:
     """For the audit log, which cannot tell what `kind` and `pk` of these URLs mean."""
-    request.audited = (nouns.team_of(row).pk, nouns.words(row))  # type: ignore[attr-defined]
+    deeds.about(request, nouns.team_of(row).pk, nouns.words(row))
 
 
 def _url(kind: str, pk: int) -> str:

@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from benchlab.audit import deeds
 from benchlab.sharing import queries
 from benchlab.sharing.models import SavedView
 from benchlab.team.services import team_of
@@ -35,7 +36,7 @@ def view_save(request: HttpRequest) -> HttpResponse:
             query,
             request.POST.get("whose") != "mine",
         )
-        request.audited = (team.pk, f"view {made}")  # type: ignore[attr-defined]
+        deeds.about(request, team.pk, f"view {made}")
         messages.success(request, f"Saved as {made.name}.")
     except ValidationError as error:
         messages.error(request, error.messages[0])

@@ -15,6 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.api import Conflict, OwnRow, Problem, ReadOnly
+from benchlab.audit import deeds
+from benchlab.audit.subjects import words
 from benchlab.team import invitations, members
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role, most_of
@@ -101,7 +103,9 @@ class Memberships(ReadOnly[Membership]):
         member = self.get_object()
         sent = self.get_serializer(member, data=request.data)
         sent.is_valid(raise_exception=True)
-        or_conflict(lambda: members.change_role(member, Role(sent.validated_data["role"])))
+        role = Role(sent.validated_data["role"])
+        deeds.about(request, member.team_id, f"{words(member)}: {member.role} to {role.value}")
+        or_conflict(lambda: members.change_role(member, role))
         return Response(self.get_serializer(member).data)
 
     @extend_schema(responses={204: None, 409: Problem})

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.audit import deeds
 from benchlab.team import docs, docs_allowed, tokens
 from benchlab.team.models import ApiToken, Team
 from benchlab.team.roles import Role
@@ -55,9 +56,11 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
     form, fresh = TokenForm(request.user, request.POST or None), ""
     if request.method == "POST" and form.is_valid():
         asked = form.cleaned_data
-        _, fresh = tokens.make(
+        made, fresh = tokens.make(
             request.user, asked["name"], Role(asked["role"]), asked["days"], asked["team"]
         )
+        deeds.about(request, made.team_id, f"token {made}, {made.role} at most")
+        deeds.done(request)
         form = TokenForm(request.user)
     mine = ApiToken.objects.filter(user_id=request.user.pk).select_related("team")
     answer = render(request, "team/api_token.html", {"fresh": fresh, "tokens": mine, "form": form})
@@ -68,5 +71,7 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
 @require_POST
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     """From now on it is as unknown as one that never was."""
-    get_object_or_404(ApiToken, pk=pk, user_id=request.user.pk).delete()
+    row = get_object_or_404(ApiToken, pk=pk, user_id=request.user.pk)
+    deeds.about(request, row.team_id, f"token {row}")
+    row.delete()
     return redirect("api-token")

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.audit import deeds
 from benchlab.team import accounts, invitations, standing
 from benchlab.team.forms import NewTeam
 from benchlab.team.models import Membership, Team
@@ -48,6 +49,7 @@ def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
     """To hand over, where no mail is sent. Whoever has it owns the account."""
     user = get_object_or_404(User, pk=user_pk, is_active=True)
     link = request.build_absolute_uri(accounts.reset_path(user))
+    deeds.done(request)
     answer = render(request, "team/reset_link.html", {"person": user, "link": link})
     answer["Cache-Control"] = "no-store"
     return answer

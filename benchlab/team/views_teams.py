@@ -11,6 +11,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.audit import deeds
+from benchlab.audit.subjects import words
 from benchlab.team import invitations, members, services
 from benchlab.team.forms import Invite, RoleForm, TeamSettings
 from benchlab.team.models import Invitation, Membership, Team
@@ -65,6 +67,8 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     form = TeamSettings(request.POST, instance=Team.objects.get(pk=team.pk))
     if not form.is_valid():
         return _page(request, team, 400, form=form)
+    changed = ", ".join(f"{name} = {form.cleaned_data[name]}" for name in form.changed_data)
+    deeds.about(request, team.pk, f"{words(team)}: {changed or 'nothing changed'}")
     form.save()
     return redirect("team-detail", pk)
 
@@ -97,6 +101,9 @@ def shown(request: HttpRequest, made: Invitation, token: str) -> HttpResponse:
     link = request.build_absolute_uri(reverse("join", args=[token]))
     mailed = bool(made.email and settings.SENDS_MAIL) and _mailed(made, link)
     context = {"invitation": made, "link": link, "mailed": mailed}
+    # Not for whom: viewers, too, read in the feed that somebody was invited.
+    deeds.about(request, made.team_id, f"{words(made.team)}, invitation {made.pk} as {made.role}")
+    deeds.done(request)
     answer = render(request, "team/invited.html", context)
     answer["Cache-Control"] = "no-store"
     return answer
@@ -128,7 +135,10 @@ def change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
     try:
         if not form.is_valid():
             raise ValidationError("Choose one of the roles.")
-        members.change_role(member, Role(form.cleaned_data["role"]))
+        role = Role(form.cleaned_data["role"])
+        told = f"{words(member.team)}, {words(member)}: {member.role} to {role.value}"
+        deeds.about(request, member.team_id, told)
+        members.change_role(member, role)
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     return redirect("team-detail", pk)

@@ -8,6 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
+from benchlab.audit import deeds
+from benchlab.audit.subjects import words
 from benchlab.hosts.models import Host
 from benchlab.runs import dryrun
 from benchlab.topologies.models import Topology
@@ -37,5 +39,8 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("topology-detail", topology.pk)
     if request.method == "POST" and form.is_valid():
         host = form.cleaned_data["host"]
+        # It changes nothing, but somebody had the host read.
+        deeds.about(request, topology.team_id, f"{words(topology)}, {words(host)}")
+        deeds.done(request)
         context |= {"host": host, "run": dryrun.of(topology, host)}
     return render(request, "topologies/plan.html", context)

@@ -241,5 +241,7 @@ def test_links_are_not_in_the_log(team, user, log):
     Invitation.objects.update(revoked_at=timezone.now())
     Client().get(f"/join/{token}/?x=1")
     Client().get(f"/account/reset/1-{token}/nowhere/")
+    Client().get(f"/s/{token}/embed/")
     said = log.getvalue()
+    assert "/s/***/embed/" in said
     assert token not in said and "/join/***/" in said and "/account/reset/1-***/nowhere/" in said

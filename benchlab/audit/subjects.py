@@ -1,0 +1,125 @@
+"""What a request is about: the rows that its address names, or the one that it made. In words, and whose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.db.models import Model
+from django.http import HttpResponseBase
+from django.urls import Resolver404, ResolverMatch, resolve
+
+from benchlab.team.models import has_role
+from benchlab.team.roles import Role
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+# Which model `pk` is one of, by the first word of the URL's name; the API's nouns name their own.
+MODELS = {
+    "host": "hosts.Host",
+    "credential": "hosts.Credential",
+    "device": "hosts.Device",
+    "topology": "topologies.Topology",
+    "workload": "campaigns.Workload",
+    "campaign": "campaigns.Campaign",
+    "run": "campaigns.Run",
+    "layout": "runs.Layout",
+    "artifact": "runs.Artifact",
+    "attempt": "runs.Attempt",
+    "import": "imports.Draft",
+    "dynamo": "dynamo.Binary",
+    "reported": "dynamo.Reported",
+    "comment": "sharing.Comment",
+    "view": "sharing.SavedView",
+    "share": "sharing.Share",
+    "team": "team.Team",
+}
+OWN_KEYS = {
+    "device_pk": "hosts.Device",
+    "layout_pk": "runs.Layout",
+    "team_pk": "team.Team",
+    "member_pk": "team.Membership",
+    "invitation_pk": "team.Invitation",
+    "user_pk": "auth.User",
+}
+Subject = tuple[int | None, str]  # the team's id, and the rows in words
+NOTHING: Subject = (None, "")
+
+
+def of_address(match: ResolverMatch | None, view: Any, kwargs: Mapping[str, Any]) -> Subject:
+    """Before the deed: the rows may be gone afterwards. Whether the caller may see them is not asked here."""
+    queryset = getattr(getattr(view, "cls", None), "queryset", None)
+    if queryset is not None:
+        return _subject({"pk": queryset.model}, kwargs)
+    return _of_name((match.url_name if match else "") or "", kwargs)
+
+
+def made(
+    user: AbstractBaseUser | AnonymousUser, match: ResolverMatch, response: HttpResponseBase
+) -> Subject:
+    """After a deed whose address names no row: what there is now, by the API's answer or where the page leads.
+
+    Nothing that is of no team of the user's: where a page leads may have been asked for with `next`.
+    """
+    view, data = getattr(match.func, "cls", None), getattr(response, "data", None)
+    if view is not None:
+        queryset = getattr(view, "queryset", None)
+        pk = data.get("id") if isinstance(data, dict) else None
+        found = _subject({"pk": queryset.model}, {"pk": pk}) if queryset is not None else NOTHING
+    else:
+        there = leads_to(response)
+        found = _of_name(there.url_name or "", there.kwargs) if there else NOTHING
+    team = found[0]
+    return found if team is not None and has_role(user, team, Role.VIEWER) else NOTHING
+
+
+def leads_to(response: HttpResponseBase) -> ResolverMatch | None:
+    """The page of ours that the answer sends the browser to."""
+    return page_of(str(response.get("Location", "")).partition("?")[0].partition("#")[0])
+
+
+def page_of(path: str) -> ResolverMatch | None:
+    try:
+        return resolve(path)
+    except Resolver404:
+        return None
+
+
+def _of_name(url_name: str, kwargs: Mapping[str, Any]) -> Subject:
+    name = url_name.partition("-")[0]
+    models: dict[str, type[Model]] = {}
+    if name in MODELS:
+        models["pk"] = apps.get_model(MODELS["host" if "device_pk" in kwargs else name])
+    return _subject(models, kwargs)
+
+
+def _subject(models: dict[str, type[Model]], kwargs: Mapping[str, Any]) -> Subject:
+    models |= {key: apps.get_model(model) for key, model in OWN_KEYS.items()}
+    found = [row for key, model in models.items() if (row := _row(model, kwargs.get(key)))]
+    if not found:
+        return NOTHING
+    team = _team(found[0])
+    # A second id of the address may be another team's row: what that is called is nothing for this team's log.
+    named = [row for row in found if row is found[0] or _team(row) == team]
+    return team, ", ".join(words(row) for row in named)
+
+
+def words(row: Model) -> str:
+    return f"{row._meta.verbose_name} {row.pk} ({row})"
+
+
+def _row(model: type[Model], pk: Any) -> Model | None:
+    if pk is None or not str(pk).isdigit() or len(str(pk)) > 18:
+        return None
+    return model._default_manager.filter(pk=pk).first()
+
+
+def _team(row: Any) -> int | None:
+    """Along its TEAM_PATH: "run__campaign__team"."""
+    if row._meta.label == "team.Team":
+        return int(row.pk)
+    for step in getattr(row, "TEAM_PATH", "team").split("__"):
+        row = getattr(row, step, None)
+    return row.pk if row is not None else None
