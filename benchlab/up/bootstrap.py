@@ -27,7 +27,7 @@ STAMP = "benchlab-stamp.json"
 BEGUN = "benchlab-setup-begun"
 # These need the developers' tools; everything else gets by with what the product itself imports.
 NEEDS_ALL = frozenset({"test", "lint", "bench"})
-WAITING = "Waiting for apt, which must not be cut short ..."
+WAITING = "Waiting for packages being installed, which must not be cut short ..."
 Argv = Sequence[str | Path]
 
 

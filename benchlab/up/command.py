@@ -15,7 +15,7 @@ from typing import IO
 
 from benchlab.up import database
 from benchlab.up.bootstrap import ROOT
-from benchlab.up.leftovers import end_leftovers, running_apt, wait_for_apt
+from benchlab.up.leftovers import end_leftovers, finishing, wait_for_installers
 from benchlab.up.procs import end, identity_from_json, with_environment
 from benchlab.up.state import State, marker, state_from_environment
 from benchlab.up.trouble import Trouble
@@ -134,13 +134,13 @@ def down(rest: list[str]) -> int:
     if supervisor:
         os.kill(supervisor.pid, signal.SIGTERM)
         deadline = time.monotonic() + DOWN_PATIENCE_S
-        while supervisor.alive and (time.monotonic() < deadline or running_apt(state)):
+        while supervisor.alive and (time.monotonic() < deadline or finishing(state)):
             time.sleep(0.05)
         end([supervisor], signal.SIGTERM, 1.0)
     ended = end_leftovers(state)
+    wait_for_installers(state, say=print)
     jobs = with_environment(marker(state))
     end(jobs)
-    wait_for_apt(state, say=print)
     if supervisor:
         print("BenchLab is stopped. The data stays in", state.path)
     elif ended or jobs:

@@ -6,11 +6,13 @@ import signal
 import time
 from collections.abc import Callable
 
+from agents import packages
 from benchlab.up.bootstrap import WAITING
 from benchlab.up.postgres import STOP_SIGNAL
-from benchlab.up.procs import Identity, end, identity_from_json
-from benchlab.up.state import State, read_json
+from benchlab.up.procs import Identity, end, identity_from_json, with_environment
+from benchlab.up.state import State, marker, read_json
 
+FINISHES = "=".join(*packages.FINISHES.items())
 PATIENCE_S = 15.0
 
 
@@ -33,20 +35,22 @@ def end_leftovers(state: State) -> list[str]:
     return [identity.name for identity in alive]
 
 
-def running_apt(state: State) -> Identity | None:
-    """The apt that a helper of `up` started, while it runs; it may outlive that helper."""
-    found = identity_from_json(read_json(state.apt))
-    return found if found and found.alive else None
+def finishing(state: State) -> list[Identity]:
+    """Installers that run for us here, and must not be cut short: one may outlive the helper of `up` that began it."""
+    helpers = identity_from_json(read_json(state.apt))
+    ours = {found.pid for found in with_environment(marker(state))}
+    told = [found for found in with_environment(FINISHES) if found.pid in ours]
+    return [found for found in (helpers, *told) if found and found.alive]
 
 
-def wait_for_apt(
+def wait_for_installers(
     state: State,
     pause: Callable[[float], object] = time.sleep,
     say: Callable[[str], object] = lambda text: None,
 ) -> None:
-    """Ending it could leave a package half configured, so nobody does, however long it takes."""
-    if running_apt(state):
+    """Ending one could leave a package half configured, so nobody does, however long it takes."""
+    if finishing(state):
         say(WAITING)
-    while running_apt(state):
-        pause(0.05)
+    while finishing(state):
+        pause(0.2)
     state.apt.unlink(missing_ok=True)

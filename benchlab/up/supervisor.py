@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from benchlab.up import database, postgres, recipes
-from benchlab.up.leftovers import end_leftovers, wait_for_apt
+from benchlab.up.leftovers import end_leftovers, wait_for_installers
 from benchlab.up.ports import require_port
 from benchlab.up.procs import Identity, end, identify, spawn, with_environment
 from benchlab.up.state import State, marker, write_json
@@ -213,10 +213,10 @@ class Supervisor:
         self.stopping = True
         helpers = [identify(name, helper.pid) for name, helper in self.helpers.items()]
         end([h for h in helpers if h], pause=self.pause, patience_s=3.0)
-        wait_for_apt(self.state, self.pause, say)
         for names in STOP_ORDER:
             self.stop_services([self.services[name] for name in names if name in self.services])
             if "sshd" in names:
+                wait_for_installers(self.state, self.pause, say)
                 end(with_environment(marker(self.state)), pause=self.pause)
         for path in (self.state.running, self.state.children):
             path.unlink(missing_ok=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from benchlab.up import bootstrap, leftovers, procs, state
+from agents import packages
+from benchlab.up import bootstrap, command, leftovers, procs, state
 from benchlab.up.state import State
 
 # As apt does: says something all the time, and is not done when it is killed.
@@ -74,9 +75,29 @@ def test_up_that_is_told_to_stop_waits_for_apt(apt, tmp_path):
     procs.end([helper], patience_s=3.0)
     said: list[str] = []
     assert not apt.exists()
-    leftovers.wait_for_apt(here, say=said.append)
+    leftovers.wait_for_installers(here, say=said.append)
     assert apt.exists() and not here.apt.exists()
     assert said == [bootstrap.WAITING]
+
+
+def test_what_a_page_installs_here_is_waited_for(apt, tmp_path, monkeypatch, capsys):
+    """As a job over our SSH server: all of it would be ended by its marker."""
+    here = State(tmp_path / "state")
+    here.create()
+    ours = {state.MARKER: state.load_secrets(here)[state.MARKER], "PATH": os.environ["PATH"]}
+    tool = procs.spawn(["sleep", "60"], ours, subprocess.DEVNULL)
+    installer = procs.spawn(["apt-get", "fio"], ours | packages.FINISHES, subprocess.DEVNULL)
+    waiting = [threading.Thread(target=one.wait) for one in (tool, installer)]
+    for one in waiting:
+        one.start()
+    begun(tmp_path / "asked")
+    monkeypatch.setenv("BENCHLAB_STATE", str(here.path))
+    assert command.run(["manage.py", "down"]) == 0
+    for one in waiting:
+        one.join()
+    assert (installer.returncode, tool.returncode) == (0, -signal.SIGTERM)
+    assert apt.exists()
+    assert bootstrap.WAITING in capsys.readouterr().out
 
 
 def test_another_process_of_that_number_is_not_waited_for(tmp_path):
@@ -84,5 +105,5 @@ def test_another_process_of_that_number_is_not_waited_for(tmp_path):
     assert me
     here = State(tmp_path)
     state.write_json(here.apt, {**me.as_json(), "started": me.started - 1})
-    leftovers.wait_for_apt(here)
+    leftovers.wait_for_installers(here)
     assert not here.apt.exists()
