@@ -73,11 +73,12 @@ def latencies(count: int, line: int = 0) -> list[float]:
         for coarseness in range(COARSEST + 1):
             stride = 1 << coarseness
             if count == whole // stride:
-                return [_middle(at, stride) / per_second for at in range(0, whole, stride)]
+                return [middle(at, stride) / per_second for at in range(0, whole, stride)]
     raise ParseError(f"{count} bins: fio has no such histogram", line, f"{count} bins")
 
 
-def _middle(first: int, stride: int) -> float:
+def middle(first: int, stride: int = 1) -> float:
+    """Latency of so many bins from this one on, in the units of the layout."""
     if stride == 1 and first < 2 << GROUP_BITS:
         return float(first)  # a bin of its own for each of the least
     begin, _ = _span(first)

@@ -4,8 +4,8 @@ Checked against stat.c of several ages (docs of none say it):
 `bw` is KiB/s in all versions, `bw_bytes` B/s came with 3.x. `io_bytes` is KiB before `io_kbytes` existed and bytes
 since; the unit is never guessed from a version but proven by bandwidth times runtime. Latencies are microseconds in
 `slat`, `clat`, `lat` (2.x) and nanoseconds in `slat_ns`, `clat_ns`, `lat_ns` (3.x). `total_ios` is missing in 2.0.
-`bins` (json+) map the middle of a bin to its hits. 2.x repeats the key "0.00" in percentiles; 3.x prints fsync
-latencies under `sync`.
+`bins` (json+) map the middle of a bin to its hits, in earlier 2.x its number. 2.x repeats the key "0.00" in
+percentiles; 3.x prints fsync latencies under `sync`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from agents.contracts import ParseError
 from agents.tools import _fio_load, _json_lines
+from agents.tools._fio_hist import GROUP_BITS, LAYOUTS, middle
 from agents.tools._fio_model import (
     ALL_CLIENTS,
     LARGEST,
@@ -209,6 +210,8 @@ def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
     """Hits by bin as fio names it. Looked at in C as far as may be: nearly all of a json+ is this."""
     if not data:
         return {}
+    if "FIO_IO_U_PLAT_NR" in data:
+        data = _numbered(data, where)
     hits = data.values()
     try:
         total = sum(hits)
@@ -221,6 +224,21 @@ def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
     if total != count:
         raise ParseError(f"{where}: {total} samples of {count:.0f}")
     return data
+
+
+def _numbered(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Earlier 2.x names a bin by its number, prints those without hits too, and says how they are laid out."""
+    bits, values, bins = (int(_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR"))  # fmt: skip
+    if bits != GROUP_BITS or values != 1 << GROUP_BITS or bins not in LAYOUTS:
+        says = f"{where}: laid out by {bits} bits, {values} values, {bins} bins: not as fio does"
+        raise ParseError(says)
+    found = {}
+    for key, hits in data.items():
+        if key.isdecimal() and len(key) < 6 and int(key) < bins:
+            found[repr(middle(int(key)))] = hits
+        elif not key.startswith("FIO_IO_U_PLAT_"):
+            raise ParseError(f"{where}: {key[:40]!r} is not the number of a bin")
+    return {key: hits for key, hits in found.items() if hits != 0}
 
 
 def _ranks(data: dict[str, Any], scale: float, where: str) -> dict[float, float]:
