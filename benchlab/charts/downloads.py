@@ -66,7 +66,7 @@ def csv_file(
     try:
         return answer(request, lambda: map(str.encode, made()), CSV, name)
     except Throttled as busy:
-        wait = {"Retry-After": str(int(busy.wait or 1))}
+        wait = {"Retry-After": str(int(getattr(busy, "wait", None) or 1))}
         return HttpResponse(f"{busy.detail}\n", "text/plain", 429, headers=wait)
 
 

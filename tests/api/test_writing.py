@@ -117,10 +117,11 @@ def test_a_stack_that_cannot_stand_is_refused(api):
 
 @pytest.mark.parametrize("noun", ["topologies", "workloads", "credentials"])
 def test_a_name_that_is_taken_is_refused(api, noun):
-    given = {"name": "n"} | {
+    bodies: dict[str, dict[str, object]] = {
         "topologies": {"stack": DIRECTORY},
         "workloads": {"tool": "fio", "options": FIO},
-    }.get(noun, {})
+    }
+    given = {"name": "n", **bodies.get(noun, {})}
     assert api.post(f"/api/{noun}/", given).status_code == 201
     is_problem(api.post(f"/api/{noun}/", given), 400)
 
