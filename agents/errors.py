@@ -36,6 +36,7 @@ class Reason(StrEnum):
     BAD_FACTS = "bad_facts"
     NO_DEVICES = "no_devices"
     NO_SPACE = "no_space"
+    TOO_LARGE = "too_large"
     TOO_LATE = "too_late"
     CANCELLED = "cancelled"
     INTERNAL = "internal"

@@ -207,7 +207,7 @@ def artifact_lines(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(
         Artifact.objects.visible_to(request.user).select_related("attempt__run__campaign"), pk=pk
     )
-    raw = bytes(row.content)
+    raw = row.read() if row.is_small else b"\0"
     binary = b"\0" in raw[: 1 << 20]
     shown = None if binary else lines.around(_text(raw), lines.asked(request.GET.get("line")))
     return render(request, "runs/artifact.html", {"artifact": row, "lines": shown})

@@ -31,7 +31,7 @@ def of_attempts(attempts: Iterable[Attempt], description: str) -> str:
         if row is None:
             continue
         try:
-            tests = account.tests(transcript.read(bytes(row.content)))
+            tests = account.tests(transcript.read(row.read()))
         except DynamoError:
             continue  # the run's page says what is wrong with it
         ended = attempt.ended_at or row.created_at

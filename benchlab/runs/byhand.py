@@ -172,7 +172,7 @@ def said(attempt: Attempt) -> dict[str, Any]:
     if row is None:
         return {}
     try:
-        read = transcript.read(bytes(row.content))
+        read = transcript.read(row.read())
     except DynamoError:
         return {}
     notes = {key: value for _, note in read.notes for key, value in note.items()}

@@ -13,6 +13,7 @@ from agents import job, options, registry
 from agents.contracts import Metric, ParseError, Reason, Watch
 from agents.contracts import Series as SeriesData
 from benchlab.runs import storable
+from benchlab.runs.kept import Outputs
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
 from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
@@ -22,6 +23,8 @@ SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
 READERS = "readers"
 # In the meta of one whose samples cannot all be read: {sampler, or "samples" where it is all of them: why}
 NOT_SAMPLED = "not_sampled"
+# In the meta of one whose output was too large to be fetched: in words, what stays where on its host
+ON_HOST = "on_host"
 
 
 def sampled(family: str) -> tuple[str | Watch, ...]:
@@ -48,12 +51,14 @@ class Figures:
 
 
 @transaction.atomic
-def store(attempt: Attempt, fetched: job.Fetched) -> None:
-    """Keep the raw output byte for byte, and what the runner recorded of it."""
+def store(attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact] = ()) -> None:
+    """Keep the raw output byte for byte, and what the runner recorded of it. `large`: what came in pieces."""
     files = {**fetched.files, SAMPLES: fetched.samples}
     if fetched.log:
         files[LOG] = fetched.log
-    keep(attempt, files)
+    came = {row.name for row in large}
+    keep(attempt, {name: raw for name, raw in files.items() if name not in came})
+    Artifact.objects.bulk_create(large)
     attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
     attempt.exit_code = fetched.meta.exit_code
     attempt.save(update_fields=["meta", "exit_code"])
@@ -82,19 +87,20 @@ def conclude(attempt: Attempt, verdict: Verdict) -> Verdict:
         return verdict
     if figures.errors:
         return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, "; ".join(figures.errors))
+    return _io_errors(figures) or verdict
+
+
+def _io_errors(figures: Figures) -> Verdict | None:
     failed = next((m for m in figures.metrics if m.name == "errors" and m.value), None)
-    if failed:
-        return Verdict(
-            Outcome.FAILED,
-            Reason.TOOL_FAILED,
-            f"{failed.value:g} I/O errors. {failed.note}".strip(),
-        )
-    return verdict
+    if failed is None:
+        return None
+    said = f"{failed.value:g} I/O errors. {failed.note}".strip()
+    return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, said)
 
 
 def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
     """Parse the stored artifacts. A tool that failed has no figures worth keeping, its devices do."""
-    files = {row.name: bytes(row.content) for row in attempt.artifacts.all()}
+    files = Outputs(attempt)
     if readers := attempt.meta.get(READERS):
         return _elsewhere(files, readers)
     metrics: list[Metric] = []
@@ -153,17 +159,28 @@ def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> 
 
 def reparse(attempt: Attempt) -> str:
     """Figures anew from the artifacts. Returns what could not be read; then the old figures stay as they are."""
-    figures = read(
-        attempt,
-        with_metrics=attempt.outcome == Outcome.SUCCEEDED or attempt.reason == Reason.PARSE_FAILED,
-    )
+    unread = _unread(attempt)
+    measured = attempt.outcome == Outcome.SUCCEEDED or unread or attempt.measurements.exists()
+    figures = read(attempt, with_metrics=measured)
     if figures.errors:
         return "; ".join(figures.errors)
-    replace(attempt, figures)
-    if attempt.reason == Reason.PARSE_FAILED:
-        attempt.outcome, attempt.reason, attempt.reason_text = Outcome.SUCCEEDED, "", ""
-        attempt.save(update_fields=["outcome", "reason", "reason_text"])
+    with transaction.atomic():
+        replace(attempt, figures)
+        if unread:
+            verdict = _io_errors(figures) or Verdict(Outcome.SUCCEEDED)
+            attempt.outcome, attempt.reason = verdict.outcome, verdict.reason
+            attempt.reason_text = verdict.text
+            attempt.save(update_fields=["outcome", "reason", "reason_text"])
     return ""
+
+
+def _unread(attempt: Attempt) -> bool:
+    """Whether the tool did its part, and a parser of ours failed: in words, or by a crash."""
+    if attempt.reason != Reason.INTERNAL:
+        return attempt.reason == Reason.PARSE_FAILED
+    through = attempt.meta.get("state") == job.State.EXITED and attempt.exit_code == 0
+    during = attempt.meta.get("during")
+    return through and (during is None or bool(during.get("end")))  # else it measured two states
 
 
 @transaction.atomic

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
+
+from django.db import InterfaceError, OperationalError
+
 from agents import job
-from agents.contracts import AgentError, Job, Reason, Shell
+from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
 from benchlab.hosts import services as hosts
 from benchlab.runs import (
     byhand,
     collect,
     jobs,
+    large,
     moves,
 )
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
-from benchlab.runs.verdict import Verdict
+from benchlab.runs.verdict import Verdict, judge
+
+log = logging.getLogger(__name__)
 
 
 def is_far(layout: Layout, attempt: Attempt) -> bool:
@@ -50,14 +58,53 @@ def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
             f"Processes of {spool.name} survive KILL: the kernel holds them in I/O.",
             Reason.COMMAND_FAILED,
         )
+    # What could not be fetched when it ended must not hold the host now.
+    over = attempt.phase == AttemptPhase.DONE
     kept = attempt.artifacts.filter(name=collect.SAMPLES)
-    if stopped.state != job.State.ABSENT and not kept.exists():
-        collect.store(attempt, job.fetch(shell, spool, work.outputs))
+    if stopped.state != job.State.ABSENT and not over and not kept.exists():
+        try:
+            large.store(layout, attempt, shell, spool, work.outputs)
+        except AgentError as error:
+            if error.reason in RETRYABLE:
+                raise
+            large.give_up(attempt, spool, error)
+
+
+def _finished(layout: Layout, attempt: Attempt) -> bool:
+    """End an attempt whose tool was through before anybody stopped it: it has its result, whatever became of the
+    layout since. False: it was not.
+    """
+    through = attempt.meta.get("state") == job.State.EXITED and "during" not in attempt.meta
+    there = attempt.phase in (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
+    if not there or not through or is_far(layout, attempt):
+        return False
+    try:
+        verdict = collect.conclude(attempt, judge(attempt, work_of(layout, attempt)))
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:  # our own parser may be what broke the layout: `reparse` makes up for it
+        log.exception("attempt %s", attempt.pk)
+        return False
+    if attempt.phase == AttemptPhase.RUNNING:
+        moves.attempt(attempt, AttemptPhase.COLLECTING, "it had ended by itself")
+    end(attempt, on_host(attempt, verdict))
+    return True
+
+
+def on_host(attempt: Attempt, verdict: Verdict) -> Verdict:
+    """The verdict on an attempt whose output was too large to be fetched."""
+    said = attempt.meta.get(collect.ON_HOST)
+    if not said:
+        return verdict
+    if verdict.outcome == Outcome.SUCCEEDED:
+        return Verdict(Outcome.FAILED, Reason.TOO_LARGE, said)
+    return dataclasses.replace(verdict, text=f"{verdict.text} {said}")
 
 
 def forget(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Remove a spool directory whose output is stored."""
-    job.remove(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
+    """Remove a spool directory whose output is stored; one that holds more than could be stays."""
+    if collect.ON_HOST not in attempt.meta:
+        job.remove(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
 
 
 def end(attempt: Attempt, verdict: Verdict) -> None:
@@ -81,6 +128,9 @@ def skip(layout: Layout, stage: str) -> None:
 
 
 def end_open(layout: Layout, verdict: Verdict) -> None:
-    """End every attempt that is not over; the artifacts of a running one were kept by `stop`."""
-    for attempt in layout.attempts.exclude(phase=AttemptPhase.DONE).select_related("layout"):
-        end(attempt, verdict)
+    """End every attempt that is not over, one that had ended by itself as it did; `stop` kept its artifacts."""
+    cancelled = verdict.outcome == Outcome.CANCELLED
+    still_open = layout.attempts.exclude(phase=AttemptPhase.DONE)
+    for attempt in still_open.select_related("run", "layout"):
+        if cancelled or not _finished(layout, attempt):
+            end(attempt, on_host(attempt, verdict))

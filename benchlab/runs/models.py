@@ -10,13 +10,14 @@ from django.db.models import Q
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.hosts.models import FactSnapshot, Host
-from benchlab.runs.outputs import Artifact, LiveChunk, Measurement, Series
+from benchlab.runs.outputs import Artifact, ArtifactPiece, LiveChunk, Measurement, Series
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies.models import Topology
 
 __all__ = [
     "Artifact",
+    "ArtifactPiece",
     "Attempt",
     "Installation",
     "Layout",

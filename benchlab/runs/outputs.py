@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterator
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from benchlab.team.models import OwnedQuerySet
 
+SMALL = 32 << 20  # bytes
+
 
 class Artifact(models.Model):
-    """Raw output, byte for byte, with its SHA-256. Never changed."""
+    """Raw output, byte for byte, with its SHA-256. Never changed.
+
+    `content` is empty where it is large: then it lies in pieces. Who wants it calls `read`, or `pieces` for all sizes.
+    """
 
     attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="artifacts")
     name = models.CharField(max_length=200)
@@ -35,6 +43,45 @@ class Artifact(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a page may have all of it in memory."""
+        return self.size <= SMALL
+
+    def read(self) -> bytes:
+        """All of it, in memory."""
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it, bit by bit."""
+        if self.content or not self.size:
+            yield bytes(self.content)
+            return
+        rows = ArtifactPiece.objects.filter(attempt=self.attempt_id, name=self.name)
+        for number in rows.order_by("number").values_list("number", flat=True):
+            yield rows.get(number=number).read()
+
+
+class ArtifactPiece(models.Model):
+    """A part of a large artifact. There before the artifact is: a fetch that was cut off goes on behind it."""
+
+    attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="pieces")
+    name = models.CharField(max_length=200)
+    number = models.PositiveIntegerField()
+    packed = models.BinaryField(help_text="zlib: logs are a tenth then")
+
+    class Meta:
+        ordering = ["attempt", "name", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "name", "number"], name="piece_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}, piece {self.number}"
+
+    def read(self) -> bytes:
+        return zlib.decompress(bytes(self.packed))
 
 
 class Measurement(models.Model):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
@@ -25,6 +26,7 @@ from benchlab.runs import (
     fingerprint,
     growing,
     jobs,
+    large,
     moves,
     planning,
     preflight,
@@ -38,9 +40,7 @@ INTERVAL_S = 1.0  # the samplers' tick
 LIVE_S = (
     0.8  # one poll of a job that says each second what happens; what is around it takes the rest
 )
-LIVE_MAX = (
-    256 << 20
-)  # bytes of samples that are kept of a running attempt; no more could be fetched
+LIVE_MAX = 256 << 20  # bytes of samples that are kept of a running attempt
 
 # What concerns the layout, not just this one run: it cannot serve the other runs either.
 LAYOUT_IS_LOST = RETRYABLE | {
@@ -169,13 +169,7 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     if far and not played and not byhand.is_kept(attempt):
         return _unplayed(layout, attempt, shell)
     offset = _sampled(attempt)
-    polled = job.poll(
-        shell,
-        jobs.spool(attempt, work),
-        min(LIVE_S, settings.BENCHLAB_POLL_S) if _live(attempt) else settings.BENCHLAB_POLL_S,
-        offset,
-        None if played else work.outputs,
-    )
+    polled = _look(attempt, work, shell, offset, None if played else work.outputs)
     now = timezone.now()
     if polled.new_samples and offset < LIVE_MAX:
         LiveChunk.objects.create(attempt=attempt, offset=offset, data=polled.new_samples)
@@ -194,11 +188,25 @@ def _poll(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     elif polled.state.over:
         moves.attempt(attempt, AttemptPhase.COLLECTING, f"the job is over: {polled.state}")
         if polled.fetched:
-            collect.store(attempt, polled.fetched)
+            spool = jobs.spool(attempt, work)
+            large.store(layout, attempt, shell, spool, work.outputs, polled.fetched)
     elif _overdue(attempt, now):
         ending.stop(layout, attempt, shell)
         said = f"The host still tells of a running job long after its limit of {attempt.timeout_s:g} s."
         ending.end(attempt, Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, said))
+
+
+def _look(
+    attempt: Attempt, work: Job, shell: Shell, offset: int, outputs: Sequence[str] | None
+) -> job.Polled:
+    spool, wait_s = jobs.spool(attempt, work), settings.BENCHLAB_POLL_S
+    wait_s = min(LIVE_S, wait_s) if _live(attempt) else wait_s
+    try:
+        return job.poll(shell, spool, wait_s, offset, outputs)
+    except AgentError as error:
+        if error.reason in LAYOUT_IS_LOST or outputs is None:
+            raise
+        return job.poll(shell, spool, 0.0, offset)  # what is wrong with its outputs, _collect tells
 
 
 def _sampled(attempt: Attempt) -> int:
@@ -219,17 +227,28 @@ def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     spool = jobs.spool(attempt, work)
     # a worker died before it stored what it had fetched
     if not attempt.artifacts.filter(name=collect.SAMPLES).exists():
-        collect.store(attempt, job.fetch(shell, spool, work.outputs))
+        try:
+            large.store(layout, attempt, shell, spool, work.outputs)
+        except AgentError as error:
+            if error.reason in LAYOUT_IS_LOST:
+                raise
+            large.give_up(attempt, spool, error)
+            said = attempt.meta[collect.ON_HOST]
+            ending.end(attempt, Verdict(Outcome.FAILED, error.reason, said))
+            return
     judged = judge(attempt, work)
     if ending.is_far(layout, attempt) and judged.reason != Reason.HOST_REBOOTED:
         judged = byhand.judge(attempt)
-    verdict = collect.conclude(attempt, _in_time(layout, attempt, judged, shell))
+    judged = ending.on_host(attempt, _in_time(layout, attempt, judged, shell))
+    verdict = collect.conclude(attempt, judged)
     if attempt.run.tool == byhand.TOOL:
         byhand.name_program(attempt)
     if verdict.reason == Reason.JOB_VANISHED:
         job.stop(shell, spool)  # its leader is gone, its tool may still be there
+    elif attempt.meta["state"] == job.State.EXITED:
+        with contextlib.suppress(AgentError):  # then it goes at teardown
+            ending.forget(layout, attempt, shell)
     ending.end(attempt, verdict)
-    # The spool directory goes at teardown: removing it now would only disturb the next run.
     if verdict.reason == Reason.HOST_REBOOTED:
         raise AgentError(verdict.text, Reason.HOST_REBOOTED)
 

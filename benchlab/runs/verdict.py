@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from agents import job
 from agents.contracts import Job, Reason
-from benchlab.runs.models import Attempt
+from benchlab.runs.models import Artifact, Attempt
 from benchlab.runs.states import Outcome
 
 LAST_LINES = 5
+TAIL = 64 << 10  # bytes in which they are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,18 @@ def judge(attempt: Attempt, work: Job) -> Verdict:
     return Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, text)
 
 
+def _end_of(row: Artifact) -> bytes:
+    last = b""
+    for piece in row.pieces():
+        last = last[-TAIL:] + piece
+    return last[-TAIL:]
+
+
 def _said(attempt: Attempt) -> str:
     """The last lines that the tool printed, stderr before stdout."""
     for name in ("stderr", "stdout"):
         row = attempt.artifacts.filter(name=name).first()
-        lines = (
-            bytes(row.content).decode("utf-8", "replace").replace("\0", "").split("\n")
-            if row
-            else []
-        )
+        lines = _end_of(row).decode("utf-8", "replace").replace("\0", "").split("\n") if row else []
         if said := [line for line in lines if line.strip()][-LAST_LINES:]:
             return " / ".join(said)[:2000]
     return "it said nothing"

@@ -114,6 +114,10 @@ WORDS: dict[str, Words] = {
         "There is not enough space.",
         "Make the test file smaller, or give the layout more or larger devices.",
     ),
+    Reason.TOO_LARGE: Words(
+        "What the tool wrote is more than BenchLab keeps of one run.",
+        "Log less of it (fewer jobs, longer intervals, a shorter run) and retry; it is still on the host.",
+    ),
     Reason.TOO_LATE: Words(
         "What this run was to measure (a resync or reshape) was over too soon.",
         "Slow it down (md: /proc/sys/dev/raid/speed_limit_max), take larger disks or make the run shorter; then retry.",

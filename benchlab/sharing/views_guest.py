@@ -138,12 +138,12 @@ def run_series(request: HttpRequest, link: Opened) -> HttpResponseBase:
 
 
 @guest_page
-def artifact(request: HttpRequest, link: Opened, pk: int) -> HttpResponse:
+def artifact(request: HttpRequest, link: Opened, pk: int) -> HttpResponseBase:
     """Raw output, unless host names are hidden: it would tell them."""
     if not link.of_a_run:
         raise Http404
     return downloads.artifact_file(
-        get_object_or_404(Artifact.objects.visible_to(link.guest), pk=pk)
+        request, get_object_or_404(Artifact.objects.visible_to(link.guest), pk=pk)
     )
 
 

@@ -34,7 +34,10 @@ class Command(terminal.Command):
         count, wrong = 0, []
         for row in Artifact.objects.order_by("pk").iterator(chunk_size=20):
             count += 1
-            if hashlib.sha256(bytes(row.content)).hexdigest() != row.sha256:
+            digest = hashlib.sha256()
+            for piece in row.pieces():
+                digest.update(piece)
+            if digest.hexdigest() != row.sha256:
                 wrong.append(f"{row.name} of {row.attempt}")
         self.stdout.write(f"Artifacts: {count}")
         return f"Artifacts that were changed: {', '.join(wrong)}" if wrong else ""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from argparse import ArgumentParser
 from typing import Any
+
+from django.db import InterfaceError, OperationalError
 
 from benchlab import terminal
 from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
+
+log = logging.getLogger(__name__)
 
 
 class Command(terminal.Command):
@@ -27,7 +32,7 @@ class Command(terminal.Command):
             attempts = attempts.filter(pk=options["attempt"])
         done = failed = 0
         for attempt in attempts.iterator(chunk_size=100):
-            problem = collect.reparse(attempt)
+            problem = _reparse(attempt)
             done += 1
             if problem:
                 failed += 1
@@ -35,3 +40,14 @@ class Command(terminal.Command):
         self.stdout.write(
             f"{done} attempts parsed again, {failed} with something that could not be read"
         )
+
+
+def _reparse(attempt: Attempt) -> str:
+    """One that crashes a parser is told, and the others are read all the same."""
+    try:
+        return collect.reparse(attempt)
+    except (OperationalError, InterfaceError):
+        raise  # the database's trouble would be that of all others, too
+    except Exception as error:
+        log.exception("attempt %s", attempt.pk)
+        return f"BenchLab itself failed: {type(error).__name__}: {error}"
