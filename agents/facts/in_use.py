@@ -72,6 +72,12 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
         table, _, words = line.partition(":")
         if device.majmin in words.split() and not _own_table(table, graph, layout):
             yield f"{where}: is used by device-mapper {table}: remove that first"
+    # Our own volume is open while our tool runs on it, and an array's members while mdadm reshapes it; the kernel
+    # keeps everybody else from what it holds for us. Nothing of ours runs on a disk itself when a Step is to claim it.
+    held = own_member or (device.type != "part" and graph.is_ours(device.name, layout))
+    if device.writers and not held:
+        programs = ", ".join(device.writers)
+        yield f"{where}: is in use by a program that has it open for writing: {programs}; end it if you mean it"
     if not device.signatures_known:
         yield f"{where}: its signatures could not be read, so nothing is known of what is on it"
     if others := _same_btrfs(device, graph):

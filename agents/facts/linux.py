@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from agents.contracts import Need, Shell
-from agents.facts import bcache, block, lvm, md, stacks, sysfs, tunables, zfs
+from agents.facts import bcache, block, lvm, md, openers, stacks, sysfs, tunables, zfs
 from agents.facts.asking import ask, asked, tools
 from agents.facts.graph import leading, owners
 from agents.facts.model import BlockDevice, HostFacts, MdArray, Mount, Zpool
@@ -70,6 +70,7 @@ def parse(output: bytes) -> HostFacts:
     mounts = stacks.mounts(sections["mountinfo"])
     swaps = stacks.swaps(sections["swaps"]) if "swaps" in sections else []
     used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, owned)
+    writers = openers.read(sections)
     swapping = {names.get(path) for path in swaps}
     unknown += [f"swap on {p}, which is no device here" for p in swaps if p not in names]
     pools = zfs.status(sections["zpool"]) if _ok(sections, "zpool") else []
@@ -81,7 +82,13 @@ def parse(output: bytes) -> HostFacts:
         root=root,
         sudo=root,
         devices=tuple(
-            replace(d, mounts=tuple(used.get(d.name, ())), swap=d.name in swapping) for d in stacked
+            replace(
+                d,
+                mounts=tuple(used.get(d.name, ())),
+                swap=d.name in swapping,
+                writers=writers.get(d.majmin, ()),
+            )
+            for d in stacked
         ),
         mounts=tuple(mounts),
         swaps=tuple(swaps),
@@ -132,7 +139,7 @@ def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice
     """What could not be read and matters to the guard."""
     if text(sections["uid"].stdout).strip() != "0":
         return ["signatures, LVM and device-mapper tables: they need root (passwordless sudo)"]
-    unknown = []
+    unknown = openers.failure(sections)
     for name in ("lsblk", "pvs", "dmsetup", "zpool"):
         section = sections.get(name)
         if section is None or section.exit_code == 0:

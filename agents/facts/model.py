@@ -46,6 +46,7 @@ class BlockDevice:
     mounts: tuple[str, ...] = ()  # mount points, those of other mount namespaces too
     links: tuple[str, ...] = ()  # its other paths: "/dev/dm-0", "/dev/disk/by-id/…", "/dev/md/bl17"
     swap: bool = False
+    writers: tuple[str, ...] = ()  # programs that have it open for writing, "qemu-system-x86[4711]"
     signatures: tuple[Signature, ...] = ()
     signatures_known: bool = False  # False: could not be looked for (no root), so nothing is proven
     label: str = ""  # a partition's name in its table, where the host says it (FreeBSD)

@@ -111,6 +111,64 @@ grouped() { # Has each physical volume a volume on it? Then that one's name tell
 $found
 EOF
 }
+# Programs that have a block device open for writing without O_EXCL, which nothing else shows: virtual machines.
+openers() {
+    said= held= far=
+    for sign in /proc/fs/nfsfs/servers /proc/fs/cifs /proc/fs/lustre /sys/fs/fuse/connections/[0-9]*; do
+        [ ! -e "$sign" ] || far=yes
+    done
+    # A file on a server that is gone would not let itself be looked at: then by names, which costs forks.
+    if [ -n "$far" ]; then
+        # shellcheck disable=SC2046  # paths without spaces
+        set -- $(named)
+    else
+        set -- /proc/[0-9]*/fd/*
+    fi
+    for place; do
+        [ -b "$place" ] || continue
+        owner=${place%/fd/*}
+        if ! writes "$owner/fdinfo/${place##*/}" || serves "$owner" "$place"; then continue; fi
+        program=
+        read -r program 2>/dev/null <"$owner/comm"
+        held="$held $place"
+        said="$said$place $program
+"
+    done
+    if [ -n "$held" ]; then
+        note openers "$said"
+        # shellcheck disable=SC2086  # paths without spaces
+        section opened ls -lnL $held
+    fi
+}
+named() { # descriptors whose links say /dev/...
+    # shellcheck disable=SC2012  # not every find tells where a link leads; these names are numbers
+    ls -ln /proc/[0-9]*/fd 2>/dev/null | sed -n '
+        /^\/proc\/[0-9]*\/fd:$/{
+            h
+            d
+        }
+        /^l.w.* -> \/dev\//!d
+        / -> \/dev\/null$/d
+        / -> \/dev\/pts\//d
+        / -> \/dev\/shm\//d
+        G
+        s|^.* \([0-9]*\) -> .*\n\(/proc/[0-9]*/fd\):$|\2/\1|p'
+}
+writes() { # FDINFO: the last digit of its flags is 1 for writing and 2 for both
+    flags=
+    while read -r key flags; do [ "$key" != flags: ] || break; done 2>/dev/null <"$1"
+    case $flags in *[12]) ;; *) return 1 ;; esac
+}
+serves() { # /proc/PID DESCRIPTOR: what serves an nbd has it open, and does not use it
+    for server in "$b"/nbd*/pid; do
+        [ -e "$server" ] || continue
+        task=none
+        read -r task 2>/dev/null <"$server"
+        server=${server%/pid}
+        [ ! -e "$1/task/$task" ] || [ ! "$2" -ef "/dev/${server##*/}" ] || return 0
+    done
+    return 1
+}
 root_only() {
     # Another mount namespace (a container's) may hold a disk that this one does not show.
     elsewhere=
@@ -120,6 +178,7 @@ root_only() {
     # shellcheck disable=SC2086  # a list of paths without spaces
     [ -z "$elsewhere" ] ||
         section namespaces grep -ahsE '^[0-9]+ [0-9]+ [1-9][0-9]*:| - (btrfs|bcachefs) ' $elsewhere
+    openers
     nodes= mapped= raid= volume=
     each_node collect
     # One fork for all of them where wipefs can (2.31 on) and every device answers; else one each.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agents.contracts import AgentError
 from agents.facts import linux
 from tests.agents.linux_host import device, extra, output
 
@@ -43,6 +44,29 @@ def test_all_members_of_a_mounted_btrfs_are_mounted():
     tree = "+/sys/fs/btrfs/u-1/devices/sda\n/sys/fs/btrfs/u-1/devices/sda2"
     assert device("sda", tree=tree).mounts == ("/",)
     assert device("sda", tree="+/sys/fs/btrfs/u-1/devices/sda").mounts == ("btrfs u-1",)
+
+
+LS = "brw-rw----    1 0        6        {} Nov 22 10:00 {}"
+
+
+def test_programs_that_have_it_open_for_writing():
+    """`ls -lnL` of GNU and of busybox; one program may have it open twice, and may have gone by then."""
+    said = "/proc/12/fd/3 qemu-system-x86\n/proc/12/fd/4 qemu-system-x86\n/proc/9/fd/0 a [b] c\n/proc/7/fd/1 x"
+    nodes = ["8,   0", "8, 0", "8,   2"]
+    places = ["/proc/12/fd/3", "/proc/12/fd/4", "/proc/9/fd/0"]
+    opened = "\n".join(LS.format(node, place) for node, place in zip(nodes, places, strict=True))
+    facts = linux.parse(output(openers=said, opened=(opened, 2, "ls: /proc/7/fd/1: No such file")))
+    assert [d.writers for d in facts.devices] == [("qemu-system-x86[12]",), ("a [b] c[9]",)]
+    assert facts.unknown == ()
+
+
+def test_openers_that_cannot_be_told_are_unknown():
+    facts = linux.parse(output(openers="/proc/12/fd/3 x", opened=("", 127, "ls: not found")))
+    assert facts.unknown == ("opened ended with exit code 127: ls: not found",)
+    with pytest.raises(AgentError, match="openers, line 1"):
+        linux.parse(output(openers="what", opened=""))
+    with pytest.raises(AgentError, match="opened, line 1"):
+        linux.parse(output(openers="/proc/12/fd/3 x", opened="what"))
 
 
 def test_swap_is_found_by_any_path():

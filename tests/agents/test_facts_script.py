@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.contracts import AgentError, Need, Ran, Reason
-from agents.facts import linux
+from agents.facts import linux, openers
+from agents.facts.sections import split
 from tests.agents.linux_host import output
 
 
@@ -62,7 +65,7 @@ def test_the_script_only_looks():
     changing = {"rm", "mv", "dd", "mount", "umount", "tee", "kill", "modprobe", "-a", "--all"}
     assert not changing & set(words)
     written = {word for line in code for word in line.split() if ">" in word and "&" not in word}
-    assert written <= {">/dev/null", "2>/dev/null"}
+    assert written <= {">/dev/null", "2>/dev/null", "->"}  # ls prints that arrow
 
 
 def test_facts_that_do_not_agree_with_themselves_are_read_again():
@@ -82,3 +85,26 @@ def test_it_is_not_looked_at_for_ever():
 
     found = linux.settled(look)
     assert linux.strangers(found) == {"dm-0"} and len(looks) == linux.LOOKS
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_a_program_with_a_disk_open_for_writing_is_seen_and_a_reader_is_not(shell, far):
+    """On a loop device that nothing is attached to; and as where a file system may be far away."""
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    try:
+        opened = [os.open("/dev/loop0", os.O_RDWR), os.open("/dev/loop0", os.O_RDONLY)]
+    except OSError as error:
+        pytest.skip(f"no loop device may be opened here: {error}")
+    words = [
+        w.replace("held= far=", f"held= far={'yes' if far else ''}") for w in linux.command([], "n")
+    ]
+    looked = subprocess.run([*shell, *words[1:]], capture_output=True, check=True)
+    places = [f"/proc/{os.getpid()}/fd/{fd} " for fd in opened]
+    for fd in opened:
+        os.close(fd)
+    found = split(looked.stdout)
+    assert [place in found["openers"].stdout.decode() for place in places] == [True, False]
+    named = Path("/proc/self/comm").read_text().strip()
+    assert f"{named}[{os.getpid()}]" in openers.read(found)["7:0"]

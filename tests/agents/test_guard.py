@@ -204,6 +204,23 @@ def test_a_member_of_ours_is_excused_its_owners_signature_and_no_other(owner, mi
         assert f"has a {kind} signature" in why(both, members={"sdb": owner})
 
 
+VM = {"writers": ["qemu-system-x86[4711]"]}
+OPEN = "a program that has it open for writing: qemu-system-x86[4711]"
+
+
+def test_what_a_program_has_open_for_writing_is_refused():
+    assert OPEN in why(disk("sdb", **VM))
+    assert OPEN in why(disk("sdb"), part(**VM))
+    assert OPEN in why(disk("sdb"), part(links=["/dev/disk/by-partlabel/bl17-data-1"], **VM))
+
+
+def test_what_the_kernel_holds_for_us_is_excused():
+    """mdadm has an array's members open while they are reshaped, and our own tool has our volume open."""
+    members: dict[str, Any] = {"members": {"sdb": "lvm bl17"}, "lvm_pvs": ["/dev/sdb"]}
+    assert why(disk("sdb", holders=["dm-0"], **VM), mapped("bl17-data", **VM), **members) == ""
+    assert OPEN in why(disk("sdb", **VM), members={"sdb": "lvm vg0"})
+
+
 def test_a_label_in_dev_disk_makes_nothing_ours():
     link = mapped("vg0-data", links=["/dev/disk/by-label/bl17"])
     assert "not made by this layout" in why(disk("sdb", holders=["dm-0"]), link)
