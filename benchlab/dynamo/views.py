@@ -14,6 +14,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from agents.contracts import AgentError, ParseError
 from agents.dynamo import icf
+from benchlab.audit import deeds
+from benchlab.audit.subjects import words
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.figures import title_of
 from benchlab.dynamo import csvs, icfs, programs, shown, targets
@@ -53,6 +55,7 @@ def dynamo(request: HttpRequest) -> HttpResponse:
         given = form.cleaned_data["program"]
         try:
             made, new = programs.take(team_of(request.user), request.user, given)
+            deeds.about(request, made.team_id, words(made))
             messages.success(
                 request, f"{made}, version {made.version}, is {'kept' if new else 'here already'}."
             )
@@ -74,6 +77,9 @@ def dynamo_check(request: HttpRequest) -> HttpResponse:
             looked = programs.look(
                 hosts.connect(form.cleaned_data["host"]), form.cleaned_data["path"]
             )
+            host = form.cleaned_data["host"]
+            deeds.about(request, host.team_id, words(host))
+            deeds.done(request)
         except AgentError as error:
             form.add_error("host", str(error))
     return _page(request, ProgramForm(), form, looked)
@@ -161,6 +167,13 @@ def icf_new(request: HttpRequest) -> HttpResponse:
                 made += 1
             except ValidationError as error:
                 errors += error.messages
+    if made:  # some may be, though others could not
+        deeds.about(
+            request,
+            team_of(request.user).pk,
+            f"{made} workload{'s' if made != 1 else ''} of an .icf file",
+        )
+        deeds.done(request)
     if errors:
         return render(
             request, "dynamo/icf.html", {"found": found, "text": text, "error": " ".join(errors)}

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from agents.dynamo import icf
 from benchlab.audit.models import Entry
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
@@ -249,3 +250,16 @@ def test_tokens_are_told_and_so_is_their_end(web, user, team):
     web.post(f"/api/token/{row.pk}/revoke/")
     (entry,) = Entry.objects.filter(action="api-token-revoke")
     assert entry.team_id == team.pk and "old (blab_" in entry.subject
+
+
+def test_of_an_icf_file_only_what_was_made_is_told(web, team):
+    """Also when some of its workloads could not be: then the form comes back."""
+    options = {"block_size": 8192, "read_percent": 50, "random_percent": 50, "outstanding_ios": 1,
+               "size": 1 << 30, "runtime_s": 60}  # fmt: skip
+    text = icf.write(icf.config_of([icf.Workload(name, options, {}) for name in ("one", "two")]))
+    made.workload(team, "two", tool="dynamo")
+    web.post("/dynamo/icf/", {"text": text})
+    assert told() == []
+    answer = web.post("/dynamo/icf/", {"text": text, "take": ["0", "1"]})
+    assert answer.status_code == 200 and told(team_id=team.pk) == [("icf-new", "done")]
+    assert the_one("icf-new").subject == "1 workload of an .icf file"

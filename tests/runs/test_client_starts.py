@@ -63,7 +63,12 @@ def test_a_campaign_is_planned_shown_started_and_waited_for(make_campaign, lab, 
     """POST plan answers before a worker has read the host: the client waits until the plans are there."""
     campaign = make_campaign()
     seen: list[dict[str, str]] = []
-    lab.start(campaign.pk, lambda plans: not seen.append(plans))
+
+    def look(plans: dict[str, str]) -> bool:
+        seen.append(plans)
+        return True
+
+    lab.start(campaign.pk, look)
     layout = campaign.layouts.get()
     assert seen == [{str(layout.pk): layout.confirmed_fingerprint}]
     assert layout.confirmed_fingerprint in capsys.readouterr().out
