@@ -223,13 +223,42 @@ def seconds(sections: Sections) -> float:
     shared = sections.get("global", {})
     told = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
     each = [
-        _time(one.get("startdelay"))
-        + _time(one.get("ramp_time"))
-        + _time(one.get("runtime") or one.get("timeout"))
-        for one in told
+        _time(one.get("startdelay")) + _time(one.get("ramp_time")) + _runtime(one) for one in told
     ]
     in_turn = any("stonewall" in one or "wait_for_previous" in one for one in told)
     return sum(each) if in_turn else max(each, default=0.0)
+
+
+def work(sections: Sections, whole: int) -> int | None:
+    """Bytes of the jobs that go on until their size is done, as they do not say for how long they run; 0: none do.
+
+    `whole`: the target's size, which is a job's that names none. None where it is not known.
+    """
+    shared = sections.get("global", {})
+    total = 0
+    for name, keys in sections.items():
+        told = {**shared, **keys}
+        if name == "global" or _runtime(told):
+            continue
+        size = told.get("io_size") or told.get("io_limit") or told.get("size") or "100%"
+        each = _bytes("100%" if {"fill_device", "fill_fs"} & told.keys() else size, whole)
+        if not each:
+            return None
+        total += each * (_whole(told, "numjobs") or 1) * (_whole(told, "loops") or 1)
+    return total
+
+
+def _bytes(value: str, whole: int) -> int:
+    """0 where it is not known."""
+    found = re.match(r"(\d{1,15})\s*(?:(%)|([kmgtp]?)i?b?)\Z", value.lower())
+    if found is None:
+        return whole
+    number, percent, unit = found.groups()
+    return int(number) * whole // 100 if percent else int(number) << 10 * " kmgtp".find(unit or " ")
+
+
+def _runtime(told: Mapping[str, str | None]) -> float:
+    return max(_time(told.get("runtime")), _time(told.get("timeout")))
 
 
 def _time(value: str | None) -> float:

@@ -36,6 +36,8 @@ for engine in "$@"; do
 done
 """
 LAYOUT_RATE = 100e6  # B/s, a slow disk's: how fast we expect a file to be laid out
+SLOWEST = 1e5  # B/s: so slowly may a job go on that has a size to do, and no time
+LONGEST_S = 2 * 86400.0  # beyond what is expected
 
 
 def job(options: Options, target: Target) -> Job:
@@ -49,7 +51,7 @@ def job(options: Options, target: Target) -> Job:
         inputs={"job.fio": jobfile.write(sections(options), own)},
         env={"LC_ALL": "C"},
         expected_s=seconds,
-        timeout_s=seconds * 3 + 1800,
+        timeout_s=seconds * 3 + 1800 + _patience(options, target),
         writes=_writes(options, target, laid_out),
     )
 
@@ -159,11 +161,20 @@ def _volume(options: Options, target: Target) -> int:
 
 
 def _seconds(options: Options, target: Target, laid_out: bool) -> float:
+    """As the sections say it: an `extra` may say another time than the form."""
+    told = sections(options)
+    work = jobfile.work(told, target.size)
+    measured = jobfile.seconds(told) + (3600.0 if work is None else work / LAYOUT_RATE)
     if options.job_file:
-        return jobfile.seconds(sections(options)) or 3600.0
-    whole = _volume(options, target) / LAYOUT_RATE
-    measured = options.ramp_s + options.runtime_s if options.runtime_s else whole
-    return measured + (whole if laid_out else 0.0) + 2.0
+        return measured
+    laying = _volume(options, target) / LAYOUT_RATE if laid_out else 0.0
+    return measured + laying + 2.0
+
+
+def _patience(options: Options, target: Target) -> float:
+    """Longer for jobs that end with their size, at random perhaps: what is cut off is lost."""
+    work = jobfile.work(sections(options), target.size)
+    return LONGEST_S if work is None else min(LONGEST_S, work / SLOWEST)
 
 
 def _writes(options: Options, target: Target, laid_out: bool) -> int | None:
