@@ -17,6 +17,7 @@ from agents.tools._fio_model import (
 )
 
 NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
+NOT_ASKED = 1  # in the place of parts: nobody misses the percentiles that only lat_percentiles, slat_percentiles bring
 
 
 def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
@@ -70,7 +71,8 @@ class _Writer:
         if len(counts) == len(parts):
             self.add(f"{name}.ios", sum(counts), Unit.RATIO, line=_line(parts, "ios"))
         for kind in ("slat", "lat"):
-            self.mean(f"{name}.{kind}.mean", group.latencies(name, kind))
+            found = group.latencies(name, kind)
+            self.latencies(f"{name}.{kind}", found, NOT_ASKED, {"mean", *PERCENTILES})
         self.latencies(f"{name}.clat", group.latencies(name, "clat"), len(parts))
 
     def total(self, group: Group) -> None:
@@ -78,8 +80,8 @@ class _Writer:
         if not parts:
             return
         self.rates("", parts)
-        self.mean("lat.mean", group.whole("lat"))
         wanted = {"mean", "p50", "p99", "p99.9"}
+        self.latencies("lat", group.whole("lat"), NOT_ASKED, wanted)
         self.latencies("clat", group.whole("clat"), len(parts), wanted)
         longest = max(parts, key=lambda part: part.runtime)
         self.add("runtime", longest.runtime, Unit.SECONDS, line=_line([longest], "runtime"))
@@ -90,10 +92,6 @@ class _Writer:
         self.add(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, line=_line(parts, "iops"))
         line = _line(parts, "bandwidth")
         self.add(f"{prefix}bandwidth", bandwidth, Unit.BYTES_PER_SECOND, line=line)
-
-    def mean(self, name: str, found: Latencies | None) -> None:
-        if found is not None:
-            self.add(name, found.mean, Unit.SECONDS, line=_line([found], "mean"))
 
     def latencies(
         self, name: str, found: Latencies | None, parts: int, wanted: set[str] | None = None

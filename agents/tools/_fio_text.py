@@ -35,7 +35,7 @@ LATENCY = re.compile(
     r"avg=\s*(?P<avg>[\d.]+), stdev=\s*(?P<stdev>[\d.]+)"
 )
 RANKS = re.compile(
-    r"\b(clat|lat|sync) percentiles \((nsec|usec|msec)\)\s*:((?:[\s|]*[\d.]+th=\[\s*\d+\],?)+)"
+    r"\b(slat|clat|lat|sync) percentiles \((nsec|usec|msec)\)\s*:((?:[\s|]*[\d.]+th=\[\s*\d+\],?)+)"
 )
 RANK = re.compile(r"([\d.]+)th=\[\s*(\d+)\]")
 LEVELS = re.compile(r"IO depths\s*:((?:\s*(?:>=)?\d+=[\d.]+%,?)+)")

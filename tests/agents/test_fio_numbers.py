@@ -33,7 +33,10 @@ def measured(path: Path) -> list[model.Latencies]:
     parts = [
         part
         for job in jobs
-        for part in (job.sync, *(one.clat for one in job.traffic.values()))
+        for part in (
+            job.sync,
+            *(getattr(one, kind) for one in job.traffic.values() for kind in model.KINDS),
+        )
         if part is not None and part.bins
     ]
     assert parts
