@@ -220,8 +220,7 @@ class Owned(viewsets.GenericViewSet[M]):
             self.once = once
             if known is not None:
                 raise Replayed(known)
-        if self.action and request.method in unknown.SENDING:
-            unknown.refuse(request, self)
+        unknown.refuse(request, self)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:

@@ -17,7 +17,7 @@ def refuse(request: Request, view: Any) -> None:
 
     Fields that are only given, not taken, may come back: a row is changed by sending it as it was told.
     """
-    if not request.content_type:
+    if request.method not in SENDING or not view.action or not request.content_type:
         return
     wanted = _taken(view, request.content_type)
     found = dict(_unknown(wanted, request.data))
