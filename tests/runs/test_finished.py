@@ -1,0 +1,80 @@
+"""A tool that was through has its result, although the layout failed meanwhile; and its spool is not kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agents import job
+from agents.contracts import AgentError, Reason
+from benchlab.runs import commands, engine, running
+from benchlab.runs.models import Attempt
+from tests.agents.spools import eventually
+from tests.runs import drive
+from tests.runs.test_engine_local import SMALL, here, make_campaign, server  # noqa: F401
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def through(make_campaign, monkeypatch):  # noqa: F811
+    """A campaign whose second run waits, and whose first is through on the host, which nobody has seen."""
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)
+    campaign = make_campaign(options=SMALL, repeats=2)
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists(), 60)
+    attempt = Attempt.objects.get(phase="running")
+    eventually(Path("/var/tmp", f"benchlab-{os.geteuid()}", attempt.spool, "ended").exists)
+    return campaign, attempt
+
+
+@pytest.mark.parametrize("reason", [Reason.GUARD_REFUSED, Reason.HOST_LOST])
+def test_it_keeps_its_figures_when_the_layout_fails(through, monkeypatch, reason):
+    campaign, attempt = through
+
+    def broken(*args):
+        raise AgentError("the host said no", reason)
+
+    monkeypatch.setitem(running.STEPS, "running", broken)
+    drive.to_the_end(campaign, 60)
+    attempt.refresh_from_db()
+    assert attempt.outcome == "succeeded", attempt.reason_text
+    assert attempt.measurements.exists() and attempt.series.exists()
+    other = Attempt.objects.exclude(pk=attempt.pk).get()
+    assert (other.outcome, other.reason) == (campaign.layouts.get().outcome, reason)
+
+
+def test_what_is_cancelled_is_cancelled(through):
+    campaign, attempt = through
+    commands.cancel(campaign)
+    drive.to_the_end(campaign, 60)
+    attempt.refresh_from_db()
+    assert attempt.outcome == "cancelled"
+    assert attempt.artifacts.exists() and not attempt.measurements.exists()
+
+
+def test_a_spool_goes_when_its_output_is_stored(through):
+    campaign, attempt = through
+    spool = Path("/var/tmp", f"benchlab-{os.geteuid()}", attempt.spool)
+    assert spool.exists()
+    drive.until(campaign, lambda: Attempt.objects.filter(pk=attempt.pk, phase="done").exists(), 60)
+    assert campaign.layouts.get().phase == "ready"
+    assert not spool.exists()
+    drive.to_the_end(campaign, 60)
+
+
+def test_a_spool_that_cannot_be_removed_costs_no_run(through, monkeypatch):
+    campaign, attempt = through
+
+    def busy(*args):
+        raise AgentError("Device or resource busy", Reason.COMMAND_FAILED)
+
+    remove = job.remove
+    monkeypatch.setattr(job, "remove", busy)
+    drive.until(campaign, lambda: Attempt.objects.filter(pk=attempt.pk, phase="done").exists(), 60)
+    monkeypatch.setattr(job, "remove", remove)
+    drive.to_the_end(campaign, 60)
+    assert set(Attempt.objects.values_list("outcome", flat=True)) == {"succeeded"}
+    assert not list(Path("/var/tmp", f"benchlab-{os.geteuid()}").glob(attempt.spool))

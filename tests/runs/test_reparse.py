@@ -1,0 +1,105 @@
+"""Figures made anew: what a parser of ours spoilt comes back, and nothing else changes its outcome."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from agents.contracts import Metric, Reason, Unit
+from agents.tools import dd
+from benchlab.runs import collect
+from benchlab.runs.models import Attempt
+from tests.charts import made
+
+pytestmark = pytest.mark.django_db
+
+DD = (Path(__file__).parents[1] / "cases" / "tools" / "dd" / "9.1-direct.txt").read_bytes()
+ERRORS = [Metric("errors", 3.0, Unit.RATIO, note="EIO")]
+
+
+@pytest.fixture
+def attempts(team) -> list[Attempt]:
+    """Three of dd that ended well on their hosts."""
+    host, topology = made.host(team), made.topology(team, "raw")
+    load = made.workload(team, "dd", "dd")
+    found = made.swept(made.campaign(team), host, topology, load, depths=(1, 2, 3), repeats=1)
+    for one in found:
+        one.run.tool, one.run.options = "dd", {}
+        one.run.save()
+        one.artifacts.all().delete()
+        one.measurements.all().delete()
+        collect.keep(one, {"stdout": b"", "stderr": DD})
+        one.meta |= {"state": "exited"}
+        one.exit_code = 0
+        one.save()
+    return list(found)
+
+
+def ended(attempt: Attempt, outcome: str, reason: str) -> Attempt:
+    attempt.outcome, attempt.reason, attempt.reason_text = outcome, reason, "why"
+    attempt.save()
+    return attempt
+
+
+def test_what_a_crash_of_a_parser_spoilt_comes_back(attempts):
+    attempt = ended(attempts[0], "errored", Reason.INTERNAL)
+    assert collect.reparse(attempt) == ""
+    attempt.refresh_from_db()
+    assert (attempt.outcome, attempt.reason, attempt.reason_text) == ("succeeded", "", "")
+    assert attempt.measurements.exists()
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"state": "killed"},
+        {"during": {"start": [{"says": "resync"}]}},
+        {"during": {"start": [{"says": "resync"}], "end": []}},
+    ],
+)
+def test_what_was_cut_off_or_measured_two_states_does_not(attempts, meta):
+    attempt = ended(attempts[0], "errored", Reason.INTERNAL)
+    attempt.meta |= meta
+    assert collect.reparse(attempt) == ""
+    assert (attempt.outcome, attempt.measurements.count()) == ("errored", 0)
+
+
+@pytest.mark.parametrize("reason", [Reason.PARSE_FAILED, Reason.INTERNAL])
+def test_io_errors_are_no_success_the_second_time_either(attempts, reason, monkeypatch):
+    monkeypatch.setattr(dd, "parse", lambda files, options: ERRORS)
+    attempt = ended(attempts[0], "failed", reason)
+    assert collect.reparse(attempt) == ""
+    attempt.refresh_from_db()
+    assert (attempt.outcome, attempt.reason) == ("failed", Reason.TOOL_FAILED)
+    assert "3 I/O errors. EIO" in attempt.reason_text
+
+
+def test_figures_of_a_run_with_io_errors_stay(attempts):
+    assert collect.reparse(attempts[0]) == ""
+    attempt = ended(attempts[0], "failed", Reason.TOOL_FAILED)
+    before = attempt.measurements.count()
+    assert collect.reparse(attempt) == ""
+    assert attempt.measurements.count() == before > 0
+    assert (attempt.outcome, attempt.reason_text) == ("failed", "why")
+
+
+def test_one_that_crashes_a_parser_does_not_stop_the_others(attempts, monkeypatch):
+    parse, asked = dd.parse, []
+
+    def broken(files, options):
+        asked.append(1)
+        if len(asked) == 2:
+            raise RuntimeError("a bug")
+        return parse(files, options)
+
+    monkeypatch.setattr(dd, "parse", broken)
+    out, err = StringIO(), StringIO()
+    call_command("reparse", stdout=out, stderr=err)
+    assert "3 attempts parsed again, 1 with something" in out.getvalue()
+    assert (
+        f"attempt {attempts[1].pk}: BenchLab itself failed: RuntimeError: a bug" in err.getvalue()
+    )
+    assert [one.measurements.exists() for one in attempts] == [True, False, True]
