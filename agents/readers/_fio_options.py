@@ -11,6 +11,7 @@ import orjson
 
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import _fio_text
+from agents.tools._fio_json import DIRECTIONS
 
 STARTED = re.compile(
     r"(?<!\S)(?P<name>\S{1,200}): \(g=(?P<group>\d{1,6})\): rw=(?P<rw>[a-z]+), (?P<sizes>[^;\n]{1,200}?), "
@@ -18,6 +19,13 @@ STARTED = re.compile(
 )
 SIZE = re.compile(r"(\d{1,9}(?:\.\d+)?)([KMG]?)i?B?(?=[-/,\s]|\Z)", re.IGNORECASE)
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+COPIES = re.compile(
+    r"\s*\.\.\.\s"
+)  # below the line of a job with numjobs, which does not say how many
+GROUPED = "fio summed up sections of different depth (group_reporting): how many I/Os were in flight is not told"
+GROUPED_JSON = (
+    "fio summed up several sections (group_reporting): how many I/Os were in flight is not told"
+)
 ENGINE = "psync"  # what fio takes where it is told nothing, on Linux
 
 
@@ -28,6 +36,7 @@ class Told:
     command: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     outstanding: int | None = None
+    note: str = ""
 
 
 def of_text(block: str) -> Told:
@@ -40,6 +49,9 @@ def of_text(block: str) -> Told:
         if name != _fio_text.ALL_CLIENTS:
             names[name] = names.get(name, 0) + int(head[2][:9])
             groups.add(head[1])
+    same = [found for found in started.values() if found["group"] in groups]
+    if len(names) == 1 and 1 < len(same) <= sum(names.values()):
+        return _grouped(block, same, sum(names.values()))
     told = [_of_line(started[name]) for name in names if name in started]
     shared = _same(told) if len(told) == len(names) else {}
     depths = [
@@ -49,6 +61,22 @@ def of_text(block: str) -> Told:
     certain = len(told) == len(names) and len(groups) == 1
     options = shared | ({"numjobs": sum(names.values())} if len(names) == 1 and shared else {})
     return Told(", ".join(names)[:200], "", "", options, sum(depths) if certain else None)
+
+
+def _grouped(block: str, started: list[re.Match[str]], jobs: int) -> Told:
+    """Sections that fio summed up as so many jobs, in the name of the first."""
+    each = [_of_line(found) for found in started]
+    depths = [_depth(one["ioengine"], one["iodepth"]) for one in each]
+    several = [bool(COPIES.match(block, found.end())) for found in started]
+    title = ", ".join(found["name"] for found in started)[:200]
+    if len(set(depths)) == 1:
+        return Told(title, options=_same(each), outstanding=depths[0] * jobs)
+    if several.count(True) == 1 and jobs > len(each):
+        more = depths[several.index(True)] * (jobs - len(each))
+        return Told(title, options=_same(each), outstanding=sum(depths) + more)
+    if not any(several) and jobs == len(each):
+        return Told(title, options=_same(each), outstanding=sum(depths))
+    return Told(title, options=_same(each), note=GROUPED)
 
 
 def _of_line(found: re.Match[str]) -> dict[str, Any]:
@@ -76,8 +104,11 @@ def of_document(text: str) -> Told:
     version = str(data.get("fio version", "")).removeprefix("fio-")[:40]
     shared = _options(data.get("global options"))
     each = [shared | _options(job.get("job options")) for job in jobs]
-    known = [_known(one) for one in each]
     copies = [_copies(one) if len(names) == len(jobs) else 1 for one in each]
+    if any(_more_ran(job, count) for job, count in zip(jobs, copies, strict=True)):
+        # these are the options of the last of several sections, and the name is that of the first
+        return Told(", ".join(names)[:200], version, options=_known(shared), note=GROUPED_JSON)
+    known = [_known(one) for one in each]
     depths = [
         _depth(one.get("ioengine"), known_one.get("iodepth")) * count
         for one, known_one, count in zip(each, known, copies, strict=True)
@@ -87,6 +118,16 @@ def of_document(text: str) -> Told:
     if len(names) == 1 and same:
         same["numjobs"] = sum(copies)
     return Told(", ".join(names)[:200], version, "", same, sum(depths) if certain else None)
+
+
+def _more_ran(job: Mapping[str, Any], copies: int) -> bool:
+    """Whether more jobs than these copies were summed up, by the time (ms) that all of them took together."""
+    times = [job[name].get("runtime") for name in DIRECTIONS if isinstance(job.get(name), dict)]
+    whole, longest = (
+        job.get("job_runtime"),
+        max((t for t in times if isinstance(t, int)), default=0),
+    )
+    return isinstance(whole, int) and whole > copies * (1.05 * longest + 20)
 
 
 def _options(data: Any) -> dict[str, str]:

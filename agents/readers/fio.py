@@ -158,6 +158,7 @@ def _found(text: str, start: int, end: int, told: _fio_options.Told, lines: _Lin
         metrics = tuple(dataclasses.replace(one, line=max(one.line, 1) + offset) for one in read)
     except ParseError as error:
         trouble = re.sub(r"\(line (\d+)", lambda m: f"(line {int(m[1]) + offset}", str(error))
+    notes = [told.note, *(one.note for one in metrics)]
     return Found(
         kind="fio",
         first=offset + 1,
@@ -169,6 +170,6 @@ def _found(text: str, start: int, end: int, told: _fio_options.Told, lines: _Lin
         metrics=metrics,
         options={} if trouble else dict(told.options),
         outstanding=None if trouble else told.outstanding,
-        notes=tuple(dict.fromkeys(one.note for one in metrics if one.note)),
+        notes=tuple(dict.fromkeys(note for note in notes if note)) if not trouble else (),
         trouble=trouble,
     )
