@@ -38,9 +38,8 @@ def changed(claims: Sequence[Claim], then: HostFacts | None, now: HostFacts) -> 
         state = _on(claim, after)
         if state is None or (before and state == _on(claim, before)):
             continue
-        if not_blank(
-            (claim,), now, ""
-        ):  # of no layout: what carries its name elsewhere is no matter here
+        # As of no layout: that something else carries its name is no matter here.
+        if not_blank((claim,), now, ""):
             found.append(claim)
     return found
 

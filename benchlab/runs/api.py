@@ -18,7 +18,7 @@ from benchlab.api import Conflict, Problem, ReadOnly
 from benchlab.dynamo.api_files import OfAttempts
 from benchlab.filters import Strict, Whole
 from benchlab.paging import FewAtOnce, KeysFirst
-from benchlab.runs import commands, orphans
+from benchlab.runs import commands, orphans, release
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 from benchlab.runs.serializers import (
     ArtifactSerializer,
@@ -26,6 +26,7 @@ from benchlab.runs.serializers import (
     DoneSerializer,
     LayoutSerializer,
     MeasurementSerializer,
+    ReleaseSerializer,
     SeriesSerializer,
     StepLogSerializer,
     TeardownSerializer,
@@ -85,6 +86,21 @@ class Layouts(ReadOnly[Layout]):
                 orphans.tear_down(layout, sent.validated_data["snapshot"])
             else:
                 commands.teardown_again(layout)
+        except commands.CommandError as error:
+            raise Conflict(str(error)) from None
+        return Response(self.get_serializer(layout).data)
+
+    @extend_schema(
+        request=ReleaseSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"])
+    def release(self, request: Request, pk: str | None = None) -> Response:
+        """End a stuck layout as it is and free its host; disks of it not proven blank now are no longer spare."""
+        sent = ReleaseSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        layout = self.get_object()
+        try:
+            release.release(layout, sent.validated_data["typed"], request.user)
         except commands.CommandError as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(layout).data)

@@ -65,6 +65,10 @@ class DoneSerializer(serializers.Serializer[dict[str, str]]):
     key = serializers.CharField(help_text="The layout's `person_key`, as it was read")
 
 
+class ReleaseSerializer(serializers.Serializer[dict[str, str]]):
+    typed = serializers.CharField(help_text="“release HOST”, with the host's name")
+
+
 class TeardownSerializer(serializers.Serializer[Layout]):
     snapshot = serializers.IntegerField(
         default=None,

@@ -50,7 +50,8 @@ LAYOUT_MOVES: dict[str, frozenset[str]] = {
     LayoutPhase.PROVISIONING: frozenset({LayoutPhase.READY, LayoutPhase.TEARING_DOWN}),
     LayoutPhase.READY: frozenset({LayoutPhase.TEARING_DOWN}),
     LayoutPhase.TEARING_DOWN: frozenset({LayoutPhase.DONE, LayoutPhase.STUCK}),
-    LayoutPhase.STUCK: frozenset({LayoutPhase.TEARING_DOWN}),
+    # Done: an owner released the host as it is (benchlab.runs.release).
+    LayoutPhase.STUCK: frozenset({LayoutPhase.TEARING_DOWN, LayoutPhase.DONE}),
     # What it left was seen later, and a person wants it gone (benchlab.runs.orphans).
     LayoutPhase.DONE: frozenset({LayoutPhase.TEARING_DOWN}),
 }

@@ -3,13 +3,14 @@ its row too, and destroys nothing there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from django.utils import timezone
 
 from agents import apply
-from agents.contracts import Shell, Step
+from agents.contracts import Claim, Shell, Step
 from agents.facts.model import HostFacts
+from agents.gone import forgotten
 from benchlab.audit import chain
 from benchlab.hosts import services as hosts
 from benchlab.runs import events
@@ -23,11 +24,15 @@ def run(
     kind: StepLog.Kind,
     look: apply.Look | None = None,
     part: str = "",
+    lost: Sequence[Claim] = (),
 ) -> None:
-    """Execute `steps` by agents.apply, guarded, each one logged as of `part`. Raises AgentError when one fails."""
+    """Execute `steps` by agents.apply, guarded, each one logged as of `part`. Raises AgentError when one fails.
+
+    `lost`: disks of the layout that the host has no more; see agents.gone.
+    """
 
     def read_facts() -> HostFacts:
-        return hosts.look(shell)
+        return forgotten(hosts.look(shell), lost)
 
     apply.apply(
         tuple(steps),

@@ -7,7 +7,9 @@ import time
 from django.utils import timezone
 
 from agents import apply, blank, stack
-from agents.contracts import AgentError, Reason, Shell
+from agents.contracts import AgentError, Claim, Reason, Shell
+from agents.facts.model import HostFacts
+from agents.gone import forgotten, gone, without
 from agents.lasting import lasting
 from agents.relocated import relocated
 from benchlab.hosts import services as hosts
@@ -38,8 +40,8 @@ def step(layout: Layout) -> float | None:
     with lasting(shell) as quick:
         plan, after = _take_down(layout, quick)
     found = hosts.facts_of(after)
-    if left := blank.not_blank(plan.claims, found, layout.name):
-        raise AgentError("Not blank: " + "; ".join(left), Reason.NOT_BLANK)
+    if left := _not_blank(layout, plan, found):
+        raise AgentError(left, Reason.NOT_BLANK)
     if left := stack.not_restored(plan, found):
         raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
     for attempt in started:
@@ -54,9 +56,37 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
     facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
     moves.note(layout, seen_at=timezone.now())
     plan = touched.plan_of(layout, facts)
-    down = stack.teardown(relocated(plan, facts), facts)
-    steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, apply.Look(facts, began))
+    # What is there goes, also when a disk of it is dead; that one is told at the end.
+    lost = gone(plan.claims, facts)
+    facts = forgotten(facts, lost)
+    down = without(stack.teardown(relocated(plan, facts), facts), lost)
+    look = apply.Look(facts, began)
+    steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, look, lost=lost)
     return plan, hosts.read_facts(layout.host, shell)
+
+
+def _not_blank(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> str:
+    """In words, or ""."""
+    lost = gone(plan.claims, facts)
+    here = [claim for claim in plan.claims if claim not in lost]
+    left = blank.not_blank(here, facts, layout.name)
+    said = ["Not blank: " + "; ".join(left)] if left else []
+    if lost:
+        disks = ", ".join(_words(layout, claim) for claim in lost)
+        one = len(lost) == 1
+        said.append(
+            f"{disks} {'is' if one else 'are'} not on {layout.host} any more, so nobody can prove"
+            f" {'it' if one else 'them'} blank. Plug {'it' if one else 'them'} in again and tear down again; where"
+            f" that cannot be, an owner may release the host."
+        )
+    return ". ".join(said)
+
+
+def _words(layout: Layout, claim: Claim) -> str:
+    """A disk by what stands on its label."""
+    row = layout.host.devices.filter(identity=claim.identity).first()
+    known = f"serial {row.serial}" if row and row.serial else claim.identity
+    return f"{claim.node} ({claim.model or 'model unknown'}, {known})"
 
 
 def _end(layout: Layout, said: str, **fields: object) -> float | None:

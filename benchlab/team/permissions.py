@@ -116,6 +116,8 @@ PAGES: Mapping[str, Rule] = {
     "run-retry": Rule(do=OPERATOR),
     "layout-person-done": Rule(do=OPERATOR),
     "layout-teardown": Rule(do=OPERATOR),
+    # What is left on the host stays there: who may give its disks away may let it go.
+    "layout-release": Rule(OWNER, OWNER),
     "run-detail": Rule(VIEWER),
     "campaign-figure": Rule(VIEWER),
     "campaign-csv": Rule(VIEWER),

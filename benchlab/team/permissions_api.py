@@ -82,6 +82,7 @@ API: Mapping[str, Level] = {
     "layout.list": VIEWER,
     "layout.retrieve": VIEWER,
     "layout.teardown": OPERATOR,
+    "layout.release": OWNER,
     "layout.person_done": OPERATOR,
     "attempt.list": VIEWER,
     "attempt.retrieve": VIEWER,

@@ -11,6 +11,7 @@ import pytest
 from agents import registry
 from agents.contracts import Claim, Need, Plan, Progress, Step, Target, Use
 from agents.facts.model import HostFacts
+from agents.layers._steps import is_claimed
 
 KIND = "toy"
 WORK = "toy works"  # a fact's `members` value begins so while the kernel works on: "toy works 0.25"
@@ -62,7 +63,7 @@ def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
-    nodes = tuple(claim.node for claim in target.devices["data"])
+    nodes = tuple(claim.node for claim in target.devices["data"] if is_claimed(claim, facts))
     return [Step(("toy", "destroy", *nodes), "Destroy", destroys=target.devices["data"])]
 
 

@@ -12,7 +12,7 @@ from agents.blank import not_blank
 from agents.chain import LayerSpec, Wanted
 from agents.contracts import Step
 from agents.facts.model import BlockDevice, HostFacts, Signature
-from agents.gone import gone, without
+from agents.gone import forgotten, gone, without
 from agents.guard import refusals
 from agents.layers._names import lvm_uuid_of
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare
@@ -33,7 +33,7 @@ LVM_FACTS: dict[str, Any] = {
     "dm_tables": [f"{LAYOUT}-data: 0 8 striped 2 8 8:16 0 8:32 0"],
 }
 VOLUME = {"path": f"/dev/mapper/{LAYOUT}-data", "type": "lvm", "majmin": "253:0"}
-DM = disk("dm-0", 9, serial="", parents=["sdb"], **VOLUME)
+DM = disk("dm-0", 9, serial="", parents=["sdb", "sdc"], **VOLUME)
 ARRAY = disk("md127", 8, type="raid1", path="/dev/md127", links=[f"/dev/md/{LAYOUT}"], serial="", majmin="9:127",
              parents=["sdb"])  # fmt: skip
 
@@ -56,6 +56,7 @@ def left(signature: Signature, on_it: BlockDevice, **facts: Any) -> HostFacts:
 )
 def test_what_is_left_is_taken_down_without_the_dead_disk(made, facts):
     lost = gone(made.claims, facts)
+    facts = forgotten(facts, lost)
     assert [claim.node for claim in lost] == ["/dev/sdc"]
     steps = without(stack.teardown(made, facts), lost)
     assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
@@ -76,6 +77,15 @@ def test_steps_of_a_dead_disk_alone_are_left_out_and_those_of_none_stay():
 def test_a_disk_with_another_name_is_not_gone():
     renamed = replace(SDC, name="sdz", path="/dev/sdz")
     assert gone([claim(SDC)], host(SDB, renamed)) == ()
+
+
+def test_only_names_that_nobody_has_are_forgotten():
+    """Another disk may have come, and have the name now: what stands on it stands on it."""
+    facts = host(SDB, replace(SDC, serial="another"), DM, tools=TOOLS)
+    assert forgotten(facts, gone([claim(SDC)], facts)) == facts
+    assert forgotten(facts, []) == facts
+    [volume] = [d for d in forgotten(host(SDB, DM), [claim(SDC)]).devices if d.name == "dm-0"]
+    assert volume.parents == ("sdb",)
 
 
 def test_a_command_that_names_the_dead_disk_is_refused_still():

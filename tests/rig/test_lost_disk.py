@@ -1,0 +1,74 @@
+"""A disk is pulled out from under a layout, on a real kernel: the rest is taken down, and the host released."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchlab.campaigns.models import Workload
+from benchlab.campaigns.services import create_campaign
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Device
+from benchlab.practice import DiskSpec, UmlHost, add_scsi_disks
+from benchlab.runs import commands, release
+from benchlab.runs.models import Layout
+from benchlab.topologies.models import Topology
+from tests.rig.blank import assert_blank
+from tests.rig.test_campaigns import DD, register
+from tests.runs import drive
+from tests.topologies.plans import layer
+
+pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
+
+EXT4 = layer("filesystem", {"type": "ext4"})
+STACKS = {
+    "lvm": [layer("lvm", {"type": "striped"}, data=("ssd", 2)), EXT4],
+    "md": [layer("md", {"level": 1}, data=("ssd", 2)), EXT4],
+}
+
+
+@pytest.fixture(scope="module")
+def scsi_host(make_rig_host) -> UmlHost:
+    host: UmlHost = make_rig_host([DiskSpec(512)])
+    return host
+
+
+def standing(team: Any, user: Any, host: UmlHost, stack: list[dict[str, Any]]) -> Layout:
+    """On two SCSI disks that are new."""
+    names = add_scsi_disks(host, 2)
+    lab = register(host, team, "root")
+    for device in Device.objects.filter(host=lab, name__in=names):
+        hosts.mark_spare(device, user, device.confirmation, "ssd")
+    topology = Topology.objects.create(team=team, name="t", stack=stack)
+    workload = Workload.objects.create(team=team, name="dd", tool="dd", options=DD)
+    campaign = create_campaign(
+        team=team, user=user, name="c", question="", hosts=[lab], topologies=[topology],
+        workloads=[workload], repeats=1, order="as_written", seed=1,
+    )  # fmt: skip
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: campaign.layouts.get().phase == "ready")
+    layout: Layout = campaign.layouts.get()
+    return layout
+
+
+@pytest.mark.parametrize("kind", STACKS)
+def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_host):
+    layout = standing(team, user, scsi_host, STACKS[kind])
+    kept, pulled = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
+    scsi_host.ssh("sh", "-c", f"echo 1 >/sys/block/{pulled.name}/device/delete")
+    commands.cancel(layout.campaign)
+    drive.to_the_end(layout.campaign)
+    layout.refresh_from_db()
+    assert layout.phase == "stuck"
+    serial = pulled.serial or pulled.identity
+    assert f"/dev/{pulled.name} (scsi_debug" in layout.trouble and serial in layout.trouble
+    assert "Not blank" not in layout.trouble, layout.trouble
+    assert_blank(scsi_host, kept.name)
+    assert [row.name for row in release.release(layout, release.phrase(layout), user)] == [
+        pulled.name
+    ]
+    layout.refresh_from_db()
+    assert layout.phase == "done"
+    assert [row.name for row in Device.objects.filter(spare=True)] == [kept.name]
+    scsi_host.ssh("sh", "-c", "udevadm settle; modprobe -r scsi_debug")  # for the next one

@@ -1,0 +1,153 @@
+"""A disk dies under a layout: the rest is taken down, and the owner may release the host without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from agents.contracts import AgentError, Reason
+from agents.facts.model import Signature
+from benchlab.audit.models import Entry
+from benchlab.hosts import discovery
+from benchlab.hosts.models import Device
+from benchlab.runs import commands, engine, moves, provision, release
+from benchlab.runs.models import Layout
+from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.team.models import Membership
+from benchlab.team.roles import Role
+from tests.runs.paper_host import DISKS, TOY, confirmed, paper, toy
+
+__all__ = ["paper", "toy"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SDB, SDC, SDD = DISKS
+PHRASE = "release lab1"
+
+
+@pytest.fixture(autouse=True)
+def nudges(monkeypatch) -> None:
+    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+
+
+@pytest.fixture
+def stuck(paper, make_layout, monkeypatch) -> Layout:
+    """It stood on sdb and sdc; sdc is dead."""
+    layout = confirmed(make_layout(phase="draft"), TOY)
+    monkeypatch.setattr(provision.preflight, "precheck", lambda *given: None)
+    provision.build(layout)
+    paper.disks(SDB, SDD)
+    moves.begin_teardown(layout, Outcome.CANCELLED)
+    for _ in range(8):
+        engine.step(layout.pk)
+    layout.refresh_from_db()
+    return layout
+
+
+def spare() -> set[str]:
+    return set(Device.objects.filter(spare=True).values_list("name", flat=True))
+
+
+def test_the_rest_is_taken_down_and_the_missing_disk_named(stuck, paper):
+    assert stuck.phase == LayoutPhase.STUCK
+    assert "/dev/sdc (WDC WD40, serial S-sdc) is not on lab1 any more" in stuck.trouble
+    assert "sdb" not in stuck.trouble
+    torn = stuck.steps.filter(kind="teardown")
+    assert {tuple(row.destroys) for row in torn} == {("serial:S-sdb",)}
+    assert not stuck.attempts.exclude(outcome="cancelled").exists()
+
+
+def test_a_disk_that_comes_back_is_taken_down_too(stuck, paper):
+    paper.disks(*DISKS)
+    commands.teardown_again(stuck)
+    engine.step(stuck.pk)
+    stuck.refresh_from_db()
+    assert (stuck.phase, stuck.trouble) == ("done", "")
+    assert spare() == {"sdb", "sdc", "sdd"}
+
+
+def test_a_release_frees_the_host_and_takes_back_what_is_not_proven_blank(stuck, user):
+    release.release(stuck, PHRASE, user)
+    stuck.refresh_from_db()
+    assert (stuck.phase, stuck.trouble, stuck.outcome) == ("done", "", "cancelled")
+    assert spare() == {"sdb", "sdd"}
+    assert (
+        "alice released lab1; no longer spare: sdc"
+        in stuck.transitions.get(old="stuck", new="done").reason
+    )
+    entry = Entry.objects.get(action="release")
+    assert (entry.actor, entry.team_id) == ("alice", stuck.host.team_id)
+    assert entry.details == {"layout": stuck.name, "not_blank": ["serial:S-sdc"]}
+
+
+def test_a_disk_with_something_on_it_is_no_longer_spare_either(stuck, paper, user):
+    paper.disks(replace(SDB, signatures=(Signature("ext4"),)), SDD)
+    release.release(stuck, PHRASE, user)
+    assert spare() == {"sdd"}
+
+
+def test_a_host_that_does_not_answer_has_nothing_proven_blank(stuck, user, monkeypatch):
+    def silent(shell: object, needs: object = ()) -> object:
+        raise AgentError("no answer", Reason.TIMED_OUT)
+
+    monkeypatch.setattr(discovery.reading, "read", silent)
+    release.release(stuck, PHRASE, user)
+    assert spare() == {"sdd"}
+
+
+def test_attempts_that_were_open_are_ended(stuck, user):
+    stuck.attempts.update(phase="running", outcome="")
+    release.release(stuck, PHRASE, user)
+    assert set(stuck.attempts.values_list("phase", "outcome")) == {("done", "cancelled")}
+
+
+def test_a_plan_that_cannot_be_read_keeps_nobody_locked(stuck, user):
+    Layout.objects.filter(pk=stuck.pk).update(plan={"name": 1})
+    stuck.refresh_from_db()
+    release.release(stuck, PHRASE, user)
+    assert spare() == {"sdd"}
+
+
+def test_not_without_the_phrase_nor_when_it_is_not_stuck(stuck, user):
+    with pytest.raises(commands.CommandError, match="type “release lab1”"):
+        release.release(stuck, "yes", user)
+    assert spare() == {"sdb", "sdc", "sdd"}
+    commands.teardown_again(stuck)
+    with pytest.raises(commands.CommandError, match="is not stuck"):
+        release.release(stuck, PHRASE, user)
+
+
+def test_an_owner_releases_on_the_page(stuck, web):
+    url = reverse("layout-release", args=[stuck.pk])
+    campaign = reverse("campaign-detail", args=[stuck.campaign_id])
+    assert url in web.get(campaign).text
+    asked = web.get(url).text
+    assert "S-sdc" in asked and PHRASE in asked
+    assert "Nothing was done" in web.post(url, {"typed": "no"}, follow=True).text
+    assert "lab1 is free" in web.post(url, {"typed": PHRASE}, follow=True).text
+    assert Layout.objects.get(pk=stuck.pk).phase == LayoutPhase.DONE
+    assert web.get(url).status_code == 302
+
+
+def test_an_operator_sees_no_such_button(stuck, team, client):
+    person = User.objects.create_user("olga")
+    Membership.objects.create(team=team, user=person, role=Role.OPERATOR)
+    client.force_login(person)
+    text = client.get(reverse("campaign-detail", args=[stuck.campaign_id])).text
+    assert "Tear down again" in text and reverse("layout-release", args=[stuck.pk]) not in text
+
+
+def test_by_api(stuck, user, other_user):
+    api = APIClient()
+    api.force_authenticate(user)
+    path = f"/api/layouts/{stuck.pk}/release/"
+    assert api.post(path).status_code == 400
+    assert api.post(path, {"typed": "no"}, format="json").status_code == 409
+    answer = api.post(path, {"typed": PHRASE}, format="json")
+    assert (answer.status_code, answer.json()["phase"]) == (200, "done")
+    assert api.post(path, {"typed": PHRASE}, format="json").status_code == 409
+    api.force_authenticate(other_user)
+    assert api.post(path, {"typed": PHRASE}, format="json").status_code == 404
