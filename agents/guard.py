@@ -1,9 +1,10 @@
 """Refuses every Step that would harm a device not provably spare. Default deny. Pure.
 
-A device may be written only if all holds, by facts read a moment ago: a person marked its identity spare on this host;
-its node, size and model are what that person confirmed; nobody else has that identity; it is a whole disk that can be
-written; nothing of the running system, and nothing that is not this layout's own, is on it, on a partition of it, or
-stacked on it. What is not known counts as a reason to refuse.
+A device may be written only if all holds, by facts read a moment ago: a person marked its identity spare on this host,
+and in this very boot where its name is all that tells who it is; its node, size and model are what that person
+confirmed; nobody else has that identity; it is a whole disk that can be written; nothing of the running system, and
+nothing that is not this layout's own, is on it, on a partition of it, or stacked on it; no program writes to it. What is
+not known counts as a reason to refuse.
 
 A plain file system or partition table that nobody uses may be wiped: the person who marked the disk spare confirmed
 that, and the plan page lists it. A trace of membership (LVM, md, ZFS, bcache, LUKS, swap, …) may not: the disk may be
@@ -40,6 +41,7 @@ class Spare:
     size: int
     model: str
     role: str = ""
+    boot: str = ""  # boot_id of the host when a person confirmed it
 
 
 def check(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> None:
@@ -164,6 +166,11 @@ def _identity(
     if spare is None or spare.identity != claim.identity:
         yield f"{node} ({claim.identity}) is not marked spare: {CONFIRM}"
         return
+    if device.weak and (not spare.boot or spare.boot != graph.facts.boot_id):
+        yield (
+            f"{node} has neither serial number nor WWN, and {graph.facts.hostname} was booted since it was marked"
+            " spare: another disk may have its name now; look at the host's disks, then mark it spare again"
+        )
     for what, now, meant in (
         ("size", device.size, claim.size),
         ("model", device.model, claim.model),

@@ -117,7 +117,7 @@ def _one_of(devices: list[BlockDevice]) -> BlockDevice:
 def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
     """Why the device could not be destroyed now were it spare, as the guard says it; "" when it could."""
     claim = Claim(device.identity, device.path, device.size, device.model)
-    spare = guard.Spare(device.identity, device.size, device.model)
+    spare = guard.Spare(device.identity, device.size, device.model, boot=facts.boot_id)
     # A command that only looks: the answer is about the device alone.
     step = Step(("lsblk",), "", destroys=(claim,))
     return _within(guard.refusals(step, facts, {device.identity: spare}, layout), IN_USE_MAX)

@@ -161,6 +161,9 @@ class Device(models.Model):
     # What the person saw when confirming; the guard compares it with what is there.
     spare_size = models.BigIntegerField(null=True, blank=True)
     spare_model = models.CharField(max_length=255, blank=True)
+    spare_boot = models.CharField(
+        max_length=64, blank=True, help_text="Boot of the host in which it was confirmed"
+    )
     spare_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
@@ -185,6 +188,14 @@ class Device(models.Model):
     @property
     def weak(self) -> bool:
         return self.identity.startswith("weak:")
+
+    @property
+    def lapsed(self) -> bool:
+        """Marked spare in an earlier boot, and known by its name only: refused until it is marked again."""
+        if not (self.spare and self.weak):
+            return False
+        latest = self.host.snapshots.values_list("boot_id", flat=True).first()
+        return not self.spare_boot or self.spare_boot != latest
 
     @property
     def confirmation(self) -> str:

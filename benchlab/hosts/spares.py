@@ -17,6 +17,7 @@ from benchlab.hosts.models import Device, Host
 from benchlab.runs.states import HOLDING
 
 ROLE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+CONFIRMED = ("spare", "role", "spare_by", "spare_at", "spare_size", "spare_model", "spare_boot")
 FRESH = timedelta(minutes=5)  # older facts are read again before a disk is given away
 
 
@@ -28,6 +29,7 @@ def spares(host: Host) -> dict[str, Spare]:
             role=device.role,
             size=device.spare_size or 0,
             model=device.spare_model,
+            boot=device.spare_boot,
         )
         for device in host.devices.filter(spare=True)
     }
@@ -60,9 +62,9 @@ def mark_spare(
             timezone.now(),
         )
         fresh.spare_size, fresh.spare_model = fresh.size, fresh.model
-        fresh.save(
-            update_fields=["spare", "role", "spare_by", "spare_at", "spare_size", "spare_model"]
-        )
+        latest = fresh.host.snapshots.values_list("boot_id", flat=True)
+        fresh.spare_boot = latest.first() or ""
+        fresh.save(update_fields=CONFIRMED)
     return fresh
 
 

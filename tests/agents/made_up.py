@@ -13,6 +13,7 @@ from agents.guard import Spare
 
 GIB = 1 << 30
 LAYOUT = "bl17"
+BOOT = "b"
 _converter = cattrs.Converter(forbid_extra_keys=True)
 
 
@@ -44,7 +45,7 @@ def host(*devices: BlockDevice, **given: Any) -> HostFacts:
                 signatures=[{"type": "ext4"}])  # fmt: skip
     values: dict[str, Any] = {
         "hostname": "h", "os_family": "debian", "os_name": "Debian", "kernel": "6.1",
-        "arch": "x86_64", "boot_id": "b", "cpu_model": "c", "cpus": 2, "memory": GIB,
+        "arch": "x86_64", "boot_id": BOOT, "cpu_model": "c", "cpus": 2, "memory": GIB,
         "root": True, "sudo": True,
         "mounts": [{"source": "/dev/sda2", "target": "/", "fstype": "ext4", "majmin": "8:2"}],
     }  # fmt: skip
@@ -69,7 +70,8 @@ def claim(device: BlockDevice) -> Claim:
 
 
 def spare(*devices: BlockDevice, role: str = "") -> dict[str, Spare]:
-    return {d.identity: Spare(d.identity, d.size, d.model, role) for d in devices}
+    """As marked on the host of `host`, since it booted."""
+    return {d.identity: Spare(d.identity, d.size, d.model, role, BOOT) for d in devices}
 
 
 def mounted(source: str, target: str, fstype: str = "xfs", options: str = "rw") -> Mount:

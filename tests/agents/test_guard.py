@@ -267,3 +267,14 @@ def test_two_disks_of_one_identity_are_refused(twin):
 def test_a_claim_for_nothing_known_is_refused():
     ghost = Claim("serial:X", "/dev/nope", 1, "")
     assert refusals(Step(("true",), "", destroys=(ghost,)), host(), {}, LAYOUT)
+
+
+def test_a_disk_known_by_its_name_only_is_spare_in_the_boot_in_which_it_was_marked():
+    """After the next one another disk of that size may have its name."""
+    weak = disk("sdb", serial="")
+    assert why(weak) == ""
+    assert "was booted since it was marked spare" in why(weak, boot_id="another")
+    never = {weak.identity: replace(spare(weak)[weak.identity], boot="")}
+    assert "mark it spare again" in "; ".join(refusals(wiping(weak), host(weak), never, LAYOUT))
+    assert refusals(wiping(weak), host(weak, boot_id=""), never, LAYOUT)
+    assert why(disk("sdb"), boot_id="another") == ""

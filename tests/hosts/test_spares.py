@@ -8,12 +8,15 @@ import pytest
 from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
-from agents.guard import Spare
+from agents.facts.model import HostFacts
+from agents.guard import Spare, refusals
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts import discovery, services
 from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import Device
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
+from tests.agents.made_up import wiping
 from tests.hosts.conftest import disk, facts
 
 
@@ -25,7 +28,7 @@ def sdb(read_host):
 def test_a_confirmed_disk_is_spare_as_it_was_seen(read_host, sdb, user):
     services.mark_spare(sdb, user, " S-sdb ", "HDD")
     assert services.spares(read_host) == {
-        "serial:S-sdb": Spare("serial:S-sdb", 2**30, "WDC WD40", "hdd")
+        "serial:S-sdb": Spare("serial:S-sdb", 2**30, "WDC WD40", "hdd", "b" * 36)
     }
     sdb.refresh_from_db()
     assert sdb.spare_by == user and sdb.spare_at
@@ -111,3 +114,38 @@ def test_a_disk_under_a_layout_cannot_be_taken_back(sdb, user, layout, phase, ke
 def test_a_host_with_layouts_stays(layout, read_host):
     with pytest.raises(HostsError, match="has runs"):
         services.delete_host(read_host)
+
+
+def booted(read_host) -> HostFacts:
+    """The same disks, in another boot."""
+    now = facts(disk("sdb"), disk("sdc", serial="", model="QEMU HARDDISK"), boot_id="c" * 36)
+    discovery.store(read_host, now)
+    return now
+
+
+def why(read_host, name: str, now: HostFacts) -> str:
+    device = now.device(name)
+    assert device is not None
+    return "; ".join(refusals(wiping(device), now, services.spares(read_host), "bl17"))
+
+
+def test_a_disk_known_by_its_name_only_is_spare_until_the_next_boot(read_host, user):
+    """Then what was sdd may be sdc, in the same size and model."""
+    sdb, sdc = (read_host.devices.get(name=name) for name in ("sdb", "sdc"))
+    services.mark_spare(sdb, user, "S-sdb", "hdd")
+    sdc = services.mark_spare(sdc, user, f"sdc:{2**30}", "hdd")
+    assert not sdc.lapsed
+    now = booted(read_host)
+    assert why(read_host, "sdb", now) == ""
+    assert "was booted since it was marked spare" in why(read_host, "sdc", now)
+    assert sdc.lapsed
+    sdc = services.mark_spare(sdc, user, f"sdc:{2**30}", "hdd")
+    assert not sdc.lapsed and why(read_host, "sdc", now) == ""
+
+
+def test_a_mark_of_before_boots_were_kept_has_to_be_given_again(read_host, user):
+    sdc = services.mark_spare(read_host.devices.get(name="sdc"), user, f"sdc:{2**30}", "hdd")
+    Device.objects.filter(pk=sdc.pk).update(spare_boot="")
+    sdc.refresh_from_db()
+    latest = discovery.facts_of(read_host.snapshots.first())
+    assert sdc.lapsed and "mark it spare again" in why(read_host, "sdc", latest)

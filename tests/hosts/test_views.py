@@ -229,6 +229,18 @@ def test_a_weak_identity_is_said(web, read_host):
     assert "neither serial number nor WWN" in web.get(device_url(read_host, "sdc")).text
 
 
+def test_a_weak_disk_is_to_be_confirmed_again_after_a_boot(web, read_host, user):
+    services.mark_spare(read_host.devices.get(name="sdc"), user, f"sdc:{2**30}", "hdd")
+    address = device_url(read_host, "sdc")
+    assert "counts until lab1 boots" in web.get(address).text
+    assert "confirm again" not in web.get(url("host-detail", read_host)).text
+    discovery.store(read_host, facts(disk("sdc", serial="", model="QEMU HARDDISK"), boot_id="c"))
+    assert "confirm again" in web.get(url("host-detail", read_host)).text
+    assert "nothing is written to sdc until" in web.get(address).text
+    web.post(address, {"role": "hdd", "typed": f"sdc:{2**30}"})
+    assert "confirm again" not in web.get(url("host-detail", read_host)).text
+
+
 def test_a_host_is_changed(web, read_host):
     given = NEW | {"credential": read_host.credential.pk, "notes": "rack 4"}
     web.post(url("host-change", read_host), given)

@@ -59,7 +59,7 @@ def marked(bench: Bench, *serials: str) -> None:
     """These are spare, and no other."""
     facts = bench.facts()
     bench.spares = {
-        d.identity: Spare(d.identity, d.size, d.model, "ssd") for d in facts.devices
+        d.identity: Spare(d.identity, d.size, d.model, "ssd", facts.boot_id) for d in facts.devices
         if (d.serial in serials and d.serial) or d.name in serials
     }  # fmt: skip
 
@@ -139,10 +139,10 @@ def test_a_spare_disk_replaced_by_one_like_it_is_no_spare(bench):
 
 
 def test_what_can_be_noticed_of_disks_without_serials_that_swapped(bench):
-    """Their identity is name and size: of two alike only what is on them tells them apart.
+    """Their identity is name and size: of two alike only what is on them tells them apart, so a boot ends the mark.
 
-    Traces of membership are refused as everywhere. A plain file system makes the plan another one than the person
-    confirmed (stale). Two blank ones cannot be told apart, and nothing is lost.
+    Marked again, traces of membership are refused as everywhere. A plain file system makes the plan another one than
+    the person confirmed (stale). Two blank ones cannot be told apart, and nothing is lost.
     """
     marked(bench, "ubdb")
     blank = bench.plan(*STACKS["raw"])
@@ -150,6 +150,10 @@ def test_what_can_be_noticed_of_disks_without_serials_that_swapped(bench):
     exchange(bench, WEAK_A, WEAK_B)
     now = bench.plan(*STACKS["raw"])
     assert now.claims == blank.claims and now.fingerprint != blank.fingerprint
+    with pytest.raises(GuardError, match="was booted since it was marked spare"):
+        bench.apply(now.steps)
+    assert 'LABEL="others"' in bench.run("blkid -o full /dev/ubdb")
+    bench.confirm()
     bench.run("wipefs -qa /dev/ubdb; vgcreate -qy vg0 /dev/ubdb")
     before = sums(bench, "ubdb", "ubdc")
     with pytest.raises(GuardError, match="belongs to lvm vg0"):
