@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from agents import apply, stack
 from agents.apply import Look
@@ -44,9 +45,12 @@ class Bench:
 
     def __init__(self, host: PracticeHost, user: str = "root", role: str = "ssd") -> None:
         self.host, self.user, self.shell = host, user, shell_on(host, user)
-        devices = [d for d in self.facts().devices if re.fullmatch(r"(ubd|vd)[b-z]", d.name)]
+        facts = self.facts()
+        devices = [d for d in facts.devices if re.fullmatch(r"(ubd|vd)[b-z]", d.name)]
         self.disks = tuple(d.name for d in devices)
-        self.spares = {d.identity: Spare(d.identity, d.size, d.model, role) for d in devices}
+        self.spares = {
+            d.identity: Spare(d.identity, d.size, d.model, role, facts.boot_id) for d in devices
+        }
         self.records: list[apply.StepRecord] = []
 
     def facts(self) -> HostFacts:
@@ -122,6 +126,13 @@ class Bench:
         self.host.restart()
         self.seen = None
         self.shell = shell_on(self.host, self.user)
+        self.confirm()
+
+    def confirm(self) -> None:
+        """Mark the same disks spare again, as a person does after a boot: one of them has no serial."""
+        boot = self.facts().boot_id
+        self.spares = {i: replace(spare, boot=boot) for i, spare in self.spares.items()}
+        self.seen = None
 
     def run(self, script: str) -> str:
         self.seen = None
