@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
-from agents import stored
 from agents.blank import not_blank
 from agents.contracts import AgentError
 from agents.destroyed import Destroyed, what_is_destroyed
@@ -16,7 +15,7 @@ from agents.facts.model import HostFacts
 from benchlab.hosts import blocks, queries
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot, Host
-from benchlab.runs import moves
+from benchlab.runs import moves, planning, touched
 from benchlab.runs.commands import CommandError, nudge
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase
@@ -61,9 +60,9 @@ def _left(facts: HostFacts, names: blocks.Names) -> Iterator[tuple[str, tuple[st
 
 def _orphan(name: str, left: tuple[str, ...], layout: Layout | None, facts: HostFacts) -> Orphan:
     lost: tuple[Destroyed, ...] = ()
-    why_not = _why_not(layout) if layout else _unknown(name)
+    why_not = _why_not(layout, facts) if layout else _unknown(name)
     if layout is not None and not why_not:
-        lost = tuple(what_is_destroyed(stored.from_json(layout.plan or {}), facts))
+        lost = tuple(what_is_destroyed(touched.plan_of(layout, facts), facts))
     by_hand = tuple(_by_hand(name, facts)) if why_not else ()
     return Orphan(name, left, layout, lost, why_not, by_hand)
 
@@ -75,7 +74,7 @@ def _unknown(name: str) -> str:
     return "Its layout is no longer in the database, so nobody knows what it was made of."
 
 
-def _why_not(layout: Layout) -> str:
+def _why_not(layout: Layout, facts: HostFacts) -> str:
     if layout.phase != LayoutPhase.DONE:
         return (
             f"Its layout is {layout.get_phase_display()}: it is dealt with on its campaign's page."
@@ -83,7 +82,10 @@ def _why_not(layout: Layout) -> str:
     if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
         return "No command of it is recorded, so nobody knows what was made."
     try:
-        stored.from_json(layout.plan or {})
+        if planning.stored(layout).claims and not touched.plan_of(layout, facts).claims:
+            return (
+                "No command of it touched its disks, so what is there is not known to be its own."
+            )
     except AgentError as error:
         return f"Its plan cannot be used: {error}."
     return ""

@@ -9,7 +9,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from agents import stack, stored
-from agents.chain import specs
+from agents.chain import specs, stage_specs
 from agents.facts.model import HostFacts, Mount
 from agents.guard import Spare
 from benchlab.hosts import discovery
@@ -54,8 +54,16 @@ def ended(make_layout) -> Layout:
     pool = [Spare(f"serial:S-{name}", 2**30, "WDC WD40", "hdd") for name in ("sdb", "sdc")]
     layout.plan = stored.to_json(stack.plan(specs(STRIPE), layout.name, found, pool))
     layout.save()
-    StepLog.objects.create(layout=layout, kind="apply", argv=["wipefs"], says="…")
+    began(layout, "sdb", "sdc")
     return layout
+
+
+def began(layout: Layout, *disks: str) -> None:
+    """A command that ran on these disks."""
+    StepLog.objects.create(
+        layout=layout, kind="apply", argv=["wipefs"], says="…", exit_code=0,
+        destroys=[f"serial:S-{name}" for name in disks],
+    )  # fmt: skip
 
 
 def read(layout: Layout, found: HostFacts | None = None) -> FactSnapshot:
@@ -122,6 +130,28 @@ def test_what_no_button_can_take_down_says_why(ended, change, says):
 def test_without_any_command_nobody_knows_what_was_made(ended):
     ended.steps.all().delete()
     assert "No command of it is recorded" in only(ended, read(ended)).why_not
+
+
+def test_disks_that_no_command_touched_are_not_its_to_wipe(ended):
+    ended.steps.all().delete()
+    began(ended, "sdb")
+    orphan = only(ended, read(ended))
+    assert "No command of it touched its disks" in orphan.why_not
+    assert orphan.by_hand and not orphan.destroys
+    with pytest.raises(commands.CommandError, match="No command of it touched its disks"):
+        orphans.tear_down(ended, ended.host.snapshots.latest("pk").pk)
+
+
+def test_a_stage_that_never_began_is_not_told(ended):
+    more = {"layer": 1, "options": {}, "devices": [{"use": "data", "role": "hdd", "count": 1}]}
+    three = replace(blank(), devices=(*blank().devices, disk("sdd")))
+    pool = [Spare(f"serial:S-sd{x}", 2**30, "WDC WD40", "hdd") for x in "bcd"]
+    made = stack.plan(specs(STRIPE), ended.name, three, pool, stage_specs([more]))
+    Layout.objects.filter(pk=ended.pk).update(plan=stored.to_json(made))
+    ended.refresh_from_db()
+    found = left_by(ended.name)
+    orphan = only(ended, read(ended, replace(found, devices=(*found.devices, disk("sdd")))))
+    assert [lost.node for lost in orphan.destroys] == ["/dev/sdb", "/dev/sdc"]
 
 
 def test_it_is_torn_down_and_locks_the_host(ended):
