@@ -37,6 +37,7 @@ class Told:
     options: Mapping[str, Any] = field(default_factory=dict)
     outstanding: int | None = None
     note: str = ""
+    run: str = ""  # equal in all that one run printed in this format; "" where nothing tells
 
 
 def of_text(block: str) -> Told:
@@ -104,10 +105,13 @@ def of_document(text: str) -> Told:
     version = str(data.get("fio version", "")).removeprefix("fio-")[:40]
     shared = _options(data.get("global options"))
     each = [shared | _options(job.get("job options")) for job in jobs]
+    asked = [[str(job.get(key)) for key in ("jobname", "groupid", "job options")] for job in jobs]
+    run = repr((str(data.get("global options")), asked))
     copies = [_copies(one) if len(names) == len(jobs) else 1 for one in each]
     if any(_more_ran(job, count) for job, count in zip(jobs, copies, strict=True)):
         # these are the options of the last of several sections, and the name is that of the first
-        return Told(", ".join(names)[:200], version, options=_known(shared), note=GROUPED_JSON)
+        title = ", ".join(names)[:200]
+        return Told(title, version, options=_known(shared), note=GROUPED_JSON, run=run)
     known = [_known(one) for one in each]
     depths = [
         _depth(one.get("ioengine"), known_one.get("iodepth")) * count
@@ -117,7 +121,8 @@ def of_document(text: str) -> Told:
     same = _same(known)
     if len(names) == 1 and same:
         same["numjobs"] = sum(copies)
-    return Told(", ".join(names)[:200], version, "", same, sum(depths) if certain else None)
+    outstanding = sum(depths) if certain else None
+    return Told(", ".join(names)[:200], version, "", same, outstanding, run=run)
 
 
 def _more_ran(job: Mapping[str, Any], copies: int) -> bool:

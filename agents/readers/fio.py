@@ -14,7 +14,8 @@ from itertools import islice
 
 from agents.contracts import Metric, ParseError
 from agents.found import Found
-from agents.readers import _fio_options
+from agents.readers import _fio_again, _fio_options
+from agents.readers._fio_again import Printed
 from agents.tools import _fio_terse, _fio_text
 from agents.tools import fio as tool
 
@@ -26,6 +27,9 @@ START = re.compile(
 TAIL = re.compile(r"\s*(?:READ|WRITE|TRIM|MIXED):|\s*Run status|\s*Disk stats|.{1,80}: ios=|\s*\Z")
 COMMAND = re.compile(r"(?:^|[$#%>]\s)\s*((?:sudo\s+)?(?:/[\w./-]+/)?fio\s+[^\n]{1,2000})", re.M)
 VERSION = re.compile(r"\bfio[- ](\d+\.\d[\w.-]*)")
+PROCESS = re.compile(r"(\S{1,200}): \(groupid=(\d+), jobs=\d+\): err=[^:\n]{1,20}: pid=(\d+)")
+TIME_MS = re.compile(r'"timestamp_ms"\s*:\s*(\d{1,16})')
+TIME = re.compile(r'"timestamp"\s*:\s*(\d{1,13})')
 BIG = 8 << 20  # characters of a document whose end is taken to be the text's
 MANY = 1000  # results in one text
 WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
@@ -33,16 +37,18 @@ WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 def find(text: str, name: str) -> list[Found]:
     plain = text.translate(WHITE)
-    found = [*islice(_documents(text), MANY), *islice(_lines(plain), MANY)]
-    taken = sorted((one.first, one.last) for one in found)
-    for one in islice(_texts(plain), MANY):
-        at = bisect.bisect_right(taken, (one.last, one.last))
-        if not any(
-            first <= one.last and one.first <= last
-            for first, last in taken[max(at - 2, 0) : at + 1]
-        ):
-            found.append(one)
+    documents, lines = list(islice(_documents(text), MANY)), list(islice(_lines(plain), MANY))
+    taken = sorted((one.first, one.last) for one in (*(one.found for one in documents), *lines))
+    texts = [one for one in islice(_texts(plain), MANY) if _apart(one.found, taken)]
+    found = _fio_again.once(_fio_again.last_totals(documents), _fio_again.last_totals(texts))
+    found = _fio_again.once(found, _fio_again.with_doubts(lines))
     return sorted(found, key=lambda one: one.first)
+
+
+def _apart(one: Found, taken: list[tuple[int, int]]) -> bool:
+    at = bisect.bisect_right(taken, (one.last, one.last))
+    near = taken[max(at - 2, 0) : at + 1]
+    return not any(first <= one.last and one.first <= last for first, last in near)
 
 
 class _Lines:
@@ -57,7 +63,7 @@ class _Lines:
         return self.count
 
 
-def _documents(text: str) -> Iterator[Found]:
+def _documents(text: str) -> Iterator[Printed]:
     """JSON: from its brace to the one that closes it."""
     at, lines = 0, _Lines(text)
     while begins := DOCUMENT.search(text, at):
@@ -66,7 +72,10 @@ def _documents(text: str) -> Iterator[Found]:
         body = text[start:end]
         at = max(end, begins.end())
         told = _fio_options.of_document(body if len(body) <= BIG else "")
-        yield _found(text, start, end, told, lines)
+        at_ms, at_s = TIME_MS.search(body[:1000]), TIME.search(body[:1000])
+        when = int(at_ms[1]) / 1000 if at_ms else float(at_s[1]) if at_s else None
+        run = told.run if when else ""
+        yield Printed(_found(text, start, end, told, lines), run, when, 0.0 if at_ms else 1.0)
 
 
 def _closing(text: str, start: int) -> int:
@@ -95,7 +104,7 @@ def _lines(text: str) -> Iterator[Found]:
         yield _found(text, start, end, told, lines)
 
 
-def _texts(text: str) -> Iterator[Found]:
+def _texts(text: str) -> Iterator[Printed]:
     lines = _Lines(text)
     for start, end in _blocks(text):
         block = text[start:end]
@@ -105,7 +114,8 @@ def _texts(text: str) -> Iterator[Found]:
         commands = COMMAND.findall(before)
         command = commands[-1].strip() if commands else ""
         told = dataclasses.replace(told, version=version[1] if version else "", command=command)
-        yield _found(text, start, end, told, lines)
+        run = repr(PROCESS.findall(block))
+        yield Printed(_found(text, start, end, told, lines), run if run != "[]" else "")
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

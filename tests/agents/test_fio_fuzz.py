@@ -111,8 +111,8 @@ def sums_are_right(text: str, of_ios: float, of_bytes: float) -> None:
             **{f"{name}.": (name,) for name in DIRECTIONS},
         }.items():
             parts = [job.traffic[name] for job in jobs for name in names if name in job.traffic]
-            if parts and not any("mixed" in job.traffic for job in jobs):
-                time = max(part.runtime for part in parts)
+            time = max((part.runtime for part in parts), default=0.0)
+            if time and not any("mixed" in job.traffic for job in jobs):
                 seconds = sum(max(part.runtime, 1.0) for part in parts)
                 ios = sum(p.ios if p.ios is not None else p.iops * p.runtime for p in parts)
                 assert abs(found[f"{prefix}iops"] * time - ios) <= of_ios * ios + seconds

@@ -1,0 +1,146 @@
+"""One run of fio that was printed several times: totals so far (--status-interval), or one format after another. Pure.
+
+A run that is counted twice would be taken for a repeat, and repeats are what a spread is made of.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from agents.found import Found
+
+TWICE = "fio printed this run in another format as well: those lines are left out"
+MAYBE = (
+    "the next line has more of all: this may be a total so far of the same run (--status-interval)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    found: Found
+    run: str = (
+        ""  # differs between runs: a text's process ids, a document's options; "" is not known
+    )
+    at: float | None = None  # the second when it was printed; a text need not tell
+    step: float = 0.0  # how exact that is, in seconds
+
+
+def last_totals(every: Iterable[Printed]) -> list[Found]:
+    """Of each run, in the order of the text. The first total says what was asked for, also for the last."""
+    kept: list[Printed] = []
+    for one in every:
+        if kept and _goes_on(kept[-1], one):
+            one = replace(one, found=_instead(one.found, kept.pop().found))
+        kept.append(one)
+    return [_counted(one.found) for one in kept]
+
+
+def once(found: Iterable[Found], again: Iterable[Found]) -> list[Found]:
+    """All, but those of `again` that are the same run as one of `found`."""
+    kept = list(found)
+    places: dict[tuple[str, float], list[int]] = defaultdict(list)
+    for at, one in enumerate(kept):
+        places[_key(one)].append(at)
+    for one in again:
+        same = next((at for at in places[_key(one)] if _same(kept[at], one)), None)
+        if same is None:
+            kept.append(one)
+        else:
+            lines = (*kept[same].also, (one.first, one.last), *one.also)
+            notes = dict.fromkeys((*kept[same].notes, TWICE))
+            kept[same] = replace(kept[same], also=lines, notes=tuple(notes))
+    return kept
+
+
+def with_doubts(lines: Sequence[Found]) -> list[Found]:
+    """Terse lines tell neither process nor time: who reads on may be told that they look like totals so far."""
+    rising = {one.first for one, following in pairwise(lines) if _rises(one, following)}
+    return [
+        replace(one, notes=(*one.notes, MAYBE)) if one.first in rising else one for one in lines
+    ]
+
+
+def _goes_on(before: Printed, after: Printed) -> bool:
+    """Whether the later is a later total of the same run: it began before the other was printed, and all is more."""
+    if not before.run or before.run != after.run or not _grown(before.found, after.found):
+        return False
+    if before.at is None or after.at is None:
+        return before.at is after.at
+    return after.at - before.at + after.step < _runtime(after.found)
+
+
+def _grown(before: Found, after: Found) -> bool:
+    counts = [_counts(one) for one in (before, after)]
+    known = not before.trouble and not after.trouble and bool(counts[0])
+    return known and all(value <= counts[1].get(key, -1.0) for key, value in counts[0].items())
+
+
+def _rises(before: Found, after: Found) -> bool:
+    later = _runtime(after) - _runtime(before)
+    return before.title == after.title and later > 0.05 and _grown(before, after)
+
+
+def _counts(one: Found) -> dict[tuple[str, str], float]:
+    """What only grows while a run goes on."""
+    return {
+        (m.name, m.labels.get("group", "")): m.value
+        for m in one.metrics
+        if m.value is not None and m.name.endswith((".ios", ".bytes", "runtime", ".max"))
+    }
+
+
+def _runtime(one: Found) -> float:
+    return max((m.value or 0.0 for m in one.metrics if m.name == "runtime"), default=0.0)
+
+
+def _instead(later: Found, earlier: Found) -> Found:
+    return replace(
+        later,
+        title=earlier.title,
+        also=(*earlier.also, (earlier.first, earlier.last)),
+        options=later.options or earlier.options,
+        outstanding=earlier.outstanding if later.outstanding is None else later.outstanding,
+        version=later.version or earlier.version,
+        command=later.command or earlier.command,
+    )
+
+
+def _counted(one: Found) -> Found:
+    if not one.also:
+        return one
+    many = f"{len(one.also)} earlier total{'s' * (len(one.also) > 1)}"
+    return replace(one, notes=(*one.notes, f"{many} of this run (--status-interval) left out"))
+
+
+def _key(one: Found) -> tuple[str, float]:
+    return one.title.partition(", ")[0], round(_runtime(one), 3)
+
+
+def _same(one: Found, other: Found) -> bool:
+    """As much done in the same time to the millisecond: by the count of I/Os, or by rates cut to whole ones."""
+    mine, others = (
+        {
+            (m.name, m.labels.get("group", "")): m.value
+            for m in which.metrics
+            if m.value is not None and m.name.endswith((".ios", "iops", "clat.mean"))
+        }
+        for which in (one, other)
+    )
+    shared = mine.keys() & others.keys()
+    rates = {key for key in mine if key[0].endswith("iops")}
+    return (
+        rates != set()
+        and rates == {key for key in others if key[0].endswith("iops")}
+        and all(_agree(key[0], mine[key], others[key]) for key in shared)
+    )
+
+
+def _agree(name: str, one: float, other: float) -> bool:
+    if name.endswith(".ios"):
+        return one == other
+    if name.endswith("iops"):
+        return abs(one - other) < 2  # read and write are cut each
+    return abs(one - other) <= 0.01 * max(one, other) + 1.5e-6
