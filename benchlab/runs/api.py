@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 from django_filters import CharFilter
 from drf_spectacular.types import OpenApiTypes
@@ -18,6 +19,7 @@ from benchlab.api import Conflict, Problem, ReadOnly
 from benchlab.dynamo.api_files import OfAttempts
 from benchlab.filters import Strict, Whole
 from benchlab.paging import FewAtOnce, KeysFirst
+from benchlab.results import answers
 from benchlab.runs import commands, orphans, release
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 from benchlab.runs.serializers import (
@@ -161,13 +163,16 @@ class Artifacts(ReadOnly[Artifact]):
 
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     @action(detail=True)
-    def content(self, request: Request, pk: str | None = None) -> HttpResponse:
+    def content(self, request: Request, pk: str | None = None) -> HttpResponseBase:
         """Byte for byte as the host gave it; `X-Content-SHA256` is its hash."""
         row = self.get_object()
-        answer = HttpResponse(bytes(row.content), content_type="application/octet-stream")
-        answer["Content-Disposition"] = (
-            content_disposition_header(True, f"attempt-{row.attempt_id}-{row.name}") or "attachment"
-        )
+        kind, name = "application/octet-stream", f"attempt-{row.attempt_id}-{row.name}"
+        answer: HttpResponseBase
+        if row.is_small:
+            answer = HttpResponse(row.read(), content_type=kind)
+        else:
+            answer = answers.answer(request._request, row.pieces, kind, name)
+        answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
         answer["X-Content-SHA256"] = row.sha256
         return answer
 
