@@ -1,6 +1,7 @@
 """All practice hosts of this cache: make the usual one, list them, clear what a crash left."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from benchlab.practice.disks import DiskSpec, SlowDisk
 from benchlab.practice.errors import PracticeError
@@ -42,7 +43,11 @@ def open_host(name: str) -> PracticeHost:
 
 def list_hosts() -> list[PracticeHost]:
     """Every host that exists in this cache, running or powered off, by name."""
-    return [open_host(name) for name in sorted(_names())]
+    found: list[PracticeHost] = []
+    for name in sorted(_names()):
+        with suppress(PracticeError):  # another process has stopped it since
+            found.append(open_host(name))
+    return found
 
 
 def sweep_leftovers() -> list[str]:

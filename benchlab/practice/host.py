@@ -27,6 +27,14 @@ from benchlab.practice.record import HostRecord
 from benchlab.practice.ssh import hang_up, shared
 from benchlab.practice.store import Image
 
+# sshd answers in the midst of the boot: serials, arrays and bcache come with udev's events, and LVM's rule leaves each
+# group to a unit of its own, for which udev does not wait.
+_SETTLE = """
+udevadm settle
+while systemctl --no-legend list-units --state=activating,active 'lvm-activate-*' | grep -q .; do sleep 0.1; done
+udevadm settle
+"""
+
 
 class PracticeHost(ABC):
     """A host by name. It exists from `start` to `stop`; in between it may be powered off.
@@ -246,6 +254,7 @@ class PracticeHost(ABC):
         kernel = spawn(self._kernel_argv(), self.console)
         self.record.with_kernel(kernel).save(self.directory)
         self._await_sshd(kernel)
+        self.ssh("timeout", "150", "sh", "-c", _SETTLE, timeout=self.boot_s)
 
     def _await_sshd(self, kernel: ProcessId) -> None:
         deadline = time.monotonic() + self.boot_s
@@ -254,7 +263,7 @@ class PracticeHost(ABC):
                 said = self.console.read_text(errors="replace").strip()[-400:]
                 raise PracticeError(f"the kernel of {self.name} ended while it booted: {said}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
-                link.settimeout(1)
+                link.settimeout(10)  # each try costs the guest a process
                 if link.recv(8).startswith(b"SSH-2.0"):
                     return
             time.sleep(0.1)

@@ -18,7 +18,7 @@ class QemuHost(PracticeHost):
     """
 
     kind = "qemu"
-    boot_s = 240.0
+    boot_s = 600.0
     memory_mb = 2048
 
     def _check(self, disks: Sequence[DiskSpec]) -> None:

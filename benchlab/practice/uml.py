@@ -15,7 +15,7 @@ class UmlHost(PracticeHost):
     """Boots in a few seconds; has all layers but OpenZFS; one CPU; its disks have no speed limit."""
 
     kind = "uml"
-    boot_s = 60.0
+    boot_s = 180.0
     memory_mb = 768
 
     def _check(self, disks: Sequence[DiskSpec]) -> None:

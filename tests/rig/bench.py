@@ -64,8 +64,9 @@ class Bench:
     def apply(self, steps: Sequence[Step], undo: bool = True, look: Look | None = None) -> None:
         """Whoever changes the host by other means than this and `run` forgets `seen`."""
         try:
-            apply.apply(steps, self.shell, layout=LAYOUT, spares=self.spares, read_facts=self.facts,
-                        log=self.records.append, undo=undo, look=look)  # fmt: skip
+            with self.quicker():  # only a lasting shell keeps udev away
+                apply.apply(steps, self.shell, layout=LAYOUT, spares=self.spares, read_facts=self.facts,
+                            log=self.records.append, undo=undo, look=look)  # fmt: skip
         finally:
             self.seen = None if steps else self.seen
 
@@ -95,7 +96,7 @@ class Bench:
         self.apply(made.stages[stage - 1].steps)
         assert stack.verify(made, self.facts(), stage=stage) == []
 
-    def wait(self, made: stack.StackPlan, stage: int = 0, seconds: float = 60) -> int:
+    def wait(self, made: stack.StackPlan, stage: int = 0, seconds: float = 300) -> int:
         """Until nothing is awaited any more; says how often something was."""
         for seen in range(int(seconds * 2)):
             if not stack.awaited(made, self.facts(), stage):

@@ -13,6 +13,7 @@ from tests.rig.bench import Bench
 # By the host's own tools, each of which would know something of ours; a tool that is not there knows nothing.
 LEFT = """
 exec </dev/null
+udevadm settle # lsblk tells what udev saw last
 pvs --noheadings 2>/dev/null
 vgs --noheadings 2>/dev/null
 dmsetup ls | grep -v 'No devices found'

@@ -14,7 +14,7 @@ class Use:
 
 
 PARTITION = "sgdisk -n 1:0:0 /dev/ubdc; udevadm settle;"
-NO_PARTITION = "wipefs -qa /dev/ubdc; partprobe /dev/ubdc; udevadm settle"
+NO_PARTITION = "udevadm settle; wipefs -qa /dev/ubdc; partprobe /dev/ubdc; udevadm settle"
 ARRAY = (
     "modprobe raid1; mdadm --create /dev/md/m --run --level 1 --raid-devices 2 /dev/ubdc /dev/ubdd;"
 )
@@ -42,8 +42,10 @@ USES = (
         "a mount in another namespace",
         "mounted at /mnt/x",
         "mkfs.ext4 -qF /dev/ubdc; mkdir -p /mnt/x;"
-        f"nohup unshare -m sh -c '{HIDDEN}' >/dev/null 2>&1 & echo $! >/tmp/holder; sleep 1",
-        "kill $(pgrep -P $(cat /tmp/holder)) $(cat /tmp/holder) || true; sleep 0.5",
+        f"nohup unshare -m sh -c '{HIDDEN}' >/dev/null 2>&1 & echo $! >/tmp/holder;"
+        "until grep -q ' /mnt/x ' /proc/$!/mountinfo; do sleep 0.1; done",
+        'all="$(pgrep -P $(cat /tmp/holder)) $(cat /tmp/holder)"; kill $all || true;'
+        "while kill -0 $all 2>/dev/null; do sleep 0.1; done",
     ),
     Use("swap", "swap in use", "mkswap /dev/ubdc; swapon /dev/ubdc", "swapoff /dev/ubdc"),
     Use(
@@ -62,7 +64,7 @@ USES = (
     Use(
         "a member of a stopped array",
         "linux_raid_member",
-        ARRAY + "mdadm --stop /dev/md/m",
+        ARRAY + "udevadm settle; mdadm --stop /dev/md/m",  # or udev assembles it once more
         NO_ARRAY,
     ),
     Use(
@@ -80,8 +82,8 @@ USES = (
     Use(
         "bcache",
         "belongs to bcache",
-        "modprobe bcache; make-bcache -B /dev/ubdc; udevadm settle; sleep 1",
-        "echo 1 >/sys/block/bcache0/bcache/stop; sleep 1",
+        "modprobe bcache; make-bcache -B /dev/ubdc; udevadm settle",
+        "echo 1 >/sys/block/ubdc/bcache/stop; while [ -e /sys/block/ubdc/bcache ]; do sleep 0.2; done; sleep 0.5",
     ),
     Use(
         "a read-only disk",

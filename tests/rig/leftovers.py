@@ -30,7 +30,8 @@ ZFS = (
 )
 STOP = (
     "udevadm settle; sleep 1; for s in /sys/fs/bcache/*-*/stop /sys/block/bcache*/bcache/stop; do"
-    " [ ! -e $s ] || echo 1 >$s; done; sleep 1"
+    " [ ! -e $s ] || echo 1 >$s; done;"
+    ' while [ -n "$(ls -d /sys/fs/bcache/*-* /sys/class/block/*/bcache 2>/dev/null)" ]; do sleep 0.2; done'
 )
 
 

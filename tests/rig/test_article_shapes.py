@@ -29,7 +29,7 @@ FSYNC = {"rw": "write", "block_size": 8192, "size": 8192, "runtime_s": 6, "ioeng
          "fsync": 1, "direct": False, "time_based": True}  # fmt: skip
 # Without the journal's own writes for the time stamps: PostgreSQL's default on Linux.
 FDATASYNC = {**FSYNC, "fsync": 0, "fdatasync": 1}
-RANDOM = {"rw": "randread", "block_size": 8192, "size": 96 * MIB, "runtime_s": 6, "iodepth": 8,
+RANDOM = {"rw": "randread", "block_size": 8192, "size": 96 * MIB, "runtime_s": 10, "iodepth": 16,
           "ioengine": "libaio", "direct": True, "time_based": True}  # fmt: skip
 SSD = [layer("raw", {}, data=("ssd", 1)), fs("xfs")]
 STRIPE = layer("lvm", {"type": "striped", "stripe_size": 4096}, data=("hdd", 4))
@@ -105,7 +105,9 @@ def test_a_stripe_loads_few_disks_and_a_cache_lies_between(make_rig_host, team, 
 
 def test_a_stripe_of_two_doubles_iops_and_extending_it_does_not(make_rig_host, team, user):
     """Study 002: what was written stays on the first two disks."""
-    rig = make_rig_host([DiskSpec(64)], [SlowDisk(256, serial=f"C{n}") for n in range(3)])
+    # Three times as slow as usual: the one CPU that all of them share must not be what limits two.
+    slow = [SlowDisk(256, delay_ms=3, serial=f"C{n}") for n in range(3)]
+    rig = make_rig_host([DiskSpec(64)], slow)
     host = lab(rig, team, user, ssd=["nbd0", "nbd1", "nbd2"])
     one = create_topology(
         team=team, user=user, name="one", stack=[layer("raw", {}, data=("ssd", 1))]

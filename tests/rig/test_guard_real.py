@@ -37,9 +37,9 @@ def clean(bench) -> Iterator[None]:
         "set +e; exec 2>/dev/null; rm -rf /etc/lvm/lvmlocal.conf /etc/lvm/devices; umount -q /mnt/x /mnt/benchlab/bl17;"
         " for i in 1 2; do dmsetup ls | grep -o '^[^[:space:]]*-[^[:space:]]*' | xargs -r dmsetup remove --retry; done;"
         " for s in /sys/fs/bcache/*-*/stop /sys/block/bcache*/bcache/stop; do [ ! -e $s ] || echo 1 >$s; done;"
-        " mdadm --stop --scan; for d in b c d e; do wipefs -qa /dev/ubd$d; blockdev --rereadpt /dev/ubd$d;"
+        " mdadm --stop --scan; for d in b c d e; do wipefs -qa /dev/ubd$d;"
         " dd if=/dev/zero of=/dev/ubd$d bs=1M count=2; dd if=/dev/zero of=/dev/ubd$d bs=1M seek=511;"
-        " done; udevadm settle; true"
+        " done; udevadm settle; for d in b c d e; do blockdev --rereadpt /dev/ubd$d; done; udevadm settle; true"
     )
 
 

@@ -16,7 +16,8 @@ CLEAR = (
     "set +e; exec 2>/dev/null; zpool import -f tank; zpool destroy -f tank;"
     " for d in vdb vdc vdd vde; do for p in 1 9; do"
     " zpool labelclear -f /dev/$d$p; wipefs -qa /dev/$d$p; done; sgdisk --zap-all /dev/$d; wipefs -qa /dev/$d;"
-    " dd if=/dev/zero of=/dev/$d bs=1M count=2; dd if=/dev/zero of=/dev/$d bs=1M seek=510; done; udevadm settle; true"
+    " dd if=/dev/zero of=/dev/$d bs=1M count=2; dd if=/dev/zero of=/dev/$d bs=1M seek=510; done; udevadm settle;"
+    " for d in vdb vdc vdd vde; do flock /dev/$d blockdev --rereadpt /dev/$d; done; udevadm settle; true"
 )
 
 
@@ -40,7 +41,14 @@ def assert_refused(bench: Bench, said: str, *names: str) -> None:
         assert said in why, (name, why)
 
 
-def test_members_of_pools_are_refused_whatever_their_use_and_state(bench):
+def test_members_of_pools(bench):
+    """One test, for each part goes on from the pool that the one before it left: two processes must not share them."""
+    are_refused_whatever_their_use_and_state(bench)
+    a_pool_that_is_not_imported_loses_no_data_with_its_cache(bench)
+    the_cure_that_is_said_frees_them(bench)
+
+
+def are_refused_whatever_their_use_and_state(bench):
     free = [wipe(bench.facts(), name) for name in MEMBERS]
     bench.run(
         "zpool create -f tank vdb log vdc cache vdd spare vde; echo precious >/tank/f; udevadm settle"
@@ -55,7 +63,7 @@ def test_members_of_pools_are_refused_whatever_their_use_and_state(bench):
         assert ends(bench) == before
 
 
-def test_a_pool_that_is_not_imported_loses_no_data_with_its_cache(bench):
+def a_pool_that_is_not_imported_loses_no_data_with_its_cache(bench):
     """Labels of caches and spares name no pool, and libblkid sees none on them: they pass for an old table."""
     bench.run("zpool import -D -f tank; zpool export tank; udevadm settle")
     bench.apply([wipe(bench.facts(), "vdd")])
@@ -65,7 +73,7 @@ def test_a_pool_that_is_not_imported_loses_no_data_with_its_cache(bench):
     )
 
 
-def test_the_cure_that_is_said_frees_them(bench):
+def the_cure_that_is_said_frees_them(bench):
     for name in ("vdb", "vdc"):
         assert_refused(bench, f"wipefs -a /dev/{name}1", name)
         bench.run(f"wipefs -qa /dev/{name}1; udevadm settle")

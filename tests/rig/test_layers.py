@@ -70,7 +70,7 @@ def test_old_partitions_go_with_their_file_systems(bench):
     assert_blank(bench.host, "ubdc")
     bench.run("sgdisk -n 1:0:+200M -n 2:0:0 /dev/ubdc; udevadm settle")
     assert bench.run("wipefs -n /dev/ubdc1; wipefs -n /dev/ubdc2") == ""
-    bench.run("sgdisk -Z /dev/ubdc; partprobe /dev/ubdc; udevadm settle")
+    bench.run("sgdisk -Z /dev/ubdc; udevadm settle; partprobe /dev/ubdc; udevadm settle")
 
 
 def test_a_mount_that_fails_is_undone_and_the_disk_is_blank_again(bench):

