@@ -1,6 +1,6 @@
 """Several layouts side by side on one host, each on disks of its own: one power loss then tries them all at once.
 
-Lanes know every command of their layouts' lives: all of apply, then all of teardown. `go(count)` runs the first
+Lanes know every command of their layouts' lives: all of apply, of growth, of teardown. `go(count)` runs the first
 `count` of each and stops, as a worker does that is killed; `live` runs all of them, one of each after the other. Facts
 are read once for all lanes and phase: a reading costs half a second here, and there are a hundred rounds.
 """
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agents import guard, quote, stack
 from agents.blank import not_blank
-from agents.chain import LayerSpec
+from agents.chain import LayerSpec, StageSpec
 from agents.contracts import Shell, Step
 from agents.facts import linux
 from agents.facts.model import HostFacts
 from agents.guard import Spare
+from agents.reached import reached
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,9 @@ class Lane:
     name: str
     spares: dict[str, Spare]
     plan: stack.StackPlan
+    touched: set[str] = field(
+        default_factory=set
+    )  # identities of disks, as the engine's log of commands has them
 
     def run(self, shell: Shell, steps: Sequence[Step], facts: HostFacts) -> None:
         """Each guarded by these facts, then all in one go: that is faster than one by one.
@@ -36,10 +40,27 @@ class Lane:
         for step in steps:
             guard.check(step, facts, self.spares, self.name)
             assert not step.stdin, "no layer's step reads its stdin"
-        script = "\n".join(f"{quote.command_line(step.argv)} </dev/null || exit" for step in steps)
+            self.touched.update(claim.identity for claim in step.destroys)
+        script = "\n".join(f"{_line(step)} </dev/null || exit" for step in steps)
         ran = shell.run(("sh", "-c", script), root=True, timeout_s=300)
         said = f"{self.name}: {ran.stderr.decode(errors='replace')[-1500:]}"
         assert ran.exit_code == 0, said
+
+    def take_down(self, shell: Shell, facts: HostFacts) -> bool:
+        """As the engine does, disks that no command has touched left alone; False when there is nothing to do."""
+        plan = reached(self.plan, self.touched)
+        if not not_blank(plan.claims, facts, self.name):
+            return False
+        self.run(shell, stack.teardown(plan, facts), facts)
+        return True
+
+
+@dataclass(frozen=True)
+class Grows:
+    """A stack, and how it grows once it stands."""
+
+    layers: tuple[LayerSpec, ...]
+    stages: tuple[StageSpec, ...] = ()
 
 
 class Lanes:
@@ -51,7 +72,7 @@ class Lanes:
 
     def __init__(
         self,
-        stacks: Iterable[tuple[LayerSpec, ...]],
+        stacks: Iterable[Grows],
         shell: Shell,
         disks: Sequence[str],
         disks_only: bool = False,
@@ -60,14 +81,18 @@ class Lanes:
         self.blank = linux.read(shell)
         self.lanes: list[Lane] = []
         self.lengths: dict[str, int] = {}  # commands of those lives that were lived to the end
+        self.moments: dict[int, list[set[str]]] = {}  # what each had touched, by command of `live`
         left = list(disks)
-        for number, specs in enumerate(stacks, start=1):
-            spares = _take(specs, self.blank, left)
-            plan = stack.plan(specs, f"bl{number}", self.blank, spares.values())
+        for number, grows in enumerate(stacks, start=1):
+            spares = _take((*grows.layers, *grows.stages), self.blank, left)
+            plan = stack.plan(
+                grows.layers, f"bl{number}", self.blank, spares.values(), grows.stages
+            )
             self.lanes.append(Lane(f"bl{number}", spares, plan))
 
     def go(self, shell: Shell, count: int) -> bool:
         """The first `count` commands of every lane's life that has so many; whether any has more."""
+        self.forget()
         lanes = [one for one in self.lanes if self.lengths.get(one.name, count) >= count]
         for lane in lanes:
             lane.run(shell, self._first(lane.plan.steps, count), self.blank)
@@ -90,7 +115,19 @@ class Lanes:
             lives = [life for life in lives if next(life, False)]
             if not lives:
                 return
+            self.moments[count] = [set(lane.touched) for lane in self.lanes]
             yield count
+
+    def forget(self) -> None:
+        """Nothing of any lane has run yet."""
+        for lane in self.lanes:
+            lane.touched.clear()
+
+    def go_back(self, count: int) -> None:
+        """To what the lanes knew after `count` commands of `live`."""
+        for lane, touched in zip(self.lanes, self.moments[count], strict=True):
+            lane.touched.clear()
+            lane.touched.update(touched)
 
     def _life(self, lane: Lane, shell: Shell) -> Iterator[bool]:
         """One command that counts at a time, and after the last one those that do not."""
@@ -120,21 +157,23 @@ class Lanes:
         """As the engine does afterwards: from fresh facts, and again, up to three times."""
         for _ in range(3):
             facts = linux.read(shell)
-            left = {
-                lane.name: said
-                for lane in self.lanes
-                if (said := not_blank(lane.plan.claims, facts, lane.name))
-            }
+            left = [lane.name for lane in self.lanes if lane.take_down(shell, facts)]
             if not left:
                 return
-            for lane in self.lanes:
-                if lane.name in left:
-                    lane.run(shell, stack.teardown(lane.plan, facts), facts)
-        raise AssertionError(left)
+        raise AssertionError(f"three times taken down, and not blank: {left}")
 
 
-def _take(specs: tuple[LayerSpec, ...], facts: HostFacts, left: list[str]) -> dict[str, Spare]:
-    """As many of the disks that are left as the stack wants, each with the role that it wants."""
+def _line(step: Step) -> str:
+    """udev reads a partition under a shared lock of its disk: the kernel forgets none while it is open."""
+    nodes = [claim.node for claim in step.destroys] if "--rereadpt" in step.argv else []
+    locks = (word for node in nodes for word in ("flock", "-o", "-w", "60", node))
+    return quote.command_line((*locks, *step.argv))
+
+
+def _take(
+    specs: Sequence[LayerSpec | StageSpec], facts: HostFacts, left: list[str]
+) -> dict[str, Spare]:
+    """As many of the disks that are left as the stack and its stages want, each with the role that it wants."""
     spares: dict[str, Spare] = {}
     for wanted in (wanted for spec in specs for wanted in spec.devices):
         for name in left[: wanted.count]:

@@ -1,5 +1,5 @@
-"""Power loss, a cut network and a killed worker after every command that changes something, of apply and of teardown,
-of every layer.
+"""Power loss, a cut network and a killed worker after every command that changes something, of apply, of growth and of
+teardown, of every layer.
 
 Afterwards a teardown from fresh facts leads to blank disks. Nothing is left to luck: the commands are counted. One
 round interrupts all lanes (tests/rig/lanes.py) after the same number of commands; the rounds are shared out among
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import pytest
 
-from agents.chain import LayerSpec, Wanted
+from agents.chain import LayerSpec, StageSpec, Wanted
 from agents.contracts import RETRYABLE, AgentError, Shell
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost
 from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
-from tests.rig.lanes import Lanes
+from tests.rig.lanes import Grows, Lanes
 from tests.rig.moments import Moments
 
 
@@ -26,16 +26,21 @@ def layer(kind: str, options: dict[str, object] | None = None, **devices: int) -
     )
 
 
+def more(layer: int) -> StageSpec:
+    """It grows by a disk."""
+    return StageSpec(layer, {}, (Wanted("data", "data", 1),))
+
+
 STACKS = (
-    (layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1),
-     filesystem("xfs", nodiscard=True)),
-    (layer("lvm", {"type": "mirror"}, data=2), layer("lvm_cache", {"kind": "writecache"}, cache=1)),
-    (layer("md", {"level": 5}, data=3), filesystem("ext4", nodiscard=True)),
-    (layer("bcache", {"bucket_size": 131072}, backing=1, cache=1), filesystem("btrfs", nodiscard=True)),
-    (layer("partition", data=2), layer("md", {"level": 1}), layer("lvm")),
-    (layer("raw", data=1), filesystem("ext4", nodiscard=True), layer("tuning", {"read_ahead_kb": 64})),
+    Grows((layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1),
+           filesystem("xfs", nodiscard=True))),
+    Grows((layer("lvm", {"type": "mirror"}, data=2), layer("lvm_cache", {"kind": "writecache"}, cache=1))),
+    Grows((layer("md", {"level": 5}, data=3), filesystem("ext4", nodiscard=True)), (more(1),)),
+    Grows((layer("bcache", {"bucket_size": 131072}, backing=1, cache=1), filesystem("btrfs", nodiscard=True))),
+    Grows((layer("partition", data=1), layer("lvm"), filesystem("xfs", nodiscard=True)), (more(2),)),
+    Grows((layer("raw", data=1), filesystem("ext4", nodiscard=True), layer("tuning", {"read_ahead_kb": 64}))),
 )  # fmt: skip
-DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmno")
+DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmnop")
 MOST = 80  # more commands than any lane has
 PARTS = 2
 
@@ -73,6 +78,7 @@ def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
 def lived(host: PracticeHost, lanes: Lanes) -> Moments:
     """The disks after every command of one life of all lanes."""
     moments = Moments(host)
+    lanes.forget()
     for count in lanes.live(shell_on(host)):
         moments.keep(count)
     return moments
@@ -84,6 +90,7 @@ def lose_power(
     assert max(moments.kept) < counts.stop, "a layout of more commands"
     for count in sorted(moments.kept.keys() & set(counts)):
         moments.power_loss(count)
+        lanes.go_back(count)
         prove(host, lanes, blank, count)
 
 

@@ -10,14 +10,14 @@ import pytest
 from benchlab.practice import DiskSpec, QemuHost
 from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
-from tests.rig.lanes import Lanes
+from tests.rig.lanes import Grows, Lanes
 from tests.rig.moments import Moments
 from tests.rig.test_interrupted import kill_worker, layer, lived, lose_power
 
 STACKS = (
-    (layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs")),
-    (layer("zpool", {"layout": "mirror"}, data=2), layer("zvol"), filesystem("ext4")),
-    (layer("zpool", {"layout": "raidz1"}, data=3), layer("zfs")),
+    Grows((layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs"))),
+    Grows((layer("zpool", {"layout": "mirror"}, data=2), layer("zvol"), filesystem("ext4"))),
+    Grows((layer("zpool", {"layout": "raidz1"}, data=3), layer("zfs"))),
 )  # fmt: skip
 DISKS = tuple(f"vd{letter}" for letter in "bcdefghi")
 MOST = 40  # more changes than any lane makes
