@@ -7,6 +7,8 @@ there are 29 groups of nanoseconds, before 19 of microseconds; log_hist_coarsene
 from __future__ import annotations
 
 import re
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agents.contracts import ParseError
@@ -25,8 +27,15 @@ class Run:
     """One job's intervals of one direction: seconds since its start, and hits by latency (s)."""
 
     direction: str
+    layout: list[float]  # the latency of each bin
     times: list[float] = field(default_factory=list)
-    bins: list[dict[float, int]] = field(default_factory=list)
+    # Which bins were hit, and how often: as dicts, hours of many jobs would fill the memory.
+    packed: list[tuple[array[int], array[int]]] = field(default_factory=list)
+
+    @property
+    def bins(self) -> Iterator[dict[float, int]]:
+        for hit, hits in self.packed:
+            yield {self.layout[at]: count for at, count in zip(hit, hits, strict=True)}
 
 
 def runs(text: str) -> list[Run]:
@@ -45,11 +54,12 @@ def runs(text: str) -> list[Run]:
             raise ParseError("not a line of fio's histogram log", number, raw)
         run, last = current.get(row[1], (None, 0))
         if run is None or row[0] < last:
-            run = Run(DIRECTIONS[row[1]])
+            run = Run(DIRECTIONS[row[1]], layout)
             found.append(run)
         current[row[1]] = (run, row[0])
         run.times.append((row[0] - start) / 1000)
-        run.bins.append({at: hits for at, hits in zip(layout, row[3:], strict=True) if hits})
+        hit = array("H", (at for at, hits in enumerate(row[3:]) if hits))
+        run.packed.append((hit, array("Q", filter(None, row[3:]))))
     if not found:
         raise ParseError("an empty log: it holds no sample")
     return found

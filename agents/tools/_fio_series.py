@@ -22,9 +22,10 @@ def series(files: Mapping[str, str], seen: tuple[int, int] | None) -> list[Serie
     """Of the logs of one run by file name; `seen`: fio's version, where it is known."""
     logs: dict[str, dict[str, list[Run]]] = {}  # kind -> number of the job -> its runs
     histograms: list[_fio_hist.Run] = []
-    for name, text in sorted(files.items()):
+    for name in sorted(files):
         kind, number = _fio_log.kind(name)
-        if not kind or not text.strip():
+        text = files[name] if kind else ""  # one at a time: they may be large
+        if not text.strip():
             continue  # fio makes a log of what never happened, too
         try:
             if kind == "clat_hist":

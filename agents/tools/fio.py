@@ -8,7 +8,7 @@ file is removed at the end. A raw volume is used from its start, up to `size`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target
@@ -106,15 +106,26 @@ def _told(
     return jobs, options.iodepth, notes
 
 
+class _Logs(Mapping[str, str]):
+    """Each is decoded when it is asked for."""
+
+    def __init__(self, outputs: Mapping[str, bytes]) -> None:
+        self._outputs = outputs
+
+    def __getitem__(self, name: str) -> str:
+        return self._outputs[name].decode("ascii", "replace")
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._outputs if name.startswith("fio_"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
     """Of the logs that the run was asked for; our own runs are of fio 3.0 at least."""
     told = outputs.get(RESULT, b"")[:500].decode("utf-8", "replace")
-    files = {
-        name: raw.decode("ascii", "replace")
-        for name, raw in outputs.items()
-        if name.startswith("fio_")
-    }
-    return _fio_series.series(files, _fio_log.version(told) or (3, 0))
+    return _fio_series.series(_Logs(outputs), _fio_log.version(told) or (3, 0))
 
 
 def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:

@@ -106,26 +106,36 @@ def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
     metrics: list[Metric] = []
     series: list[tuple[str, SeriesData]] = []
     errors: list[str] = []
+    doubts: dict[str, str] = {}
     if with_metrics:
         tool, recording = registry.tool(attempt.run.tool), registry.recording(attempt.run.tool)
         try:
             built = options.build(tool.Options, attempt.run.options)
             metrics = storable.metrics(tool.parse(files, built))
-            if recording is not None:
+            if recording is not None and not (doubts := _too_large(files, attempt.run.tool)):
                 told = [(attempt.run.tool, one) for one in recording.series(files, built)]
                 series += storable.series(told)
         except ParseError as error:
             errors.append(f"{attempt.run.tool}: {error}")
-    found, doubts = _sampled(files.get(SAMPLES, b""))
-    return Figures(metrics, series + found, errors, doubts)
+    found, unsampled = _sampled(files)
+    return Figures(metrics, series + found, errors, doubts | unsampled)
 
 
-def _sampled(raw: bytes) -> tuple[list[tuple[str, SeriesData]], dict[str, str]]:
+def _too_large(files: Outputs, tool: str) -> dict[str, str]:
+    """Logs that would fill the memory have no series; the tool's figures stand without them."""
+    try:
+        files.check_all(but=SAMPLES)
+    except ParseError as error:
+        return {tool: str(error)}
+    return {}
+
+
+def _sampled(files: Outputs) -> tuple[list[tuple[str, SeriesData]], dict[str, str]]:
     """What each sampler can read, and why the others cannot: one costs its own series, never the run."""
     found: list[tuple[str, SeriesData]] = []
     doubts: dict[str, str] = {}
     try:
-        frames = job.frames(raw)
+        frames = job.frames(files.get(SAMPLES, b""))
     except ParseError as error:
         return [], {SAMPLES: str(error)}
     for kind, sampler in registry.all_samplers().items():

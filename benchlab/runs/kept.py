@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from agents.contracts import ParseError
 from benchlab.runs.models import Attempt
+
+READ_MOST = 256 << 20  # bytes of one file; more would fill the memory several times over
+LOGS_MOST = 2 << 30  # bytes of the files together, where all of them are read
 
 
 class Outputs(Mapping[str, bytes]):
-    """The artifacts of an attempt by name, each read when it is asked for, and not kept."""
+    """The artifacts of an attempt by name, each read when it is asked for, and not kept here.
+
+    Raises ParseError for one that is too large to be read; it is kept all the same.
+    """
 
     def __init__(self, attempt: Attempt) -> None:
         self._rows = attempt.artifacts.all()
-        self._names = list(self._rows.order_by("name").values_list("name", flat=True))
+        self._sizes = dict(self._rows.order_by("name").values_list("name", "size"))
 
     def __getitem__(self, name: str) -> bytes:
-        if name not in self._names:
-            raise KeyError(name)
+        _check(name, self._sizes[name], READ_MOST)
         return self._rows.get(name=name).read()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._sizes)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._sizes)
+
+    def check_all(self, but: str) -> None:
+        """Raises ParseError when they are too large to be read together, `but` one."""
+        total = sum(size for name, size in self._sizes.items() if name != but)
+        _check("what the tool wrote", total, LOGS_MOST)
+
+
+def _check(what: str, size: int, most: int) -> None:
+    if size > most:
+        raise ParseError(
+            f"{what} has {size / (1 << 20):,.0f} MiB, of which no more than {most >> 20:,} are read; "
+            "it is kept whole"
+        )

@@ -10,13 +10,14 @@ from django.core.management import call_command
 
 from agents.contracts import Metric, Reason, Unit
 from agents.tools import dd
-from benchlab.runs import collect
+from benchlab.runs import collect, kept
 from benchlab.runs.models import Attempt
 from tests.charts import made
 
 pytestmark = pytest.mark.django_db
 
 DD = (Path(__file__).parents[1] / "cases" / "tools" / "dd" / "9.1-direct.txt").read_bytes()
+FIO = (Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.25-randrw.json").read_bytes()
 ERRORS = [Metric("errors", 3.0, Unit.RATIO, note="EIO")]
 
 
@@ -103,3 +104,27 @@ def test_one_that_crashes_a_parser_does_not_stop_the_others(attempts, monkeypatc
         f"attempt {attempts[1].pk}: BenchLab itself failed: RuntimeError: a bug" in err.getvalue()
     )
     assert [one.measurements.exists() for one in attempts] == [True, False, True]
+
+
+def test_what_is_too_large_for_the_memory_is_kept_and_said(attempts, monkeypatch):
+    """The samples cost their series, the tool's own file its figures."""
+    attempt = attempts[0]
+    collect.keep(attempt, {collect.SAMPLES: b"x" * 2000})
+    monkeypatch.setattr(kept, "READ_MOST", 1000)
+    assert collect.reparse(attempt) == ""
+    said = attempt.meta[collect.NOT_SAMPLED][collect.SAMPLES]
+    assert said.startswith("samples has") and said.endswith("it is kept whole")
+    assert attempt.measurements.exists()
+    monkeypatch.setattr(kept, "READ_MOST", 10)
+    assert "stderr has" in collect.reparse(attempt)
+    assert attempt.measurements.exists()
+
+
+def test_logs_that_are_too_large_together_have_no_series(attempts, monkeypatch):
+    attempt = attempts[0]
+    collect.keep(attempt, {"fio.json": FIO, "fio_clat_hist.1.log": b"not read"})
+    attempt.run.tool = "fio"
+    monkeypatch.setattr(kept, "LOGS_MOST", len(FIO))
+    assert collect.reparse(attempt) == ""
+    assert "it is kept whole" in attempt.meta[collect.NOT_SAMPLED]["fio"]
+    assert attempt.measurements.exists()
