@@ -40,14 +40,14 @@ def step(layout: Layout) -> float | None:
     with lasting(shell) as quick:
         plan, after = _take_down(layout, quick)
     found = hosts.facts_of(after)
-    if left := _not_blank(layout, plan, found):
-        raise AgentError(left, Reason.NOT_BLANK)
+    if said := _not_blank(layout, plan, found):
+        raise AgentError(said, Reason.NOT_BLANK)
     if left := stack.not_restored(plan, found):
         raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
     for attempt in started:
         ending.forget(layout, attempt, shell)
-    said = "taken down, every device proven blank" if plan.claims else "taken down"
-    return _end(layout, said, facts_after=after)
+    over = "taken down, every device proven blank" if plan.claims else "taken down"
+    return _end(layout, over, facts_after=after)
 
 
 def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:

@@ -131,12 +131,12 @@ def test_a_refused_step_is_recorded_once_and_destroys_nothing():
     assert (record.destroys, record.exit_code) == ((), None) and "mounted" in record.error
 
 
-def test_nor_does_one_that_could_not_be_guarded():
+def test_nor_does_one_that_could_not_be_guarded(monkeypatch):
     def dead():
         raise AgentError("the line is dead", Reason.CONNECTION_LOST)
 
     trial = Trial()
-    trial.read = dead
+    monkeypatch.setattr(trial, "read", dead)
     with pytest.raises(AgentError):
         trial.apply([WIPE])
     assert [record.destroys for record in trial.records] == [()]

@@ -10,8 +10,9 @@ import pytest
 
 from agents import apply, registry
 from agents.contracts import Ran
+from agents.facts import reading
 from agents.facts.model import HostFacts
-from benchlab.hosts import discovery, services
+from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Device, Host
 from benchlab.runs import planning
 from benchlab.runs.models import Layout
@@ -51,8 +52,8 @@ def paper(toy: Any, host: Host, monkeypatch: pytest.MonkeyPatch) -> Paper:
     """Three spare disks, sdb to sdd, and a toy array that is always as it should be."""
     made = Paper(facts(*DISKS))
     monkeypatch.setattr(services, "connect", lambda row: made)
-    monkeypatch.setattr(discovery.contact, "connect", lambda row: made)
-    monkeypatch.setattr(discovery.reading, "read", lambda shell, needs=(): made.facts)
+    monkeypatch.setattr(contact, "connect", lambda row: made)
+    monkeypatch.setattr(reading, "read", lambda shell, needs=(): made.facts)
     monkeypatch.setattr(apply, "FRESH_S", 0.0)  # the guard looks before each command
     monkeypatch.setattr(apply, "SAME_S", 0.0)
     monkeypatch.setattr(registry.all_layers()["toy"], "verify", lambda o, t, f: [])

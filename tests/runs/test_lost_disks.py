@@ -10,11 +10,11 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from agents.contracts import AgentError, Reason
+from agents.facts import reading
 from agents.facts.model import Signature
 from benchlab.audit.models import Entry
-from benchlab.hosts import discovery
 from benchlab.hosts.models import Device
-from benchlab.runs import commands, engine, moves, provision, release
+from benchlab.runs import commands, engine, moves, preflight, provision, release
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.team.models import Membership
@@ -37,7 +37,7 @@ def nudges(monkeypatch) -> None:
 def stuck(paper, make_layout, monkeypatch) -> Layout:
     """It stood on sdb and sdc; sdc is dead."""
     layout = confirmed(make_layout(phase="draft"), TOY)
-    monkeypatch.setattr(provision.preflight, "precheck", lambda *given: None)
+    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
     provision.build(layout)
     paper.disks(SDB, SDD)
     moves.begin_teardown(layout, Outcome.CANCELLED)
@@ -93,7 +93,7 @@ def test_a_host_that_does_not_answer_has_nothing_proven_blank(stuck, user, monke
     def silent(shell: object, needs: object = ()) -> object:
         raise AgentError("no answer", Reason.TIMED_OUT)
 
-    monkeypatch.setattr(discovery.reading, "read", silent)
+    monkeypatch.setattr(reading, "read", silent)
     release.release(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 
