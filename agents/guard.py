@@ -3,8 +3,8 @@
 A device may be written only if all holds, by facts read a moment ago: a person marked its identity spare on this host,
 and in this very boot where its name is all that tells who it is; its node, size and model are what that person
 confirmed; nobody else has that identity; it is a whole disk that can be written; nothing of the running system, and
-nothing that is not this layout's own, is on it, on a partition of it, or stacked on it; no program writes to it. What is
-not known counts as a reason to refuse.
+nothing that is not this layout's own, is on it, on a partition of it, or stacked on it; no program writes to it. What
+is not known counts as a reason to refuse.
 
 A plain file system or partition table that nobody uses may be wiped: the person who marked the disk spare confirmed
 that, and the plan page lists it. A trace of membership (LVM, md, ZFS, bcache, LUKS, swap, …) may not: the disk may be

@@ -60,11 +60,11 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     if owner and not own_member:
         yield f"{where}: belongs to {owner}: remove it from there first{_cure(owner, device)}"
     own_type = SIGNS.get(owner.partition(" ")[0] or "bcache", "") if own_member else ""
-    listed = {name for path in facts.lvm_pvs for name in graph.owners.get(path, [path])}
-    listed |= {*facts.md_members}
-    listed |= {name for path in facts.zpool_members for name in graph.owners.get(path, [path])}
-    if device.name in listed and not own_member:
-        yield f"{where}: is a member of a volume group, array or pool"
+    lists = {"lvm": facts.lvm_pvs, "md": facts.md_members, "zpool": facts.zpool_members}
+    for kind, paths in lists.items():
+        excused = own_member and owner.partition(" ")[0] == kind
+        if not excused and any(device.name in graph.owners.get(path, [path]) for path in paths):
+            yield f"{where}: is a member of a volume group, array or pool"
     for path in facts.swaps:
         if device.name in graph.owners.get(path, ()):
             yield f"{where}: is swap in use"
@@ -86,7 +86,8 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
             f" clear it yourself (wipefs -a {device.path})"
         )
     for signature in device.signatures:
-        if signature.type not in {*WIPEABLE, own_type} and not _own_label(signature, layout):
+        excused = signature.type in WIPEABLE or (signature.type == own_type and not signature.label)
+        if not excused and not _own_label(signature, layout):
             yield (
                 f"{where}: has a {signature.type} signature{_labelled(signature)}; if nothing"
                 f" needs it, clear it yourself (wipefs -a {device.path})"

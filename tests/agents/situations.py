@@ -1,7 +1,7 @@
 """What can be true of a disk, as facts show it, and whether it may be destroyed: the fuzz's own idea, not the guard's.
 
-A situation changes a made-up disk, adds what stands on it, and says what the rest of the host knows. `harmless` is
-the truth that the guard has to find out.
+A situation changes a made-up disk, adds what stands on it, and says what the rest of the host knows. A disk may be in
+two of them at once. `harmless` is the truth that the guard has to find out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Seen:
 
     def part(self, **given: Any) -> BlockDevice:
         made = disk(
-            f"{self.disk.name}1",
+            f"{self.disk.name}{len(self.on_it) + 1}",
             type="part",
             parents=[self.disk.name],
             serial="",
@@ -39,15 +39,17 @@ class Seen:
         return made
 
     def stacked(self, path: str, kind: str = "lvm", on: str = "", **given: Any) -> BlockDevice:
-        name = f"dm-{self.disk.name}"
+        name = f"dm-{self.disk.name}{len(self.on_it) or ''}"
         parents = [on or self.disk.name]
         made = disk(name, type=kind, path=path, parents=parents, serial="", majmin="", **given)
         self.on_it.append(made)
         return made
 
     def signed(self, kind: str, label: str = "", uuid: str = "") -> None:
-        found = (*self.disk.signatures, Signature(kind, 0, label, uuid))
-        self.disk = replace(self.disk, signatures=found)
+        kept = [
+            s for s in self.disk.signatures if (s.type, kind) != ("LVM2_member",) * 2
+        ]  # one place
+        self.disk = replace(self.disk, signatures=(*kept, Signature(kind, 0, label, uuid)))
 
     def change(self, **given: Any) -> None:
         self.disk = replace(self.disk, **given)
@@ -128,6 +130,7 @@ def foreign_pv(seen: Seen) -> None:
 
 
 def orphan_pv(seen: Seen) -> None:
+    seen.members.pop(seen.disk.name, None)
     seen.signed("LVM2_member", uuid="AAAAAA-BBBB-CCCC-DDDD-EEEE-FFFF-GGGGGG")
 
 
@@ -223,8 +226,18 @@ def in_a_table(seen: Seen) -> None:
 
 
 def raid_of_two(seen: Seen) -> None:
-    """A member that only /proc/mdstat knows."""
+    """A member that only /proc/mdstat knows; what has an owner is another array's."""
+    if seen.members:
+        foreign_array(seen)
     seen.extra["md_members"] = (seen.disk.name,)
+
+
+def a_program(seen: Seen) -> None:
+    """A virtual machine on the disk; on a member of ours it is our own mdadm, and then somebody mounted it."""
+    if seen.members:
+        mounted(seen)
+    else:
+        seen.change(writers=("qemu-system-x86[4711]",))
 
 
 def never_heard_of(seen: Seen) -> None:
@@ -235,14 +248,16 @@ HARMFUL: tuple[Situation, ...] = (
     mounted, part_mounted, almost_our_mount, swap, swap_off, foreign_pv, orphan_pv, nearly_our_pv, pv_on_part,
     foreign_volume, foreign_array, stopped_array, foreign_pool, exported_pool, bcache, bcache_left, luks, opened_luks,
     unknown_holder, unread, unread_part, read_only, resized, other_model, replaced, root_below, in_a_table,
-    raid_of_two, never_heard_of,
+    raid_of_two, a_program, never_heard_of,
 )  # fmt: skip
 
 
-def see(device: BlockDevice, situation: Situation) -> Seen:
+def see(device: BlockDevice, *situations: Situation) -> Seen:
+    """What is somebody's comes last, for the kernel's lists name one owner of a disk."""
     seen = Seen(device)
-    situation(seen)
-    seen.harmless = situation in HARMLESS
+    for situation in sorted(situations, key=lambda one: one not in HARMLESS):
+        situation(seen)
+    seen.harmless = all(situation in HARMLESS for situation in situations)
     return seen
 
 
@@ -253,11 +268,17 @@ def host_with(seen: list[Seen], **given: Any) -> HostFacts:
         values["members"] |= one.members
         for key, more in one.extra.items():
             values[key] += more
-    devices = [d for one in seen for d in (one.disk, *one.on_it)]
-    return host(*devices, **values, **given)
+    devices: dict[str, BlockDevice] = {}
+    for found in (d for one in seen for d in (one.disk, *one.on_it)):
+        other = devices.get(found.path)  # our volume is one, on all its disks
+        devices[found.path] = (
+            replace(other, parents=other.parents + found.parents) if other else found
+        )
+    return host(*devices.values(), **values, **given)
 
 
 def draw(random: Random, device: BlockDevice, harmful_in: int) -> Seen:
-    """A situation by chance; one in `harmful_in` is harmful."""
+    """A situation by chance, or two; one in `harmful_in` is harmful."""
     kinds = HARMFUL if random.randrange(harmful_in) == 0 else HARMLESS
-    return see(device, random.choice(kinds))
+    also = [random.choice(HARMLESS + HARMFUL if kinds is HARMFUL else HARMLESS)]
+    return see(device, random.choice(kinds), *(also if random.randrange(4) == 0 else ()))

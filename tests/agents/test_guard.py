@@ -278,3 +278,16 @@ def test_a_disk_known_by_its_name_only_is_spare_in_the_boot_in_which_it_was_mark
     assert "mark it spare again" in "; ".join(refusals(wiping(weak), host(weak), never, LAYOUT))
     assert refusals(wiping(weak), host(weak, boot_id=""), never, LAYOUT)
     assert why(disk("sdb"), boot_id="another") == ""
+
+
+def test_a_second_superblock_with_another_name_is_anothers():
+    signed = [{"type": "linux_raid_member", "label": name} for name in ("any:bl17", "any:bl170")]
+    said = why(disk("sdb", signatures=signed), members={"sdb": "md bl17"}, md_members=["sdb"])
+    assert "linux_raid_member signature (any:bl170)" in said
+
+
+@pytest.mark.parametrize("elsewhere", [{"md_members": ["sdb"]}, {"zpool_members": ["sdb"]}])
+def test_a_member_of_ours_in_another_list_too_is_refused(elsewhere):
+    ours: dict[str, Any] = {"members": {"sdb": "lvm bl17"}, "lvm_pvs": ["/dev/sdb"]}
+    assert why(disk("sdb"), **ours) == ""
+    assert "is a member of" in why(disk("sdb"), **ours, **elsewhere)

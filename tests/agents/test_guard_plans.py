@@ -1,7 +1,8 @@
 """Whole plans of every layer against hosts that changed since: no command ever harms a disk not provably spare.
 
 A plan is made from one reading and its commands (and those of its teardown) are shown to the guard with another, in
-which any disk may have become somebody's, been replaced, renamed or hidden. The oracle knows the truth because it made
+which any disk may have become somebody's, been replaced, renamed or hidden, some have no serial number, the host may
+have been booted, and another disk's partition may have a link of ours. The oracle knows the truth because it made
 it (tests/agents/situations.py), and finds by itself which disks a command names.
 """
 
@@ -28,6 +29,7 @@ from tests.agents.situations import Seen
 
 EXAMPLES = 2_200  # times 10 stacks: 22,000 fact sets and more
 DISKS = ("sdb", "sdc", "sdd", "sde", "sdf", "sdg")
+LINKS = ("/dev/disk/", "/dev/bcache/", "/dev/zvol/", "/dev/md/", f"/dev/{LAYOUT}/")
 LOOKS = ("udevadm", "lvs", "vgs", "pvs", "lsblk", "findmnt", "cat", "test")
 
 
@@ -76,14 +78,19 @@ class Case:
         self.random = random = Random(seed)
         names = DISKS[: random.randint(5, len(DISKS))]
         disks = [able_disk(name, number) for number, name in enumerate(names, 1)]
+        disks = [d if random.randrange(8) else replace(d, serial="") for d in disks]
         marked = [d for d in disks if random.randrange(20)]
         self.spares = spare(*marked, role="ssd")
         before = [situations.draw(random, d, 12) for d in disks]
         facts = situations.host_with(before, **ABLE)
         self.plan = stack.plan(specs, LAYOUT, facts, self.spares.values())
-        self.after = [situations.draw(random, d, 3) for d in self._moved(disks)]
+        moved = self._moved(disks)
+        self.booted = moved is not disks or random.randrange(8) == 0
+        self.after = [situations.draw(random, d, 3) for d in moved]
+        self._link()
         unknown = ("pvs failed",) if random.randrange(12) == 0 else ()
-        self.facts = situations.host_with(self.after, unknown=unknown, **ABLE)
+        boot = {"boot_id": "another"} if self.booted else {}
+        self.facts = situations.host_with(self.after, unknown=unknown, **ABLE, **boot)
 
     def _moved(self, disks: list[BlockDevice]) -> list[BlockDevice]:
         """Sometimes two disks have swapped their names since."""
@@ -96,6 +103,16 @@ class Case:
             replace(disks[two], serial=disks[one].serial),
         )
         return disks
+
+    def _link(self) -> None:
+        """Sometimes udev notes a link that the plan uses for partitions of two disks."""
+        words = [str(word) for step in self.plan.steps for word in step.argv]
+        links = sorted({word for word in words if word.startswith(LINKS)})
+        if not links or self.random.randrange(3):
+            return
+        link = self.random.choice(links)
+        for seen in self.random.sample(self.after, 2):
+            seen.part(links=[link])
 
     def steps(self) -> list[Step]:
         """All on the way up and down, those that are the same to the guard once."""
@@ -114,6 +131,7 @@ class Case:
             known
             and (known.size, known.model) == (device.size, device.model)
             and seen.harmless
+            and not (device.weak and self.booted)
             and claimed
             and not self.facts.unknown
         )
@@ -125,7 +143,7 @@ class Names:
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
         devices = (seen.disk, *seen.on_it)
-        self.nodes = {device.path for device in devices}
+        self.nodes = {path for device in devices for path in (device.path, *device.links)}
         self.nodes |= {f"/sys/block/{device.name}/" for device in devices}
         self.groups = {owner.partition(" ")[2] for owner in seen.members.values()} - {""}
 
