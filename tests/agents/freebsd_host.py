@@ -184,7 +184,7 @@ def why(facts: HostFacts, name: str, layout: str = "bl17") -> str:
     """All reasons against wiping a disk that a person marked spare."""
     device = facts.device(name)
     assert device is not None
-    return "; ".join(refusals(wiping(device), facts, spare(device), layout))
+    return "; ".join(refusals(wiping(device), facts, spare(device, boot=facts.boot_id), layout))
 
 
 def disk(**config: Any) -> MadeMesh:

@@ -69,9 +69,9 @@ def claim(device: BlockDevice) -> Claim:
     return Claim(device.identity, device.path, device.size, device.model)
 
 
-def spare(*devices: BlockDevice, role: str = "") -> dict[str, Spare]:
-    """As marked on the host of `host`, since it booted."""
-    return {d.identity: Spare(d.identity, d.size, d.model, role, BOOT) for d in devices}
+def spare(*devices: BlockDevice, role: str = "", boot: str = BOOT) -> dict[str, Spare]:
+    """As marked since the host booted: that of `host`, or of `boot`."""
+    return {d.identity: Spare(d.identity, d.size, d.model, role, boot) for d in devices}
 
 
 def mounted(source: str, target: str, fstype: str = "xfs", options: str = "rw") -> Mount:

@@ -204,7 +204,7 @@ def test_a_member_of_ours_is_excused_its_owners_signature_and_no_other(owner, mi
         assert f"has a {kind} signature" in why(both, members={"sdb": owner})
 
 
-VM = {"writers": ["qemu-system-x86[4711]"]}
+VM: dict[str, Any] = {"writers": ["qemu-system-x86[4711]"]}
 OPEN = "a program that has it open for writing: qemu-system-x86[4711]"
 
 
