@@ -91,7 +91,7 @@ def _a_file_or_data(answer, body: bytes) -> None:
         assert "sandbox" in answer["Content-Security-Policy"]
         assert "\n" not in answer["Content-Disposition"]
     elif kind not in ("text/plain",):
-        assert kind == "application/json", kind
+        assert kind in ("application/json", "application/problem+json"), kind
         json.loads(body)
     if kind == "text/csv" and b"'Test Type" not in body:
         _no_formula(body.decode())
