@@ -1,0 +1,62 @@
+"""What the kernel counted, held against what dynamo says."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.dynamo import crosscheck
+from agents.tools import dynamo
+from tests.agents.test_dynamo_tool import FULL, values, written
+
+
+def test_the_kernels_own_count_is_kept_beside_dynamos() -> None:
+    before = {"253:3": [10, 4096, 20, 8192]}
+    bytes_read, bytes_written = 1044914176, 1043464192
+    after = {"253:3": [10 + 127553, 4096 + bytes_read, 20 + 127376, 8192 + bytes_written]}
+    found = values(written("full", {"diskstats_before": before}, {"diskstats_after": after}))
+    assert found["kernel.read.ios"] == 127553
+    assert found["kernel.write.bytes"] == bytes_written
+    assert crosscheck.finding(found) == ""
+
+
+def test_ios_that_failed_unseen_are_a_finding_and_no_result() -> None:
+    """dynamo counts refused writes as done: 85 000 a second, where the disk did 10."""
+    after = {"253:3": [30, 122880, 30, 122880]}
+    found = values(
+        written("full", {"diskstats_before": {"253:3": [0] * 4}}, {"diskstats_after": after})
+    )
+    said = crosscheck.finding(found)
+    assert "dynamo counted 1044914176 bytes read, the kernel 122880" in said
+    assert found["iops"] == values(FULL)["iops"]  # the result stays what dynamo said
+
+
+def iops_note(*notes: dict) -> str:
+    """What stands beside the IOPS wherever they are shown, exported or asked for."""
+    found = dynamo.parse({"messages.bin": written("full", *notes)}, dynamo.Options())
+    (whole,) = (metric for metric in found if metric.name == "iops" and not metric.labels)
+    return whole.note
+
+
+def test_a_finding_goes_wherever_the_figure_goes() -> None:
+    before = {"diskstats_before": {"253:3": [0] * 4}}
+    few = {"diskstats_after": {"253:3": [30, 122880, 30, 122880]}}
+    assert "not to be trusted: dynamo counted 1044914176" in iops_note(before, few)
+    all_of_them = {"diskstats_after": {"253:3": [127553, 1044914176, 127376, 1043464192]}}
+    assert "trusted" not in iops_note(before, all_of_them)
+    assert "not checked against the kernel's count" in iops_note()
+
+
+def test_a_tenth_of_few_ios_that_failed_is_found() -> None:
+    well = {"iops": 200.0, "lat.mean": 0.005, "read.ios": 2000.0, "read.bytes": 16384000.0}
+    assert crosscheck.finding(well | {"kernel.read.bytes": 16384000.0}) == ""
+    assert "I/Os failed" in crosscheck.finding(well | {"kernel.read.bytes": 14745600.0})
+
+
+@pytest.mark.parametrize("missing", ["diskstats_before", "diskstats_after"])
+def test_no_count_of_the_kernels_is_no_finding(missing: str) -> None:
+    notes = {
+        key: {"8:0": [0] * 4} for key in ("diskstats_before", "diskstats_after") if key != missing
+    }
+    found = values(written("full", notes))
+    assert "kernel.read.ios" not in found
+    assert crosscheck.finding(found) == ""
