@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from django.test import Client
 
 from benchlab.hosts.models import Device
 from benchlab.runs.models import Artifact, Attempt, Measurement, Series, StepLog
@@ -78,6 +79,11 @@ def say(attempt: Attempt) -> None:
         says=f"Take {SERIAL} on {name}",
         exit_code=0,
     )
+
+
+@pytest.fixture
+def guest() -> Client:
+    return Client()
 
 
 def link_of(
