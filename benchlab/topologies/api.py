@@ -20,7 +20,6 @@ from benchlab.runs import dryrun
 from benchlab.topologies import planned, services
 from benchlab.topologies.models import Topology
 
-
 EDITED = ("name", "description", "stack", "stages", "measure_resync")
 
 
