@@ -24,15 +24,21 @@ class Interval:
     seconds: float  # its length
 
 
+def in_time(frames: Sequence[Frame]) -> list[Frame]:
+    """Each later than the one before it: a monotonic clock has no others, such are torn."""
+    kept: list[Frame] = []
+    for frame in frames:
+        if not kept or frame.at > kept[-1].at:
+            kept.append(frame)
+    return kept
+
+
 def intervals(frames: Sequence[Frame]) -> list[Interval]:
     """Neighbouring frames, in order. The last frame comes when the tool ends, maybe just after a tick:
     such a sliver is added to the interval before it, for rates over a few ms are noise."""
-    kept = list(frames[:1])
-    for frame in frames[1:]:
-        gap = frame.at - kept[-1].at
-        if gap <= 0:
-            continue  # a monotonic clock has no such frames: torn
-        if gap < SHORTEST_S and len(kept) > 1:
+    kept: list[Frame] = []
+    for frame in in_time(frames):
+        if len(kept) > 1 and frame.at - kept[-1].at < SHORTEST_S:
             kept[-1] = frame
         else:
             kept.append(frame)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
+from agents.samplers._intervals import in_time
 
 LABEL = "Load average (/proc/loadavg)"
 
@@ -29,7 +30,7 @@ def series(frames: Sequence[Frame]) -> list[Series]:
 
     Raises ParseError, with line and text, on content that makes no sense.
     """
-    seen = [frame for frame in frames if FILES[0] in frame.files]
+    seen = [frame for frame in in_time(frames) if FILES[0] in frame.files]
     times = tuple(frame.at - frames[0].at for frame in seen)
     values = tuple(_load(frame.files[FILES[0]]) for frame in seen)
     return [Series("", "load.1min", Unit.RATIO, times, values)]

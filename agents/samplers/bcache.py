@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._counters import rate, ratio, rows_to_series
-from agents.samplers._intervals import is_count
+from agents.samplers._intervals import in_time, is_count
 
 LABEL = "bcache (/sys/fs/bcache)"
 COUNTERS = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
@@ -43,7 +43,7 @@ Seen = Mapping[str, int]  # one device in one frame: counters, "dirty" in bytes
 
 def series(frames: Sequence[Frame]) -> list[Series]:
     """One series per bcache device and metric. Raises ParseError."""
-    seen = [(frame.at - frames[0].at, _devices(frame)) for frame in frames]
+    seen = [(frame.at - frames[0].at, _devices(frame)) for frame in in_time(frames)]
     found: list[Series] = []
     for device in sorted({name for _, devices in seen for name in devices}):
         rows = [(at, devices[device]) for at, devices in seen if device in devices]

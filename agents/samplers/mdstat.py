@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._counters import rows_to_series
+from agents.samplers._intervals import in_time
 
 LABEL = "Arrays (/proc/mdstat)"
 FILES = ("/proc/mdstat",)
@@ -34,7 +35,7 @@ def series(frames: Sequence[Frame]) -> list[Series]:
     """One series per array and metric, at every frame. Raises ParseError."""
     seen = [
         (frame.at - frames[0].at, dict(_arrays(frame.files[FILES[0]])))
-        for frame in frames
+        for frame in in_time(frames)
         if FILES[0] in frame.files
     ]
     found: list[Series] = []

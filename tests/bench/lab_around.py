@@ -14,8 +14,8 @@ FROM generate_series(100, 149) n
 """
 DEVICES = """
 INSERT INTO hosts_device (host_id, identity, name, model, serial, wwn, size, rotational, present, in_use, role, spare,
-                          spare_model)
-SELECT h.id, 'serial:' || n, 'sd' || n, 'FastDisk', n::text, '', 1e12::bigint, true, true, '', '', false, ''
+                          spare_model, spare_boot)
+SELECT h.id, 'serial:' || n, 'sd' || n, 'FastDisk', n::text, '', 1e12::bigint, true, true, '', '', false, '', ''
 FROM hosts_host h, generate_series(1, 16) n WHERE h.team_id = %(team)s
 """
 SNAPSHOTS = """

@@ -34,6 +34,15 @@ firstrun.install_fio(State(Path(sys.argv[1])), print)
 """
 
 
+# A shell gives what it runs in the background a deaf ear for Ctrl-C, and the tests may run there.
+TERMINAL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from benchlab.up.bootstrap import apt_install
+apt_install([], "python3-venv")
+"""
+
+
 @pytest.fixture
 def apt(tmp_path, monkeypatch) -> Path:
     """A directory with an `apt-get` that is first in PATH; where it says that it was through."""
@@ -53,8 +62,7 @@ def begun(place: Path) -> None:
 
 
 def test_ctrl_c_is_heard_when_apt_is_through(apt, tmp_path, capfd):
-    code = "from benchlab.up.bootstrap import apt_install; apt_install([], 'python3-venv')"
-    process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-c", TERMINAL], start_new_session=True)
     begun(tmp_path / "asked")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of the group
     assert process.wait(20) != 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import pairwise
 from math import isnan
 from pathlib import Path
 
@@ -59,3 +61,19 @@ def test_nothing_is_ever_negative():
         sampler = registry.all_samplers()[path.parent.name]
         series = sampler.series(job.frames(path.read_bytes()))
         assert not [v for one in series for v in one.values if v < 0]
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_frame_from_before_the_others_is_torn(path):
+    """A monotonic clock never goes back: damage does, and must make no rate of it."""
+    if "error" in path.with_suffix(".expected.json").read_text():
+        return
+    frames = job.frames(path.read_bytes())
+    torn = [
+        *frames[:1],
+        *(replace(frame, at=frames[0].at - 99) for frame in frames[:1]),
+        *frames[1:],
+    ]
+    for one in registry.all_samplers()[path.parent.name].series(torn):
+        assert all(a < b for a, b in pairwise(one.times)), one
+        assert not [v for v in one.values if v < 0], one
