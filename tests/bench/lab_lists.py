@@ -53,7 +53,7 @@ def _deep(url: str, view: Any, user: User, order: str) -> Iterator[str]:
     other = [term[1:] if sign else f"-{term}" for term in terms]
     size = view.pagination_class.page_size
     for row in rows.order_by(*other)[size + 5 : size + 6]:
-        yield f"{url}?ordering={order}&cursor={quote(cursors.of(row, terms))}"
+        yield f"{url}?ordering={order}&cursor={quote(cursors.of(cursors.values(row, terms), terms))}"
 
 
 def _filtered(url: str, view: Any, rows: list[dict[str, Any]]) -> Iterator[str]:
