@@ -103,9 +103,13 @@ def test_a_plan_is_drawn_and_starts_by_the_typed_word(person, team, lab):
 
 def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     layout = a_layout(team, lab, phase="done", outcome="cancelled", ended_at=timezone.now())
-    layout.plan = stored.to_json(made(cached(2), many_disks()))
+    plan = made(cached(2), many_disks())
+    layout.plan = stored.to_json(plan)
     layout.save()
-    StepLog.objects.create(layout=layout, kind="apply", argv=["wipefs"], says="…")
+    touched = [claim.identity for claim in plan.claims]
+    StepLog.objects.create(
+        layout=layout, kind="apply", argv=["wipefs"], says="…", destroys=touched, exit_code=0
+    )
     Layout.objects.filter(pk=layout.pk).update(created_at=timezone.now())
     discovery.store(lab, left_by(layout.name))
     page = person.page
