@@ -1,6 +1,5 @@
 """A practice host of either kind: one process with a kernel in it, in a network namespace of its own."""
 
-import fcntl
 import hashlib
 import os
 import re
@@ -10,15 +9,16 @@ import subprocess
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
-from benchlab.practice import slow
+from benchlab.practice import cpus, slow
 from benchlab.practice.disks import MOST_DISKS, MOST_SLOW_DISKS, DiskSpec, SlowDisk
 from benchlab.practice.errors import PracticeError
+from benchlab.practice.lock import locked
 from benchlab.practice.machine import Progress
 from benchlab.practice.network import Network
 from benchlab.practice.paths import hosts_dir, images_dir
@@ -47,6 +47,9 @@ class PracticeHost(ABC):
 
     boot_s: ClassVar[float]
     """No boot takes longer, on a busy machine either."""
+
+    one_cpu: ClassVar[bool]
+    """Whether its kernel has but one: see cpus.py."""
 
     memory_mb: ClassVar[int]
     """What a host gets that asks for nothing else."""
@@ -112,7 +115,7 @@ class PracticeHost(ABC):
             raise PracticeError(f"at most {MOST_DISKS} disks and {MOST_SLOW_DISKS} slow disks")
         self._check(disks)
         image = self._ensure_image(progress)
-        with self._locked():
+        with locked(self._lock_file):
             if self.exists:
                 raise PracticeError(f"host {self.name} exists already: restart it, or stop it")
             self._clear()
@@ -132,7 +135,7 @@ class PracticeHost(ABC):
     def restart(self) -> None:
         """Power off, if it is on, and boot again: same disks, same port, same host key."""
         self._must_exist()
-        with self._locked():
+        with locked(self._lock_file):
             self._power_off()
             self._boot()
             slow.wait_for(self.ssh, self.record.slow_disks)
@@ -140,12 +143,12 @@ class PracticeHost(ABC):
     def kill(self) -> None:
         """Power loss: disks keep what was synced, the network falls silent."""
         self._must_exist()
-        with self._locked():
+        with locked(self._lock_file):
             self._power_off()
 
     def stop(self) -> None:
         """End the host and remove everything of it; safe to call twice."""
-        with self._locked():
+        with locked(self._lock_file):
             self._clear()
             self._lock_file.unlink(missing_ok=True)
 
@@ -213,17 +216,6 @@ class PracticeHost(ABC):
     def _lock_file(self) -> Path:
         return hosts_dir() / f"{self.name}.lock"
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        hosts_dir().mkdir(parents=True, exist_ok=True)
-        while True:
-            with self._lock_file.open("w") as handle:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                # `stop` removes the file: a lock on a removed one keeps nobody out.
-                if _still_named(handle.fileno(), self._lock_file):
-                    yield
-                    return
-
     def _create(
         self,
         image: Image,
@@ -251,8 +243,9 @@ class PracticeHost(ABC):
         return self.directory / f"disk{index}.img"
 
     def _boot(self) -> None:
-        kernel = spawn(self._kernel_argv(), self.console)
-        self.record.with_kernel(kernel).save(self.directory)
+        with cpus.bound() if self.one_cpu else nullcontext():
+            kernel = spawn(self._kernel_argv(), self.console)
+            self.record.with_kernel(kernel).save(self.directory)
         self._await_sshd(kernel)
         self.ssh("timeout", "150", "sh", "-c", _SETTLE, timeout=self.boot_s)
 
@@ -291,10 +284,3 @@ class PracticeHost(ABC):
         with suppress(OSError):
             lines = self.console.read_text(errors="replace").splitlines()[-15:]
             error.add_note("last lines of the console:\n" + "\n".join(lines))
-
-
-def _still_named(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False

@@ -19,6 +19,7 @@ class QemuHost(PracticeHost):
 
     kind = "qemu"
     boot_s = 600.0
+    one_cpu = False
     memory_mb = 2048
 
     def _check(self, disks: Sequence[DiskSpec]) -> None:

@@ -16,6 +16,7 @@ class UmlHost(PracticeHost):
 
     kind = "uml"
     boot_s = 180.0
+    one_cpu = True
     memory_mb = 768
 
     def _check(self, disks: Sequence[DiskSpec]) -> None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,15 @@ def test_two_hosts_live_side_by_side(rig_host, make_rig_host):
     assert other.ssh("hostname").stdout.strip() == other.name
     assert rig_host.ssh("hostname").stdout.strip() == rig_host.name
     assert _host_key(other) != _host_key(rig_host)
+
+
+def test_a_kernel_and_its_programs_stay_on_one_cpu(rig_host):
+    record = rig_host.record
+    assert record.kernel
+    [cpu] = os.sched_getaffinity(record.kernel.pid)
+    cpus = []
+    for pid in _alive_in_group(record.kernel):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            cpus.append(os.sched_getaffinity(pid))
+    assert len(cpus) > 1
+    assert all(its == {cpu} for its in cpus)
