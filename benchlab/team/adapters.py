@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from benchlab.hosts import vault
 from benchlab.team import invitations
-from benchlab.team.models import Invitation, Membership
+from benchlab.team.models import Membership
 
 
 class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
@@ -51,21 +51,14 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """An account that is there is connected by its person; a new one needs an invitation, opened in this session."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        return _invited(request) is not None
+        return invitations.kept(request.session) is not None
 
     @transaction.atomic
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
         user = super().save_user(request, sociallogin, form)
-        invitation = _invited(request)
+        invitation = invitations.kept(request.session)
         if invitation is None:
             raise ValidationError("The invitation is no longer open.")
         invitations.accept(invitation, user)
         request.session.pop(invitations.SESSION, None)
         return user
-
-
-def _invited(request: HttpRequest) -> Invitation | None:
-    try:
-        return invitations.find(request.session.get(invitations.SESSION, ""))
-    except ValidationError:
-        return None

@@ -7,6 +7,7 @@ import secrets
 from datetime import timedelta
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
@@ -16,7 +17,7 @@ from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
 
 DAYS = 7
-SESSION = "invitation"  # what a person came with who goes through single sign-on
+SESSION = "invitation"  # the key of what a person came with who goes through single sign-on
 ASK = "Ask whoever sent it for a new one."
 
 
@@ -55,6 +56,17 @@ def find(token: str) -> Invitation:
         how = {"used": "was used already", "revoked": "was taken back", "expired": "has expired"}
         raise ValidationError(f"This invitation {how[found.state]}. {ASK}")
     return found
+
+
+def keep(session: SessionBase, invitation: Invitation) -> None:
+    """For `kept`: its number, for whoever reads the sessions' table must not get in by a link from there."""
+    session[SESSION] = invitation.pk
+
+
+def kept(session: SessionBase) -> Invitation | None:
+    """The one that this session has opened, as long as it is open."""
+    number = session.get(SESSION)
+    return still_open().filter(pk=number).first() if isinstance(number, int) else None
 
 
 @transaction.atomic

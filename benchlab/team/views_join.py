@@ -33,14 +33,14 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
         invitation = invitations.find(token)
         if request.method == "POST" and isinstance(request.user, User):
             return _in(request, invitation, request.user)
-        return _with_a_new_account(request, invitation, token)
+        return _with_a_new_account(request, invitation)
     except ValidationError as error:
         context = {"trouble": " ".join(error.messages)}
         return render(request, "team/join.html", context, status=410)
 
 
-def _with_a_new_account(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
-    request.session[invitations.SESSION] = token  # for single sign-on
+def _with_a_new_account(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+    invitations.keep(request.session, invitation)
     form = NewAccount(request.POST or None, initial={"email": invitation.email})
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():

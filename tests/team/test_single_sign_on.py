@@ -107,6 +107,7 @@ def test_a_stranger_with_an_invitation_gets_one(team, user, provider):
     web = Client()
     token = invitations.invite(team, Role.OPERATOR, user)[1]
     assert b"Log in by Lab SSO" in web.get(f"/join/{token}/").content
+    assert token not in str(dict(web.session))  # whoever reads the sessions' table has no link
     through(web)
     assert signed_in(web)
     member = Membership.objects.get(user__username="carol")
