@@ -55,6 +55,55 @@ def once(found: Iterable[Found], again: Iterable[Found]) -> list[Found]:
     return kept
 
 
+def without_jobs(found: Iterable[Found], lines: Iterable[Found]) -> tuple[list[Found], list[Found]]:
+    """All found, and the lines that are not theirs: terse prints each job of a run by itself, other formats all jobs
+    as one result.
+    """
+    kept, left = list(found), list(lines)
+    for at, one in enumerate(kept):
+        if jobs := _jobs_of(one, left):
+            its = left[jobs]
+            del left[jobs]
+            places = [place for line in its for place in ((line.first, line.last), *line.also)]
+            notes = tuple(dict.fromkeys((*one.notes, TWICE)))
+            kept[at] = replace(one, also=(*one.also, *places), notes=notes)
+    return kept, left
+
+
+def _jobs_of(one: Found, lines: Sequence[Found]) -> slice | None:
+    """Two or more lines, each right below the other, that have moved as many bytes together in the same time."""
+    wanted = _bytes(one)
+    if not any(wanted):
+        return None
+    low, sums = 0, [0.0, 0.0, 0.0]
+    for high, line in enumerate(lines):
+        if high and line.first != lines[high - 1].last + 1:
+            low, sums = high, [0.0, 0.0, 0.0]
+        sums = [was + more for was, more in zip(sums, _bytes(line), strict=True)]
+        while any(has > want for has, want in zip(sums, wanted, strict=True)) and low <= high:
+            sums = [has - less for has, less in zip(sums, _bytes(lines[low]), strict=True)]
+            low += 1
+        its = lines[low : high + 1]
+        lost = 1024 * len(its)  # each tells whole KiB
+        if (
+            len(its) > 1
+            and all(want - has < lost for has, want in zip(sums, wanted, strict=True))
+            and abs(max(map(_runtime, its)) - _runtime(one)) < 0.0015
+        ):
+            return slice(low, high + 1)
+    return None
+
+
+def _bytes(one: Found) -> list[float]:
+    """Read, written, trimmed; by all groups."""
+    every = [m for m in one.metrics if m.value is not None and m.name.endswith(".bytes")]
+    totals = [m for m in every if "group" not in m.labels] or every
+    return [
+        sum(m.value or 0.0 for m in totals if m.name == f"{way}.bytes")
+        for way in ("read", "write", "trim")
+    ]
+
+
 def with_doubts(lines: Sequence[Found]) -> list[Found]:
     """Terse lines tell neither process nor time: who reads on may be told that they look like totals so far."""
     rising = {one.first for one, following in pairwise(lines) if _rises(one, following)}

@@ -41,7 +41,8 @@ def find(text: str, name: str) -> list[Found]:
     taken = sorted((one.first, one.last) for one in (*(one.found for one in documents), *lines))
     texts = [one for one in islice(_texts(plain), MANY) if _apart(one.found, taken)]
     found = _fio_again.once(_fio_again.last_totals(documents), _fio_again.last_totals(texts))
-    found = _fio_again.once(found, _fio_again.with_doubts(lines))
+    found, others = _fio_again.without_jobs(found, lines)
+    found = _fio_again.once(found, _fio_again.with_doubts(others))
     return sorted(found, key=lambda one: one.first)
 
 
