@@ -1,7 +1,7 @@
 """`manage.py test` and `bench`: throw-away PostgreSQL and Valkey, then pytest, in four calls.
 
-First what needs no host and no browser, then the rig, each on two processes, each with a host of its own; then what
-measures or waits for a page, one by one: it would be disturbed.
+First what needs no host and no browser, on two processes; then the rig, on three, each with a host of its own, for
+hosts wait now and then; then what measures or waits for a page, one by one: it would be disturbed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchlab.up.trouble import Trouble
 # (title, pytest arguments)
 GROUPS = (
     ("without host or browser", ("-m", "not rig and not browser and not alone", "-n", "2")),
-    ("rig", ("-m", "rig and not browser and not alone", "-n", "2", "--dist", "worksteal")),
+    ("rig", ("-m", "rig and not browser and not alone", "-n", "3", "--dist", "worksteal")),
     ("alone", ("-m", "alone and not browser")),
     ("browser", ("-m", "browser")),
 )
