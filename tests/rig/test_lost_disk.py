@@ -11,7 +11,7 @@ from benchlab.campaigns.services import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, UmlHost, add_scsi_disks
-from benchlab.runs import commands, release
+from benchlab.runs import commands, engine, release
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -25,6 +25,14 @@ EXT4 = layer("filesystem", {"type": "ext4"})
 STACKS = {
     "lvm": [layer("lvm", {"type": "striped"}, data=("ssd", 2)), EXT4],
     "md": [layer("md", {"level": 1}, data=("ssd", 2)), EXT4],
+    "bcache, its cache": [
+        layer("bcache", {"bucket_size": 65536}, backing=("ssd", 1), cache=("ssd", 1)),
+        EXT4,
+    ],
+    "bcache, its disk": [
+        layer("bcache", {"bucket_size": 65536}, cache=("ssd", 1), backing=("ssd", 1)),
+        EXT4,
+    ],
 }
 
 
@@ -53,7 +61,8 @@ def standing(team: Any, user: Any, host: UmlHost, stack: list[dict[str, Any]]) -
 
 
 @pytest.mark.parametrize("kind", STACKS)
-def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_host):
+def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_host, monkeypatch):
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # else one step of a fast host goes past READY
     layout = standing(team, user, scsi_host, STACKS[kind])
     kept, pulled = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
     scsi_host.ssh("sh", "-c", f"echo 1 >/sys/block/{pulled.name}/device/delete")
