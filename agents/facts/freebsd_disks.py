@@ -12,6 +12,7 @@ from agents.facts.block import identifying
 from agents.facts.geom import Consumer, Mesh, Provider
 from agents.facts.model import BlockDevice, Mount, Signature
 from agents.facts.sections import Section, text
+from agents.facts.zfs import no_device
 
 TYPES = {"DISK": "disk", "PART": "part", "MD": "loop", "MULTIPATH": "mpath", "ZFS::ZVOL": "zvol"}
 SCHEMES = {"GPT": "gpt", "MBR": "dos", "EBR": "dos", "BSD": "bsd", "BSD64": "bsd", "APM": "mac",
@@ -46,7 +47,7 @@ def users(
             found.swap.add(name)
     for path, pool in pools:
         if (name := mesh.names.get(path)) is None:
-            found.unknown.append(f"zpool {pool} has {path}, which is no device here")
+            found.unknown.append(no_device(pool, path))
         else:
             found.members[name] = f"zpool {pool}"
     for consumer in mesh.consumers:

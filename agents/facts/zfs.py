@@ -59,8 +59,15 @@ def members(pools: Iterable[Zpool], names: Mapping[str, str]) -> tuple[dict[str,
             if (name := names.get(vdev.path)) is not None:
                 found[name] = f"zpool {pool.name}"
             elif vdev.path.startswith("/dev/") and vdev.state not in NOT_OPEN:
-                lost.append(f"zpool {pool.name} has {vdev.path}, which is no device here")
+                lost.append(no_device(pool.name, vdev.path))
     return found, lost
+
+
+def no_device(pool: str, path: str) -> str:
+    """In words. OpenZFS may take a disk that was pulled for open until its next I/O."""
+    return (
+        f"zpool {pool} has {path}, which is no device here (if it was pulled: zpool reopen {pool})"
+    )
 
 
 def with_properties(pools: Iterable[Zpool], section: Section | None) -> tuple[Zpool, ...]:

@@ -43,6 +43,8 @@ USES = {
 WANTS = "devices"
 GIVES = "pool"
 RESERVED = 8 << 20  # partition 9, which nothing is ever written to
+# A command that writes to such a pool waits for ever, and with it whoever asks about pools.
+CANNOT_WRITE = {"SUSPENDED", "UNAVAIL", "FAULTED"}
 LOST = "for it lost a disk and its I/O is suspended: reboot the host, then retry"
 
 
@@ -170,7 +172,7 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     steps: list[Step] = []
     pool = _zfs.imported(target.name, facts)
     if pool is not None:
-        if pool.state == "SUSPENDED":
+        if pool.state in CANNOT_WRITE:
             raise AgentError(f"{pool.name} cannot be destroyed, {LOST}", Reason.NOT_BLANK)
         steps.append(_destroy(pool.name, claims))
     there = still_there(target, _nodes(target), facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError
-from agents.facts import linux
+from agents.facts import linux, zfs
 from tests.agents.linux_host import device, extra, output
 
 
@@ -113,7 +113,7 @@ def test_members_of_pools_and_what_is_missing():
     assert facts.zpool_members == ("sda",) and facts.members["sda"] == "zpool tank"
     assert facts.unknown == ()  # what is not open is nobody's
     hidden = linux.parse(output(zpool=ZPOOL))
-    assert hidden.unknown == ("zpool tank has /dev/disk/by-id/a, which is no device here",)
+    assert hidden.unknown == (zfs.no_device("tank", "/dev/disk/by-id/a"),)
     again = linux.parse(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:sdq1"))
     assert again.members["sda"] == "zpool tank"
 

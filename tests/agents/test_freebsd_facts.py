@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import AgentError, Reason
-from agents.facts import freebsd
+from agents.facts import freebsd, zfs
 from agents.facts.graph import Graph
 from agents.facts.in_use import system_devices, system_unknown
 from tests.agents import freebsd_host as fb
@@ -164,7 +164,7 @@ def test_pools_by_label_and_what_is_missing():
     made = disk().disk("ada2").label("gpt/t1", "ada2", DISK)
     facts = read(made, zpool=fb.ZROOT + TANK)
     assert facts.members == {"mfid0p3": "zpool zroot", "ada2": "zpool tank", "ada1": "zpool tank"}
-    assert facts.unknown == ("zpool tank has gptid/b5ae.eli, which is no device here",)
+    assert facts.unknown == (zfs.no_device("tank", "gptid/b5ae.eli"),)
     assert facts.zpool_members == ("ada1", "ada2", "mfid0p3")
 
 

@@ -131,10 +131,11 @@ def test_a_volume_takes_what_the_kernel_said(size, block, shape, said):
     assert most == size * MIB and reservation(most + MIB, block, shape) > said
 
 
-def test_a_pool_that_lost_a_disk_says_what_to_do():
+@pytest.mark.parametrize("state", ["SUSPENDED", "UNAVAIL", "FAULTED"])
+def test_a_pool_that_lost_a_disk_says_what_to_do(state):
     vdb = disk("vdb", signatures=[{"type": "gpt"}])
     zpool = registry.layer("zpool")
-    facts = host(vdb, zpools=[{"name": "bl17", "state": "SUSPENDED"}])
+    facts = host(vdb, zpools=[{"name": "bl17", "state": state}])
     target = Target("bl17", {"data": (claim(vdb),)})
     with pytest.raises(AgentError, match="reboot the host, then retry"):
         zpool.teardown(options.build(zpool.Options, {}), target, facts)

@@ -34,7 +34,8 @@ def clean(bench) -> Iterator[None]:
     bench.quick = True
     yield
     bench.run(
-        "set +e; exec 2>/dev/null; rm -rf /etc/lvm/lvmlocal.conf /etc/lvm/devices; umount -q /mnt/x /mnt/benchlab/bl17;"
+        "set +e; exec 2>/dev/null; rm -rf /etc/lvm/lvmlocal.conf /etc/lvm/devices"
+        " /etc/lvm/archive/* /etc/lvm/backup/*; umount -q /mnt/x /mnt/benchlab/bl17;"
         " for i in 1 2; do dmsetup ls | grep -o '^[^[:space:]]*-[^[:space:]]*' | xargs -r dmsetup remove --retry; done;"
         " for s in /sys/fs/bcache/*-*/stop /sys/block/bcache*/bcache/stop; do [ ! -e $s ] || echo 1 >$s; done;"
         " mdadm --stop --scan; for d in b c d e; do wipefs -qa /dev/ubd$d;"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
-from benchlab.practice import DiskSpec, UmlHost, add_scsi_disks
+from benchlab.practice import DiskSpec, PracticeHost, UmlHost, add_scsi_disks
 from benchlab.runs import commands, engine, release
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
@@ -42,9 +43,9 @@ def scsi_host(make_rig_host) -> UmlHost:
     return host
 
 
-def standing(team: Any, user: Any, host: UmlHost, stack: list[dict[str, Any]]) -> Layout:
-    """On two SCSI disks that are new."""
-    names = add_scsi_disks(host, 2)
+def standing(
+    team: Any, user: Any, host: PracticeHost, names: Collection[str], stack: list[dict[str, Any]]
+) -> Layout:
     lab = register(host, team, "root")
     for device in Device.objects.filter(host=lab, name__in=names):
         hosts.mark_spare(device, user, device.confirmation, "ssd")
@@ -63,7 +64,7 @@ def standing(team: Any, user: Any, host: UmlHost, stack: list[dict[str, Any]]) -
 @pytest.mark.parametrize("kind", STACKS)
 def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_host, monkeypatch):
     monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # else one step of a fast host goes past READY
-    layout = standing(team, user, scsi_host, STACKS[kind])
+    layout = standing(team, user, scsi_host, add_scsi_disks(scsi_host, 2), STACKS[kind])
     kept, pulled = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
     scsi_host.ssh("sh", "-c", f"echo 1 >/sys/block/{pulled.name}/device/delete")
     commands.cancel(layout.campaign)

@@ -1,0 +1,71 @@
+"""The same (test_lost_disk.py) for pools: one that can do without the disk, and one whose I/O is suspended."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.hosts.models import Device
+from benchlab.practice import DiskSpec, QemuHost
+from benchlab.runs import commands, engine, release
+from benchlab.runs.models import Layout
+from tests.rig.blank import assert_blank
+from tests.rig.test_lost_disk import standing
+from tests.runs import drive
+from tests.topologies.plans import layer
+
+pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
+
+DISKS = ("vdb", "vdc")
+PULL = 'echo 1 >"$(readlink -f /sys/block/vdc/device/..)/remove"'
+
+
+@pytest.fixture(scope="module")
+def pool_host(make_zfs_host) -> QemuHost:
+    host: QemuHost = make_zfs_host([DiskSpec(256, serial=f"LOST-{name}") for name in DISKS])
+    return host
+
+
+@pytest.fixture
+def host(pool_host, monkeypatch) -> QemuHost:
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # else one step goes past READY
+    return pool_host
+
+
+def pulled(team, user, host: QemuHost, layout: str) -> Layout:
+    """OpenZFS takes the disk for open until it is told to look again, and nothing is done meanwhile."""
+    stack = [layer("zpool", {"layout": layout}, data=("ssd", 2)), layer("zfs", {})]
+    row = standing(team, user, host, DISKS, stack)
+    host.ssh("sh", "-c", PULL)
+    commands.cancel(row.campaign)
+    drive.to_the_end(row.campaign)
+    row.refresh_from_db()
+    assert row.phase == "stuck"
+    assert f"(if it was pulled: zpool reopen {row.name})" in row.trouble, row.trouble
+    host.ssh("zpool", "reopen", row.name, check=False)
+    return again(row)
+
+
+def again(row: Layout) -> Layout:
+    commands.teardown_again(row)
+    drive.to_the_end(row.campaign)
+    row.refresh_from_db()
+    return row
+
+
+def test_a_stripe_without_a_disk_waits_for_a_reboot(team, user, host):
+    row = pulled(team, user, host, "stripe")
+    assert row.phase == "stuck"
+    assert "reboot the host, then retry" in row.trouble
+    host.restart()
+    assert again(row).phase == "done", row.trouble
+    assert_blank(host, *DISKS)
+
+
+def test_a_mirror_without_a_disk_is_taken_down(team, user, host):
+    row = pulled(team, user, host, "mirror")
+    assert row.phase == "stuck"
+    assert "/dev/vdc" in row.trouble and "LOST-vdc" in row.trouble
+    assert "Not blank" not in row.trouble, row.trouble
+    assert_blank(host, "vdb")
+    assert [one.name for one in release.release(row, release.phrase(row), user)] == ["vdc"]
+    assert [one.name for one in Device.objects.filter(spare=True)] == ["vdb"]
