@@ -16,6 +16,7 @@ echo =
 """
 STATE = """
 set -e
+sync # what was removed must not come back with somebody's power loss
 udevadm settle
 lsblk -nro NAME,TYPE,SIZE,RO,FSTYPE,MOUNTPOINT
 for disk in /dev/ubd[b-z] /dev/vd[b-z]; do [ ! -b "$disk" ] || wipefs -n "$disk"; done

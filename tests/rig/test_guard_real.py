@@ -40,7 +40,7 @@ def clean(bench) -> Iterator[None]:
         " for s in /sys/fs/bcache/*-*/stop /sys/block/bcache*/bcache/stop; do [ ! -e $s ] || echo 1 >$s; done;"
         " mdadm --stop --scan; for d in b c d e; do wipefs -qa /dev/ubd$d;"
         " dd if=/dev/zero of=/dev/ubd$d bs=1M count=2; dd if=/dev/zero of=/dev/ubd$d bs=1M seek=511;"
-        " done; udevadm settle; for d in b c d e; do blockdev --rereadpt /dev/ubd$d; done; udevadm settle; true"
+        " done; udevadm settle; for d in b c d e; do blockdev --rereadpt /dev/ubd$d; done; udevadm settle; sync"
     )
 
 

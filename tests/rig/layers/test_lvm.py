@@ -33,7 +33,7 @@ def clean(bench) -> Iterator[None]:
         "rm -f /etc/lvm/lvmlocal.conf; umount -q /mnt/benchlab/bl17 || true; for i in 1 2 3; do"
         " dmsetup ls | grep -o '^bl17[^[:space:]]*' | xargs -r dmsetup remove --retry || true; done;"
         " for d in b c d e; do wipefs -qa /dev/ubd$d; blockdev --rereadpt /dev/ubd$d || true; done"
-        " 2>/dev/null; udevadm settle"
+        " 2>/dev/null; udevadm settle; sync"  # else the next test's power loss may bring the file back
     )
 
 
