@@ -23,17 +23,10 @@ from tests.topologies.plans import layer
 pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
 
 EXT4 = layer("filesystem", {"type": "ext4"})
+# Not bcache: kernel 6.1 stood still once in five times when its cache was pulled.
 STACKS = {
     "lvm": [layer("lvm", {"type": "striped"}, data=("ssd", 2)), EXT4],
     "md": [layer("md", {"level": 1}, data=("ssd", 2)), EXT4],
-    "bcache, its cache": [
-        layer("bcache", {"bucket_size": 65536}, backing=("ssd", 1), cache=("ssd", 1)),
-        EXT4,
-    ],
-    "bcache, its disk": [
-        layer("bcache", {"bucket_size": 65536}, cache=("ssd", 1), backing=("ssd", 1)),
-        EXT4,
-    ],
 }
 
 
