@@ -129,6 +129,7 @@ class PracticeHost(ABC):
             except BaseException as error:
                 self._explain(error)
                 self._clear()
+                self._lock_file.unlink(missing_ok=True)
                 raise
         return self
 

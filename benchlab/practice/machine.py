@@ -13,6 +13,8 @@ KERNEL = "linux.uml"
 
 QEMU = "qemu-system-x86_64"
 
+COMPILER = "gcc"
+
 _SHARED_TOOLS = {
     "mmdebstrap": "mmdebstrap",
     "ip": "iproute2",
@@ -21,7 +23,22 @@ _SHARED_TOOLS = {
     "ssh-keygen": "openssh-client",
     "mkfs.ext4": "e2fsprogs",
 }
-UML_TOOLS = {**_SHARED_TOOLS, KERNEL: "user-mode-linux"}
+
+
+def wide_registers(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the CPU has AMX, which User Mode Linux needs help with: see xstate.py."""
+    try:
+        lines = cpuinfo.read_text().splitlines()
+    except OSError:
+        return False
+    return any("amx_tile" in line.split() for line in lines if line.startswith("flags"))
+
+
+UML_TOOLS = {
+    **_SHARED_TOOLS,
+    KERNEL: "user-mode-linux",
+    **({COMPILER: "gcc"} if wide_registers() else {}),
+}
 QEMU_TOOLS = {**_SHARED_TOOLS, QEMU: "qemu-system-x86", "qemu-img": "qemu-utils"}
 """Each kind of host needs these programs, which are in these Debian packages."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from benchlab.practice import xstate
 from benchlab.practice.disks import DiskSpec
 from benchlab.practice.errors import PracticeError
 from benchlab.practice.host import PracticeHost
@@ -35,7 +36,7 @@ class UmlHost(PracticeHost):
         record, image = self.record, self._image()
         disks = (self._disk_argument(index, disk) for index, disk in enumerate(record.disks, 1))
         return (
-            *("nsenter", f"--net={self.network.path}", KERNEL),
+            *("nsenter", f"--net={self.network.path}", *xstate.preloaded(), KERNEL),
             *(f"mem={record.memory_mb}M", f"uml_dir={self.directory}/", "umid=uml"),
             f"ubd0={self.directory}/root.cow,{image.root}",
             *disks,
