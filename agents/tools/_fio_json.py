@@ -3,7 +3,8 @@
 Checked against stat.c of several ages (docs of none say it):
 `bw` is KiB/s in all versions, `bw_bytes` B/s came with 3.x. `io_bytes` is KiB before `io_kbytes` existed and bytes
 since; the unit is never guessed from a version but proven by bandwidth times runtime. Latencies are microseconds in
-`slat`, `clat`, `lat` (2.x) and nanoseconds in `slat_ns`, `clat_ns`, `lat_ns` (3.x). `total_ios` is missing in 2.0.
+`slat`, `clat`, `lat` (2.x) and nanoseconds in `slat_ns`, `clat_ns`, `lat_ns` (3.x), whose count of samples, `N`, came
+with 3.18. `total_ios` is missing in 2.0.
 `bins` (json+) map the middle of a bin to its hits, in earlier 2.x its number. 2.x repeats the key "0.00" in
 percentiles; 3.x prints fsync latencies under `sync`.
 """
@@ -30,6 +31,7 @@ from agents.tools._fio_model import (
 DIRECTIONS = ("read", "write", "trim", "mixed")
 PLACES = {"iops": ("iops",), "bandwidth": ("bw_bytes", "bw"), "bytes": ("io_bytes",),
           "ios": ("total_ios",), "runtime": ("runtime",)}  # fmt: skip
+NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
 FIGURES = ("mean", "stddev", "min", "max")
 WHOLE = {"errors": ("total_err", "error"), "cpu.user": ("usr_cpu",), "cpu.system": ("sys_cpu",),
          "depth.reached": ("iodepth_level",)}  # fmt: skip
@@ -107,7 +109,13 @@ def _job(data: Any, options: Any, where: str, spot: _Spot) -> FioJob:
         group=int(_number(data, "groupid", where, 0)),
         errors=int(_number(data, "total_err", where, 0)) or int(error != 0),
         traffic=traffic,
-        sync=_latencies(_object(sync, "lat_ns", where), 1e9, None, f"{where}.sync.lat_ns", spot),
+        sync=_latencies(
+            _object(sync, "lat_ns", where),
+            NANOSECONDS,
+            _number(sync, "total_ios", f"{where}.sync", 0),
+            f"{where}.sync.lat_ns",
+            spot,
+        ),
         levels=_levels(_object(data, "iodepth_level", where), f"{where}.iodepth_level"),
         depth=_depth(options, data.get("job options")),
         cpu_user=_number(data, "usr_cpu", where, 0) / 100,
@@ -165,19 +173,21 @@ def _named(
 ) -> Latencies | None:
     if f"{kind}_ns" in data:
         found = _object(data, f"{kind}_ns", where)
-        return _latencies(found, 1e9, None, f"{where}.{kind}_ns", spot)
+        return _latencies(found, NANOSECONDS, weight, f"{where}.{kind}_ns", spot)
     return _latencies(_object(data, kind, where), 1e6, weight, f"{where}.{kind}", spot)
 
 
 def _latencies(
-    data: dict[str, Any], scale: float, weight: float | None, where: str, spot: _Spot
+    data: dict[str, Any], scale: float, ios: float, where: str, spot: _Spot
 ) -> Latencies | None:
-    """`weight` stands in for N, which 2.x does not print. None where nothing was measured (slat of a sync engine)."""
+    """`ios` stand in for N, the count of samples. None where nothing was measured (slat of a sync engine)."""
     if not data:
         return None
-    count = _number(data, "N", where, weight)
     high = _number(data, "max", where)
-    if not count or (weight is not None and not high):
+    if "N" not in data and not high:
+        return None
+    count = _samples(data, scale, ios, where)
+    if not count:
         return None
     bins = _bins(_object(data, "bins", where), count, f"{where}.bins")
     low, mean = _number(data, "min", where), _number(data, "mean", where)
@@ -195,6 +205,14 @@ def _latencies(
         percentiles=_ranks(ranks, scale, f"{where}.percentile"),
         lines=spot.at(where, _places(ranks)) if spot.lines else {"": spot.begins},
     )
+
+
+def _samples(data: dict[str, Any], scale: float, ios: float, where: str) -> float:
+    """N came with 3.18. Before, 3.x's bins tell it where they are printed; else each I/O is taken for a sample."""
+    if "N" in data:
+        return _number(data, "N", where)
+    bins = _object(data, "bins", where) if scale == NANOSECONDS else {}
+    return sum(_number(bins, key, f"{where}.bins") for key in bins) or ios
 
 
 def _places(ranks: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from agents.contracts import Metric, ParseError
 from agents.readers import fio as reader
 from agents.tools import _fio_hist, _fio_json, _fio_log, _fio_terse, _fio_text, fio
 from agents.tools._fio_model import DIRECTIONS, FioJob
+from benchlab.testing.profiles import examples
 from tests.agents.test_tools import CASES
 
 # One job each, so that a figure stands in one line; rates are checked against counts, and sums follow from parts.
@@ -151,20 +152,20 @@ def untouched(case: tuple[str, str, int, str], linked: Callable[[str], bool]) ->
     sums_are_right(text, 0.025, math.inf if name in TEXTS else 2e-3)
 
 
-@many(max_examples=2500)
+@many(max_examples=examples(2500))
 @given(damaged(TEXTS))
 def test_text(case: tuple[str, str, int, str]) -> None:
     untouched(case, lambda figure: figure in DERIVED or figure.endswith((".iops", "depth.reached")))
 
 
-@many(max_examples=1000)
+@many(max_examples=examples(1000))
 @given(damaged(DOCUMENTS))
 def test_document(case: tuple[str, str, int, str]) -> None:
     # a percentile follows from all bins
     untouched(case, lambda figure: figure in DERIVED or ".p" in figure or figure == "depth.reached")
 
 
-@many(max_examples=2500)
+@many(max_examples=examples(2500))
 @given(st.data())
 def test_terse(data: st.DataObject) -> None:
     """A field too many or too few is an error; without one of two jobs the other's figures are its own."""
@@ -193,7 +194,7 @@ def test_terse(data: st.DataObject) -> None:
 NOISE = st.lists(st.sampled_from(FOREIGN), max_size=4)
 
 
-@many(max_examples=100)
+@many(max_examples=examples(100))
 @given(st.sampled_from(TEXTS + TERSE + DOCUMENTS), NOISE, NOISE)
 def test_a_reader_finds_the_same_among_other_lines(
     name: str, before: list[str], after: list[str]
@@ -207,7 +208,7 @@ def test_a_reader_finds_the_same_among_other_lines(
         assert shifted == [metric.line for metric in other.metrics]
 
 
-@many(max_examples=100)
+@many(max_examples=examples(100))
 @given(damaged(TEXTS + TERSE + DOCUMENTS))
 def test_a_reader_never_raises(case: tuple[str, str, int, str]) -> None:
     for one in reading.read(case[1], "x_bw.log").found:
@@ -217,7 +218,7 @@ def test_a_reader_never_raises(case: tuple[str, str, int, str]) -> None:
 LOG = "500, 1948, 0, 0, 0\n500, 1930, 1, 0, 0\n1000, 2048, 0, 0, 0\n1001, 2040, 1, 0, 0\n1500, 7, 0, 0, 0\n"
 
 
-@many(max_examples=2500)
+@many(max_examples=examples(2500))
 @given(st.data())
 def test_log(data: st.DataObject) -> None:
     lines, at, _ = damage(data.draw, LOG.rstrip("\n").split("\n"))
@@ -247,7 +248,7 @@ HIST = "\n".join(
 )
 
 
-@many(max_examples=1500)
+@many(max_examples=examples(1500))
 @given(st.data())
 def test_histogram(data: st.DataObject) -> None:
     lines, at, _ = damage(data.draw, HIST.split("\n"))

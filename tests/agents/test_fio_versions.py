@@ -1,0 +1,94 @@
+"""fio's JSON of every version that we have: rates and latencies are sums that this test makes from the raw document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.tools import _fio_json, fio
+from tests.agents.test_tools import CASES, SUFFIX, expectation
+
+# Not whole, several results, or clients, whose sum fio itself prints: test_fio_numbers.py.
+OTHERS = (
+    "client",
+    "status-interval",
+    "two-results",
+    "handwritten",
+    "nan",
+    "inconsistent",
+    "foreign",
+    "unified-both",
+)
+REAL = [
+    pytest.param(path, id=path.stem)
+    for path in sorted((CASES / "fio").glob("3.*.json"))
+    if not path.name.endswith(SUFFIX)
+    and not any(word in path.name for word in OTHERS)
+    and "error" not in expectation(path.with_suffix(SUFFIX))
+]
+
+
+def document(path: Path) -> dict[str, Any]:
+    """Whatever fio printed before its JSON left out."""
+    text = path.read_text()
+    return json.JSONDecoder().raw_decode(text[text.index("{\n") :])[0]
+
+
+@pytest.mark.parametrize("path", REAL)
+def test_figures_are_sums_over_the_jobs(path: Path) -> None:
+    metrics = fio.parse({"stdout": path.read_bytes()}, fio.Options())
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for job in document(path)["jobs"]:
+        groups.setdefault(job["groupid"], []).append(job)
+    for number, jobs in groups.items():
+        label = {"group": str(number)} if len(groups) > 1 else {}
+        found = {m.name: m.value for m in metrics if m.labels == label}
+        busy = [name for name in ("read", "write", "trim", "mixed") if ios(jobs, name)]
+        assert busy
+        for name in busy:
+            parts = [job[name] for job in jobs if job.get(name, {}).get("total_ios")]
+            # Mixed by fio, directions have no figures of their own, and the whole has no slat.
+            prefix = "" if name == "mixed" else f"{name}."
+            assert found[f"{prefix}iops"] == pytest.approx(
+                over_the_longest(parts, "total_ios"), rel=2e-3
+            )
+            assert found[f"{prefix}bandwidth"] == pytest.approx(
+                over_the_longest(parts, "io_bytes"), rel=2e-3
+            )
+            for kind in ("slat", "clat", "lat") if prefix else ("clat", "lat"):
+                wanted = mean(parts, f"{kind}_ns")
+                got = found.get(f"{prefix}{kind}.mean")
+                assert got == (wanted and pytest.approx(wanted, rel=1e-6)), (name, kind)
+
+
+def ios(jobs: list[dict[str, Any]], name: str) -> int:
+    return sum(job.get(name, {}).get("total_ios", 0) for job in jobs)
+
+
+def over_the_longest(parts: list[dict[str, Any]], what: str) -> float:
+    """Jobs side by side: all that was done over the longest of them."""
+    return sum(part[what] for part in parts) / max(part["runtime"] for part in parts) * 1000
+
+
+def mean(parts: list[dict[str, Any]], kind: str) -> float | None:
+    """In seconds, weighted by I/Os; None where nothing was measured."""
+    seen = [part for part in parts if part.get(kind, {}).get("max")]
+    if not seen:
+        return None
+    return sum(part[kind]["mean"] * part["total_ios"] for part in seen) / ios_of(seen) / 1e9
+
+
+def ios_of(parts: list[dict[str, Any]]) -> int:
+    return sum(part["total_ios"] for part in parts)
+
+
+def test_samples_without_a_count_are_the_bins_or_the_ios() -> None:
+    """Before 3.18 no N is printed, of latencies and of flushes."""
+    for name in ("3.16-randrw", "3.16-stonewall", "3.16-no-latencies"):
+        assert '"N"' not in (CASES / "fio" / f"{name}.json").read_text()
+    raw = (CASES / "fio" / "3.16-stonewall.json").read_bytes()
+    jobs = list(_fio_json.jobs(raw)[0])
+    assert [job.sync and job.sync.count for job in jobs] == [291, None]
