@@ -27,7 +27,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Little:
-    """Little's law at one point: outstanding I/Os = IOPS x latency. `ratio` is that product over the wish."""
+    """Little's law at one point: outstanding I/Os = IOPS x latency. `ratio` is that product over the wish.
+
+    Of repeats it is the median of their products: the product of their medians belongs to no run, and misses the one
+    that is fast and slow to answer as it invents one that is neither.
+    """
 
     implied: float
     ratio: float
@@ -78,9 +82,9 @@ def knee(
     return None
 
 
-def little(outstanding: int, iops: float, latency: float) -> Little:
-    """Does IOPS x mean latency (s) give the outstanding I/Os that were asked for?"""
-    implied = iops * latency
+def little(outstanding: int, runs: Sequence[tuple[float, float]]) -> Little:
+    """`runs`: (op/s, mean total latency in s) of at least one run at that many outstanding I/Os."""
+    implied = float(np.median([iops * latency for iops, latency in runs]))
     return Little(implied, implied / outstanding)
 
 

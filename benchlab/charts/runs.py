@@ -178,7 +178,7 @@ def _little(run: Run, measured: list[Measurement]) -> Little | None:
     iops, latency = known.get("iops"), known.get("lat.mean")
     if not run.outstanding or iops is None or latency is None:
         return None
-    return little(run.outstanding, iops, latency)
+    return little(run.outstanding, [(iops, latency)])
 
 
 def _meta(attempt: Attempt) -> list[tuple[str, str]]:

@@ -62,23 +62,22 @@ def _point(label: str, depth: int | None, samples: list[Sample], prefix: str, kn
     def of(base: str) -> Spread | None:
         return _of(samples, prefix + base)
 
-    iops, total = of("iops"), of("lat.mean")
-    law = (
-        little(depth, iops.median, total.median)
-        if depth and iops and total and not prefix
-        else None
-    )
+    both = [
+        (one.values["iops"], one.values["lat.mean"])
+        for one in samples
+        if {"iops", "lat.mean"} <= one.values.keys()
+    ]
     return Point(
         label=label,
         outstanding=depth,
         repeats=len(samples),
-        iops=iops,
+        iops=of("iops"),
         bandwidth=of("bandwidth"),
         clat={
             name.replace(".", "_"): of(f"clat.{name}") for name in ("mean", "p50", "p99", "p99.9")
         },
-        lat=total,
-        little=law,
+        lat=of("lat.mean"),
+        little=little(depth, both) if depth and both and not prefix else None,
         knee=knee,
         runs=tuple(sample.run for sample in samples),
     )

@@ -70,8 +70,8 @@ def test_curve_is_sorted_by_depth():
 
 
 def test_little_flags_a_depth_that_was_not_reached():
-    assert little(4, 5095.0, 4 / 5095.0).holds
-    short = little(16, 5000.0, 0.0016)
+    assert little(4, [(5095.0, 4 / 5095.0)]).holds
+    short = little(16, [(5000.0, 0.0016)])
     assert short.implied == pytest.approx(8.0)
     assert not short.holds
 
@@ -93,3 +93,13 @@ def test_median_lies_within_its_range(values):
     result = spread(values)
     assert min(values) <= result.median <= max(values)
     assert (result.low is None) == (len(values) < 3)
+
+
+def test_little_is_of_each_run_before_it_is_of_their_median():
+    """Two runs that kept two I/Os in flight, one fast and one slow: their medians together would tell of 2.7."""
+    both = [(1970.0, 0.001), (660.0, 0.003)]
+    assert little(2, both).implied == pytest.approx(1.975)
+    assert little(2, both).holds
+    # None of the three had four in flight, which the product of their medians (200 x 0.02) would claim.
+    short = [(100.0, 0.02), (200.0, 0.005), (400.0, 0.03)]
+    assert not little(4, short).holds
