@@ -18,17 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from agents import looks
 from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target
 from agents.facts.graph import Graph, own_path
 from agents.facts.in_use import system_unknown, uses
 from agents.facts.model import BlockDevice, HostFacts
 from agents.mentions import Mentions
 
-LOOKING = {"lsblk", "findmnt", "blkid", "stat", "ls", "readlink", "df", "pvs", "vgs", "lvs", "cat"}
-LOOKING_WORDS = {("udevadm", "settle"), ("udevadm", "info"), ("mdadm", "--examine"),
-                 ("mdadm", "--detail"), ("zpool", "status"), ("zpool", "list"),
-                 ("dmsetup", "status"), ("dmsetup", "table")}  # fmt: skip
-SYSTEM_PATHS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
 CONFIRM = "mark it spare on the host's page first"
 AGAIN = "make the plan again"
 
@@ -107,12 +103,8 @@ def _plain(word: Argument) -> str:
 
 
 def only_looks(argv: Sequence[Argument]) -> bool:
-    """Whether a command can change nothing, whatever its arguments."""
-    words = [_plain(word) for word in argv]
-    program = PurePosixPath(words[0])
-    if program.is_absolute() and str(program.parent) not in SYSTEM_PATHS:
-        return False
-    return program.name in LOOKING or (program.name, *words[1:2]) in LOOKING_WORDS
+    """Whether this very command can change nothing (agents/looks.py)."""
+    return looks.only_looks([_plain(word) for word in argv])
 
 
 def _claims(

@@ -124,6 +124,14 @@ class Tool(Protocol):
         ...
 
 
+class Naming(Tool, Protocol):
+    """A tool whose options may name a program of the host."""
+
+    def programs(self, options: Any) -> tuple[str, ...]:
+        """Those that a person named, as they would be run; none where the driver looks for its own."""
+        ...
+
+
 class Recording(Tool, Protocol):
     """A tool whose outputs hold figures over time, too: fio's logs."""
 

@@ -120,6 +120,12 @@ def tool_needs(kind: str, given: Mapping[str, Any]) -> tuple[Need, ...]:
     return asks(options.build(driver.Options, given)) if asks else driver.NEEDS
 
 
+def programs(kind: str, built: Any) -> tuple[str, ...]:
+    """Programs on the host that a person named in these options and that root will run: an owner's to say."""
+    names = getattr(tool(kind), "programs", None)
+    return tuple(names(built)) if names else ()
+
+
 def recording(kind: str) -> Recording | None:
     """The tool, if it also records figures over time."""
     driver = tool(kind)

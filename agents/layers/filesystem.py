@@ -11,7 +11,7 @@ from typing import Any
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers import _mkfs
+from agents.layers import _fs_words, _mkfs
 from agents.layers._steps import below, mount_point, settle, wipe
 
 LABEL = "File system"
@@ -27,9 +27,6 @@ MIB = 1 << 20
 SMALLEST = {"xfs": 300 * MIB, "ext4": 16 * MIB, "btrfs": 114_294_784}
 # The kernel refuses an option it does not know, but shows only those that differ from its defaults.
 ALWAYS_SHOWN = {"noatime", "nodiratime", "nodev", "nosuid", "noexec", "sync", "dirsync", "lazytime"}
-# They would name other devices, or do without our label and force flag.
-REFUSED_MKFS = ("logdev", "rtdev", "journal", "device=", "-L", "-f", "-F", "-n", "-N", "-r", "-p")
-REFUSED_MOUNT = ("bind", "rbind", "move", "remount", "loop", "ro", "device=", "logdev", "rtdev")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +46,12 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        for name, words, refused in (
-            ("mkfs_options", self.mkfs_options, REFUSED_MKFS),
-            ("mount_options", self.mount_options, REFUSED_MOUNT),
+        for name, refused in (
+            ("mkfs_options", _fs_words.refused_mkfs(self.type, self.mkfs_options)),
+            ("mount_options", _fs_words.refused_mount(self.mount_options)),
         ):
-            for word in words:
-                if not word or not word.isprintable() or "/" in word:
-                    raise OptionsError(f"{name}: {word!r} names a path or is no option")
-                if _refused(word, refused):
-                    raise OptionsError(f"{name}: {word!r} is not for a layout to set")
-
-
-def _refused(word: str, refused: tuple[str, ...]) -> bool:
-    return any(
-        part == bad or (bad[0] != "-" and part.startswith(bad + ("" if bad[-1] == "=" else "=")))
-        for part in word.split(",")
-        for bad in refused
-    )
+            if refused:
+                raise OptionsError(f"{name}: {refused!r} is not for a layout to set")
 
 
 def needs(options: Any) -> tuple[Need, ...]:

@@ -28,6 +28,7 @@ HEX = re.compile("[0-9a-f]{64}")
 MESSAGES, CONFIG = "messages.bin", "config.json"
 OUTPUTS = (MESSAGES, "result.json", "live.jsonl", "dynamo.log")
 LIVE = ("work/now.json",)  # read by the sampler too: what happens right now
+DEFAULT = "dynamo"
 STORED = "sha256:"  # what Options.binary begins with where BenchLab sends it along
 SENT = "dynamo"  # its name in the job's directory then
 LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
@@ -100,9 +101,9 @@ class Options:
         metadata={"help": "leave the files for the next run on this layout, which needs not make them again"},
     )  # fmt: skip
     binary: str = field(
-        default="dynamo",
+        default=DEFAULT,
         metadata={
-            "help": "dynamo 1.1.0 on the host: its path, or its name if it is on the PATH; or sha256:… of one that was "
+            "help": "dynamo 1.1.0 on the host: its path, or dynamo if it is on the PATH; or sha256:… of one that was "
             "uploaded (page IOmeter's dynamo), which is sent along"
         },
     )
@@ -117,8 +118,11 @@ class Options:
             raise OptionsError(f"size: {self.size} is not a multiple of 4096")
         if self.data_pattern == 2:
             raise OptionsError(f"data_pattern: {specs.BROKEN_PATTERN}")
-        if not self.binary or self.binary.startswith("-") or "\0" in self.binary:
-            raise OptionsError(f"binary: {self.binary!r} is no program")
+        absolute = self.binary.startswith("/") and self.binary.isprintable()
+        if not (absolute or self.binary == DEFAULT or self.binary.startswith(STORED)):
+            raise OptionsError(
+                f"binary: {self.binary!r} is neither {DEFAULT}, to be found on the PATH, nor an absolute path"
+            )
         if self.binary.startswith(STORED) and not HEX.fullmatch(stored(self)):
             raise OptionsError(f"binary: {STORED} is followed by 64 letters and digits")
         try:
@@ -130,6 +134,11 @@ class Options:
 def needs(options: Options) -> tuple[Need, ...]:
     """None: where there is no Python, the console is played from afar (agents/dynamo/tunnel.py)."""
     return ()
+
+
+def programs(options: Options) -> tuple[str, ...]:
+    """One that was uploaded is an owner's already."""
+    return () if stored(options) or options.binary == DEFAULT else (options.binary,)
 
 
 def stored(options: Options) -> str:

@@ -118,6 +118,10 @@ def needs(options: Options) -> tuple[Need, ...]:
     return () if options.program else NEEDS
 
 
+def programs(options: Options) -> tuple[str, ...]:
+    return (options.program,) if options.program else ()
+
+
 def job(options: Options, target: Target) -> Job:
     if not target.mount:
         raise OptionsError(

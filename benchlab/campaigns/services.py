@@ -42,10 +42,10 @@ def create_workload(
         raise ValidationError(
             f"Workload {name}: {str(error).removeprefix('workload 1: ')}"
         ) from None
-    for _ in cost.check_sweep(name, tool, options, sweep):
-        pass
-    if user is not None and getattr(registry.tool(tool), "OWN_CODE", False):
-        _check_owner(team, user, name)
+    built = [point for _, point in cost.check_sweep(name, tool, options, sweep)]
+    named = [program for point in built for program in registry.programs(tool, point)]
+    if user is not None and (named or getattr(registry.tool(tool), "OWN_CODE", False)):
+        _check_owner(team, user, name, named[0] if named else "code of your own")
     made = Workload(
         team=team,
         created_by_id=user.pk if user else None,
@@ -59,11 +59,11 @@ def create_workload(
     return made
 
 
-def _check_owner(team: Team, user: Person, name: str) -> None:
-    """Who writes code that runs as root on the team's hosts could destroy any disk: that is an owner's."""
+def _check_owner(team: Team, user: Person, name: str, what: str) -> None:
+    """Who says what code runs as root on the team's hosts could destroy any disk: that is an owner's."""
     if not has_role(user, team.pk, Role.OWNER):
         raise ValidationError(
-            f"Workload {name}: it runs code of your own as root on the hosts of {team}, so only an owner may make it."
+            f"Workload {name}: it runs {what} as root on the hosts of {team}, so only an owner may make it."
         )
 
 

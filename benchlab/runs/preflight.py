@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from agents import job, options, registry, stack
+from agents import job, options, registry, root_only, stack
 from agents.contracts import (
     AgentError,
     GuardError,
@@ -128,9 +128,14 @@ def _cannot(
         return Reason.TOOL_MISSING, missing
     tool = registry.tool(attempt.run.tool)
     try:
-        trial = tool.precheck(options.build(tool.Options, attempt.run.options), target)
+        built = options.build(tool.Options, attempt.run.options)
+        trial = tool.precheck(built, target)
     except OptionsError as error:
         return error.reason, str(error)
+    if facts.root or (facts.sudo and not jobs.is_plain(attempt.layout)):
+        for program in registry.programs(attempt.run.tool, built):
+            if said := root_only.doubt(shell, program):
+                return Reason.BAD_OPTIONS, said
     if trial is None:
         return None, ""
     try:

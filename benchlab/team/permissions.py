@@ -15,6 +15,7 @@ from benchlab.team.permissions_api import API
 # By the URL's name.
 PAGES: Mapping[str, Rule] = {
     "healthz": Rule(ANYONE),
+    "readyz": Rule(ANYONE),
     "login": Rule(ANYONE, ANYONE),
     "account_login": Rule(ANYONE, ANYONE),
     "logout": Rule(ANYONE, ANYONE),  # also from the middle of a log-in

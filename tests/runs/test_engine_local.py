@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -50,6 +51,22 @@ def make_campaign(here, team, user, tmp_path):
 
 SMALL = {"block_size": 65536, "count": 16}
 SLOW = {"block_size": 4096, "count": 2000000, "oflag": ["dsync"]}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root runs it only where we are root")
+def test_a_program_that_others_may_change_is_not_run_as_root(make_campaign, tmp_path):
+    """A file of an unprivileged user, named in a workload: it is neither run nor asked for its version."""
+    program = tmp_path / "pg_test_fsync"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    os.chown(program, 65534, 65534)
+    campaign = make_campaign("pg_test_fsync", {"program": str(program), "seconds": 1})
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    attempt = Attempt.objects.get(run__campaign=campaign)
+    assert attempt.outcome == "failed"
+    assert f"{program} belongs to user 65534" in attempt.reason_text
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_campaign_runs_to_its_figures(make_campaign, tmp_path):
@@ -216,6 +233,7 @@ def test_trouble_of_the_database_condemns_no_layout(make_campaign, monkeypatch):
     assert attempt.outcome == "succeeded", attempt.reason_text
 
 
+@pytest.mark.slow
 def test_one_machine_under_two_names_is_held_once(make_campaign, here):
     """Its disks are there once: what comes second waits, and says for whom; another team's is not named."""
     first = make_campaign(options=SLOW)

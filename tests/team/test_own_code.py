@@ -24,6 +24,30 @@ def test_only_an_owner_writes_code_that_runs_as_root(team, user):
         create_workload(name="yours", **wanted)
 
 
+PROGRAMS = [
+    ("pg_test_fsync", {"program": "/var/tmp/pg_test_fsync"}, {}),
+    ("dynamo", {"binary": "/var/tmp/dynamo"}, {}),
+    ("dynamo", {}, {"binary": ["dynamo", "/var/tmp/dynamo"]}),
+]
+
+
+@pytest.mark.parametrize(("tool", "options", "sweep"), PROGRAMS)
+def test_only_an_owner_names_a_program_that_runs_as_root(team, user, tool, options, sweep):
+    """Any user of the host could have put it where it is."""
+    wanted = {"team": team, "user": user, "tool": tool, "options": options, "sweep": sweep}
+    create_workload(name="mine", **wanted)
+    Membership.objects.update(role=Role.OPERATOR)
+    with pytest.raises(ValidationError, match=r"it runs /var/tmp/\w+ as root .* only an owner"):
+        create_workload(name="yours", **wanted)
+    create_workload(name="plain", **(wanted | {"options": {}, "sweep": {}}))
+
+
+@pytest.mark.parametrize("binary", ["reboot", "./dynamo", "bin/dynamo", "-x", "", "/a\nb"])
+def test_a_program_is_named_by_its_whole_path(team, user, binary):
+    with pytest.raises(ValidationError, match=r"binary: .* nor an absolute path"):
+        create_workload(team=team, user=user, name="w", tool="dynamo", options={"binary": binary})
+
+
 @pytest.fixture
 def operators_token(user) -> APIClient:
     """Of an owner."""
