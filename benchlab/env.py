@@ -128,10 +128,17 @@ def redis(url: str) -> str:
     ).geturl()
 
 
-def database(url: str) -> dict[str, object]:
+def _pool(most: int) -> dict[str, float]:
+    """psycopg_pool's settings: who waits longer than that for a connection is told so (benchlab/errors.py)."""
+    wait_s = float(number("BENCHLAB_POOL_WAIT", 10))
+    return {"min_size": 1, "max_size": most, "timeout": wait_s, "max_idle": 60.0}
+
+
+def database(url: str, pool: int = 0) -> dict[str, object]:
     """Django's DATABASES entry for postgresql://user:password@host:port/name?host=/socket/dir.
 
-    A password that is not in it is POSTGRES_PASSWORD, if that is set.
+    A password that is not in it is POSTGRES_PASSWORD, if that is set. `pool`: at most so many connections, shared by
+    all threads of the process; 0: each thread keeps its own.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
@@ -144,7 +151,7 @@ def database(url: str) -> dict[str, object]:
         "PASSWORD": unquote(parts.password or "") or text("POSTGRES_PASSWORD"),
         "HOST": query.pop("host", parts.hostname or ""),
         "PORT": str(parts.port or ""),
-        "OPTIONS": query,
-        "CONN_MAX_AGE": 60,
+        "OPTIONS": {**query, **({"pool": _pool(pool)} if pool else {})},
+        "CONN_MAX_AGE": 0 if pool else 60,
         "CONN_HEALTH_CHECKS": True,
     }

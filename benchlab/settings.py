@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from csp.constants import NONCE, NONE, SELF
@@ -92,7 +93,12 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": env.database(env.required("DATABASE_URL", "PostgreSQL holds everything"))}
+# Under ASGI each request has a thread of its own, which would keep its connection: a hundred people would take more of
+# them than PostgreSQL gives, and worker and beat would find none. So a web server has a pool, and they have the rest.
+POOL = env.number("BENCHLAB_POOL", 20) if "benchlab.asgi" in sys.modules else 0
+DATABASES = {
+    "default": env.database(env.required("DATABASE_URL", "PostgreSQL holds everything"), POOL)
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis(env.required("REDIS_URL", "Celery's broker and the live pages need it"))

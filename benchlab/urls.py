@@ -6,15 +6,20 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 
+from benchlab.readiness import ready
+
+handler500 = "benchlab.errors.failed"
+
 
 @login_not_required
 def healthy(request: HttpRequest) -> HttpResponse:
-    """For health checks and for `up`: the web server answers."""
+    """For health checks and for `up`: the web server is alive. Whether it can work, /readyz tells."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 urlpatterns = [
     path("healthz", healthy, name="healthz"),
+    path("readyz", ready, name="readyz"),
     path("", include("benchlab.team.urls")),  # /login/, /account/, /team/, /join/, /site/
     path("", include("benchlab.campaigns.urls")),  # / and /campaigns/, /workloads/
     path("hosts/", include("benchlab.hosts.urls")),

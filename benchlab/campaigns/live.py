@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import redis.asyncio
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.db import connections
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
@@ -115,6 +116,8 @@ def _may_see(request: HttpRequest, pk: int) -> bool:
 
 
 async def _stream(pk: int) -> AsyncIterator[bytes]:
+    # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
+    await sync_to_async(connections.close_all)()
     async with hub().listen(pk) as queue:
         yield PING  # so that the browser sees the stream open at once
         while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchlab.celery import app
-from benchlab.runs import engine, planning
+from benchlab.runs import beats, engine, planning
 from benchlab.runs.sweep import due
 
 
@@ -19,5 +19,6 @@ def plan_layout(layout_id: int) -> None:
 
 @app.task
 def sweep() -> None:
+    beats.beat()
     for layout_id in due():
         step_layout.delay(layout_id)

@@ -25,7 +25,8 @@ HELP = """BenchLab: storage benchmark campaigns.
 
   python3 manage.py up        start everything, print the address (--port, --host, --detach, --no-campaign)
   python3 manage.py down      stop what `up` started
-  python3 manage.py test      run the tests (--install: get what the full suite needs by apt; pytest's own arguments)
+  python3 manage.py test      run the tests (--ci, --full: more of them; --install: get what they need by apt;
+                              --seed, --repeat; pytest's own arguments)
   python3 manage.py lint      ruff, mypy, import-linter, djade
   python3 manage.py bench     measure what BenchLab itself costs
   python3 manage.py practice  boot a practice host with disks to spare, and register it
@@ -153,7 +154,7 @@ def down(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
-    from benchlab.up.testing import run_tests
+    from benchlab.testing.command import run_tests
 
     return run_tests(rest)
 
@@ -165,7 +166,7 @@ def lint(rest: list[str]) -> int:
 
 
 def bench(rest: list[str]) -> int:
-    from benchlab.up.testing import run_benchmarks
+    from benchlab.testing.command import run_benchmarks
 
     return run_benchmarks(rest)
 

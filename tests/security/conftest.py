@@ -18,7 +18,7 @@ from tests.team.test_table import rows as table_rows  # noqa: F401
 
 
 @pytest.fixture
-def rows(table_rows, monkeypatch) -> SimpleNamespace:  # noqa: F811
+def rows(table_rows, monkeypatch, worker_seen) -> SimpleNamespace:  # noqa: F811
     """Those of the walk over the permission table, made hostile."""
     monkeypatch.setattr(commands, "_send", lambda task, pk: None)
     for name in ("offer_key", "read_facts"):

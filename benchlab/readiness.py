@@ -1,0 +1,55 @@
+"""/readyz: whether this lab can work now, part by part; for load balancers, and for whoever asks why nothing moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import redis
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+
+from benchlab.runs import beats
+
+SILENT_S = 30.0  # the sweep comes every three seconds
+
+
+@never_cache
+@login_not_required
+def ready(request: HttpRequest) -> JsonResponse:
+    """200 and "ok" for each part, or 503 and what is wrong with it; no part keeps the others from being asked."""
+    parts: dict[str, Callable[[], str]] = {
+        "database": database,
+        "broker": broker,
+        "worker": worker,
+    }
+    said = {name: ask() for name, ask in parts.items()}
+    return JsonResponse(said, status=200 if set(said.values()) == {"ok"} else 503)
+
+
+def database() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        return f"no connection: {type(error.__cause__ or error).__name__}"
+    return "ok"
+
+
+def broker() -> str:
+    try:
+        beats.age_s()
+    except redis.RedisError as error:
+        return f"no answer: {type(error).__name__}"
+    return "ok"
+
+
+def worker() -> str:
+    try:
+        age = beats.age_s()
+    except redis.RedisError:
+        return "not known without the broker"
+    if age is None:
+        return "never seen"
+    return "ok" if age <= SILENT_S else f"silent for {age:.0f} s"

@@ -1,0 +1,34 @@
+"""The worker's sign of life: when it last swept. Kept in Redis, which may forget it: the next sweep says it again."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import redis
+from django.conf import settings
+
+KEY = "benchlab:worker:swept"
+KEPT_S = 3600
+
+
+@cache
+def _client() -> redis.Redis:
+    client: redis.Redis = redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2
+    )
+    return client
+
+
+def beat() -> None:
+    """Now. A broker that is away loses a sign of life, and must not stop the sweep."""
+    try:
+        _client().set(KEY, f"{time.time():.3f}", ex=KEPT_S)
+    except redis.RedisError:
+        return
+
+
+def age_s() -> float | None:
+    """How long ago the last one was, in seconds; None for never. Raises redis.RedisError when nobody answers."""
+    said = _client().get(KEY)
+    return max(0.0, time.time() - float(said)) if isinstance(said, bytes) else None
