@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from django.db import connections
@@ -18,32 +20,14 @@ class Busy(Exception):
     """As many are under way as may be."""
 
 
-class Pump:
-    """Async iterator over what `make()` yields; `close` ends it early. Two parts are there once it is made.
+class _Line:
+    """What the thread and its Pump share. The thread knows no Pump, so that one whom nobody keeps ends it."""
 
-    Raises Busy, and what `make` raises before its first part.
-    """
+    def __init__(self) -> None:
+        self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
+        self.stop = threading.Event()
 
-    def __init__(self, make: Callable[[], Iterator[bytes]]) -> None:
-        if not AT_ONCE.acquire(blocking=False):
-            raise Busy
-        self._parts: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
-        self._stop = threading.Event()
-        threading.Thread(target=self._run, args=(make,), daemon=True).start()
-        self._held = [self._parts.get()]
-        if self._held[0] is not None and not isinstance(self._held[0], BaseException):
-            self._held.append(self._parts.get())
-        if isinstance(self._held[0], BaseException):
-            raise self._held[0]
-
-    @property
-    def whole(self) -> bytes | None:
-        """All of it, when it was one part or none."""
-        if self._held[-1] is not None:
-            return None
-        return self._held[0] if isinstance(self._held[0], bytes) else b""
-
-    def _run(self, make: Callable[[], Iterator[bytes]]) -> None:
+    def run(self, make: Callable[[], Iterator[bytes]]) -> None:
         try:
             parts = make()
             for part in parts:
@@ -56,17 +40,48 @@ class Pump:
         finally:
             connections.close_all()
             AT_ONCE.release()
+            with contextlib.suppress(
+                queue.Full
+            ):  # for a thread that still waits for a part: it has an end
+                self.parts.put_nowait(None)
 
     def _put(self, part: bytes | BaseException | None) -> bool:
         waited = 0.0
-        while not self._stop.is_set() and waited < PATIENCE_S:
+        while not self.stop.is_set() and waited < PATIENCE_S:
             try:
-                self._parts.put(part, timeout=0.5)
+                self.parts.put(part, timeout=0.5)
             except queue.Full:
                 waited += 0.5
             else:
                 return True
         return False
+
+
+class Pump:
+    """Async iterator over what `make()` yields; `close` ends it early. Two parts are there once it is made.
+
+    One that is dropped ends as well: whoever asked had hung up before the answer was begun, and nobody closes that.
+    Raises Busy, and what `make` raises before its first part.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[bytes]]) -> None:
+        if not AT_ONCE.acquire(blocking=False):
+            raise Busy
+        line = self._line = _Line()
+        weakref.finalize(self, line.stop.set)
+        threading.Thread(target=line.run, args=(make,), daemon=True).start()
+        self._held = [line.parts.get()]
+        if self._held[0] is not None and not isinstance(self._held[0], BaseException):
+            self._held.append(line.parts.get())
+        if isinstance(self._held[0], BaseException):
+            raise self._held[0]
+
+    @property
+    def whole(self) -> bytes | None:
+        """All of it, when it was one part or none."""
+        if self._held[-1] is not None:
+            return None
+        return self._held[0] if isinstance(self._held[0], bytes) else b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -81,9 +96,9 @@ class Pump:
         if self._held:
             return self._held.pop(0)
         try:
-            return self._parts.get_nowait()
+            return self._line.parts.get_nowait()
         except queue.Empty:
-            return await asyncio.to_thread(self._parts.get, True, PATIENCE_S)
+            return await asyncio.to_thread(self._line.parts.get, True, PATIENCE_S)
 
     def close(self) -> None:
-        self._stop.set()
+        self._line.stop.set()
