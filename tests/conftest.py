@@ -1,80 +1,65 @@
-"""Fixtures that every Django test may use: two people in two teams, and clients for them."""
+"""What every test is run with: the stores, the run's profile and seed, and what is told of a test that failed."""
 
 from __future__ import annotations
 
-import shutil
+import itertools
+import os
 
 import pytest
-from django.conf import settings
-from django.contrib.auth.models import User
-from django.test import Client
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from benchlab.team.models import Membership, Team
+from benchlab.testing import profiles
+from tests import bare, failures, passing
+
+bare.begin()  # before anything of Django is loaded: people.py is, as a plugin
+pytest_plugins = ["tests.people"]
 
 # What proves disks blank asserts in helpers: say what was there instead. Before anything imports them.
 pytest.register_assert_rewrite("tests.rig.blank", "tests.rig.bench", "tests.rig.lanes")
 
-
-def pytest_configure() -> None:
-    """People are made and log in in nearly every test; a slow hash would be most of the suite's time."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    # Attempts to log in are counted there: one test's must not shut out the next.
-    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
-
-
 # How long an example takes says how busy the machine is, and nothing of the code.
 hypothesis_settings.register_profile(
-    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "untimed",
+    deadline=None,
+    max_examples=profiles.examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 hypothesis_settings.load_profile("untimed")
 
 
-@pytest.fixture
-def team(db) -> Team:
-    return Team.objects.create(name="Storage")
+def pytest_configure(config: pytest.Config) -> None:
+    profiles.seed()  # drawn before any process of pytest-xdist is started: all draw the same
+    failures.register(config)
+    passing.register(config)
 
 
-@pytest.fixture
-def user(team) -> User:
-    person = User.objects.create_user("alice", password="alice-password")
-    Membership.objects.create(team=team, user=person)
-    return person
+# Folders whose tests wait for processes, each for seconds: begun last, they are what the others wait for.
+LONG = ("tests/chaos/", "tests/dynamo/", "tests/runs/", "tests/testing/", "tests/up/")
 
 
-@pytest.fixture
-def other_user(db) -> User:
-    """Somebody of another team: sees nothing of ours."""
-    person = User.objects.create_user("bob", password="bob-password")
-    Membership.objects.create(team=Team.objects.create(name="Others"), user=person)
-    return person
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        items[:] = long_first(items, processes)
 
 
-@pytest.fixture
-def web(user) -> Client:
-    """A browser logged in as `user`."""
-    client = Client()
-    client.force_login(user)
-    return client
+def long_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
+    """In as many parts as there are processes, each beginning with its share of the long files; a file stays whole."""
+    files = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
+    long = [file for file in files if file[0].nodeid.startswith(LONG)]
+    parts: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    for number, file in enumerate(long):
+        parts[number % processes].extend(file)
+    for file in (file for file in files if not file[0].nodeid.startswith(LONG)):
+        min(parts, key=len).extend(file)
+    return [item for part in parts for item in part]
 
 
-@pytest.fixture
-def htmx(user) -> Client:
-    client = Client(headers={"HX-Request": "true"})
-    client.force_login(user)
-    return client
+def pytest_report_header() -> str:
+    return f"profile {profiles.profile()}, seed {profiles.seed()}"
 
 
-@pytest.fixture
-def other_web(other_user) -> Client:
-    client = Client()
-    client.force_login(other_user)
-    return client
-
-
-@pytest.fixture
-def ssh_keygen() -> None:
-    """For tests that compare with OpenSSH's own tool."""
-    if not shutil.which("ssh-keygen"):
-        pytest.skip("OpenSSH's ssh-keygen is not installed")
+def pytest_unconfigure() -> None:
+    bare.end()

@@ -18,9 +18,11 @@ from agents.contracts import Metric, ParseError, Unit
 from agents.readers import bonnie as bonnie_reader
 from agents.readers import pg_test_fsync as pg_reader
 from agents.tools import bonnie, pg_test_fsync
+from benchlab.testing.profiles import FULL, examples, profile
 from tests.agents.test_tools import CASES
 
-EXAMPLES, MUTANTS = 250, 40
+# By night 10,000 of each; by day a tenth of the mutants of fewer outputs.
+EXAMPLES, MUTANTS = examples(250), 40 if profile() == FULL else 4
 FUZZ = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**32)
 PG = ("9.3-seed-ssd", "9.3-seed-zfs", "9.3-seed-freebsd", "9.1-public-page", "15.18", "18.4")

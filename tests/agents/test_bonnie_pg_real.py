@@ -56,6 +56,7 @@ def named_pg_test_fsync(place: Path, version: str, exit_code: int = 0) -> Path:
     return program
 
 
+@pytest.mark.slow
 def test_pg_test_fsync_of_the_embedded_server(mount: Target, tmp_path: Path) -> None:
     options = pg_test_fsync.Options(seconds=1, program=embedded())
     found = run("pg_test_fsync", options, mount, tmp_path / "spool")

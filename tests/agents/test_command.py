@@ -16,6 +16,7 @@ from agents import extraction
 from agents.contracts import Job, OptionsError, ParseError, Target
 from agents.guard import job_refusals
 from agents.tools import command
+from benchlab.testing.profiles import examples
 from tests.agents.made_up import disk, host, spare
 
 RAW = Target("bl1", volume="/dev/mapper/bl1-data", size=1 << 30)
@@ -173,7 +174,7 @@ FIGURES = {"iops": 1234.5, "bandwidth": 99.0 * 1024, "lat.mean": 0.00025}
 SAMPLE = ["tool 1.0", "iops : 1234.5", "bw: 99 KiB/s", "mean 0.25 ms", "p99 0.5 ms", "done"]
 
 
-@settings(max_examples=8000, deadline=None)
+@settings(max_examples=examples(8000), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_mutated_outputs_are_right_or_refused(seed: int) -> None:
     """Lines dropped, doubled, swapped, dirt between, white space, a letter after a figure, a cut anywhere."""
@@ -204,7 +205,7 @@ def test_mutated_outputs_are_right_or_refused(seed: int) -> None:
         assert row.trouble or any(math.isclose(row.value or 0.0, one) for one in known), row
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(st.text(max_size=60), st.text(max_size=80))
 def test_any_line_on_any_text_raises_nothing(line: str, sample: str) -> None:
     for form in (

@@ -15,6 +15,7 @@ from agents import options as driver_options
 from agents.readers import _dd_command
 from agents.readers import dd as reader
 from agents.tools import dd
+from benchlab.testing.profiles import examples
 from tests.agents.test_readers import CASES
 
 NAMES = ("article-000", "terminal", "dirty-handwritten")
@@ -49,7 +50,7 @@ def figures(of: str) -> list[Figures]:
     return [tuple((m.name, m.value) for m in one.metrics) for one in reader.find(of, "")]
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=examples(3000), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_dirt_around_changes_nothing(seed: int) -> None:
     """White space, indentation, and foreign lines between results. A seed, since a draw for each line takes long."""
@@ -64,7 +65,7 @@ def test_dirt_around_changes_nothing(seed: int) -> None:
     assert figures("\n".join(lines)) == figures(text(name))
 
 
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=examples(4000), deadline=None)
 @given(data=st.data())
 def test_a_line_that_changed_harms_no_other_result(data: st.DataObject) -> None:
     """One line altered, dropped or doubled: results without it are as before, its own is right or gone."""
@@ -97,7 +98,7 @@ def test_a_line_that_changed_harms_no_other_result(data: st.DataObject) -> None:
         assert not told or how == "digit"
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=examples(3000), deadline=None)
 @given(data=st.data())
 def test_a_cut_text_holds_no_new_figures(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NAMES))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agents.dynamo import messages, results, wire
 from agents.dynamo.codec import Inbox
 from agents.dynamo.wire import DATA_BYTES, DynamoError, Message
+from benchlab.testing.profiles import examples
 from tests.agents.dynamo_vectors import Vector, everything
 
 TICKS = 2.59612e9
@@ -184,7 +185,7 @@ LINES = st.builds(
     messages.AccessLine, UNSIGNED, st.integers(0, 100), NUMBERS, NUMBERS, NUMBERS, NUMBERS,
     UNSIGNED, UNSIGNED,
 )  # fmt: skip
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @SLOW

@@ -13,6 +13,7 @@ from agents.dynamo import account, results_csv, transcript
 from agents.dynamo.account import Measured
 from agents.readers import iometer
 from agents.tools import dynamo
+from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases"
 BEGAN, ENDED = "2026-11-21 02:30:15:042", "2026-11-21 02:30:18:048"
@@ -99,7 +100,7 @@ RIGHT = {(m.name, m.line): m.value for one in iometer.find(TEXT, "") for m in on
 AROUND = ["", "prose, with commas", "ALLOW,me", "'comment", "$ cat results.csv", "1,2,3"]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(st.sampled_from(AROUND), max_size=5), st.lists(st.sampled_from(AROUND), max_size=5))
 def test_other_text_around_changes_nothing(before: list[str], after: list[str]) -> None:
     text = "\n".join([*before, *TEXT.rstrip("\n").split("\n"), *after])
@@ -108,7 +109,7 @@ def test_other_text_around_changes_nothing(before: list[str], after: list[str]) 
     assert got == RIGHT
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.data())
 def test_a_changed_file_is_read_right_or_told(data: st.DataObject) -> None:
     """Whatever line or cell is lost, doubled or changed: the figures that are read are those of their line."""

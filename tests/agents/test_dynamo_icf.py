@@ -14,6 +14,7 @@ from agents.dynamo import icf
 from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.tools import dynamo
+from benchlab.testing.profiles import examples
 from tests.agents.dynamo_vectors import CASES
 
 # Hand-written after PROTOCOL section 11; the columns as files of IOmeter 2006 and 1.1.0 have them.
@@ -181,13 +182,13 @@ CONFIGS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(CONFIGS)
 def test_any_configuration_comes_back(config: Config) -> None:
     assert icf.parse(icf.write(config)) == config
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.data())
 def test_broken_files_are_read_or_refused(data: st.DataObject) -> None:
     lines = FILE.split("\n")

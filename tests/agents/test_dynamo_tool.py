@@ -19,6 +19,7 @@ from agents.dynamo.calibrate import Poll, rate
 from agents.dynamo.wire import DynamoError
 from agents.guard import job_refusals
 from agents.tools import dynamo
+from benchlab.testing.profiles import examples
 from tests.agents.dynamo_vectors import session
 from tests.agents.made_up import disk, host
 
@@ -106,7 +107,7 @@ def test_a_session_cut_at_any_byte_is_an_error() -> None:
             dynamo.parse({"messages.bin": FULL[:cut]}, dynamo.Options())
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.integers(0, len(FULL) - 1), st.integers(1, 255))
 def test_a_changed_byte_is_an_error(at: int, flip: int) -> None:
     changed = FULL[:at] + bytes([FULL[at] ^ flip]) + FULL[at + 1 :]
@@ -114,7 +115,7 @@ def test_a_changed_byte_is_an_error(at: int, flip: int) -> None:
         dynamo.parse({"messages.bin": changed}, dynamo.Options())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_records_dropped_or_doubled_are_an_error(data: st.DataObject) -> None:
     start = data.draw(st.integers(len(transcript.MAGIC), len(FULL) - 2))

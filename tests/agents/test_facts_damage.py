@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agents.contracts import AgentError, Reason
 from agents.facts import linux
 from agents.facts.sections import text, unhex, unoctal
+from benchlab.testing.profiles import examples
 from tests.agents.linux_host import extra, output
 
 
@@ -76,7 +77,7 @@ def test_an_output_cannot_forge_a_section():
     assert "swap" not in linux.parse(output(version__fio=told)).tools["fio"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_become_text_that_a_database_takes(raw):
     for found in (text(raw), unhex(raw), unoctal(raw)):
@@ -84,7 +85,7 @@ def test_any_bytes_become_text_that_a_database_takes(raw):
         found.encode()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     st.sampled_from(["files", "picked", "tree", "lsblk", "signatures", "pvs", "dmsetup", "zpool"]),
     st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=40),

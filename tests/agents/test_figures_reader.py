@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.readers import figures
+from benchlab.testing.profiles import examples
 from tests.agents.test_readers import CASES
 
 TEXT = (CASES / "figures" / "paper.txt").read_text()
@@ -45,7 +46,7 @@ def at_home(found):
     return plain, lines
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=examples(3000), deadline=None)
 @given(dice=SEEDS)
 def test_white_space_and_what_stands_around_change_nothing(dice: random.Random) -> None:
     lines = [dice.choice(BLANKS) * dice.randint(0, 2) + line for line in TEXT.split("\n")]
@@ -54,7 +55,7 @@ def test_white_space_and_what_stands_around_change_nothing(dice: random.Random) 
     assert [at_home(one) for one in figures.find(text, "")] == [at_home(one) for one in WHOLE]
 
 
-@settings(max_examples=3500, deadline=None)
+@settings(max_examples=examples(3500), deadline=None)
 @given(dice=SEEDS)
 def test_a_line_lost_or_doubled_leaves_the_others_right(dice: random.Random) -> None:
     lines = TEXT.split("\n")[1:15]
@@ -77,7 +78,7 @@ def test_a_line_lost_or_doubled_leaves_the_others_right(dice: random.Random) -> 
         assert {(m.name, m.value, m.note) for m in one.metrics} <= known
 
 
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=examples(4000), deadline=None)
 @given(dice=SEEDS)
 def test_mutated_texts(dice: random.Random) -> None:
     text = TEXT

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agents.contracts import OptionsError, Target
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import fio
+from benchlab.testing.profiles import examples
 
 VOLUME = Target("bl1", volume="/dev/bl1/data", size=1 << 30)
 DANGEROUS = [
@@ -61,7 +62,7 @@ def test_refused_in_a_job_file_and_as_extra(line: str) -> None:
         fio.Options(extra=(line,))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(LINES, max_size=8), st.sampled_from(["\n", "\r\n", "\n\n"]))
 def test_whatever_passes_names_our_target_only(lines: list[str], end: str) -> None:
     try:

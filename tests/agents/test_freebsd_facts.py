@@ -14,6 +14,7 @@ from agents.contracts import AgentError, Reason
 from agents.facts import freebsd, zfs
 from agents.facts.graph import Graph
 from agents.facts.in_use import system_devices, system_unknown
+from benchlab.testing.profiles import examples
 from tests.agents import freebsd_host as fb
 from tests.agents.freebsd_host import DISK, disk, read, why
 
@@ -232,7 +233,7 @@ def test_a_user_of_something_unknown_is_refused():
         read(geom=disk().geom("LABEL", "x", on=["gone"], gives=[("label/x", 512)]).xml())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(["geom", "mounts", "swaps", "zpool", "sysctl", "boot_id", "head__ada1"]),
     st.text(alphabet=st.characters(codec="utf-8"), max_size=60),

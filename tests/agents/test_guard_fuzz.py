@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agents.contracts import Step
 from agents.facts.model import BlockDevice, HostFacts, Signature
 from agents.guard import Spare, refusals
+from benchlab.testing.profiles import examples
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 
 NAMES = ("sdb", "sdc", "sdd", "sde")
@@ -106,7 +107,7 @@ def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> boo
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=examples(4000), deadline=None)
 @given(SEEDS)
 def test_nothing_that_is_not_provably_spare_is_ever_destroyed(seed):
     made = Fuzz(seed)

@@ -23,11 +23,12 @@ from agents.chain import LayerSpec, Wanted
 from agents.contracts import AgentError, Step
 from agents.facts.model import BlockDevice
 from agents.guard import Spare, refusals
+from benchlab.testing.profiles import examples
 from tests.agents import situations
 from tests.agents.made_up import GIB, LAYOUT, disk, spare
 from tests.agents.situations import Seen
 
-EXAMPLES = 2_200  # times 10 stacks: 22,000 fact sets and more
+EXAMPLES = examples(2_200)  # times 10 stacks: 22,000 fact sets and more
 DISKS = ("sdb", "sdc", "sdd", "sde", "sdf", "sdg")
 LINKS = ("/dev/disk/", "/dev/bcache/", "/dev/zvol/", "/dev/md/", f"/dev/{LAYOUT}/")
 LOOKS = ("udevadm", "lvs", "vgs", "pvs", "lsblk", "findmnt", "cat", "test")

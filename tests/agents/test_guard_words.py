@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agents.contracts import Secret, Step, Target
 from agents.facts.graph import Graph
 from agents.guard import job_refusals, refusals
+from benchlab.testing.profiles import examples
 from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, part, spare, wiping
 
 
@@ -70,7 +71,11 @@ def test_words_that_name_the_claimed_disk_pass(argv):
 
 
 def test_looking_is_free():
-    for argv in (("lsblk", "/dev/sdc"), ("udevadm", "settle"), ("/usr/sbin/blkid", "/dev/sdc")):
+    for argv in (
+        ("lsblk", "/dev/sdc"),
+        ("udevadm", "settle"),
+        ("/usr/sbin/blkid", "-p", "/dev/sdc"),
+    ):
         assert refusals(Step(argv, ""), host(disk("sdc")), {}, LAYOUT) == []
 
 
@@ -116,7 +121,7 @@ def test_a_job_inside_the_mount_passes():
     assert job(["dd", "if=/dev/zero", "of='/mnt'/../etc/passwd"], ON_MOUNT, device=mine)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(prefix=st.text(max_size=4), suffix=st.text(max_size=3))
 def test_a_foreign_device_is_found_inside_any_word(prefix, suffix):
     there = host(disk("sdb"), disk("sdc", 2))

@@ -12,6 +12,7 @@ from agents import options as driver_options
 from agents import reading
 from agents.readers import icf
 from agents.tools import dynamo
+from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases" / "readers" / "icf"
 TEXTS = [path.read_text() for path in sorted(CASES.glob("*.icf")) + sorted(CASES.glob("*.txt"))]
@@ -29,7 +30,7 @@ def broken(text: str, dice: random.Random) -> str:
     return text
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(dice=st.randoms(use_true_random=True))
 def test_broken_files_are_errors_or_workloads(dice: random.Random) -> None:
     for _ in range(EACH):

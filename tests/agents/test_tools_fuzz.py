@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agents import options as driver_options
 from agents import registry
 from agents.contracts import ParseError
+from benchlab.testing.profiles import examples
 from tests.agents.test_tools import CASES, SUFFIX, raw
 
 INSERTS = [
@@ -60,14 +61,14 @@ def check(kind: str, data: bytes, channel: str) -> None:
 
 
 @pytest.mark.parametrize("kind", registry.all_tools())
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(600), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_mutated_outputs(kind: str, data: st.DataObject) -> None:
     check(kind, data.draw(mutated(kind)), data.draw(st.sampled_from(["stdout", "stderr"])))
 
 
 @pytest.mark.parametrize("kind", registry.all_tools())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(noise=st.binary(max_size=400))
 def test_noise(kind: str, noise: bytes) -> None:
     check(kind, noise, "stdout")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agents import job, registry
 from agents.contracts import Frame, ParseError
 from agents.found import Found
+from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases"
 READERS = ("iostat", "zpool_iostat")
@@ -24,7 +25,7 @@ EACH = 12  # broken texts an example
 FOREIGN = ["$ ls", "and then I saw", "-- \t --", "\x00\xff", "<td>12</td>", "x" * 3000, "9" * 400]
 INSERTS = [b"NaN", b"-1", b"1e9", b"inf", b",", b".", b"%", b"K", b"[", b"/0", b" ", b"\n", b"\x00", b"9" * 400,
            b"-", b"=", b"dT:", b" capacity operations bandwidth\n"]  # fmt: skip
-many = settings(max_examples=300, deadline=None)
+many = settings(max_examples=examples(300), deadline=None)
 seeds = st.randoms(use_true_random=True)
 
 
@@ -131,7 +132,7 @@ def test_broken_text_is_an_error_or_makes_sense(kind: str, dice: random.Random) 
 
 
 @pytest.mark.parametrize("kind", READERS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(noise=st.text(max_size=300))
 def test_noise(kind: str, noise: str) -> None:
     assert find(kind, noise) == []
@@ -143,7 +144,7 @@ def frames_of(kind: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("kind", registry.all_samplers())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(dice=seeds)
 def test_broken_frames(kind: str, dice: random.Random) -> None:
     for _ in range(EACH):

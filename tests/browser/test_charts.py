@@ -46,6 +46,7 @@ def drawn(page: Any) -> None:
         chart.locator(".main-svg").first.wait_for(state="attached")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_compare_and_run_pages_are_drawn_and_clean(chromium, live_server, campaign, scheme):
     page, said = log_in(chromium, live_server, scheme)

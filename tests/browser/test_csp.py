@@ -13,7 +13,7 @@ from tests.team.test_table import rows as table_rows  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # They would end the session, or are no pages: files, figures, fragments.
-LEAVES = {"logout", "account_logout", "healthz", "api-docs"}
+LEAVES = {"logout", "account_logout", "healthz", "readyz", "api-docs"}
 TELL = """window.said = []; addEventListener("securitypolicyviolation",
   (event) => window.said.push(event.violatedDirective + " " + event.blockedURI + " " + event.sample));
 window.pwned = () => window.said.push("a host's words ran")"""

@@ -234,6 +234,7 @@ def up_to_the_start(person: Person, rig_host: UmlHost, password: str) -> None:
     read_the_plan(person)
 
 
+@pytest.mark.quick
 def test_from_login_to_charts_of_real_numbers(chromium, served, alice, rig_host):
     person = Person(chromium, served)
     up_to_the_start(person, rig_host, alice)

@@ -1,3 +1,5 @@
+"""The matrix gives every cell once for each repeat, in an order that the seed decides."""
+
 from __future__ import annotations
 
 from collections import Counter

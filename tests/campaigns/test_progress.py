@@ -1,3 +1,5 @@
+"""A campaign's state, counts and remaining time follow from its layouts and attempts."""
+
 from __future__ import annotations
 
 from datetime import timedelta

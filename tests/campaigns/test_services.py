@@ -1,3 +1,5 @@
+"""A campaign is frozen when it is made, and what cannot be run is refused by name."""
+
 from __future__ import annotations
 
 import pytest

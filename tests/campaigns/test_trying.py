@@ -1,3 +1,5 @@
+"""A command's patterns are tried on a sample: what would be read, from which line, or what is wrong."""
+
 from __future__ import annotations
 
 import pytest

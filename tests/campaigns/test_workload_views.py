@@ -1,3 +1,5 @@
+"""The pages of workloads: lists, points with their outstanding I/Os, forms and their errors."""
+
 from __future__ import annotations
 
 import pytest

@@ -35,6 +35,7 @@ def draft(team, monkeypatch) -> Draft:
     return made
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_was_storing_is_stored_once(draft, tmp_path):
     redis, log = redis_url(13), tmp_path / "worker.log"
     cache, key = RedisCache(redis, {}), f"import-{draft.pk}-stored"

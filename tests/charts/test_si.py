@@ -1,3 +1,5 @@
+"""Numbers on pages: SI and binary prefixes, and no digit that does not count."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""Tables beside charts: no cell becomes a spreadsheet's formula; knee and Little's law."""
+
 from __future__ import annotations
 
 import csv

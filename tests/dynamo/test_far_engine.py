@@ -135,6 +135,7 @@ def test_each_second_reaches_the_page_within_the_next(here, folder, user):
     assert max(steps[1:]) < 5.0  # no step is as long as the benchmark
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_the_attempt_and_nothing_is_half_stored(here, folder, user, monkeypatch):  # fmt: skip
     monkeypatch.setattr(byhand, "python_is_there", lambda tools: False)
     campaign = campaign_on(here, folder, user, runtime_s=5)
@@ -168,6 +169,7 @@ def program(team: Any) -> Binary:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [False, True])
 def test_an_uploaded_program_is_sent_along(here, folder, user, team, monkeypatch, far):
     if far:

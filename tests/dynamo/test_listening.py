@@ -150,6 +150,7 @@ def test_slots_that_a_dynamo_never_gives_back_are_told(team, user, folder):
     assert "was given 22, and only restarting it frees them" in second.reason_text
 
 
+@pytest.mark.slow
 def test_a_killed_listener_costs_the_attempt_and_another_is_made(team, user, folder):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -112,6 +112,7 @@ def test_nothing_at_all(team):
         drafts.make(team=team, user=None, uploads=[])
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_of_text(team, nudges, django_capture_on_commit_callbacks):
     line = b"some line of a log that nobody knows, of about a hundred characters: 0123456789 0123456789 012345\n"
     started = time.process_time()

@@ -19,6 +19,7 @@ def person() -> User:
     return lab_data.person("bench")
 
 
+@pytest.mark.slow
 def test_a_lab_is_filled_and_every_list_answers(person):
     campaigns = lab_data.runs(person, lab_data.RUNS_EACH)
     assert Measurement.objects.count() == lab_data.RUNS_EACH * lab_data.FIGURES

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchlab.testing import profiles
 from tests.rig.fixtures import (
     kept_hosts,
     kept_zfs_hosts,
@@ -29,17 +30,37 @@ __all__ = [
 
 
 LONGEST = ("test_interrupted.py", "test_interrupted_zfs.py")  # a third of all the time
+ONE_IN = (
+    4  # of the rig's other tests, so many a run in CI: after a dozen commits nearly all were tried
+)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
     for item in items:
         if "/tests/rig/" in item.path.as_posix():
             item.add_marker(pytest.mark.rig)
     yield  # now those are left that -m and -k have chosen
+    if os.environ.get(profiles.WHOLE_GROUP) and profiles.profile() == profiles.CI:
+        _draw(config, items)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     for number, name in enumerate(LONGEST[:processes]):
         _move(items, name, number * len(items) // processes)
+
+
+def _draw(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """CI's share: all that is of the covering sample or of quick; of the others one in ONE_IN, by the seed."""
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        here = "/tests/rig/" in item.path.as_posix()
+        always = any(item.get_closest_marker(name) for name in ("covering", "quick"))
+        drawn = always or not here or profiles.random_for(item.nodeid).randrange(ONE_IN) == 0
+        (kept if drawn else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 def _move(items: list[pytest.Item], name: str, place: int) -> None:

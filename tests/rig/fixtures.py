@@ -24,7 +24,10 @@ from benchlab.practice import (
     ensure_zfs_image,
     sweep_leftovers,
 )
+from tests import failures
 from tests.rig.blank import storage_state
+
+failures.listen()
 
 Host = TypeVar("Host", bound=PracticeHost)
 MakeRigHost = Callable[..., UmlHost]

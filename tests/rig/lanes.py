@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agents import guard, quote, stack
+from agents import guard, options, quote, registry, stack
 from agents.blank import not_blank
 from agents.chain import LayerSpec, StageSpec
 from agents.contracts import Shell, Step
@@ -82,6 +82,8 @@ class Lanes:
         self.lanes: list[Lane] = []
         self.lengths: dict[str, int] = {}  # commands of those lives that were lived to the end
         self.moments: dict[int, list[set[str]]] = {}  # what each had touched, by command of `live`
+        # By command of `live`: the kinds of layer that it builds, grows or takes down, in any lane.
+        self.proves: dict[int, set[tuple[str, str]]] = {}
         left = list(disks)
         for number, grows in enumerate(stacks, start=1):
             spares = _take((*grows.layers, *grows.stages), self.blank, left)
@@ -131,9 +133,15 @@ class Lanes:
 
     def _life(self, lane: Lane, shell: Shell) -> Iterator[bool]:
         """One command that counts at a time, and after the last one those that do not."""
+        before = 0
         for down in (False, True):
             facts = linux.read(shell) if down else self.blank
             steps = stack.teardown(lane.plan, facts) if down else lane.plan.steps
+            kinds = down_kinds(lane.plan, facts) if down else up_kinds(lane.plan)
+            for step, proven in zip(steps, kinds, strict=True):
+                if self._counts(step):
+                    before += 1
+                    self.proves.setdefault(before, set()).add(proven)
             done = 0
             for count in range(1, self._counted(steps) + 1):
                 upto = self._first(steps, count)
@@ -161,6 +169,25 @@ class Lanes:
             if not left:
                 return
         raise AssertionError(f"three times taken down, and not blank: {left}")
+
+
+def up_kinds(plan: stack.StackPlan) -> list[tuple[str, str]]:
+    """Of each of the plan's steps: the kind of layer, and what happens to it."""
+    kinds = [(layer.spec.kind, "up") for layer in plan.layers for _ in layer.steps]
+    for stage in plan.stages:
+        kind = plan.layers[stage.spec.layer - 1].spec.kind
+        kinds += [(kind, "grows") for _ in stage.steps]
+    return kinds
+
+
+def down_kinds(plan: stack.StackPlan, facts: HostFacts) -> list[tuple[str, str]]:
+    """The same for the steps of its teardown."""
+    kinds = []
+    for layer in reversed(plan.at(len(plan.stages))):
+        driver = registry.layer(layer.spec.kind)
+        built = options.build(driver.Options, layer.spec.options)
+        kinds += [(layer.spec.kind, "down") for _ in driver.teardown(built, layer.target, facts)]
+    return kinds
 
 
 def _line(step: Step) -> str:

@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,6 +35,11 @@ class Moments:
         with _stopped(self.host):
             _copy(self.host.directory, place)
         self.kept[number] = place
+
+    def drop(self, keep: Collection[int] = ()) -> None:
+        """Remove the copies of all other moments: they lie in memory."""
+        for number in sorted(self.kept.keys() - set(keep)):
+            shutil.rmtree(self.kept.pop(number))
 
     def power_loss(self, number: int) -> None:
         """End the host, and boot it as it would boot had it lost its power at that moment."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from agents.chain import LayerSpec, StageSpec, specs, stage_specs
@@ -100,3 +101,14 @@ def every(zfs: bool) -> dict[str, tuple[list[LayerSpec], list[StageSpec]]]:
             full = services.checked([_quick(entry) for entry in stack])
             found[name] = (specs(full), stage_specs(services.checked_stages(full, stages)))
     return found
+
+
+def proves(layers: Iterable[LayerSpec]) -> set[tuple[str, str]]:
+    """Each kind of layer, and each sort of it: a mirror is another thing than a stripe."""
+    sorts = [
+        (one.kind, str(one.options[name]))
+        for one in layers
+        for name in ("type", "level", "kind", "layout")
+        if name in one.options
+    ]
+    return {*sorts, *((one.kind, "") for one in layers)}

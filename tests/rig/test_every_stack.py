@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from benchlab.practice import DiskSpec
+from benchlab.testing import profiles
 from tests.rig import stacks
 from tests.rig.bench import Bench
 from tests.rig.every_stack import live
 
 STACKS = stacks.every(zfs=False)
+NAMES = profiles.drawn(
+    "stacks", list(STACKS), quick=2, more=1, proves=lambda name: stacks.proves(STACKS[name][0])
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +27,9 @@ def bench(make_rig_host) -> Bench:
     return made
 
 
-@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.quick
+@pytest.mark.covering
+@pytest.mark.parametrize("name", NAMES)
 def test_a_stack_lives_and_leaves_nothing(bench, name):
     layers, stages = STACKS[name]
     live(bench, layers, stages)

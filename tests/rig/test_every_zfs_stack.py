@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 
 from benchlab.practice import DiskSpec
+from benchlab.testing import profiles
 from tests.rig import stacks
 from tests.rig.bench import Bench
 from tests.rig.every_stack import live
 
 STACKS = stacks.every(zfs=True)
+NAMES = profiles.drawn(
+    "stacks with ZFS",
+    list(STACKS),
+    quick=2,
+    more=2,
+    proves=lambda name: {layer.kind for layer in STACKS[name][0]},
+)
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +27,8 @@ def bench(make_zfs_host) -> Bench:
     return made
 
 
-@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.covering
+@pytest.mark.parametrize("name", NAMES)
 def test_a_stack_lives_and_leaves_nothing(bench, name):
     layers, stages = STACKS[name]
     live(bench, layers, stages)

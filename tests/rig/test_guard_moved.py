@@ -14,6 +14,7 @@ from agents.contracts import AgentError, GuardError, PlanError
 from agents.guard import Spare, refusals
 from agents.relocated import relocated
 from benchlab.practice import DiskSpec
+from benchlab.testing import profiles
 from tests.rig.bench import LAYOUT, Bench, filesystem, shell_on
 from tests.rig.blank import assert_blank
 
@@ -180,8 +181,12 @@ TINY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [1, 8])
-@pytest.mark.parametrize("name", TINY)
+SMALL = profiles.drawn(
+    "small disks", [(name, size) for size in (1, 8) for name in TINY], quick=2, more=2, proves=tuple
+)
+
+
+@pytest.mark.parametrize(("name", "size"), SMALL)
 def test_disks_too_small_are_said_so_and_nothing_stays_behind(bench, name, size):
     """Either it stands and is as large as was promised, or a plan is refused with numbers, or all is undone."""
     marked(bench, f"TINY-{size}A", f"TINY-{size}B")

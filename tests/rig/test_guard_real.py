@@ -130,6 +130,7 @@ def test_two_disks_with_the_same_volume_are_both_refused(bench):
         assert refusals(wipe(facts, name), facts, bench.spares, LAYOUT), name
 
 
+@pytest.mark.quick
 def test_a_disk_mounted_between_plan_and_apply_keeps_the_whole_stack_away(bench):
     made = bench.plan(lvm(3), filesystem("xfs"))
     bench.run("mkfs.ext4 -qF /dev/ubde; mkdir -p /mnt/x; mount /dev/ubde /mnt/x")
@@ -163,6 +164,7 @@ def test_a_volume_made_by_hand_in_our_group_stays_until_a_person_removed_it(benc
     bench.assert_taken_down(made)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("foreign", ["blzzz17", "bl170", "bl1", "xbl17"])
 def test_another_installations_group_is_foreign(bench, foreign):
     made = bench.plan(lvm(3))

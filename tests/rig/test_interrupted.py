@@ -2,18 +2,22 @@
 teardown, of every layer.
 
 Afterwards a teardown from fresh facts leads to blank disks. Nothing is left to luck: the commands are counted. One
-round interrupts all lanes (tests/rig/lanes.py) after the same number of commands; the rounds are shared out among
-the tests of this module, so that two processes can take half of them each. Power is lost at moments of one life
+round interrupts all lanes (tests/rig/lanes.py) after the same number of commands; in `full` the rounds are shared out
+among the tests of this module, so that two processes can take half of them each; in `ci` they are drawn so that each
+kind of layer is interrupted while it is built, grown or taken down. Power is lost at moments of one life
 (tests/rig/moments.py); for a killed worker the host lives on, so each round lives anew up to its command.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 
 from agents.chain import LayerSpec, StageSpec, Wanted
 from agents.contracts import RETRYABLE, AgentError, Shell
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost
+from benchlab.testing import profiles
 from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Grows, Lanes
@@ -41,8 +45,7 @@ STACKS = (
     Grows((layer("raw", data=1), filesystem("ext4", nodiscard=True), layer("tuning", {"read_ahead_kb": 64}))),
 )  # fmt: skip
 DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmnop")
-MOST = 80  # more commands than any lane has
-PARTS = 2
+PARTS = 2 if profiles.profile() == profiles.FULL else 1
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +68,27 @@ def moments(host, lanes, blank) -> Moments:
     return lived(host, lanes)
 
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
+@pytest.mark.covering
+@pytest.mark.quick
+@pytest.mark.parametrize("part", range(PARTS))
 def test_power_loss(host, lanes, blank, moments, part):
-    lose_power(host, lanes, blank, moments, range(part, MOST, PARTS))
+    lose_power(host, lanes, blank, moments, rounds("power loss", lanes, part))
 
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
-def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
-    kill_worker(host, lanes, blank, range(part, MOST, PARTS))
+@pytest.mark.covering
+@pytest.mark.quick
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
+    kill_worker(host, lanes, blank, moments, rounds("killed worker", lanes, part))
+
+
+def rounds(what: str, lanes: Lanes, part: int) -> list[int]:
+    """After how many commands to interrupt."""
+    counts = sorted(lanes.proves)
+    assert counts == list(range(1, len(counts) + 1)), "not every command was seen"
+    return profiles.drawn(what, counts, quick=1, more=2, proves=lanes.proves.__getitem__)[
+        part::PARTS
+    ]
 
 
 def lived(host: PracticeHost, lanes: Lanes) -> Moments:
@@ -85,25 +101,27 @@ def lived(host: PracticeHost, lanes: Lanes) -> Moments:
 
 
 def lose_power(
-    host: PracticeHost, lanes: Lanes, blank: str, moments: Moments, counts: range
+    host: PracticeHost, lanes: Lanes, blank: str, moments: Moments, counts: Sequence[int]
 ) -> None:
-    assert max(moments.kept) < counts.stop, "a layout of more commands"
-    for count in sorted(moments.kept.keys() & set(counts)):
+    print("power is lost after", counts, "commands")
+    if profiles.profile() != profiles.FULL:  # there the other part wants the others
+        moments.drop(keep=counts)
+    for count in counts:
         moments.power_loss(count)
         lanes.go_back(count)
         prove(host, lanes, blank, count)
 
 
-def kill_worker(host: PracticeHost, lanes: Lanes, blank: str, counts: range) -> None:
+def kill_worker(
+    host: PracticeHost, lanes: Lanes, blank: str, moments: Moments, counts: Sequence[int]
+) -> None:
     """No command comes after this one, and the network is cut. The next thing is a new connection."""
+    print("the worker is killed after", counts, "commands")
     for count in counts:
         shell = shell_on(host)
-        more = lanes.go(shell, count)
+        lanes.go(shell, count)
         cut(host, shell)
         prove(host, lanes, blank, count)
-        if not more:
-            return
-    raise AssertionError(f"a layout of more than {counts.stop} commands")
 
 
 def cut(host: PracticeHost, shell: Shell) -> None:

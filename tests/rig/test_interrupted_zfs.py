@@ -12,7 +12,7 @@ from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Grows, Lanes
 from tests.rig.moments import Moments
-from tests.rig.test_interrupted import kill_worker, layer, lived, lose_power
+from tests.rig.test_interrupted import PARTS, kill_worker, layer, lived, lose_power, rounds
 
 STACKS = (
     Grows((layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs"))),
@@ -20,8 +20,6 @@ STACKS = (
     Grows((layer("zpool", {"layout": "raidz1"}, data=3), layer("zfs"))),
 )  # fmt: skip
 DISKS = tuple(f"vd{letter}" for letter in "bcdefghi")
-MOST = 40  # more changes than any lane makes
-PARTS = 2
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +42,13 @@ def moments(host, lanes, blank) -> Moments:
     return lived(host, lanes)
 
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
+@pytest.mark.covering
+@pytest.mark.parametrize("part", range(PARTS))
 def test_power_loss(host, lanes, blank, moments, part):
-    lose_power(host, lanes, blank, moments, range(part, MOST, PARTS))
+    lose_power(host, lanes, blank, moments, rounds("power loss, ZFS", lanes, part))
 
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
-def test_a_killed_worker_and_a_cut_network(host, lanes, blank, part):
-    kill_worker(host, lanes, blank, range(part, MOST, PARTS))
+@pytest.mark.covering
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
+    kill_worker(host, lanes, blank, moments, rounds("killed worker, ZFS", lanes, part))

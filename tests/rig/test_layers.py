@@ -74,7 +74,7 @@ def test_old_partitions_go_with_their_file_systems(bench):
 
 
 def test_a_mount_that_fails_is_undone_and_the_disk_is_blank_again(bench):
-    made = bench.plan(RAW, filesystem("ext4", mount_options=["no_such_option"]))
+    made = bench.plan(RAW, filesystem("ext4", mount_options=["data=no_such_mode"]))
     with pytest.raises(AgentError, match=r"mount .* ended with exit code 32") as raised:
         bench.build(made)
     assert raised.value.reason is Reason.COMMAND_FAILED

@@ -78,6 +78,7 @@ def test_a_campaign_is_planned_shown_started_and_waited_for(make_campaign, lab, 
     assert lab.wait(campaign.pk, every=0.5, quiet=True)["progress"]["counts"]["succeeded"] == 1
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_built_says_why(make_campaign, lab):
     campaign = make_campaign({"use": "data", "role": "ssd", "count": 1})
     with pytest.raises(LabError, match=r"cannot be started.*spare"):

@@ -174,7 +174,7 @@ def test_no_page_and_no_api_opens_to_a_guest(lab, guest, kind):
 
 
 OPEN = {name for name in PAGES if name.startswith(("account_", "mfa_", "socialaccount", "openid"))} | {
-    "healthz", "login", "logout", "join", "shared"}  # fmt: skip
+    "healthz", "readyz", "login", "logout", "join", "shared"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "names"), [("run", OF_CHARTS), ("campaign", OF_RUNS)])

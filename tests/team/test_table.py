@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_the_table_has_every_page_and_no_other():
 
 
 @pytest.fixture(autouse=True)
-def quiet(monkeypatch):
+def quiet(monkeypatch, worker_seen):
     """Nothing leaves the house: no nudge to a worker, no look at a host."""
     from benchlab.hosts import services
 
@@ -163,74 +164,110 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "method"), METHODS)
-def test_pages(rows, team, other_user, name, method):
-    level = permissions.page_level(name, method.upper())
-    for role in (None, *Role):
-        user = person(role, team)
+ROLES = (None, *Role)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_pages(rows, team, role):
+    user = person(role, team)
+    for name, method in METHODS:
         found = ask_page(user, name, method, rows)
-        allowed = level in (Level.ANYONE, Level.SIGNED_IN) or (
-            level in NEEDS and (RANK.get(role, 0) >= NEEDS[level])
-        )
-        if role is None and level is Level.VIEWER and not of_a_row(name):
-            allowed = True  # an empty page that says what to do
-        if name in OF_ITS_AUTHOR:
-            allowed = role is Role.OWNER and OF_ITS_AUTHOR[name]
         said = f"{method} {name} as {role}: {found}"
+        allowed = may_see(role, name, method)
         assert (found not in (403, 404)) == allowed or (found == 404 and name in NEEDS_MORE), said
         assert found < 500, said
 
 
-@pytest.mark.parametrize(("name", "method"), METHODS)
-def test_pages_of_strangers_and_of_site_admins(rows, name, method):
-    """Who has no account is sent to log in; the site's pages are for site admins and nobody else."""
+def may_see(role: Role | None, name: str, method: str) -> bool:
     level = permissions.page_level(name, method.upper())
-    answer = getattr(Client(), method)(url(name, rows))
-    to_log_in = answer.status_code == 302 and answer["Location"].startswith("/login/?next=")
-    # Theirs are the API's way, and the way back to the first half of a log-in.
-    if name not in ("schema", "api-root", "api-nowhere", "mfa_authenticate"):
-        assert to_log_in == (level is not Level.ANYONE), f"{method} {name}: {answer}"
-    if level is Level.SITE_ADMIN:
-        admin = User.objects.create_superuser("root")
-        assert ask_page(admin, name, method, rows) in (200, 302)
+    if name in OF_ITS_AUTHOR:
+        return role is Role.OWNER and OF_ITS_AUTHOR[name]
+    if role is None and level is Level.VIEWER and not of_a_row(name):
+        return True  # an empty page that says what to do
+    return level in (Level.ANYONE, Level.SIGNED_IN) or (
+        level in NEEDS and RANK.get(role, 0) >= NEEDS[level]
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "method"),
-    [m for m in METHODS if of_a_row(m[0]) and permissions.page_level(m[0], m[1].upper()) in NEEDS],
-)
-def test_pages_of_another_team(rows, other_user, name, method):
+def test_pages_of_strangers(rows):
+    """Who has no account is sent to log in."""
+    for name, method in METHODS:
+        level = permissions.page_level(name, method.upper())
+        with rolled_back(f"{method} {name}"):
+            answer = getattr(Client(), method)(url(name, rows))
+        to_log_in = answer.status_code == 302 and answer["Location"].startswith("/login/?next=")
+        # Theirs are the API's way, and the way back to the first half of a log-in.
+        if name not in ("schema", "api-root", "api-nowhere", "mfa_authenticate"):
+            assert to_log_in == (level is not Level.ANYONE), f"{method} {name}: {answer}"
+
+
+def test_pages_of_site_admins(rows):
+    """The site's pages are for site admins; that nobody else sees them is test_pages'."""
+    admin = User.objects.create_superuser("root")
+    for name, method in METHODS:
+        if permissions.page_level(name, method.upper()) is Level.SITE_ADMIN:
+            assert ask_page(admin, name, method, rows) in (200, 302), f"{method} {name}"
+
+
+def test_pages_of_another_team(rows, other_user):
     """Its owner is an owner, but not of these rows."""
-    assert ask_page(other_user, name, method, rows) == 404
+    asked = [
+        (name, method)
+        for name, method in METHODS
+        if of_a_row(name) and permissions.page_level(name, method.upper()) in NEEDS
+    ]
+    assert len(asked) > 50
+    for name, method in asked:
+        assert ask_page(other_user, name, method, rows) == 404, f"{method} {name}"
+
+
+@contextmanager
+def rolled_back(asked: str) -> Iterator[None]:
+    """What one role may delete is there for the next one; an exception says what was asked."""
+    try:
+        with transaction.atomic():
+            yield
+            transaction.set_rollback(True)
+    except Exception as error:
+        error.add_note(asked)
+        raise
 
 
 def ask_page(user: User, name: str, method: str, rows: Any) -> int:
     web = Client(raise_request_exception=True)
-    web.force_login(user)
-    with transaction.atomic():
+    with rolled_back(f"{method} {name} as {user}"):
+        web.force_login(user)
         answer = getattr(web, method)(url(name, rows))
-        transaction.set_rollback(True)  # what one role may delete is there for the next one
     return int(answer.status_code)
 
 
 ACTIONS = sorted({(prefix, action, method, noun(v)) for prefix, action, method, v in actions()})
 
 
-@pytest.mark.parametrize(("prefix", "action", "method", "noun"), ACTIONS)
-def test_api(rows, team, other_user, prefix, action, method, noun):
-    level = permissions_api.API[f"{noun}.{action}"]
-    for role in (None, *Role):
-        found = ask_api(person(role, team), prefix, action, method, noun, rows)
-        allowed = level in NEEDS and RANK.get(role, 0) >= NEEDS[level]
-        if role is None and level is Level.VIEWER and action == "list":
-            allowed = True  # and empty
-        if f"{noun}.{action}" in OF_ITS_AUTHOR:
-            allowed = role is Role.OWNER and OF_ITS_AUTHOR[f"{noun}.{action}"]
+@pytest.mark.parametrize("role", ROLES)
+def test_api(rows, team, role):
+    user = person(role, team)
+    for prefix, action, method, noun in ACTIONS:
+        found = ask_api(user, prefix, action, method, noun, rows)
         said = f"{method} {prefix} {action} as {role}: {found}"
-        assert (found not in (403, 404)) == allowed, said
+        assert (found not in (403, 404)) == may_do(role, noun, action), said
         assert found < 500, said
-    if action not in ("list", "create"):
-        assert ask_api(other_user, prefix, action, method, noun, rows) == 404
+
+
+def may_do(role: Role | None, noun: str, action: str) -> bool:
+    level = permissions_api.API[f"{noun}.{action}"]
+    if f"{noun}.{action}" in OF_ITS_AUTHOR:
+        return role is Role.OWNER and OF_ITS_AUTHOR[f"{noun}.{action}"]
+    if role is None and level is Level.VIEWER and action == "list":
+        return True  # and empty
+    return level in NEEDS and RANK.get(role, 0) >= NEEDS[level]
+
+
+def test_api_of_another_team(rows, other_user):
+    for prefix, action, method, noun in ACTIONS:
+        if action not in ("list", "create"):
+            found = ask_api(other_user, prefix, action, method, noun, rows)
+            assert found == 404, f"{method} {prefix} {action}: {found}"
 
 
 def ask_api(user: User, prefix: str, action: str, method: str, noun: str, rows: Any) -> int:
@@ -241,9 +278,8 @@ def ask_api(user: User, prefix: str, action: str, method: str, noun: str, rows: 
         path += f"{row_of(noun, rows)}/"
         if action not in ("retrieve", "partial_update", "destroy"):
             path += f"{action.replace('_', '-')}/"
-    with transaction.atomic():
+    with rolled_back(f"{method} {path} as {user}"):
         answer = getattr(client, method)(path, {} if method != "get" else None)
-        transaction.set_rollback(True)
     return int(answer.status_code)
 
 

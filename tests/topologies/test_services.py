@@ -1,3 +1,5 @@
+"""Topologies are completed and checked: what cannot stand is refused in words, every preset stands."""
+
 from __future__ import annotations
 
 import pytest

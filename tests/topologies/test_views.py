@@ -1,3 +1,5 @@
+"""The pages of topologies: lists, the builder, presets and what a host lacks for them."""
+
 from __future__ import annotations
 
 import pytest

@@ -72,6 +72,6 @@ def test_ci_asks_and_fails_on_what_is_known(tmp_path, audit, expected):
     )
     done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True)
     assert done.returncode == expected, done.stderr
-    assert log.read_text().splitlines() == ["lint", "lint --audit", "test"]
+    assert log.read_text().splitlines() == ["lint", "lint --audit", "test --ci"]
     assert ("NOT audited" in done.stdout) == (audit == 2)
     assert os.access(Path(ROOT / ".ci" / "run"), os.X_OK)

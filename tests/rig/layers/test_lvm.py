@@ -9,6 +9,8 @@ import pytest
 from agents import stack
 from agents.blank import not_blank
 from agents.chain import LayerSpec, StageSpec, Wanted
+from benchlab.testing import profiles
+from tests.rig import stacks
 from tests.rig.bench import LAYOUT, Bench, filesystem
 
 MIB = 1 << 20
@@ -72,7 +74,14 @@ GUARDED = (
 )  # the facts are read anew before every step
 
 
-@pytest.mark.parametrize("name", STACKS)
+def kinds(name: str) -> set[tuple[str, str]]:
+    return stacks.proves(STACKS[name])
+
+
+DRAWN = profiles.drawn("LVM", list(STACKS), quick=1, more=1, proves=kinds)
+
+
+@pytest.mark.parametrize("name", DRAWN)
 def test_a_stack_is_built_used_and_taken_down_to_blank_disks(bench, name):
     bench.quick = name not in GUARDED
     made = bench.plan(*STACKS[name])

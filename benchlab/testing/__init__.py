@@ -1,0 +1,1 @@
+"""`manage.py test` and `bench`: what they start, run, count, measure and clear away."""

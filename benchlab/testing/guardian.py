@@ -1,0 +1,61 @@
+"""Outlives a run of tests that is killed, and clears away what it left. Started by the run, in a session of its own.
+
+It waits for its standard input to end: the kernel closes the other side, however the run ends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from benchlab.practice.paths import cache_root
+from benchlab.testing import leftovers
+
+DONE = b"done\n"
+STORES_END_S = 3.0  # they die with their parent, PostgreSQL after a flush
+
+
+def said_file() -> Path:
+    """What guardians cleared, for the next run to say."""
+    return cache_root() / "cleared-after-tests"
+
+
+@contextmanager
+def watching(env: dict[str, str]) -> Iterator[None]:
+    """Within the block a process waits for our end; it goes quietly when the block was left."""
+    argv = [sys.executable, "-m", "benchlab.testing.guardian"]
+    own = {key: value for key, value in env.items() if key != leftovers.RUN}
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=own, start_new_session=True)
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            process.communicate(DONE)
+
+
+def take_said() -> list[str]:
+    """What was cleared since somebody asked last."""
+    try:
+        lines = said_file().read_text().splitlines()
+        said_file().unlink()
+    except OSError:
+        return []
+    return lines
+
+
+def main() -> None:
+    if sys.stdin.buffer.read() == DONE:
+        return
+    time.sleep(STORES_END_S)
+    if found := leftovers.clear():
+        said_file().parent.mkdir(parents=True, exist_ok=True)
+        with said_file().open("a") as file:
+            file.writelines(f"{line}\n" for line in found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""What a run of tests that was killed left on this machine: hosts, processes, namespaces, mounts, directories.
+
+Each run has a name: pid and start time of its `manage.py test`, in the environment of all that it starts and in the
+directory of its stores. Whatever carries the name of a run that is no more is cleared away, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from benchlab.practice import PracticeError, sweep_leftovers
+from benchlab.practice.network import Network
+from benchlab.practice.paths import hosts_dir
+from benchlab.practice.record import HostRecord
+from benchlab.up.procs import Identity, end, start_time
+
+RUN = "BENCHLAB_TEST_RUN"
+PLACES = "benchlab-test-"
+OWNER = "run.json"
+NAMESPACES = Path("/run/netns")
+MEMORY = Path("/dev/shm")  # nosec B108  # only a directory with a name of our own goes there
+
+
+def this_run() -> str:
+    """PID.STARTED of this process, for RUN."""
+    return f"{os.getpid()}.{start_time(os.getpid())}"
+
+
+def runs(name: str) -> bool:
+    """Whether the run of that name goes on; what is no name belongs to nobody that could have ended."""
+    pid, _, started = name.partition(".")
+    return not (pid.isdigit() and started.isdigit()) or start_time(int(pid)) == int(started)
+
+
+def own(place: Path, *elsewhere: Path) -> None:
+    """Write down which run a directory belongs to, and which directories elsewhere go with it."""
+    name = os.environ.get(RUN) or this_run()
+    (place / OWNER).write_text(json.dumps({"run": name, "with": [str(path) for path in elsewhere]}))
+
+
+def clear(ended: str = "") -> list[str]:
+    """End and remove what dead runs left, and the one named by its own word; what that was, a line each."""
+    found = [f"host {name}" for name in _hosts()]
+    found += [f"process {one.pid} ({one.name})" for one in _processes(ended)]
+    found += [f"network namespace {name}" for name in _namespaces()]
+    return found + [line for place in _places() for line in _remove(place)]
+
+
+def _hosts() -> list[str]:
+    """Of dead processes, in the cache and where tests keep theirs."""
+    found: list[str] = []
+    for place in dict.fromkeys((hosts_dir(), memory_place())):
+        with hosts_in(place), suppress(PracticeError, OSError):
+            found += sweep_leftovers()
+        found += _remains(place)
+    return found
+
+
+def _remains(place: Path) -> Iterator[str]:
+    """Files of hosts whose maker was killed while it removed them: the record is gone, and with it the owner's name."""
+    for entry in sorted(place.glob("rig-*")) if place.is_dir() else ():
+        made_by = re.fullmatch(r"rig-(\d+)-\d+(\.lock)?", entry.name)
+        if not made_by or start_time(int(made_by[1])) is not None:
+            continue
+        if made_by[2]:
+            entry.unlink(missing_ok=True)
+        elif HostRecord.load(entry) is None:
+            shutil.rmtree(entry, ignore_errors=True)
+            yield f"{entry.name} (its files)"
+
+
+@contextmanager
+def hosts_in(place: Path) -> Iterator[None]:
+    """Practice hosts of this process are those in there."""
+    before = os.environ.get("BENCHLAB_HOSTS")
+    os.environ["BENCHLAB_HOSTS"] = str(place)
+    try:
+        yield
+    finally:
+        del os.environ["BENCHLAB_HOSTS"]
+        if before is not None:
+            os.environ["BENCHLAB_HOSTS"] = before
+
+
+def memory_place() -> Path:
+    """Where tests keep practice hosts if there is room in memory: always the same place, so that they are found."""
+    return MEMORY / f"benchlab-hosts-{os.geteuid()}"
+
+
+def _processes(ended: str) -> list[Identity]:
+    """Ended ones of dead runs. Those that dropped their environment die with their parents, or with their host."""
+    found = [one for one in _carrying(ended) if one.pid != os.getpid()]
+    end(found, patience_s=5)
+    return found
+
+
+def _carrying(ended: str) -> Iterator[Identity]:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):
+            words = (entry / "environ").read_bytes().split(b"\0")
+            named = [word for word in words if word.startswith(f"{RUN}=".encode())]
+            started = start_time(int(entry.name))
+            run = named[-1].decode().partition("=")[2] if named else ""
+            if started and named and (run == ended or not runs(run)):
+                yield Identity((entry / "comm").read_text().strip(), int(entry.name), started)
+
+
+def _namespaces() -> Iterator[str]:
+    """Of hosts whose record is gone already; their names hold the pid of the process that made them."""
+    for entry in sorted(NAMESPACES.glob("practice-rig-*")) if NAMESPACES.is_dir() else ():
+        made_by = re.match(r"practice-rig-(\d+)-", entry.name)
+        if made_by and start_time(int(made_by[1])) is None:
+            with suppress(PracticeError, OSError):
+                Network(entry.name).down()
+                yield entry.name
+
+
+def _places() -> Iterator[Path]:
+    for place in sorted(Path(tempfile.gettempdir()).glob(f"{PLACES}*")):
+        said = _owner(place)
+        if said and not runs(str(said.get("run", ""))):
+            yield place
+
+
+def _owner(place: Path) -> dict[str, object]:
+    try:
+        said = json.loads((place / OWNER).read_text())
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _remove(place: Path) -> Iterator[str]:
+    """The directory and those that go with it; what is mounted below is taken off first."""
+    elsewhere = _owner(place).get("with", [])
+    for path in [*map(Path, elsewhere if isinstance(elsewhere, list) else []), place]:
+        for mount in _mounted_below(path):
+            if subprocess.run(["umount", mount], capture_output=True, check=False).returncode == 0:
+                yield f"mount {mount}"
+        if path.exists() and not _mounted_below(path):
+            shutil.rmtree(path, ignore_errors=True)
+            yield f"directory {path}"
+
+
+def _mounted_below(path: Path) -> list[str]:
+    """Mount points in there, the innermost first (proc(5): field 5 of mountinfo)."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return sorted((p for p in points if Path(p).is_relative_to(path)), reverse=True)

@@ -1,0 +1,82 @@
+"""Which proofs a run makes (quick, ci or full), and the one seed from which all that is drawn comes.
+
+`manage.py test` says both by environment variables, which every process of a run inherits. Standard library only:
+tests/agents runs without anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+PROFILE, SEED = "BENCHLAB_TESTS", "BENCHLAB_TEST_SEED"
+WHOLE_GROUP = "BENCHLAB_TEST_GROUP"  # set where a profile chooses the tests, not a person by name
+QUICK, CI, FULL = "quick", "ci", "full"
+PROFILES = (QUICK, CI, FULL)
+# Of what a property is tried with in a night, a run by day tries one in so many; never fewer than FEWEST.
+ONE_IN = 25
+FEWEST = 20
+
+Case = TypeVar("Case", bound=Hashable)
+
+
+def profile() -> str:
+    """`quick` unless the environment says another. Raises ValueError for one that there is not."""
+    chosen = os.environ.get(PROFILE) or QUICK
+    if chosen not in PROFILES:
+        raise ValueError(f"{PROFILE}={chosen}: there are {', '.join(PROFILES)}")
+    return chosen
+
+
+def seed() -> int:
+    """The run's seed: the environment's, else drawn now and left there for the processes that follow."""
+    if not os.environ.get(SEED):
+        os.environ[SEED] = str(secrets.randbelow(2**31))
+    return int(os.environ[SEED])
+
+
+def examples(night: int) -> int:
+    """How many examples Hypothesis makes of a property that `full` tries with `night`."""
+    return night if profile() == FULL else max(min(night, FEWEST), night // ONE_IN)
+
+
+def random_for(what: str) -> random.Random:
+    """Random numbers of this run for one purpose: the same for the same seed, whatever else is drawn."""
+    return random.Random(f"{seed()} {what}")  # nosec B311  # nothing is kept secret with it
+
+
+def drawn(
+    what: str,
+    cases: Sequence[Case],
+    *,
+    quick: int,
+    more: int,
+    proves: Callable[[Case], Iterable[Hashable]] = lambda case: (),
+) -> list[Case]:
+    """Some of the cases, in their order; all of them in `full`.
+
+    `quick` takes so many. `ci` takes, for each thing that a case `proves`, one that does, and so many `more`. The seed
+    draws among equals, so that over some days every case is tried. `what` names the purpose.
+    """
+    if profile() == FULL:
+        return list(cases)
+    shuffled = list(cases)
+    random_for(what).shuffle(shuffled)
+    chosen = covering(shuffled, proves) if profile() == CI else []
+    rest = [case for case in shuffled if case not in chosen]
+    wanted = {*chosen, *rest[: more if profile() == CI else quick]}
+    return [case for case in cases if case in wanted]
+
+
+def covering(cases: Sequence[Case], proves: Callable[[Case], Iterable[Hashable]]) -> list[Case]:
+    """Few cases that together prove all that any of them does: each time one that proves most of what is left."""
+    left = {thing for case in cases for thing in proves(case)}
+    chosen = []
+    while left:
+        best = max(cases, key=lambda case: len(left & set(proves(case))))
+        chosen.append(best)
+        left -= set(proves(best))
+    return chosen

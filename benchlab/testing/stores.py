@@ -1,0 +1,92 @@
+"""Throw-away PostgreSQL and Valkey for a run of tests or benchmarks: made with it, gone with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchlab.testing.leftovers import MEMORY, PLACES, memory_place, own
+from benchlab.up import database, postgres, recipes
+from benchlab.up.procs import end, identify, spawn
+from benchlab.up.state import State
+from benchlab.up.trouble import Trouble
+
+LEAST_ROOM = 8 << 30  # bytes
+
+
+@contextmanager
+def stores() -> Iterator[Mapping[str, str]]:
+    """The environment of a test process: own PostgreSQL and Valkey, gone with the block."""
+    signal.signal(signal.SIGTERM, interrupted)
+    with tempfile.TemporaryDirectory(prefix=PLACES, ignore_cleanup_errors=True) as place:
+        state = State(Path(place))
+        state.create()
+        own(state.path)
+        env = database.base_environment(state)
+        # Else every process of the run compiles all that it imports: some seconds each, for hundreds of them.
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        env["ALLOWED_HOSTS"] = "localhost,127.0.0.1,[::1],testserver"
+        env.update(hosts_in_memory())
+        with redis(state, env), sql(state, env):
+            yield env
+
+
+def hosts_in_memory() -> dict[str, str]:
+    """Where practice hosts keep their disks: in memory if there is room, for a guest's every fsync is one here.
+
+    What a guest synced outlives its power loss there too.
+    """
+    try:
+        room = shutil.disk_usage(MEMORY).free
+    except OSError:
+        return {}
+    if "BENCHLAB_HOSTS" in os.environ or room < LEAST_ROOM or not os.access(MEMORY, os.W_OK):
+        return {}
+    return {"BENCHLAB_HOSTS": str(memory_place())}
+
+
+def interrupted(number: int, frame: object) -> None:
+    """SIGTERM unwinds like Ctrl-C, so that the stores are stopped and the directory removed."""
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def sql(state: State, env: dict[str, str]) -> Iterator[None]:
+    if database.given("DATABASE_URL"):
+        yield
+        return
+    cluster = postgres.plan(state)
+    own(state.path, cluster.data.parent)
+    env["DATABASE_URL"] = cluster.url
+    try:
+        with database.served(cluster, throw_away=True):
+            yield
+    finally:  # outside `state` when nobody else may read that place
+        shutil.rmtree(cluster.data.parent, ignore_errors=True)
+
+
+@contextmanager
+def redis(state: State, env: dict[str, str]) -> Iterator[None]:
+    if database.given("REDIS_URL"):
+        yield
+        return
+    recipe, env["REDIS_URL"] = recipes.valkey(state)
+    with (state.logs / "valkey.log").open("ab") as log:
+        process = spawn(recipe.argv, recipe.env, log, cwd="/", stdin=recipe.stdin)
+    try:
+        deadline = time.monotonic() + 30
+        while not recipe.ready(process.pid):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Trouble((state.logs / "valkey.log").read_text(errors="replace"))
+            time.sleep(0.02)
+        yield
+    finally:
+        if found := identify("valkey", process.pid):
+            end([found])
+        process.wait()

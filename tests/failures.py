@@ -1,0 +1,79 @@
+"""What is told of a test that failed: how to have it again, the last commands on its hosts, and their consoles."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from benchlab.testing import profiles
+
+LINES = 25  # of a console
+_commands: deque[str] = deque(maxlen=25)
+
+
+def register(config: pytest.Config) -> None:
+    config.pluginmanager.register(Failures(), "benchlab-failures")
+
+
+class Failures:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.failed:
+            report.sections += [("to have it again", again(item.nodeid)), *of_hosts()]
+        return report
+
+
+def again(nodeid: str) -> str:
+    profile = f"--{profiles.profile()} --seed {profiles.seed()}"
+    return f"python3 manage.py test {profile} '{nodeid}'"
+
+
+def of_hosts() -> Iterator[tuple[str, str]]:
+    """Nothing where no test of this process has spoken to a practice host."""
+    if not _commands:
+        return
+    from benchlab.practice import list_hosts
+
+    yield "the last commands on practice hosts", "\n".join(_commands)
+    for host in list_hosts():
+        owner = host.record.owner
+        if owner and owner.pid == os.getpid():
+            lines = host.console.read_text(errors="replace").splitlines()[-LINES:]
+            yield f"console of {host.name}", "\n".join(lines)
+
+
+def listen() -> None:
+    """From now on note each command that goes to a host, and how it ended."""
+    from agents.lasting import LastingShell
+    from agents.shell import SshShell
+    from benchlab.practice import PracticeHost
+
+    for kind in (SshShell, LastingShell):
+        setattr(kind, "run", noting(kind.run, lambda ran: f"exit {ran.exit_code}"))  # noqa: B010
+    setattr(PracticeHost, "ssh", noting(PracticeHost.ssh, lambda done: f"exit {done.returncode}"))  # noqa: B010
+
+
+def noting(run: Callable[..., Any], told: Callable[[Any], str]) -> Callable[..., Any]:
+    """The same function; what it was asked and what came of it stands in `_commands`."""
+
+    @functools.wraps(run)
+    def noted(self: Any, *argv: Any, **more: Any) -> Any:
+        words = argv[0] if len(argv) == 1 and not isinstance(argv[0], str) else argv
+        line = " ".join(map(str, words if isinstance(words, Sequence) else [words]))[:300]
+        try:
+            done = run(self, *argv, **more)
+        except BaseException as error:
+            _commands.append(f"{type(error).__name__}: {line}")
+            raise
+        _commands.append(f"{told(done)}: {line}")
+        return done
+
+    return noted

@@ -1,0 +1,93 @@
+"""Fixtures that every Django test may use: two people in two teams, and clients for them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from servestatic.middleware import ServeStaticMiddleware
+
+from benchlab.runs import beats
+from benchlab.team.models import Membership, Team
+
+
+def pytest_configure() -> None:
+    """People are made and log in in nearly every test; a slow hash would be most of the suite's time."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    ServeStaticMiddleware.add_files_from_finders = found_once(
+        ServeStaticMiddleware.add_files_from_finders
+    )
+    # Attempts to log in are counted there: one test's must not shut out the next.
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+
+
+def found_once(find: Callable[[ServeStaticMiddleware], None]) -> Callable[..., None]:
+    """Each test client makes the middleware anew, and that looks at every static file: half of a test's time."""
+    found: list[ServeStaticMiddleware] = []
+
+    def add_files(self: ServeStaticMiddleware) -> None:
+        if not found:
+            find(self)
+            found.append(self)
+        self.files, self.directories = found[0].files, found[0].directories
+
+    return add_files
+
+
+@pytest.fixture
+def team(db) -> Team:
+    return Team.objects.create(name="Storage")
+
+
+@pytest.fixture
+def user(team) -> User:
+    person = User.objects.create_user("alice", password="alice-password")
+    Membership.objects.create(team=team, user=person)
+    return person
+
+
+@pytest.fixture
+def other_user(db) -> User:
+    """Somebody of another team: sees nothing of ours."""
+    person = User.objects.create_user("bob", password="bob-password")
+    Membership.objects.create(team=Team.objects.create(name="Others"), user=person)
+    return person
+
+
+@pytest.fixture
+def web(user) -> Client:
+    """A browser logged in as `user`."""
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def htmx(user) -> Client:
+    client = Client(headers={"HX-Request": "true"})
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def other_web(other_user) -> Client:
+    client = Client()
+    client.force_login(other_user)
+    return client
+
+
+@pytest.fixture
+def worker_seen() -> None:
+    """For tests that ask every page: /readyz says 503 where no worker was seen of late."""
+    beats.beat()
+
+
+@pytest.fixture
+def ssh_keygen() -> None:
+    """For tests that compare with OpenSSH's own tool."""
+    if not shutil.which("ssh-keygen"):
+        pytest.skip("OpenSSH's ssh-keygen is not installed")

@@ -1,0 +1,58 @@
+"""`manage.py test` by profile: `full` runs every test once, `ci` all but the night's, `quick` a part."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from _pytest.mark.expression import Expression
+
+from benchlab.testing.command import NEVER_SKIPPED, Group, groups
+from benchlab.testing.profiles import CI, FULL, PROFILES, QUICK
+
+NAMES = ("rig", "browser", "alone", "quick", "slow", "night")
+MARKS = [
+    {name for name, yes in zip(NAMES, has, strict=True) if yes}
+    for has in product((False, True), repeat=len(NAMES))
+]
+
+
+def chosen(group: Group, marks: set[str]) -> bool:
+    """Does it run a test with these marks?"""
+
+    def has(name: str, /, **_: str | int | bool | None) -> bool:
+        return name in marks
+
+    return Expression.compile(group.marks).evaluate(has)
+
+
+def titles(profile: str, marks: set[str]) -> list[str]:
+    return [group.title for group in groups(profile) if chosen(group, marks)]
+
+
+@pytest.mark.parametrize("marks", MARKS, ids=lambda marks: "-".join(sorted(marks)) or "none")
+def test_every_test_is_in_one_group(marks):
+    assert len(titles(FULL, marks)) == 1
+    assert titles(CI, marks) == ([] if "night" in marks else titles(FULL, marks))
+    assert len(titles(QUICK, marks)) <= 1
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("marks", MARKS, ids=lambda marks: "-".join(sorted(marks)) or "none")
+def test_what_needs_a_host_or_a_browser_may_not_be_skipped_where_it_is_required(profile, marks):
+    if marks & {"rig", "browser"}:
+        assert set(titles(profile, marks)) <= NEVER_SKIPPED
+
+
+def test_quick_runs_what_needs_nothing_and_a_part_of_the_rest():
+    assert titles(QUICK, set()) == titles(CI, set()) == titles(CI, {"slow"})
+    assert titles(QUICK, {"slow"}) == []
+    assert titles(QUICK, {"rig"}) == titles(QUICK, {"browser"}) == []
+    assert titles(QUICK, {"rig", "quick"}) == titles(QUICK, {"browser", "quick"}) != []
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_measures_has_the_machine_for_itself(profile):
+    for group in groups(profile):
+        for marks in ({"alone"}, {"rig", "alone"}):
+            assert group.processes == 1 or not chosen(group, marks)

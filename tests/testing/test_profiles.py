@@ -1,0 +1,73 @@
+"""What a profile draws: all of it by night; by day few that prove each thing, the same for the same seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchlab.testing import profiles
+
+CASES = ["lvm", "lvm cache", "md", "md lvm", "raw", "zpool zvol", "zpool"]
+
+
+@pytest.fixture(params=profiles.PROFILES)
+def profile(request, monkeypatch) -> str:
+    monkeypatch.setenv(profiles.PROFILE, request.param)
+    monkeypatch.setenv(profiles.SEED, "7")
+    return request.param
+
+
+def draw(seed: int, monkeypatch, quick: int = 2, more: int = 1) -> list[str]:
+    monkeypatch.setenv(profiles.SEED, str(seed))
+    return profiles.drawn("stacks", CASES, quick=quick, more=more, proves=str.split)
+
+
+def test_night_tries_everything_and_day_a_part(profile, monkeypatch):
+    night = profile == profiles.FULL
+    assert (draw(1, monkeypatch) == CASES) == night
+    assert profiles.examples(4000) == (4000 if night else 160)
+    assert profiles.examples(60) == (60 if night else 20)
+    assert profiles.examples(10) == 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ci_proves_each_thing_and_keeps_the_order(monkeypatch, seed):
+    monkeypatch.setenv(profiles.PROFILE, profiles.CI)
+    found = draw(seed, monkeypatch)
+    assert {thing for case in found for thing in case.split()} == {
+        thing for case in CASES for thing in case.split()
+    }
+    assert found == [case for case in CASES if case in found]
+    assert len(found) < len(CASES)
+
+
+def test_over_some_seeds_every_case_is_tried(monkeypatch):
+    for profile in (profiles.QUICK, profiles.CI):
+        monkeypatch.setenv(profiles.PROFILE, profile)
+        assert {case for seed in range(60) for case in draw(seed, monkeypatch)} == set(CASES)
+
+
+def test_the_same_seed_draws_the_same_whatever_else_is_drawn(monkeypatch):
+    monkeypatch.setenv(profiles.PROFILE, profiles.QUICK)
+    one = draw(3, monkeypatch)
+    profiles.random_for("something else").random()
+    assert draw(3, monkeypatch) == one != draw(4, monkeypatch)
+
+
+def test_a_profile_that_there_is_not_is_named(monkeypatch):
+    monkeypatch.setenv(profiles.PROFILE, "weekly")
+    with pytest.raises(ValueError, match="BENCHLAB_TESTS=weekly: there are quick, ci, full"):
+        profiles.profile()
+
+
+def test_processes_that_follow_get_the_seed_that_was_drawn(monkeypatch):
+    monkeypatch.delenv(profiles.SEED)
+    drawn = profiles.seed()
+    script = "from benchlab.testing import profiles; print(profiles.seed())"
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ, capture_output=True, text=True
+    )
+    assert said.stdout.strip() == str(drawn)

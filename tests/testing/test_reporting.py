@@ -1,0 +1,71 @@
+"""What is told of a run: counts, shares and the slowest; of a failure, how to have it again and what a host said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchlab.testing import profiles, report
+from tests import failures
+
+XML = """<?xml version="1.0"?><testsuites><testsuite tests="4" failures="1" errors="1" skipped="1">
+<testcase classname="tests.agents.test_guard" name="test_a[x]" time="2.5"/>
+<testcase classname="tests.agents.test_guard" name="test_b" time="0.5"/>
+<testcase classname="tests.testing.test_reporting" name="test_c" time="40.0"/>
+</testsuite></testsuites>"""
+
+
+def test_counts_and_times_of_a_report(tmp_path, capsys):
+    (tmp_path / "report.xml").write_text(XML)
+    count, cases = report.read(tmp_path / "report.xml")
+    assert str(count) == "1 passed, 2 failed, 1 skipped"
+    assert cases[0] == report.Case("tests/agents/test_guard.py", "test_a[x]", 2.5)
+    report.tell([report.Result("one", 30, count, cases), report.Result("two", 10, count, ())])
+    said = capsys.readouterr().out
+    assert "one: 30 s (75%), 1 passed, 2 failed, 1 skipped" in said
+    assert said.index("40.0 s  tests/testing/test_reporting.py::test_c") < said.index("2.5 s  ")
+
+
+def test_a_report_that_is_not_there_is_a_failure(tmp_path):
+    assert report.read(tmp_path / "none.xml")[0].failed == 1
+
+
+def test_the_table_says_what_each_file_proves(tmp_path):
+    (tmp_path / "report.xml").write_text(XML)
+    count, cases = report.read(tmp_path / "report.xml")
+    lines = report.table([report.Result("one", 30, count, cases)]).splitlines()
+    assert lines[2].startswith(
+        "| tests/testing/test_reporting.py | 1 | 40.0 | What is told of a run:"
+    )
+    assert lines[3].startswith("| tests/agents/test_guard.py | 2 | 3.0 | ")
+
+
+def test_every_test_file_says_what_it_proves():
+    root = Path(__file__).parents[1]
+    assert [p for p in sorted(root.rglob("test_*.py")) if not report.proves(p)] == []
+
+
+def test_commands_on_hosts_are_noted_with_their_end(monkeypatch):
+    noted: list[str] = []
+    monkeypatch.setattr(failures, "_commands", noted)
+
+    class Ran:
+        exit_code = 3
+
+    def run(self, argv, *, timeout_s=1.0):
+        if timeout_s == 0:
+            raise TimeoutError
+        return Ran()
+
+    noting = failures.noting(run, lambda ran: f"exit {ran.exit_code}")
+    assert noting(None, ("lvs", "--all")).exit_code == 3
+    with pytest.raises(TimeoutError):
+        noting(None, ("vgs",), timeout_s=0)
+    assert noted == ["exit 3: lvs --all", "TimeoutError: vgs"]
+
+
+def test_a_failure_says_how_to_have_it_again():
+    said = failures.again("tests/a.py::test_b[c]")
+    profile, seed = profiles.profile(), profiles.seed()
+    assert said == f"python3 manage.py test --{profile} --seed {seed} 'tests/a.py::test_b[c]'"
