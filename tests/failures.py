@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -61,13 +61,23 @@ def listen() -> None:
     setattr(PracticeHost, "ssh", noting(PracticeHost.ssh, lambda done: f"exit {done.returncode}"))  # noqa: B010
 
 
+def shown(words: Iterable[str]) -> str:
+    """One line: of a script the first that is no comment, for the same head stands in front of each."""
+    said = []
+    for word in words:
+        lines = [line.strip() for line in word.splitlines()]
+        telling = [line for line in lines if line and not line.startswith("#")]
+        said.append(f"{telling[0]} ..." if len(telling) > 1 else "".join(telling))
+    return " ".join(said)[:300]
+
+
 def noting(run: Callable[..., Any], told: Callable[[Any], str]) -> Callable[..., Any]:
     """The same function; what it was asked and what came of it stands in `_commands`."""
 
     @functools.wraps(run)
     def noted(self: Any, *argv: Any, **more: Any) -> Any:
         words = argv[0] if len(argv) == 1 and not isinstance(argv[0], str) else argv
-        line = " ".join(map(str, words if isinstance(words, Sequence) else [words]))[:300]
+        line = shown(map(str, words if isinstance(words, Sequence) else [words]))
         try:
             done = run(self, *argv, **more)
         except BaseException as error:

@@ -17,8 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchlab.practice import PracticeError, sweep_leftovers
+from benchlab.practice.lock import locked
 from benchlab.practice.network import Network
-from benchlab.practice.paths import hosts_dir
+from benchlab.practice.paths import cache_root, hosts_dir
 from benchlab.practice.record import HostRecord
 from benchlab.up.procs import Identity, end, start_time
 
@@ -47,11 +48,15 @@ def own(place: Path, *elsewhere: Path) -> None:
 
 
 def clear(ended: str = "") -> list[str]:
-    """End and remove what dead runs left, and the one named by its own word; what that was, a line each."""
-    found = [f"host {name}" for name in _hosts()]
-    found += [f"process {one.pid} ({one.name})" for one in _processes(ended)]
-    found += [f"network namespace {name}" for name in _namespaces()]
-    return found + [line for place in _places() for line in _remove(place)]
+    """End and remove what dead runs left, and the one named by its own word; what that was, a line each.
+
+    One clears at a time on a machine, so that each thing is told once.
+    """
+    with locked(cache_root() / "clearing.lock"):
+        found = [f"host {name}" for name in _hosts()]
+        found += [f"process {one.pid} ({one.name})" for one in _processes(ended)]
+        found += [f"network namespace {name}" for name in _namespaces()]
+        return found + [line for place in _places() for line in _remove(place)]
 
 
 def _hosts() -> list[str]:

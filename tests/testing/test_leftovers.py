@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from benchlab.practice.lock import locked
 from benchlab.testing import guardian, leftovers
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.procs import start_time
@@ -44,6 +45,13 @@ def test_it():
     open({told!r}, "w").write(f"{{left.pid}} {{__import__('os').environ['BENCHLAB_STATE']}}")
     time.sleep(300)
 """
+
+
+@pytest.fixture(autouse=True)
+def one_at_a_time(tmp_path_factory) -> Iterator[None]:
+    """What a test here leaves on purpose may be found, and told, by the clearing of another that runs beside it."""
+    with locked(tmp_path_factory.getbasetemp().parent / "clearing.lock"):
+        yield
 
 
 def until(true: Callable[[], bool], seconds: float = 30) -> None:

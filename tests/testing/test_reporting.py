@@ -62,7 +62,8 @@ def test_commands_on_hosts_are_noted_with_their_end(monkeypatch):
     assert noting(None, ("lvs", "--all")).exit_code == 3
     with pytest.raises(TimeoutError):
         noting(None, ("vgs",), timeout_s=0)
-    assert noted == ["exit 3: lvs --all", "TimeoutError: vgs"]
+    noting(None, ("sh", "-c", "# every script's head\n# goes on\nset -e\nlvs\n", "name"))
+    assert noted == ["exit 3: lvs --all", "TimeoutError: vgs", "exit 3: sh -c set -e ... name"]
 
 
 def test_a_failure_says_how_to_have_it_again():
