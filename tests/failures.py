@@ -14,6 +14,7 @@ from benchlab.testing import profiles
 
 LINES = 25  # of a console
 _commands: deque[str] = deque(maxlen=25)
+_file = ""
 
 
 def register(config: pytest.Config) -> None:
@@ -21,6 +22,13 @@ def register(config: pytest.Config) -> None:
 
 
 class Failures:
+    def pytest_runtest_logstart(self, location: tuple[str, int | None, str]) -> None:
+        """A file's tests share a host, and what the one before did to it tells; other files have theirs."""
+        global _file
+        if location[0] != _file:
+            _file = location[0]
+            _commands.clear()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]

@@ -38,6 +38,8 @@ NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
 HOST_MEMORY = 3 << 30  # bytes: a host under QEMU, and the process that tests it
 DRIVERS = "tests/agents"
+# A file's tests share a browser, and the number of a Valkey database; in the order of tests/browser/conftest.py.
+FILE_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 PATIENCE_S = 60.0  # for an interrupted pytest to stop what it started
 
 
@@ -48,11 +50,12 @@ class Group:
     title: str
     marks: str
     processes: int = 1
+    # A process that has nothing left takes over from the others: long tests are told apart from short ones late.
+    spread: tuple[str, ...] = ("--dist", "worksteal")
 
     def arguments(self) -> tuple[str, ...]:
-        # A process that has nothing left takes over from the others: long tests are told apart from short ones late.
-        spread = ("-n", str(self.processes), "--dist", "worksteal") if self.processes > 1 else ()
-        return ("-m", self.marks, *spread)
+        several = ("-n", str(self.processes), *self.spread) if self.processes > 1 else ()
+        return ("-m", self.marks, *several)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def groups(profile: str) -> tuple[Group, ...]:
         return (part, Group("hosts and pages", "quick and (rig or browser)", cores))
     others = (
         Group("rig", _by_day("rig and not browser and not alone", profile), hosts_at_once()),
-        Group("browser", _by_day("browser and not alone", profile)),
+        Group("browser", _by_day("browser and not alone", profile), cores, FILE_BY_FILE),
         Group("alone", _by_day("alone", profile)),
     )
     return (

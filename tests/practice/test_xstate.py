@@ -11,7 +11,8 @@ import pytest
 from benchlab.practice import machine, xstate
 
 CPUINFO = "processor\t: 0\nflags\t\t: fpu sse avx512f {}\n\nprocessor\t: 1\nflags\t\t: fpu sse avx512f {}\n"
-# A child is stopped, its registers are read and written back in 2696 bytes, as User Mode Linux does.
+# A child is stopped, its registers are read and written back in 2696 bytes, as User Mode Linux does. Printed first is
+# what there is: less than that on a CPU without AVX-512's registers.
 ASK = """
 import ctypes, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -25,11 +26,13 @@ if not pid:
 os.waitpid(pid, 0)
 class Iovec(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
-bytes_of = ctypes.create_string_buffer(2696)
-iovec = Iovec(ctypes.cast(bytes_of, ctypes.c_void_p), 2696)
+bytes_of = ctypes.create_string_buffer(1 << 16)
+iovec = Iovec(ctypes.cast(bytes_of, ctypes.c_void_p), 1 << 16)
+libc.ptrace(0x4204, pid, 0x202, ctypes.addressof(iovec))
+whole, iovec.length = iovec.length, 2696
 said = [libc.ptrace(request, pid, 0x202, ctypes.addressof(iovec)) for request in (0x4204, 0x4205, 0x4204)]
 libc.ptrace(7, pid, None, None)
-print(*said, iovec.length, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(whole, *said, iovec.length, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 
@@ -56,4 +59,5 @@ def test_registers_can_be_written_back_as_user_mode_linux_does_it(tmp_path, monk
     asked = subprocess.run(
         [*env, sys.executable, "-c", ASK], capture_output=True, text=True, check=True
     )
-    assert asked.stdout.split() == ["0", "0", "0", "2696", "7"], asked.stderr
+    whole, *said = map(int, asked.stdout.split())
+    assert said == [0, 0, 0, min(whole, 2696), 7], asked.stderr

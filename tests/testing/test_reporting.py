@@ -66,6 +66,16 @@ def test_commands_on_hosts_are_noted_with_their_end(monkeypatch):
     assert noted == ["exit 3: lvs --all", "TimeoutError: vgs", "exit 3: sh -c set -e ... name"]
 
 
+def test_another_file_begins_with_no_commands(monkeypatch):
+    noted = ["exit 0: lvs"]
+    monkeypatch.setattr(failures, "_commands", noted)
+    monkeypatch.setattr(failures, "_file", "tests/a.py")
+    failures.Failures().pytest_runtest_logstart(("tests/a.py", 3, "test_b"))
+    assert noted
+    failures.Failures().pytest_runtest_logstart(("tests/c.py", 3, "test_b"))
+    assert not noted
+
+
 def test_a_failure_says_how_to_have_it_again():
     said = failures.again("tests/a.py::test_b[c]")
     profile, seed = profiles.profile(), profiles.seed()
