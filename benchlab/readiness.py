@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 
 from benchlab.runs import beats
 
-SILENT_S = 30.0  # the sweep comes every three seconds
+SILENT_S = 30.0  # a worker sweeps every second
 
 
 @never_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import timedelta
 
 import kombu.exceptions
 from django.db import transaction
@@ -18,6 +19,11 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 log = logging.getLogger(__name__)
 
 
+PLAN_AGAIN_S = (
+    60.0  # a plan that has not come by then is asked for again: a host's facts take seconds
+)
+
+
 class CommandError(Exception):
     """It cannot be done now; the text says why."""
 
@@ -25,16 +31,17 @@ class CommandError(Exception):
 def nudge(*layout_ids: int) -> None:
     """Ask a worker to look, once the transaction is committed. Lost messages are the sweeper's business."""
 
-    def send() -> None:
+    def send_all() -> None:
         from benchlab.runs.tasks import step_layout
 
         for layout_id in layout_ids:
-            _send(step_layout, layout_id)
+            send(step_layout, layout_id)
 
-    transaction.on_commit(send)
+    transaction.on_commit(send_all)
 
 
-def _send(task: object, layout_id: int) -> None:
+def send(task: object, layout_id: int) -> None:
+    """To a worker. Without a broker nothing is lost but time."""
     try:
         task.delay(layout_id)  # type: ignore[attr-defined]
     except (kombu.exceptions.OperationalError, OSError) as error:
@@ -53,16 +60,19 @@ def plan(campaign: Campaign) -> None:
     """Have every layout that is not confirmed yet planned anew from fresh facts."""
     _ours(campaign)
 
-    def send(ids: list[int]) -> None:
+    def send_all(ids: list[int]) -> None:
         from benchlab.runs.tasks import plan_layout
 
         for layout_id in ids:
-            _send(plan_layout, layout_id)
+            send(plan_layout, layout_id)
 
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
-    drafts.update(plan=None, plan_fingerprint="", plan_error="", planned_at=None)
+    again = timezone.now() + timedelta(seconds=PLAN_AGAIN_S)
+    drafts.update(
+        plan=None, plan_fingerprint="", plan_error="", planned_at=None, next_step_at=again
+    )
     ids = list(drafts.values_list("pk", flat=True))
-    transaction.on_commit(lambda: send(ids))
+    transaction.on_commit(lambda: send_all(ids))
 
 
 @transaction.atomic
@@ -94,6 +104,7 @@ def start(campaign: Campaign, confirmed: Mapping[int, str], by: str = "") -> Non
             "started",
             confirmed_fingerprint=row.plan_fingerprint,
             confirmed_by=by,
+            next_step_at=None,
         )
     Campaign.objects.filter(pk=campaign.pk, started_at=None).update(started_at=timezone.now())
     nudge(*[row.pk for row in drafts])

@@ -15,6 +15,7 @@ from benchlab.campaigns.models import Run
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import events, moves
+from benchlab.runs.lease import lease
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
@@ -46,7 +47,16 @@ def target_of(layout: Layout, run: Run) -> Target:
 
 
 def preview(layout_id: int) -> None:
-    """Plan a draft and store the plan, or why there is none. Anything but a draft is left alone."""
+    """Plan a draft and store the plan, or why there is none. Anything but a draft is left alone.
+
+    Where another worker is at it already, that one will do: a plan that takes long is asked for again.
+    """
+    with lease(layout_id) as held:
+        if held:
+            _preview(layout_id)
+
+
+def _preview(layout_id: int) -> None:
     layout = Layout.objects.select_related("host__credential").get(pk=layout_id)
     if layout.phase != LayoutPhase.DRAFT:
         return

@@ -1,7 +1,11 @@
-"""What is due. Beat asks every few seconds; a message that got lost costs that long and nothing else."""
+"""What is due. A worker's sweeper (sweeper.py) asks every second; a lost message costs seconds, nothing else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
@@ -13,15 +17,39 @@ AT_MOST = 200  # per sweep, so that a long outage ends in a queue and not in a f
 
 def due() -> list[int]:
     """Layouts to step now: those whose time has come, and per host the first that waits for a free host."""
-    now = timezone.now()
     active = Layout.objects.filter(
-        phase__in=[LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN]
-    ).filter(Q(next_step_at__isnull=True) | Q(next_step_at__lte=now))
+        _time_has_come(),
+        phase__in=[LayoutPhase.PROVISIONING, LayoutPhase.READY, LayoutPhase.TEARING_DOWN],
+    )
     held = Layout.objects.filter(host=OuterRef("host"), phase__in=HOLDING)
-    waiting = (
-        Layout.objects.filter(phase=LayoutPhase.WAITING)
-        .filter(Q(next_step_at__isnull=True) | Q(next_step_at__lte=now))
-        .filter(Q(cancelled_at__isnull=False) | ~Exists(held))
+    waiting = Layout.objects.filter(_time_has_come(), phase=LayoutPhase.WAITING).filter(
+        Q(cancelled_at__isnull=False) | ~Exists(held)
     )
     ids = list(active.order_by("next_step_at").values_list("pk", flat=True)[:AT_MOST])
     return ids + list(waiting.order_by("pk").values_list("pk", flat=True)[:AT_MOST])
+
+
+def unplanned() -> list[int]:
+    """Drafts whose plan was asked for (commands.plan) and has not come: the message, or its worker, was lost."""
+    late = Layout.objects.filter(
+        phase=LayoutPhase.DRAFT, planned_at=None, next_step_at__lte=timezone.now()
+    )
+    return list(late.order_by("next_step_at").values_list("pk", flat=True)[:AT_MOST])
+
+
+def claim(ids: Iterable[int], seconds: float) -> list[int]:
+    """Those of them that are still due, in their order; they are due again so long from now.
+
+    Of two sweepers one gets each, and a worker that is behind is not sent the same layout again every second.
+    """
+    with transaction.atomic():
+        wanted = list(ids)
+        rows = Layout.objects.filter(_time_has_come(), pk__in=wanted)
+        free = set(rows.select_for_update(skip_locked=True).values_list("pk", flat=True))
+        again = timezone.now() + timedelta(seconds=seconds)
+        Layout.objects.filter(pk__in=free).update(next_step_at=again)
+    return [pk for pk in wanted if pk in free]
+
+
+def _time_has_come() -> Q:
+    return Q(next_step_at__isnull=True) | Q(next_step_at__lte=timezone.now())

@@ -1,10 +1,16 @@
-"""Celery tasks: an id, one idempotent step, done."""
+"""Celery tasks: an id, one idempotent step, done. Lost messages are sent again by the sweeper."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from celery.signals import worker_ready, worker_shutdown
+
 from benchlab.celery import app
-from benchlab.runs import beats, engine, planning
-from benchlab.runs.sweep import due
+from benchlab.runs import engine, planning
+from benchlab.runs.sweeper import Sweeper
+
+_sweepers: list[Sweeper] = []
 
 
 @app.task
@@ -17,8 +23,14 @@ def plan_layout(layout_id: int) -> None:
     planning.preview(layout_id)
 
 
-@app.task
-def sweep() -> None:
-    beats.beat()
-    for layout_id in due():
-        step_layout.delay(layout_id)
+@worker_ready.connect
+def begin_sweeping(**_: Any) -> None:
+    """A thread beside those that work: it finds time when they have none."""
+    _sweepers.append(Sweeper())
+    _sweepers[-1].start()
+
+
+@worker_shutdown.connect
+def end_sweeping(**_: Any) -> None:
+    while _sweepers:
+        _sweepers.pop().stop()

@@ -50,7 +50,7 @@ def other_api(other_user) -> APIClient:
 def nudges(monkeypatch) -> list[str]:
     """Messages that would have gone to Celery."""
     sent: list[str] = []
-    monkeypatch.setattr(commands, "_send", lambda task, pk: sent.append(task.name))
+    monkeypatch.setattr(commands, "send", lambda task, pk: sent.append(task.name))
     return sent
 
 

@@ -36,7 +36,7 @@ def the_one(action: str) -> Entry:
 @pytest.fixture(autouse=True)
 def no_messages(monkeypatch) -> None:
     """Of those that would have gone to Celery."""
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ FULL = Path(__file__).parents[1] / "cases" / "tools" / "dynamo" / "full.bin"
 @pytest.fixture
 def run(user, team, monkeypatch):
     """A run of the captured session, with two workers, on a host that only dynamo reaches."""
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
     Membership.objects.filter(user=user, team=team).update(role="owner")
     Binary.objects.create(
         team=team,

@@ -83,7 +83,7 @@ def toys(monkeypatch):
 def nudges(monkeypatch) -> list[str]:
     """Messages that would have gone to Celery."""
     sent: list[str] = []
-    monkeypatch.setattr(commands, "_send", lambda task, pk: sent.append(f"{task.name}({pk})"))
+    monkeypatch.setattr(commands, "send", lambda task, pk: sent.append(f"{task.name}({pk})"))
     return sent
 
 

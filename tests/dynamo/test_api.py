@@ -32,7 +32,7 @@ PROGRAMS = "/api/dynamo-programs/"
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No message leaves for a worker."""
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
 @pytest.fixture

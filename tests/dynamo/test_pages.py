@@ -37,7 +37,7 @@ RC1 = ELF + b"\0librt.so.1\0aio_suspend\0 1.1.0 \0"
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No message leaves for a worker."""
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ PHRASE = "destroy 13 disks on lab1"
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
 class Machine:

@@ -26,7 +26,7 @@ SMALL = {"block_size": 65536, "count": 16}
 @pytest.fixture
 def make_campaign(team, user, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        commands, "_send", lambda task, pk: None
+        commands, "send", lambda task, pk: None
     )  # only the server's own wishes count
     tmp_path.chmod(0o755)
     with local_host.served(tmp_path / "state") as server:

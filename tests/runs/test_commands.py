@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch):
     """Tests in a transaction never commit; commands must do without the broker anyway."""
-    monkeypatch.setattr(commands, "_send", lambda task, layout_id: None)
+    monkeypatch.setattr(commands, "send", lambda task, layout_id: None)
 
 
 def test_start_wants_the_fingerprint_that_was_seen(make_layout, campaign):

@@ -30,7 +30,7 @@ PHRASE = "release lab1"
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
 @pytest.fixture

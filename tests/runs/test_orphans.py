@@ -25,7 +25,7 @@ STRIPE = [layer("lvm", data=("hdd", 2)), layer("filesystem", {"type": "xfs"})]
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
 def blank() -> HostFacts:

@@ -27,7 +27,7 @@ MANUAL = {"kind": "manual", "options": {"instructions": "Turn the knob."}, "devi
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
 @pytest.fixture

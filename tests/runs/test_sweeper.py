@@ -1,0 +1,159 @@
+"""The sweeper: each layout that is due is sent once, whatever the workers, the broker and the database do meanwhile."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import pytest
+import redis as redis_client
+from django.db import OperationalError, connections, transaction
+from django.utils import timezone
+
+from benchlab.celery import app
+from benchlab.hosts.models import Host
+from benchlab.runs import beats, commands, planning, sweep, sweeper
+from benchlab.runs.lease import lease
+from benchlab.runs.models import Layout
+from benchlab.runs.tasks import step_layout
+from tests import stack
+
+REDIS = 7
+THREADS = 4  # of the worker that tests start
+
+
+@pytest.fixture
+def sent(monkeypatch) -> list[tuple[str, int]]:
+    """What would have gone to a worker: the task's name and the layout."""
+    found: list[tuple[str, int]] = []
+
+    def note(task, layout_id: int) -> None:
+        found.append((task.name.rsplit(".", 1)[1], layout_id))
+
+    monkeypatch.setattr(commands, "send", note)
+    return found
+
+
+@pytest.mark.django_db
+def test_a_layout_that_is_due_is_sent_once_in_ten_seconds(make_layout, sent):
+    layout = make_layout(phase="ready")
+    sweeper.sweep_once()
+    sweeper.sweep_once()
+    assert sent == [("step_layout", layout.pk)]
+    layout.refresh_from_db()
+    left = (layout.next_step_at - timezone.now()).total_seconds()
+    assert 8 < left <= sweeper.STEP_AGAIN_S
+    Layout.objects.update(next_step_at=timezone.now())  # nobody has taken it
+    sweeper.sweep_once()
+    assert len(sent) == 2
+
+
+@pytest.mark.django_db
+def test_a_lost_wish_for_a_plan_is_repeated(make_layout, campaign, sent, monkeypatch):
+    draft = make_layout(phase="draft")
+    with monkeypatch.context() as lost:
+        lost.setattr(commands, "send", lambda task, layout_id: None)
+        commands.plan(campaign)
+    assert sweeper.sweep_once() == []  # it may well come yet
+    Layout.objects.update(next_step_at=timezone.now())
+    assert sweeper.sweep_once(plans=False) == []
+    assert sweeper.sweep_once() == [draft.pk]
+    assert sent == [("plan_layout", draft.pk)]
+    Layout.objects.update(next_step_at=timezone.now(), planned_at=timezone.now())
+    assert sweeper.sweep_once() == []
+
+
+@pytest.mark.django_db
+def test_a_draft_whose_plan_nobody_asked_for_is_left_alone(make_layout, sent):
+    make_layout(phase="draft")
+    assert sweeper.sweep_once() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_planners_one_asks_the_host(make_layout, monkeypatch):
+    draft = make_layout(phase="draft")
+    asked = []
+    monkeypatch.setattr(planning, "_preview", asked.append)
+    with transaction.atomic():
+        other = connections.create_connection("default")
+        try:
+            with other.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_lock(%s, %s)", [0x626C, draft.pk])
+            planning.preview(draft.pk)
+        finally:
+            other.close()
+    assert asked == []
+    planning.preview(draft.pk)
+    assert asked == [draft.pk]
+    with lease(draft.pk) as held:  # it is free again
+        assert held
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_sweepers_never_send_the_same(make_layout, sent):
+    """The other one has claimed it, and has not committed yet."""
+    layout = make_layout(phase="ready")
+    other = connections.create_connection("default")
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT 1 FROM runs_layout WHERE id = %s FOR UPDATE", [layout.pk])
+            assert sweep.due() == [layout.pk]
+            assert sweeper.sweep_once() == []
+            cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+    assert sweeper.sweep_once() == [layout.pk]
+
+
+def test_nothing_ends_it(monkeypatch, caplog):
+    """A database that restarts, and a mistake of ours: the next sweep tries again."""
+    trouble = iter([OperationalError("the database restarts"), KeyError("ours"), None, None])
+    done = []
+
+    def once(*, plans: bool) -> None:
+        error = next(trouble, None)
+        done.append(plans)
+        if error:
+            raise error
+
+    monkeypatch.setattr(sweeper, "sweep_once", once)
+    thread = sweeper.Sweeper(period_s=0.01)
+    thread.start()
+    until = time.monotonic() + 10
+    while len(done) < 12 and time.monotonic() < until:
+        time.sleep(0.01)
+    thread.stop()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert done[:12] == [True, *[False] * 9, True, False]
+    assert "the database restarts" in caplog.text and "the sweep broke" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_whose_threads_are_all_busy_still_sweeps(make_layout, team, host, tmp_path):
+    """As with many hosts: the steps of five stand still, and the sixth's is sent nevertheless."""
+    others = [
+        Host.objects.create(
+            team=team, name=f"lab{n}", address="127.0.0.1", credential=host.credential
+        )
+        for n in range(2, 8)
+    ]
+    stands = [make_layout(phase="tearing_down", outcome="failed", on=one).pk for one in others[:5]]
+    soon = timezone.now() + timedelta(seconds=12)
+    make_layout(phase="tearing_down", outcome="failed", on=others[5], next_step_at=soon)
+    redis = stack.redis_url(REDIS)
+    broker = redis_client.Redis.from_url(redis)
+    broker.flushdb()
+    with transaction.atomic():
+        # A step's first deed is to note when it is due next: here it waits for us.
+        list(Layout.objects.select_for_update().filter(pk__in=stands))
+        with app.connection_for_write(url=redis) as connection:
+            for layout_id in stands:
+                step_layout.apply_async((layout_id,), connection=connection)
+        with stack.worker(tmp_path, redis):
+            log = tmp_path / "worker.log"
+            stack.wait_for(lambda: broker.hlen("unacked") >= THREADS, log, 60)
+            assert timezone.now() < soon, "the machine is too slow for this test"
+            stack.wait_for(lambda: broker.llen("celery") + broker.hlen("unacked") > 5, log, 30)
+            assert time.time() - float(broker.get(beats.KEY)) < 5
