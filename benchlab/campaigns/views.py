@@ -94,22 +94,22 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """The whole page, or with HX-Target one of its live parts. ?log=all shows every line of the log."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     target = request.htmx.target if request.htmx else None  # type: ignore[attr-defined]
-    context: dict[str, Any] = {"campaign": campaign}
+    # Where it is over no part asks again by the clock; a retry is told by the campaign's events.
+    context: dict[str, Any] = {"campaign": campaign, "progress": progress.of_one(campaign)}
     if campaign.source:
         context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
     if target in PARTS:
-        context |= PARTS[target](request, campaign)
+        context |= PARTS[target](request, campaign, context["progress"].over)
         if context.get("unchanged"):
             return HttpResponse(status=NO_CHANGE)
         return render(request, f"{PAGE}#{target}", context)
     for part in PARTS.values():
-        context |= part(request, campaign)
+        context |= part(request, campaign, context["progress"].over)
     return render(request, PAGE, context)
 
 
-def _live(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     return {
-        "progress": progress.of_one(campaign),
         "awaiting": awaiting.of(campaign),
         "stuck": troubles.stuck(campaign),
         "asked": troubles.asked(campaign),
@@ -117,15 +117,15 @@ def _live(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def _grid(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def _grid(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     return {"grid": grid.of(campaign)}
 
 
-def _plan(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def _plan(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     return {"plans": planview.of(campaign)}
 
 
-def _running(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     """The running attempts. A chart that is drawn must not be swapped for its like, so `unchanged` leaves it."""
     phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
     found = (
@@ -133,7 +133,8 @@ def _running(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
         .select_related("run__host", "run__topology", "run__workload")
         .order_by("pk")
     )
-    shown = ",".join(str(attempt.pk) for attempt in found)
+    # The end is a change too: what is swapped then asks no more.
+    shown = ",".join([*(str(attempt.pk) for attempt in found), *(["over"] if over else [])])
     return {
         "running": [(attempt, grid.point_words(attempt.run.point)) for attempt in found],
         "running_shown": shown,
@@ -141,10 +142,9 @@ def _running(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def _results(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     """A card per workload. Its chart refreshes itself; the cards are swapped when there is one more, and at the end."""
     cards = campaign_cards(request.user, campaign.pk, request.GET)
-    over = progress.of_one(campaign).over
     shown = ",".join([*(card.key for card in cards), *(["over"] if over else [])])
     return {
         "cards": cards,
@@ -154,7 +154,7 @@ def _results(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def _log(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def _log(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     whole = request.GET.get("log") == "all"
     return {"log": eventlog.of(campaign, None if whole else eventlog.TAIL), "whole": whole}
 

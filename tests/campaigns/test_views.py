@@ -107,6 +107,21 @@ def test_a_part_with_charts_that_did_not_change_is_left_alone(htmx, campaign, na
     assert part(htmx, campaign, f"campaign-{name}", "?shown=").status_code == 204
 
 
+def test_the_page_of_a_campaign_that_is_over_asks_no_more(htmx, web, campaign, attempts):
+    """Each part that a browser still polls is swapped once more, for one that only listens: a retry is told."""
+    names = ("live", "grid", "running", "log")
+    for name in names:
+        text = part(htmx, campaign, f"campaign-{name}", "?shown=-").text
+        assert 'hx-trigger="sse:changed, every 5s"' in text
+    for attempt in attempts:
+        end(attempt, Outcome.SUCCEEDED)
+    campaign.layouts.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
+    for name in names:
+        answer = part(htmx, campaign, f"campaign-{name}", "?shown=")
+        assert (answer.status_code, answer.text.count('hx-trigger="sse:changed"')) == (200, 1)
+    assert ", every" not in web.get(url("campaign-detail", campaign)).text
+
+
 def test_the_page_costs_the_same_queries_however_many_runs(
     web, team, user, host, directory, workload, django_assert_max_num_queries
 ):
