@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from benchlab.up import postgres, valkey
 from benchlab.up.bootstrap import ROOT
-from benchlab.up.ports import kept_port
+from benchlab.up.ports import kept_port, noted_port
 from benchlab.up.procs import end, identify, identity_from_json, spawn
 from benchlab.up.state import State, load_secrets, read_json
 
@@ -34,13 +34,16 @@ def given(name: str) -> bool:
     return bool(os.environ.get(name) or os.environ.get(f"{name}_FILE"))
 
 
-def own_redis(state: State) -> tuple[int, bytes, str]:
-    """Port, configuration and address of our own Valkey."""
+def redis_config(state: State, port: int) -> bytes:
+    """Of our own Valkey at that port."""
     directory = state.path / "valkey"
     directory.mkdir(mode=0o700, exist_ok=True)
-    port = kept_port(state, "valkey")
-    password = load_secrets(state)["REDIS_PASSWORD"]
-    return port, valkey.config(directory, port, password).encode(), valkey.url(port, password)
+    return valkey.config(directory, port, load_secrets(state)["REDIS_PASSWORD"]).encode()
+
+
+def redis_url(state: State, port: int) -> str:
+    """Its address."""
+    return valkey.url(port, load_secrets(state)["REDIS_PASSWORD"])
 
 
 def running(state: State) -> dict[str, object]:
@@ -56,7 +59,9 @@ def for_command(state: State) -> Iterator[Mapping[str, str]]:
     state.create()
     env = base_environment(state)
     if not given("REDIS_URL"):
-        env["REDIS_URL"] = own_redis(state)[2]
+        # Where `up` runs, its Valkey has the port: another one would be nobody's, and a nudge sent there lost.
+        port = noted_port(state, "valkey") if running(state) else None
+        env["REDIS_URL"] = redis_url(state, port or kept_port(state, "valkey"))
     if given("DATABASE_URL"):
         yield env
         return

@@ -36,14 +36,22 @@ def free_port() -> int:
 
 
 def kept_port(state: State, name: str) -> int:
-    """The port that `name` had before, or another if that is taken now; written down."""
-    path = state.path / "ports.json"
-    ports = read_json(path)
-    port = ports.get(name)
-    if not isinstance(port, int) or why_not(LOOPBACK, port):
+    """The port that `name` had before, or another if that is taken now; written down.
+
+    For who is about to listen there: where `name` runs already, its port is taken, and noted_port() tells it.
+    """
+    port = noted_port(state, name)
+    if port is None or why_not(LOOPBACK, port):
         port = free_port()
-        write_json(path, {**ports, name: port})
+        path = state.path / "ports.json"
+        write_json(path, {**read_json(path), name: port})
     return port
+
+
+def noted_port(state: State, name: str) -> int | None:
+    """The port that `name` had last, free or not."""
+    port = read_json(state.path / "ports.json").get(name)
+    return port if isinstance(port, int) else None
 
 
 def require_port(host: str, port: int) -> None:

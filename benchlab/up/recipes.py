@@ -26,6 +26,7 @@ def child_environment(state: State, host: str) -> dict[str, str]:
     env = database.base_environment(state)
     if not database.given("ALLOWED_HOSTS"):
         env["ALLOWED_HOSTS"] = ",".join(names_of(host))
+    env.setdefault("BENCHLAB_STATIC", str(state.path / "static"))
     return env
 
 
@@ -68,11 +69,11 @@ def postgres(cluster: pg.Postgres) -> Recipe:
 
 def valkey(state: State) -> tuple[Recipe, str]:
     """The recipe and the address."""
-    port, config, url = database.own_redis(state)
+    port = ports.kept_port(state, "valkey")
+    config = database.redis_config(state, port)
     argv = (vk.server_binary(), "-")
-    return Recipe(
-        "valkey", argv, pg.BASE_ENV, lambda pid: vk.ready(port), cwd="/", stdin=config
-    ), url
+    recipe = Recipe("valkey", argv, pg.BASE_ENV, lambda pid: vk.ready(port), cwd="/", stdin=config)
+    return recipe, database.redis_url(state, port)
 
 
 def web(host: str, port: int, env: Mapping[str, str]) -> Recipe:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlab.up import ports, recipes, state, supervised
+from benchlab.up import database, ports, procs, recipes, state, supervised
 from benchlab.up.state import State
 from benchlab.up.trouble import Trouble
 
@@ -96,3 +96,20 @@ def test_a_dying_service_is_started_ever_more_rarely(deaths, seconds):
 @pytest.mark.parametrize(("code", "words"), [(1, "exit 1"), (-9, "killed by SIGKILL")])
 def test_how_a_service_ended(code, words):
     assert supervised.describe_end(code) == words
+
+
+def test_a_command_beside_up_speaks_to_the_valkey_that_runs(tmp_path, monkeypatch):
+    """Its port is taken, by itself: another port would be nobody's, and what is sent there lost."""
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@/none")
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    here = State(tmp_path)
+    here.create()
+    port = ports.kept_port(here, "valkey")
+    kept = (tmp_path / "ports.json").read_text()
+    state.write_json(here.running, procs.identify("up", os.getpid()).as_json())
+    with socket.socket() as valkey:
+        valkey.bind(("127.0.0.1", port))
+        valkey.listen(1)
+        with database.for_command(here) as env:
+            assert f":{port}" in env["REDIS_URL"]
+    assert (tmp_path / "ports.json").read_text() == kept
