@@ -19,7 +19,8 @@ ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     DJANGO_SETTINGS_MODULE=benchlab.settings \
     BENCHLAB_NO_BOOTSTRAP=1 \
-    BENCHLAB_STATE=/var/lib/benchlab
+    BENCHLAB_STATE=/var/lib/benchlab \
+    BENCHLAB_STATIC=/app/staticfiles
 # The values are used by this one command only: settings refuse to load without any.
 RUN SECRET_KEY=build BENCHLAB_KEY=build DATABASE_URL=postgresql:///build REDIS_URL=redis://build \
     python manage.py collectstatic --noinput

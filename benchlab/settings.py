@@ -57,6 +57,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
+    "benchlab.compressing.Compressed",
     "csp.middleware.CSPMiddleware",
     "benchlab.attachments.Sandboxed",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -117,8 +118,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
-    # The database is the queue; this only makes sure that a lost nudge costs seconds, not a campaign.
-    "sweep": {"task": "benchlab.runs.tasks.sweep", "schedule": 3.0, "options": {"expires": 3}},
+    # Layouts are not beat's business: each worker's sweeper (benchlab/runs/sweeper.py) looks after them.
     "drafts": {
         "task": "benchlab.imports.tasks.sweep_drafts",
         "schedule": 30.0,
@@ -182,10 +182,21 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-SERVESTATIC_USE_FINDERS = True
+# Where `prepare` and the container's image put them, compressed and each with a hash in its name, so that a browser
+# keeps them for ever. Without it (tests, a Django command) they are served from where they lie.
+BENCHLAB_STATIC = env.text("BENCHLAB_STATIC")
+STATIC_ROOT = Path(BENCHLAB_STATIC or BASE_DIR / "staticfiles")
+SERVESTATIC_USE_FINDERS = not BENCHLAB_STATIC
 SERVESTATIC_AUTOREFRESH = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"
+        if BENCHLAB_STATIC
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20  # without files; those: benchlab/imports/receiving.py
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000  # an import's page has eight for each of its results
@@ -281,7 +292,7 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": env.text("BENCHLAB_LOG_LEVEL", "INFO")},
     # asyncssh tells of every channel at INFO; the engine says what matters.
-    # Celery tells of every sweep, twice, every three seconds.
+    # Celery tells of every step, twice.
     "loggers": {
         **{
             name: {"level": "WARNING"}

@@ -20,6 +20,7 @@ def person() -> User:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("worker_seen")  # /readyz is among the addresses
 def test_a_lab_is_filled_and_every_list_answers(person):
     campaigns = lab_data.runs(person, lab_data.RUNS_EACH)
     assert Measurement.objects.count() == lab_data.RUNS_EACH * lab_data.FIGURES

@@ -20,7 +20,7 @@ from tests.team.test_table import rows as table_rows  # noqa: F401
 @pytest.fixture
 def rows(table_rows, monkeypatch, worker_seen) -> SimpleNamespace:  # noqa: F811
     """Those of the walk over the permission table, made hostile."""
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
     for name in ("offer_key", "read_facts"):
         monkeypatch.setattr(services, name, lambda host: "")
     made = hostile.spoil(table_rows)

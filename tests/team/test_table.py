@@ -89,7 +89,7 @@ def quiet(monkeypatch, worker_seen):
     """Nothing leaves the house: no nudge to a worker, no look at a host."""
     from benchlab.hosts import services
 
-    monkeypatch.setattr(commands, "_send", lambda task, pk: None)
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
     for name in ("offer_key", "read_facts"):
         monkeypatch.setattr(services, name, lambda host: "")
 

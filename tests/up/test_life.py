@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -80,11 +82,26 @@ def wait_until_gone(found: list[Identity]) -> None:
     assert [identity.name for identity in found if identity.alive] == []
 
 
+def static_files_are_kept_by_browsers(url: str) -> None:
+    """They are named by their content and come compressed, and so do pages."""
+    asked = urllib.request.Request(f"{url}login/", headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(asked) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        page = gzip.decompress(answer.read()).decode()
+    named = re.search(r'href="/(static/benchlab\.[0-9a-f]{12}\.css)"', page)
+    assert named, page
+    asked = urllib.request.Request(url + named[1], headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(asked) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert "immutable" in answer.headers["Cache-Control"]
+
+
 def test_from_the_first_start_to_down(lab):
     process, said = lab.up()
     assert "Log in as  admin  with password" in said
     url = f"http://127.0.0.1:{lab.port}/"
     assert urllib.request.urlopen(f"{url}healthz").read() == b"ok\n"
+    static_files_are_kept_by_browsers(url)
     assert lab.say("up") == (0, f"BenchLab is already running: {url} (process {process.pid})\n")
 
     before = lab.children()

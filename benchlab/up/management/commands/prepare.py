@@ -1,4 +1,5 @@
-"""`manage.py prepare`: migrate, and make the administrator if there is none. `up` runs it at every start.
+"""`manage.py prepare`: migrate, put the static files where they are served from, and make the administrator if there is
+none. `up` runs it at every start.
 
 `up` loads the reference library later, once its page answers (first_run); containers do it here.
 """
@@ -9,11 +10,12 @@ import secrets
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import transaction
 
-from benchlab import terminal
+from benchlab import statics, terminal
 from benchlab.team.services import join_first_team
 
 ADMIN = "admin"
@@ -28,6 +30,8 @@ class Command(terminal.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
+        if settings.BENCHLAB_STATIC:
+            statics.collect()
         if password := make_administrator():
             self.stdout.write(f"Log in as  {ADMIN}  with password  {password}")
             self.stdout.write(
