@@ -82,11 +82,11 @@ def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
     kill_worker(host, lanes, blank, moments, rounds("killed worker", lanes, part))
 
 
-def rounds(what: str, lanes: Lanes, part: int) -> list[int]:
-    """After how many commands to interrupt."""
+def rounds(what: str, lanes: Lanes, part: int, more: int = 1) -> list[int]:
+    """After how many commands to interrupt; by day so many more than each kind of layer wants."""
     counts = sorted(lanes.proves)
     assert counts == list(range(1, len(counts) + 1)), "not every command was seen"
-    return profiles.drawn(what, counts, quick=1, more=2, proves=lanes.proves.__getitem__)[
+    return profiles.drawn(what, counts, quick=1, more=more, proves=lanes.proves.__getitem__)[
         part::PARTS
     ]
 

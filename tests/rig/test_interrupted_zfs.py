@@ -45,10 +45,10 @@ def moments(host, lanes, blank) -> Moments:
 @pytest.mark.covering
 @pytest.mark.parametrize("part", range(PARTS))
 def test_power_loss(host, lanes, blank, moments, part):
-    lose_power(host, lanes, blank, moments, rounds("power loss, ZFS", lanes, part))
+    lose_power(host, lanes, blank, moments, rounds("power loss, ZFS", lanes, part, more=0))
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
-    kill_worker(host, lanes, blank, moments, rounds("killed worker, ZFS", lanes, part))
+    kill_worker(host, lanes, blank, moments, rounds("killed worker, ZFS", lanes, part, more=0))

@@ -17,7 +17,8 @@ from tests.charts import made
 pytestmark = pytest.mark.django_db
 
 DD = (Path(__file__).parents[1] / "cases" / "tools" / "dd" / "9.1-direct.txt").read_bytes()
-FIO = (Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.25-randrw.json").read_bytes()
+FIO_CASES = Path(__file__).parents[1] / "cases" / "tools" / "fio"
+FIO = (FIO_CASES / "3.25-randrw.json").read_bytes()
 ERRORS = [Metric("errors", 3.0, Unit.RATIO, note="EIO")]
 
 
@@ -128,3 +129,25 @@ def test_logs_that_are_too_large_together_have_no_series(attempts, monkeypatch):
     assert collect.reparse(attempt) == ""
     assert "it is kept whole" in attempt.meta[collect.NOT_SAMPLED]["fio"]
     assert attempt.measurements.exists()
+
+
+def test_a_run_of_an_old_fio_that_was_refused_comes_back(attempts):
+    """Its JSON has no count of samples: fio 3.18 brought that."""
+    attempt = ended(attempts[0], "failed", Reason.PARSE_FAILED)
+    attempt.run.tool = "fio"
+    collect.keep(attempt, {"fio.json": (FIO_CASES / "3.16-single.json").read_bytes()})
+    assert collect.reparse(attempt) == ""
+    attempt.refresh_from_db()
+    assert (attempt.outcome, attempt.reason) == ("succeeded", "")
+    assert attempt.measurements.filter(name__endswith=".iops", value__gt=0).exists()
+
+
+def test_what_cannot_be_read_says_which_field_and_keeps_what_came(attempts):
+    attempt = ended(attempts[0], "failed", Reason.PARSE_FAILED)
+    attempt.run.tool = "fio"
+    raw = (FIO_CASES / "3.16-single.json").read_bytes().replace(b'"io_bytes"', b'"io_bytesx"')
+    collect.keep(attempt, {"fio.json": raw})
+    assert "io_bytes" in collect.reparse(attempt)
+    assert bytes(attempt.artifacts.get(name="fio.json").content) == raw
+    attempt.refresh_from_db()
+    assert attempt.outcome == "failed"
