@@ -44,8 +44,10 @@ def claim(ids: Iterable[int], seconds: float) -> list[int]:
     """
     with transaction.atomic():
         wanted = list(ids)
-        rows = Layout.objects.filter(_time_has_come(), pk__in=wanted)
-        free = set(rows.select_for_update(skip_locked=True).values_list("pk", flat=True))
+        # Ordered by its campaign, as it is by itself, a row of that would be locked too, or keep us away by its lock.
+        rows = Layout.objects.filter(_time_has_come(), pk__in=wanted).order_by("pk")
+        locked = rows.select_for_update(skip_locked=True, of=("self",))
+        free = set(locked.values_list("pk", flat=True))
         again = timezone.now() + timedelta(seconds=seconds)
         Layout.objects.filter(pk__in=free).update(next_step_at=again)
     return [pk for pk in wanted if pk in free]

@@ -106,6 +106,22 @@ def test_two_sweepers_never_send_the_same(make_layout, sent):
     assert sweeper.sweep_once() == [layout.pk]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_campaign_that_somebody_holds_does_not_keep_its_layouts_away(make_layout, campaign, sent):
+    """As a cancel does while it works."""
+    layout = make_layout(phase="ready")
+    other = connections.create_connection("default")
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            asked = "SELECT 1 FROM campaigns_campaign WHERE id = %s FOR UPDATE"
+            cursor.execute(asked, [campaign.pk])
+            assert sweeper.sweep_once() == [layout.pk]
+            cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+
+
 def test_nothing_ends_it(monkeypatch, caplog):
     """A database that restarts, and a mistake of ours: the next sweep tries again."""
     trouble = iter([OperationalError("the database restarts"), KeyError("ours"), None, None])
@@ -147,7 +163,7 @@ def test_a_worker_whose_threads_are_all_busy_still_sweeps(make_layout, team, hos
     broker.flushdb()
     with transaction.atomic():
         # A step's first deed is to note when it is due next: here it waits for us.
-        list(Layout.objects.select_for_update().filter(pk__in=stands))
+        list(Layout.objects.select_for_update(of=("self",)).filter(pk__in=stands))
         with app.connection_for_write(url=redis) as connection:
             for layout_id in stands:
                 step_layout.apply_async((layout_id,), connection=connection)
