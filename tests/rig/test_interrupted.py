@@ -10,7 +10,7 @@ kind of layer is interrupted while it is built, grown or taken down. Power is lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -82,13 +82,17 @@ def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
     kill_worker(host, lanes, blank, moments, rounds("killed worker", lanes, part))
 
 
-def rounds(what: str, lanes: Lanes, part: int, more: int = 1) -> list[int]:
-    """After how many commands to interrupt; by day so many more than each kind of layer wants."""
+def rounds(what: str, lanes: Lanes, part: int) -> list[int]:
+    """After how many commands to interrupt; by day each kind of layer while it is built, grown and taken down."""
+    return drawn(what, lanes, 1, lanes.proves.__getitem__)[part::PARTS]
+
+
+def drawn(
+    what: str, lanes: Lanes, more: int, proves: Callable[[int], set[tuple[str, str]]]
+) -> list[int]:
     counts = sorted(lanes.proves)
     assert counts == list(range(1, len(counts) + 1)), "not every command was seen"
-    return profiles.drawn(what, counts, quick=1, more=more, proves=lanes.proves.__getitem__)[
-        part::PARTS
-    ]
+    return profiles.drawn(what, counts, quick=1, more=more, proves=proves)
 
 
 def lived(host: PracticeHost, lanes: Lanes) -> Moments:

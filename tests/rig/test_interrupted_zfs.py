@@ -1,6 +1,7 @@
 """The same (test_interrupted.py) for layouts with ZFS, after every command that may change a disk.
 
-A boot costs ten seconds here and a command up to one, so those that change no disk are not counted.
+A boot costs ten seconds here and a command up to one, so those that change no disk are not counted. By day each kind
+of layer is met once, while it is built or taken down, as it is drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tests.rig.bench import filesystem, shell_on
 from tests.rig.blank import storage_state
 from tests.rig.lanes import Grows, Lanes
 from tests.rig.moments import Moments
-from tests.rig.test_interrupted import PARTS, kill_worker, layer, lived, lose_power, rounds
+from tests.rig.test_interrupted import PARTS, drawn, kill_worker, layer, lived, lose_power
 
 STACKS = (
     Grows((layer("partition", {"use": "log", "size": 64 << 20}, data=1), layer("zpool", data=2), layer("zfs"))),
@@ -42,13 +43,20 @@ def moments(host, lanes, blank) -> Moments:
     return lived(host, lanes)
 
 
+def rounds(what: str, lanes: Lanes, part: int) -> list[int]:
+    def kinds(count: int) -> set[tuple[str, str]]:
+        return {(kind, "") for kind, _ in lanes.proves[count]}
+
+    return drawn(what, lanes, 0, kinds)[part::PARTS]
+
+
 @pytest.mark.covering
 @pytest.mark.parametrize("part", range(PARTS))
 def test_power_loss(host, lanes, blank, moments, part):
-    lose_power(host, lanes, blank, moments, rounds("power loss, ZFS", lanes, part, more=0))
+    lose_power(host, lanes, blank, moments, rounds("power loss, ZFS", lanes, part))
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_killed_worker_and_a_cut_network(host, lanes, blank, moments, part):
-    kill_worker(host, lanes, blank, moments, rounds("killed worker, ZFS", lanes, part, more=0))
+    kill_worker(host, lanes, blank, moments, rounds("killed worker, ZFS", lanes, part))
