@@ -47,16 +47,7 @@ def target_of(layout: Layout, run: Run) -> Target:
 
 
 def preview(layout_id: int) -> None:
-    """Plan a draft and store the plan, or why there is none. Anything but a draft is left alone.
-
-    Where another worker is at it already, that one will do: a plan that takes long is asked for again.
-    """
-    with lease(layout_id) as held:
-        if held:
-            _preview(layout_id)
-
-
-def _preview(layout_id: int) -> None:
+    """Plan a draft and store the plan, or why there is none. Anything but a draft is left alone."""
     layout = Layout.objects.select_related("host__credential").get(pk=layout_id)
     if layout.phase != LayoutPhase.DRAFT:
         return
@@ -75,6 +66,14 @@ def _preview(layout_id: int) -> None:
         planned_at=timezone.now(), **found
     )
     events.changed(layout.campaign_id)
+
+
+def preview_once(layout_id: int) -> None:
+    """The same for a worker: where another is at it already, that one will do, for a plan that takes long is asked for
+    again."""
+    with lease(layout_id) as held:
+        if held:
+            preview(layout_id)
 
 
 def held(layout: Layout, shell: Shell) -> FactSnapshot:

@@ -20,7 +20,7 @@ def step_layout(layout_id: int) -> None:
 
 @app.task
 def plan_layout(layout_id: int) -> None:
-    planning.preview(layout_id)
+    planning.preview_once(layout_id)
 
 
 @worker_ready.connect

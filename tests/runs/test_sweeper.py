@@ -73,17 +73,17 @@ def test_a_draft_whose_plan_nobody_asked_for_is_left_alone(make_layout, sent):
 def test_of_two_planners_one_asks_the_host(make_layout, monkeypatch):
     draft = make_layout(phase="draft")
     asked = []
-    monkeypatch.setattr(planning, "_preview", asked.append)
+    monkeypatch.setattr(planning, "preview", asked.append)
     with transaction.atomic():
         other = connections.create_connection("default")
         try:
             with other.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_lock(%s, %s)", [0x626C, draft.pk])
-            planning.preview(draft.pk)
+            planning.preview_once(draft.pk)
         finally:
             other.close()
     assert asked == []
-    planning.preview(draft.pk)
+    planning.preview_once(draft.pk)
     assert asked == [draft.pk]
     with lease(draft.pk) as held:  # it is free again
         assert held
