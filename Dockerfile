@@ -20,6 +20,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     DJANGO_SETTINGS_MODULE=benchlab.settings \
     BENCHLAB_NO_BOOTSTRAP=1 \
     BENCHLAB_STATE=/var/lib/benchlab \
+    BENCHLAB_AUDIT_HEAD=/var/lib/benchlab/audit-head.json \
     BENCHLAB_STATIC=/app/staticfiles
 # The values are used by this one command only: settings refuse to load without any.
 RUN SECRET_KEY=build BENCHLAB_KEY=build DATABASE_URL=postgresql:///build REDIS_URL=redis://build \

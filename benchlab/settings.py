@@ -311,6 +311,9 @@ BENCHLAB_DYNAMO_LISTEN = env.text("BENCHLAB_DYNAMO_LISTEN")  # address:port, as 
 BENCHLAB_DYNAMO_ALLOW = env.words("BENCHLAB_DYNAMO_ALLOW")  # addresses or networks
 BENCHLAB_DYNAMO_TEAM = env.text("BENCHLAB_DYNAMO_TEAM")  # whose hosts they become; the first team's
 
+# A file for the audit log's head, best where the database's backups do not go; "" keeps none (benchlab/audit/heads.py).
+BENCHLAB_AUDIT_HEAD = env.text("BENCHLAB_AUDIT_HEAD")
+
 # How the engine waits. Seconds.
 BENCHLAB_POLL_S = 2.0  # one poll of a running job lasts at most this long on the host
 BENCHLAB_LOST_AFTER_S = env.number("BENCHLAB_LOST_AFTER_S", 900)  # silence beyond a job's own limit

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
 
-from benchlab.audit.models import Entry
+from benchlab.audit import heads
+from benchlab.audit.heads import Told
+from benchlab.audit.models import Entry, Head
 
 LOCK = 0x62656E6368  # one writer at a time, or two entries would follow the same one
 FIELDS = (
@@ -33,7 +35,7 @@ class Checked:
     """`broken`: the first entry that is not what was written, and why; "" when all are."""
 
     entries: int
-    head: str  # the last digest: note it elsewhere, and a log that was cut short shows too
+    head: str  # the last digest
     broken: str
 
 
@@ -51,18 +53,39 @@ def record(
     details: Mapping[str, Any] | None = None,
 ) -> Entry:
     """Add an entry. It is part of the caller's transaction: what was rolled back was not done."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-    last = Entry.objects.order_by("-pk").values_list("digest", flat=True).first() or ""
+    _alone()
+    head = Head.objects.filter(pk=Head.ONLY).first() or Head(pk=Head.ONLY)
     made = Entry(
         at=timezone.now(), actor_id=actor_id, actor=actor, via=via, address=address, team_id=team_id,
-        action=action, subject=subject, outcome=outcome, details=dict(details or {}), previous=last,
+        action=action, subject=subject, outcome=outcome, details=dict(details or {}), previous=head.digest,
     )  # fmt: skip
     for name, most in MOST.items():
         setattr(made, name, _plain(getattr(made, name))[:most])
     made.digest = digest(made)
     made.save()
+    _move(head, made)
     return made
+
+
+def _alone() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+
+
+def _move(head: Head, made: Entry) -> None:
+    """To the new entry. A head that bore no seal of ours gets none: going on must not hide what somebody did to it."""
+    sealed = heads.is_sealed(_told(head), head.seal)
+    told = Told(head.entries + 1, made.pk, made.digest)
+    _put(told, heads.seal(told) if sealed else "")
+    transaction.on_commit(lambda: heads.keep(told), robust=True)
+
+
+def _put(told: Told, seal: str) -> None:
+    Head.objects.update_or_create(pk=Head.ONLY, defaults=asdict(told) | {"seal": seal})
+
+
+def _told(head: Head) -> Told:
+    return Told(head.entries, head.entry, head.digest)
 
 
 def _plain(text: str) -> str:
@@ -77,9 +100,10 @@ def digest(entry: Entry) -> str:
 
 
 def check() -> Checked:
-    """Read the whole log, oldest first, and compute every seal anew."""
+    """Read the whole log, oldest first, compute every digest anew, and compare its end with what is kept of it."""
+    head, last = _ends()
     previous, count = "", 0
-    for entry in Entry.objects.order_by("pk").iterator(chunk_size=1000):
+    for entry in Entry.objects.filter(pk__lte=last).order_by("pk").iterator(chunk_size=1000):
         count += 1
         if entry.previous != previous:
             return Checked(
@@ -90,4 +114,61 @@ def check() -> Checked:
         if digest(entry) != entry.digest:
             return Checked(count, previous, f"entry {entry.pk} was changed: {entry}")
         previous = entry.digest
-    return Checked(count, previous, "")
+    found = Told(count, last, previous)
+    return Checked(count, previous, _not_as_head(head, found) or _not_as_file())
+
+
+@transaction.atomic
+def _ends() -> tuple[Head | None, int]:
+    """The head and the last entry's id, of one moment."""
+    _alone()
+    head = Head.objects.filter(pk=Head.ONLY).first()
+    return head, Entry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def _not_as_head(head: Head | None, found: Told) -> str:
+    if head is None:
+        return "its head is gone from the database: nobody can tell whether entries are missing"
+    told = _told(head)
+    if not heads.is_sealed(told, head.seal):
+        return "its head bears no seal of a key in BENCHLAB_KEY: somebody else wrote it"
+    if told != found:
+        return (
+            f"{told.entries} entries were written, the last one was {told.entry}; {found.entries} are there, "
+            f"the last one is {found.entry or 'none'}: its end was cut off"
+        )
+    return ""
+
+
+def _not_as_file() -> str:
+    try:
+        told = heads.kept()
+    except heads.Unreadable as error:
+        return str(error)
+    if told is None or heads.in_log(told):
+        return ""
+    return (
+        f"{heads.path()} tells of entry {told.entry}, which is not there as it was: the end was cut off, or an "
+        "older state of the database was put back"
+    )
+
+
+@transaction.atomic
+def accept() -> None:
+    """Take the log's end as it is: a person has looked, and knows why. That is an entry itself."""
+    broken = check().broken
+    _alone()
+    last = Entry.objects.order_by("-pk").first()
+    told = Told(Entry.objects.count(), last.pk, last.digest) if last else Told()
+    _put(told, heads.seal(told))
+    transaction.on_commit(lambda: heads.keep(told, anew=True), robust=True)
+    record("audit-accept", via="doctor", details={"was": broken})
+
+
+@transaction.atomic
+def renew_seal() -> None:
+    """Under the newest key of BENCHLAB_KEY, so that an older one can be thrown away."""
+    _alone()
+    head = Head.objects.filter(pk=Head.ONLY).first()
+    if head and heads.is_sealed(_told(head), head.seal):
+        _put(_told(head), heads.seal(_told(head)))

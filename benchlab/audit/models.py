@@ -46,3 +46,17 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor or 'engine'}: {self.action} {self.subject}"
+
+
+class Head(models.Model):
+    """What the log's end must be: one row, moved with each entry and sealed (benchlab/audit/heads.py)."""
+
+    ONLY = 1  # its id
+
+    entries = models.BigIntegerField(default=0)
+    entry = models.BigIntegerField(default=0, help_text="The last one's id")
+    digest = models.CharField(max_length=64, blank=True, help_text="The last one's")
+    seal = models.CharField(max_length=64, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.entries} entries up to {self.entry}"

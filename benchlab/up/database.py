@@ -22,6 +22,7 @@ def base_environment(state: State) -> dict[str, str]:
     env["PYTHONUNBUFFERED"] = "1"
     env["PYTHONPATH"] = str(ROOT)
     env.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
+    env.setdefault("BENCHLAB_AUDIT_HEAD", str(state.path / "audit-head.json"))
     kept = load_secrets(state)
     for name in ("SECRET_KEY", "BENCHLAB_KEY"):
         if not given(name):

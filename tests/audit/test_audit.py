@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
+from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import InternalError, ProgrammingError, connection, transaction
 from django.test import Client
 from django.urls import reverse
 
 from benchlab.audit import chain
-from benchlab.audit.models import Entry
+from benchlab.audit.models import Entry, Head
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from tests.api.conftest import client_of
@@ -25,9 +30,14 @@ def entries(**wanted) -> list[Entry]:
 def tamper(sql: str) -> None:
     """As somebody with the database's own password would."""
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE audit_entry DISABLE TRIGGER audit_entry_stays")
+        cursor.execute("ALTER TABLE audit_entry DISABLE TRIGGER USER")
         cursor.execute(sql)
-        cursor.execute("ALTER TABLE audit_entry ENABLE TRIGGER audit_entry_stays")
+        cursor.execute("ALTER TABLE audit_entry ENABLE TRIGGER USER")
+
+
+@pytest.fixture
+def five(db) -> list[Entry]:
+    return [chain.record("destroy", subject=f"disk {number}") for number in range(5)]
 
 
 def test_a_page_that_changes_something_is_told_with_what_it_changed(web, user, team):
@@ -95,7 +105,159 @@ def test_the_chain_shows_what_was_deleted(db):
     assert f"entry {after.pk} does not follow" in chain.check().broken
 
 
-@pytest.mark.parametrize("sql", ["UPDATE audit_entry SET actor = 'x'", "DELETE FROM audit_entry"])
+def test_the_chain_shows_that_its_end_was_cut_off(five):
+    tamper(f"DELETE FROM audit_entry WHERE id > {five[2].pk}")
+    assert "its end was cut off" in chain.check().broken
+
+
+def test_the_chain_shows_that_all_is_gone(five):
+    tamper("TRUNCATE audit_entry")
+    assert "5 entries were written" in chain.check().broken
+
+
+def test_going_on_hides_nothing(five):
+    tamper(f"DELETE FROM audit_entry WHERE id > {five[2].pk}")
+    after = chain.record("login")
+    assert f"entry {after.pk} does not follow" in chain.check().broken
+
+
+def test_an_entry_put_in_behind_the_end_shows(five):
+    row = five[-1]
+    row.pk, row.previous = None, row.digest
+    row.digest = chain.digest(row)
+    row.save()
+    assert "5 entries were written" in chain.check().broken
+
+
+def computed_anew() -> None:
+    """What somebody does who has the database and this program, but no key: every digest fits, the head, too."""
+    previous = ""
+    for row in Entry.objects.order_by("pk"):
+        row.previous = previous
+        previous = chain.digest(row)
+        tamper(
+            f"UPDATE audit_entry SET previous = '{row.previous}', digest = '{previous}' WHERE id = {row.pk}"
+        )
+    Head.objects.update(digest=previous)
+
+
+def test_a_chain_computed_anew_bears_no_seal_of_ours_and_gets_none_by_going_on(five):
+    tamper(f"UPDATE audit_entry SET subject = 'another' WHERE id = {five[2].pk}")
+    computed_anew()
+    assert "bears no seal" in chain.check().broken
+    chain.record("login")
+    assert "bears no seal" in chain.check().broken
+
+
+def test_a_head_that_was_taken_away_shows_also_when_it_goes_on(five):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE audit_head DISABLE TRIGGER USER")
+        cursor.execute("DELETE FROM audit_head")
+        cursor.execute("ALTER TABLE audit_head ENABLE TRIGGER USER")
+    assert "its head is gone" in chain.check().broken
+    chain.record("login")
+    assert chain.check().broken
+
+
+@pytest.fixture
+def place(settings, tmp_path) -> Path:
+    """The head's file."""
+    settings.BENCHLAB_AUDIT_HEAD = str(tmp_path / "audit-head.json")
+    return tmp_path / "audit-head.json"
+
+
+@pytest.fixture
+def put_back(db, place, django_capture_on_commit_callbacks) -> Callable[[], None]:
+    """Five entries; then the database's state of after the third is put back whole: log, head, seal."""
+    made = []
+    with django_capture_on_commit_callbacks(execute=True):
+        made += [chain.record("destroy", subject=f"disk {number}") for number in range(3)]
+    older = Head.objects.values().get()
+    with django_capture_on_commit_callbacks(execute=True):
+        made += [chain.record("destroy", subject=f"disk {number}") for number in range(3, 5)]
+    assert chain.check().broken == "" and place.stat().st_mode & 0o777 == 0o600
+
+    def put_back() -> None:
+        tamper(f"DELETE FROM audit_entry WHERE id > {made[2].pk}")
+        Head.objects.update(**older)
+
+    return put_back
+
+
+def test_the_file_shows_that_an_older_state_was_put_back(
+    put_back, place, django_capture_on_commit_callbacks
+):
+    put_back()
+    assert f"{place} tells of entry" in chain.check().broken
+    with django_capture_on_commit_callbacks(execute=True):
+        chain.record("login")
+    assert f"{place} tells of entry" in chain.check().broken, "going on must not hide it"
+
+
+def test_what_was_put_back_on_purpose_is_accepted_and_that_is_told(
+    put_back, django_capture_on_commit_callbacks
+):
+    put_back()
+    with django_capture_on_commit_callbacks(execute=True):
+        chain.accept()
+    assert chain.check().broken == ""
+    (entry,) = entries(action="audit-accept")
+    assert "tells of entry" in entry.details["was"]
+
+
+def test_doctor_accepts_when_told_to(five):
+    tamper(f"DELETE FROM audit_entry WHERE id > {five[2].pk}")
+    with pytest.raises(CommandError, match="its end was cut off"):
+        call_command("doctor", stdout=io.StringIO())
+    call_command("doctor", "--accept-audit-log", stdout=io.StringIO())
+    call_command("doctor", stdout=io.StringIO())
+
+
+def test_a_file_that_says_nothing_is_told_and_one_that_cannot_be_written_stops_nobody(
+    db, place, django_capture_on_commit_callbacks
+):
+    place.write_text("[]")
+    assert f"{place}, which holds its head, cannot be read" in chain.check().broken
+    place.unlink()
+    place.mkdir()
+    with django_capture_on_commit_callbacks(execute=True):
+        chain.record("login")
+    assert "cannot be read" in chain.check().broken
+
+
+def test_a_new_key_takes_the_seal_over(five, settings):
+    old, new = settings.BENCHLAB_KEYS[0], Fernet.generate_key().decode()
+    settings.BENCHLAB_KEYS = [new, old]
+    assert chain.check().broken == ""
+    call_command("rotate_keys", stdout=io.StringIO())
+    settings.BENCHLAB_KEYS = [new]
+    assert chain.check().broken == ""
+    settings.BENCHLAB_KEYS = [old]
+    assert "bears no seal" in chain.check().broken
+
+
+def test_a_log_of_before_the_head_is_sealed_as_it_is(db):
+    before = import_module("benchlab.audit.migrations.0002_head")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE audit_head DISABLE TRIGGER USER")
+        for number in range(3):
+            chain.record("destroy", subject=f"disk {number}")
+        cursor.execute("DELETE FROM audit_head")
+        cursor.execute("ALTER TABLE audit_head ENABLE TRIGGER USER")
+    before.seal_what_is_there(apps, None)
+    assert chain.check().broken == "" and chain.check().entries == 3
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE audit_entry SET actor = 'x'",
+        "DELETE FROM audit_entry",
+        "TRUNCATE audit_entry",
+        "TRUNCATE audit_entry, audit_head RESTART IDENTITY CASCADE",
+        "DELETE FROM audit_head",
+    ],
+)
 def test_the_database_itself_refuses_to_change_it(db, sql):
     chain.record("login", actor="alice")
     with (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 
 from benchlab import terminal
-from benchlab.audit import chain
+from benchlab.audit import chain, heads
 from benchlab.hosts.models import Credential
 from benchlab.hosts.vault import VaultError, decrypt
 from benchlab.runs.models import Artifact
@@ -17,7 +17,16 @@ from benchlab.runs.models import Artifact
 class Command(terminal.Command):
     help = "Check the audit log's chain, every artifact's SHA-256, and that every SSH key can be decrypted."
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--accept-audit-log",
+            action="store_true",
+            help="seal the audit log's end as it is, after an older state of the database was put back on purpose",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["accept_audit_log"]:
+            chain.accept()
         wrong = [said for said in (self._audit(), self._artifacts(), self._keys()) if said]
         if wrong:
             raise CommandError("\n".join(wrong))
@@ -28,7 +37,15 @@ class Command(terminal.Command):
         self.stdout.write(
             f"Audit log: {checked.entries} entries, the last one's seal {checked.head or 'none'}"
         )
-        return f"The audit log is broken: {checked.broken}" if checked.broken else ""
+        if checked.broken:
+            return f"The audit log is broken: {checked.broken}"
+        place = heads.path()
+        if place is None or not place.exists():
+            where = place or "BENCHLAB_AUDIT_HEAD names none"
+            self.stdout.write(
+                f"Its head is in no file ({where}): an older database put back whole would not show."
+            )
+        return ""
 
     def _artifacts(self) -> str:
         count, wrong = 0, []

@@ -8,17 +8,20 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from benchlab import terminal
+from benchlab.audit import chain
 from benchlab.hosts.rotating import rotate
 
 
 class Command(terminal.Command):
     help = (
-        "Re-encrypt SSH keys and second factors with the first key of BENCHLAB_KEY. Put the new key in front of the "
-        "old one (comma between them), restart, run this, then take the old key away."
+        "Re-encrypt SSH keys and second factors with the first key of BENCHLAB_KEY, and seal the audit log's head "
+        "with it. Put the new key in front of the old one (comma between them), restart, run this, then take the "
+        "old key away."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         done = rotate()
+        chain.renew_seal()
         self.stdout.write(
             f"{done.renewed} secrets renewed, {done.already} were under the newest key already."
         )

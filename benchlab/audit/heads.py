@@ -1,0 +1,121 @@
+"""The chain's head: how many entries there are and the last one's digest, kept where the log itself is not.
+
+The chain alone does not show that its end was cut off, nor that somebody who writes to the database computed all of it
+anew. So its head is kept twice:
+
+- in a row of another table, sealed (HMAC-SHA256) with a key derived from BENCHLAB_KEY, which the database has not: it
+  moves in the transaction of each entry, whichever process on whichever machine writes it;
+- in a file, BENCHLAB_AUDIT_HEAD (`up` has it in the state directory): an older log put back together with its older
+  row bears a seal of ours, and only what does not go back with the database tells that there was more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from benchlab.audit.models import Entry
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a head says; of an empty log all is empty."""
+
+    entries: int = 0
+    entry: int = 0
+    digest: str = ""
+
+
+class Unreadable(Exception):
+    """The file is there and says nothing; the text names it."""
+
+
+def seal(told: Told) -> str:
+    """With the newest key."""
+    return _seal(told, settings.BENCHLAB_KEYS[0])
+
+
+def is_sealed(told: Told, with_seal: str) -> bool:
+    """With any of the keys: a new one is put in front of the old."""
+    return any(hmac.compare_digest(with_seal, _seal(told, key)) for key in settings.BENCHLAB_KEYS)
+
+
+def _seal(told: Told, secret: str) -> str:
+    key = hmac.digest(secret.strip().encode(), b"benchlab.audit.head", hashlib.sha256)
+    return hmac.new(key, json.dumps(asdict(told)).encode(), hashlib.sha256).hexdigest()
+
+
+def path() -> Path | None:
+    """The file's; None: there is none."""
+    return Path(settings.BENCHLAB_AUDIT_HEAD) if settings.BENCHLAB_AUDIT_HEAD else None
+
+
+def kept() -> Told | None:
+    """What the file says; None where there is none (yet). Raises Unreadable."""
+    place = path()
+    if place is None:
+        return None
+    try:
+        said = json.loads(place.read_text())
+        return Told(int(said["entries"]), int(said["entry"]), str(said["digest"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"{place}, which holds its head, cannot be read: {error}") from None
+
+
+def in_log(told: Told) -> bool:
+    """Whether the entry that it tells of is there as it was."""
+    there = Entry.objects.filter(pk=told.entry, digest=told.digest)
+    return not told.entries or there.exists()
+
+
+def keep(told: Told, anew: bool = False) -> None:
+    """Write it down after the commit. What it said before stays when the log no longer has it: that is the evidence.
+
+    `anew`: a person has looked and takes the log as it is. A file that cannot be written stops nobody's work.
+    """
+    place = path()
+    if place is None:
+        return
+    try:
+        with _alone(place):
+            before = None if anew else kept()
+            if before and before.entry >= told.entry:
+                return  # another process was faster
+            if before and not in_log(before):
+                log.error("audit log: entry %d of %s is gone from it", before.entry, place)
+                return
+            _write(place, told)
+    except (OSError, Unreadable) as error:
+        log.error("audit log: its head could not be kept: %s", error)
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Web, worker and commands write it at the same time."""
+    with place.with_suffix(".lock").open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _write(place: Path, told: Told) -> None:
+    """At once or not at all: a crash leaves the old or the new one."""
+    draft = place.with_suffix(".new")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(asdict(told), file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(place)
