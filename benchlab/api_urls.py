@@ -66,6 +66,7 @@ urlpatterns = [
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
     path("token/", team_views.api_tokens, name="api-token"),
+    path("token/end/", team_views.end_tokens, name="api-tokens-end"),
     path("token/<int:pk>/revoke/", team_views.revoke_token, name="api-token-revoke"),
     re_path(
         r"^.*/$", Nowhere.as_view(), name="api-nowhere"

@@ -145,6 +145,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
     for name, options in _VALIDATORS.items()
 ]
+AUTH_PASSWORD_VALIDATORS.append({"NAME": "benchlab.team.passwords.TokensEnd", "OPTIONS": {}})
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 # Accounts: allauth's pages in our look (templates/account, mfa, usersessions), by invitation only (benchlab/team).
 AUTHENTICATION_BACKENDS = ["benchlab.team.backend.Backend"]
@@ -156,9 +157,14 @@ ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # nobody could sign up
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchLab] "
 ACCOUNT_SESSION_REMEMBER = None  # the person says so: else the session ends with the browser
 ACCOUNT_LOGOUT_REDIRECT_URL = "login"
+ACCOUNT_FORMS = {
+    "change_password": "benchlab.team.passwords.ChangePassword",
+    "set_password": "benchlab.team.passwords.SetPassword",
+}
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
-    "login_failed": "20/5m/ip,5/5m/key",  # a lab may be behind one address
+    # A lab may be behind one address; the key is account and address (benchlab/team/adapters.py).
+    "login_failed": "20/5m/ip,5/5m/key",
 }
 ALLAUTH_TRUSTED_PROXY_COUNT = env.number("BENCHLAB_PROXIES", 1 if env.flag("BENCHLAB_HTTPS") else 0)
 MFA_ADAPTER = "benchlab.team.adapters.SecondFactor"

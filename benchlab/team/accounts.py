@@ -11,8 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.urls import reverse
 
-from benchlab.team import invitations
-from benchlab.team.models import ApiToken
+from benchlab.team import invitations, tokens
 
 
 @transaction.atomic
@@ -23,7 +22,7 @@ def deactivate(user: User, by: User) -> None:
     User.objects.filter(pk=user.pk).update(is_active=False)
     for session in UserSession.objects.filter(user=user):
         session.end()
-    ApiToken.objects.filter(user=user).delete()
+    tokens.end_all(user.pk)
     invitations.revoke_of(user.pk)
 
 

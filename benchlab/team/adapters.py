@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -22,6 +23,19 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """By invitation only: /join/."""
         return False
+
+    @transaction.atomic
+    def set_password(self, user: Any, password: str) -> None:
+        """With what ends by it (benchlab/team/passwords.py), or not at all."""
+        super().set_password(user, password)
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Wrong passwords count by account and address together: nobody else's can shut a person out of theirs.
+
+        What one address may try on all accounts is limited besides (settings.ACCOUNT_RATE_LIMITS).
+        """
+        key: str = super()._get_login_attempts_cache_key(request, **credentials)
+        return f"{key}:{ratelimit.get_ip(request)}"
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("account")

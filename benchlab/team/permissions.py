@@ -173,6 +173,7 @@ PAGES: Mapping[str, Rule] = {
     "api-docs": Rule(SIGNED_IN),
     "api-token": Rule(SIGNED_IN, SIGNED_IN),
     "api-token-revoke": Rule(do=SIGNED_IN),
+    "api-tokens-end": Rule(do=SIGNED_IN),
 }
 
 

@@ -49,6 +49,11 @@ def make(
     return made, key
 
 
+def end_all(user_id: int) -> int:
+    """Revoke every token of a person; how many there were."""
+    return ApiToken.objects.filter(user_id=user_id).delete()[0]
+
+
 class TokenAuthentication(BaseAuthentication):
     """`Authorization: Token blab_…`, or Bearer; or Basic with the user `token`, for tools that take only a URL."""
 

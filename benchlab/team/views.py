@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.audit import deeds
-from benchlab.team import docs, docs_allowed, tokens
+from benchlab.team import docs, docs_allowed, passwords, tokens
 from benchlab.team.models import ApiToken, Team
 from benchlab.team.roles import Role
 
@@ -74,4 +75,13 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(ApiToken, pk=pk, user_id=request.user.pk)
     deeds.about(request, row.team_id, f"token {row}")
     row.delete()
+    return redirect("api-token")
+
+
+@require_POST
+def end_tokens(request: HttpRequest) -> HttpResponse:
+    """All of the person's at once: somebody else may have one."""
+    ended = tokens.end_all(request.user.pk or 0)
+    deeds.about(request, None, passwords.counted(ended))
+    messages.success(request, f"{passwords.counted(ended)} ended.")
     return redirect("api-token")

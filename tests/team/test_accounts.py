@@ -31,8 +31,10 @@ def counting(settings):
     cache.clear()
 
 
-def log_in(name: str = "alice", password: str = "alice-password", **more: str) -> tuple:
-    web = Client()
+def log_in(
+    name: str = "alice", password: str = "alice-password", web: Client | None = None, **more: str
+) -> tuple:
+    web = web or Client()
     return web, web.post("/login/", {"login": name, "password": password, **more})
 
 
@@ -72,6 +74,47 @@ def test_tries_are_limited(user, counting):
     assert b"Too many failed login attempts" in answer.content
     User.objects.create_user("dave", password="dave-password")
     assert log_in("dave", "dave-password")[1].status_code == 302  # others are not shut out
+
+
+HERE, ELSEWHERE = "198.51.100.7", "203.0.113.9"
+
+
+def direct(address: str) -> Client:
+    return Client(REMOTE_ADDR=address)
+
+
+def behind_a_proxy(address: str) -> Client:
+    """Ours adds the address it was asked from; what stood before, the browser may have made up."""
+    return Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR=f"192.0.2.1, {address}")
+
+
+@pytest.mark.parametrize(("proxies", "web"), [(0, direct), (1, behind_a_proxy)])
+def test_a_stranger_cannot_lock_a_person_out(user, counting, settings, proxies, web):
+    settings.ALLAUTH_TRUSTED_PROXY_COUNT = proxies
+    for _ in range(8):
+        log_in(password="wrong", web=web(ELSEWHERE))
+    assert b"Too many failed" in log_in(web=web(ELSEWHERE))[1].content
+    assert log_in(web=web(HERE))[1].status_code == 302
+    shut = web(ELSEWHERE)
+    for _ in range(8):  # nor out of what asks for the password once more
+        log_in(password="wrong", web=shut)
+    inside, _ = log_in(web=web(HERE))
+    assert inside.post("/account/again/", {"password": "alice-password"}).status_code == 302
+
+
+def test_an_address_that_was_made_up_is_no_other_address(user, counting, settings):
+    settings.ALLAUTH_TRUSTED_PROXY_COUNT = 1
+    for n in range(5):
+        web = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR=f"192.0.2.{n}, {ELSEWHERE}")
+        log_in(password="wrong", web=web)
+    assert b"Too many failed" in log_in(web=behind_a_proxy(ELSEWHERE))[1].content
+
+
+def test_addresses_of_one_ipv6_network_are_one(user, counting):
+    for n in range(5):
+        log_in(password="wrong", web=direct(f"2001:db8:1:2::{n:x}"))
+    assert b"Too many failed" in log_in(web=direct("2001:db8:1:2:ffff::1"))[1].content
+    assert log_in(web=direct("2001:db8:7::1"))[1].status_code == 302
 
 
 def test_one_address_cannot_try_many_names(db, counting):

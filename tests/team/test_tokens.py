@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher, make_password
+from django.core.management import call_command
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from benchlab.team import tokens
+from benchlab.audit.models import Entry
+from benchlab.team import accounts, tokens
 from benchlab.team.models import ApiToken, Membership, Team
 from benchlab.team.roles import Role
 from tests.api.conftest import is_problem
@@ -97,3 +102,92 @@ def test_when_it_was_last_used_is_kept_to_the_minute(user, django_assert_num_que
     client(key).get("/api/hosts/")
     row.refresh_from_db()
     assert row.last_used_at == seen
+
+
+NEW = "harbour-lamp-9"
+CHANGE = {"oldpassword": "alice-password", "password1": NEW, "password2": NEW}
+
+
+@pytest.fixture
+def two(user, other_user) -> list[str]:
+    """The keys of alice's; bob has one as well."""
+    tokens.make(other_user, "theirs", Role.VIEWER)
+    return [tokens.make(user, f"notebook {n}", Role.VIEWER)[1] for n in range(2)]
+
+
+def alive(keys: list[str]) -> list[bool]:
+    assert ApiToken.objects.filter(name="theirs").exists()
+    return [client(key).get("/api/hosts/").status_code == 200 for key in keys]
+
+
+def test_who_changes_the_password_is_asked_about_the_tokens(web, two):
+    page = reverse("account_change_password")
+    assert "Your 2 API tokens" in web.get(page).text
+    refused = web.post(page, CHANGE)
+    assert refused.status_code == 200 and refused.context["form"].errors["tokens"]
+    assert alive(two) == [True, True]
+
+
+@pytest.mark.parametrize(("choice", "stay"), [("end", False), ("keep", True)])
+def test_they_end_or_stay_as_was_chosen(web, two, choice, stay):
+    answer = web.post(reverse("account_change_password"), CHANGE | {"tokens": choice}, follow=True)
+    said = "2 API tokens kept" if stay else "2 API tokens ended"
+    assert said in answer.text
+    assert alive(two) == [stay, stay]
+    (entry,) = Entry.objects.filter(action="account_change_password", outcome="done")
+    assert entry.subject == said
+    assert Entry.objects.filter(action="tokens-end", actor="alice").exists() is not stay
+
+
+def test_who_has_no_token_is_not_asked(web):
+    assert "tokens" not in web.get(reverse("account_change_password")).context["form"].fields
+    assert web.post(reverse("account_change_password"), CHANGE).status_code == 302
+
+
+def test_a_password_after_single_sign_on_asks_likewise(user, two):
+    user.set_unusable_password()
+    user.save()
+    web = Client()
+    web.force_login(user)
+    keys = [tokens.make(user, "new", Role.VIEWER)[1]]
+    sent = {"password1": NEW, "password2": NEW}
+    page = reverse("account_set_password")
+    assert web.post(page, sent).context["form"].errors["tokens"]
+    assert web.post(page, sent | {"tokens": "keep"}).status_code == 302
+    assert alive(keys) == [True]
+
+
+def test_a_reset_ends_them(user, two):
+    web = Client()
+    form = web.get(accounts.reset_path(user), follow=True)
+    sent = {"password1": NEW, "password2": NEW, "tokens": "keep"}
+    done = web.post(form.redirect_chain[-1][0], sent, follow=True)
+    assert "All sessions and API tokens" in done.text
+    assert alive(two) == [False, False]
+    (entry,) = Entry.objects.filter(action="tokens-end")
+    assert entry.subject == "2 API tokens of alice: a new password"
+
+
+def test_so_does_the_command_line(user, two, monkeypatch):
+    monkeypatch.setattr("getpass.getpass", lambda *args, **kwargs: NEW)
+    call_command("changepassword", "alice", stdout=io.StringIO())
+    assert alive(two) == [False, False]
+
+
+def test_a_better_hash_of_the_same_password_ends_nothing(user, two, settings):
+    older = "django.contrib.auth.hashers.PBKDF2PasswordHasher"
+    settings.PASSWORD_HASHERS = [*settings.PASSWORD_HASHERS, older]
+    user.password = make_password("alice-password", hasher=PBKDF2PasswordHasher())
+    user.save(update_fields=["password"])
+    assert (
+        Client().post("/login/", {"login": "alice", "password": "alice-password"}).status_code
+        == 302
+    )
+    assert alive(two) == [True, True]
+
+
+def test_all_are_ended_at_once(web, two):
+    assert "2 API tokens ended" in web.post(reverse("api-tokens-end"), follow=True).text
+    assert alive(two) == [False, False]
+    (entry,) = Entry.objects.filter(action="api-tokens-end")
+    assert entry.subject == "2 API tokens"
