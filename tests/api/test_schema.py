@@ -48,7 +48,10 @@ def rows(api, ours) -> dict[str, int]:
 
 @pytest.fixture
 def headers(user) -> dict[str, str]:
-    return {"Authorization": f"Token {tokens.make(user, 'schema', Role.OWNER)[1]}"}
+    return {
+        "Authorization": f"Token {tokens.make(user, 'schema', Role.OWNER)[1]}",
+        "Accept-Encoding": "identity",
+    }
 
 
 @pytest.fixture
