@@ -27,7 +27,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView, exception_handler
 
-from benchlab import filters, unknown
+from benchlab import clashes, filters, unknown
 from benchlab.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.idempotency.once import Once
 from benchlab.schema import KIND
@@ -64,6 +64,8 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
         error = ValidationError(messages(error))
     if isinstance(error, RecursionError):  # the JSON parser's, thousands of brackets deep
         error = ParseError("The JSON is nested too deeply.")
+    if said := clashes.words(error):
+        error = Conflict(said)
     response = exception_handler(error, context)
     if response is None:
         return None

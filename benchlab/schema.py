@@ -69,16 +69,16 @@ class Schema(AutoSchema):
         )
 
     def _refusals(self) -> set[str]:
-        """400 wherever something is sent, 404 where a row or page is asked for, 403 where something changes."""
+        """400 wherever something is sent, 404 where a row or page is asked for, 403 and 409 where something changes."""
         found = {"401", "406", "429"}
         if self.method == "GET":
             found.add("400")
         if self.method == "POST":
             found |= {"400", "403", "409", "415"}
         if self.method == "PATCH":
-            found |= {"400", "403", "415"}
+            found |= {"400", "403", "409", "415"}
         if self.method == "DELETE":
-            found.add("403")
+            found |= {"403", "409"}
         if self._is_list_view():
             found |= {"400", "404"}
         if "{" in self.path:

@@ -63,7 +63,9 @@ def change_topology(
         raise ValidationError("No layer of this topology has a first resync to measure.")
     topology.measure_resync = measure_resync
     topology.full_clean(exclude=["created_by"])
-    topology.save()
+    topology.save(
+        force_update=topology.pk is not None
+    )  # one that was removed meanwhile does not come back
     return topology
 
 
