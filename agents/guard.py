@@ -14,11 +14,11 @@ half of something that lives on another disk or another host.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agents import looks
+from agents import looks, places
 from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target
 from agents.facts.graph import Graph, own_path
 from agents.facts.in_use import system_unknown, uses
@@ -51,7 +51,8 @@ def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: 
     graph = Graph(facts)
     found = _claims(step.destroys, graph, spares, layout)
     if not only_looks(step.argv):
-        texts = [*map(_plain, step.argv), step.stdin]
+        words = [*map(_plain, step.argv)]
+        texts = zip([*words, step.stdin], places.names_in(words, step.stdin), strict=True)
         found += _net(texts, step.destroys, graph, layout)
     return list(dict.fromkeys(found))
 
@@ -70,7 +71,8 @@ def job_refusals(
     found = _claims(claims, graph, spares, layout)
     texts = [*argv, *(_content(name, content, target) for name, content in files.items())]
     # What lies under a mounted file system is not for a tool to touch, ours or not.
-    found += _net(texts, claims, graph, "" if target.mount else layout, groups=False)
+    whole = zip(texts, texts, strict=True)
+    found += _net(whole, claims, graph, "" if target.mount else layout, groups=False)
     found += [reason for text in texts for reason in _escapes(text, target)]
     return list(dict.fromkeys(found))
 
@@ -191,13 +193,20 @@ def _kind(device: BlockDevice, graph: Graph) -> Iterator[str]:
 
 
 def _net(
-    texts: Sequence[str], claims: Sequence[Claim], graph: Graph, layout: str, groups: bool = True
+    texts: Iterable[tuple[str, str]],
+    claims: Sequence[Claim],
+    graph: Graph,
+    layout: str,
+    groups: bool = True,
 ) -> Iterator[str]:
-    """The second net: whatever a command names must be claimed, or this layout's own."""
+    """The second net: whatever a command names must be claimed, or this layout's own.
+
+    Of each text also the part in which a name that a person gave can stand.
+    """
     mentions = Mentions(graph, groups)
     claimed = {device.name for claim in claims if (device := graph.find(claim.node))}
-    for text in texts:
-        named, foreign = mentions.find(text)
+    for text, names in texts:
+        named, foreign = mentions.find(text, names)
         for word in foreign:
             if several := graph.owners.get(word):  # a name of ours, perhaps, and of a stranger too
                 yield f"{_several(word, several)}: rename what is not meant"

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from agents.facts.graph import Graph
 
 HARMLESS = {"null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty"}
+SYSCTLS = (
+    r"raid/speed_limit_m(?:in|ax)|flashcache"  # of all arrays, and the directory of all its caches
+)
 _ENDS = r"(?=[\s,:;='\"\\)]|$)"
 _SEPARATORS = re.compile(r"[\s,;='\"()\[\]]+")
 
@@ -18,21 +21,23 @@ class Mentions:
     def __init__(self, graph: Graph, groups: bool = True) -> None:
         """`groups`: whether the name of a volume group, array or pool names its members."""
         self.graph = graph
-        self.bare: dict[
-            str, set[str]
-        ] = {}  # a word that is a device's name, or its group's or pool's
+        self.bare: dict[str, set[str]] = {}  # what the kernel calls a device, in words and numbers
+        self.given: dict[str, set[str]] = {}  # what people called it, or its group, array or pool
         for device in graph.facts.devices:
-            for word in (device.name, device.majmin, device.path.removeprefix("/dev/mapper/")):
-                if word:  # FreeBSD gives no numbers
-                    self.bare.setdefault(word, set()).add(device.name)
+            for word in filter(None, (device.name, device.majmin)):  # FreeBSD gives no numbers
+                self.bare.setdefault(word, set()).add(device.name)
+            self.given.setdefault(device.path.removeprefix("/dev/mapper/"), set()).add(device.name)
         for name, owner in graph.facts.members.items() if groups else ():
             if group := owner.partition(" ")[2]:
-                self.bare.setdefault(group, set()).add(name)
+                self.given.setdefault(group, set()).add(name)
         known = sorted(graph.owners, key=len, reverse=True)
         self._path = re.compile(f"(?:{'|'.join(map(re.escape, known)) or '(?!)'}){_ENDS}")
 
-    def find(self, text: str) -> tuple[set[str], list[str]]:
-        """Kernel names that the text names, and /dev words that lead to no device known here, or to one of several."""
+    def find(self, text: str, names: str | None = None) -> tuple[set[str], list[str]]:
+        """Kernel names that the text names, and /dev words that lead to no device known here, or to one of several.
+
+        `names`: the part of the text in which a name that a person gave can stand (agents/places.py); None: all of it.
+        """
         named: set[str] = set()
         foreign: list[str] = []
         for match in re.finditer(r"/sys/(?:class/|dev/)?block/([^/\s]+)", text):
@@ -45,11 +50,17 @@ class Mentions:
                 foreign.append(known[0])
             elif not _harmless(path, start):
                 foreign.append(re.split(_ENDS, path, maxsplit=1)[0])
-        for word in _SEPARATORS.split(text):
-            for part in {word, word.partition("/")[0], *word.split(":")}:
-                named |= self.bare.get(part, set())
+        for part in _parts(text):
+            named |= self.bare.get(part, set())
+        for part in _parts(text if names is None else names):
+            named |= self.given.get(part, set())
         foreign += re.findall(r"\b(?:PART)?(?:UUID|LABEL)=\S*", text)
         return named, foreign
+
+
+def _parts(text: str) -> Iterator[str]:
+    for word in _SEPARATORS.split(text):
+        yield from {word, word.partition("/")[0], *word.split(":")}
 
 
 def _device_paths(text: str) -> Iterator[tuple[str, str]]:
@@ -64,6 +75,6 @@ def _device_paths(text: str) -> Iterator[tuple[str, str]]:
 def _harmless(path: str, before: str) -> bool:
     if before.endswith("/sys") and path.startswith("/dev/block/"):
         return True  # /sys/dev/block/8:16 has its own rule
-    if before.endswith("/proc/sys") and re.match(rf"/dev/raid/speed_limit_m(?:in|ax){_ENDS}", path):
-        return True  # a sysctl of all arrays
+    if before.endswith("/proc/sys") and re.match(rf"/dev/(?:{SYSCTLS}){_ENDS}", path):
+        return True
     return re.match(rf"/dev/(?:{'|'.join(HARMLESS)}){_ENDS}", path) is not None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from agents.contracts import OptionsError, PlanError, Step
 from agents.facts.model import HostFacts
+from agents.layers import _scripts
 
 # Those that bear on storage and that facts.sh reads; none of them opens or locks the host.
 ALLOWED = re.compile(
@@ -25,9 +26,6 @@ PAIRS = {
 }
 # There only once the module is loaded, with these values (md(4)).
 RAID = {"dev.raid.speed_limit_min": "1000", "dev.raid.speed_limit_max": "200000"}
-SET = 'case $2 in */raid/*) [ -e "$2" ] || modprobe md_mod ;; esac; printf "%s\\n" "$1" | tee "$2"'
-BACK = '[ ! -e "$2" ] || printf "%s\\n" "$1" | tee "$2"'
-GOVERN = 'v=$1; shift; for f; do printf "%s\\n" "$v" | tee "$f" || exit; done'
 WHOLE = "of the WHOLE HOST, until teardown"
 
 
@@ -62,7 +60,7 @@ def plan(
         before = _before(name, facts)
         kept[f"sysctl {before[0]}"] = before[1]
         says = f"Set {name} {WHOLE}, to {value}"
-        argv = ("sh", "-c", SET, "set", value, _path(name))
+        argv = ("sh", "-c", _scripts.SYSCTL_SET, "set", value, _path(name))
         steps.append(Step(argv, says, undo=(_back(*before),)))
     if governor:
         _check(governor, facts)
@@ -101,7 +99,7 @@ def restore(kept: Mapping[str, str], facts: HostFacts) -> list[Step]:
 
 
 def _back(name: str, before: str) -> Step:
-    argv = ("sh", "-c", BACK, "set", before, _path(name))
+    argv = ("sh", "-c", _scripts.SYSCTL_BACK, "set", before, _path(name))
     return Step(argv, f"Set {name} back to {before}")
 
 
@@ -118,7 +116,7 @@ def _ungovern(kept: Mapping[str, str], facts: HostFacts, always: bool = False) -
 
 def _govern(value: str, policies: Iterable[str], says: str, undo: tuple[Step, ...] = ()) -> Step:
     paths = (f"/sys/devices/system/cpu/cpufreq/{policy}/scaling_governor" for policy in policies)
-    return Step(("sh", "-c", GOVERN, "set", value, *paths), says, undo=undo)
+    return Step(("sh", "-c", _scripts.GOVERN, "set", value, *paths), says, undo=undo)
 
 
 def differences(sysctls: Mapping[str, str], governor: str, facts: HostFacts) -> list[str]:

@@ -13,6 +13,7 @@ from agents.contracts import Need, Part, Step, Target
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.guard import claims_of
+from agents.layers import _scripts
 from agents.layers._names import lvm_uuid_of
 from agents.layers._steps import MIB, is_claimed, wipe
 
@@ -23,12 +24,6 @@ LONG_S = 3600.0
 # Kinds of block device that every LVM knows; of others it must be told (article 000: Shannon's PCIe flash).
 KNOWN_TYPES = {"sd", "ide0", "nvme", "blkext", "virtblk", "xvd", "mmc", "md", "mdp", "device-mapper", "loop",
                "nbd", "drbd", "ubd", "bcache", "cciss0", "dasd", "rbd", "zvol", "zd"}  # fmt: skip
-# Those that are still there, in one go: a fork for each would take most of the time.
-REMOVE = (
-    'there=$(dmsetup info --columns --noheadings -o name) || exit; there=" "$(echo $there)" ";'
-    ' for name do shift; case $there in *" $name "*) set -- "$@" "$name";; esac; done;'
-    ' [ $# = 0 ] || exec dmsetup remove --retry "$@"'
-)
 
 
 def version(facts: HostFacts) -> tuple[int, ...]:
@@ -122,7 +117,7 @@ def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
     if not names:
         return []
     says = "Remove the logical volumes from the kernel; what a cache holds is dropped"
-    argv = ("sh", "-c", REMOVE, "remove", *names)
+    argv = ("sh", "-c", _scripts.DM_REMOVE, "remove", *names)
     return [Step(argv, says, destroys=claims_of(target), quiet=True)]
 
 

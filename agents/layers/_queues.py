@@ -9,13 +9,11 @@ from agents.contracts import Claim, PlanError, Step, Target
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
 from agents.guard import claims_of
+from agents.layers import _scripts
 from agents.layers._steps import is_claimed
 
 # In the order in which they are set: a new scheduler brings its own nr_requests.
 ATTRIBUTES = ("scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity")
-# tee says why the kernel refuses, sh does not.
-# A path may have gone: a disk pulled out, a module unloaded, another kernel after a reboot.
-WRITE = 'v=$1; shift; for f; do [ ! -e "$f" ] || printf "%s\\n" "$v" | tee "$f" || exit; done'
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,9 @@ def _write(
 ) -> Step:
     paths = tuple(disk.path(attribute) for disk in found)
     claims = tuple(disk.claim for disk in found)
-    return Step(("sh", "-c", WRITE, "set", value, *paths), says, destroys=claims, undo=undo)
+    return Step(
+        ("sh", "-c", _scripts.QUEUE_WRITE, "set", value, *paths), says, destroys=claims, undo=undo
+    )
 
 
 def _names(found: Sequence[Disk]) -> str:

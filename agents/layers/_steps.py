@@ -10,21 +10,10 @@ from agents.facts.graph import Graph
 from agents.facts.in_use import MOUNT_ROOT
 from agents.facts.model import BlockDevice, HostFacts
 from agents.guard import claims_of
+from agents.layers import _scripts
 
 MIB = 1 << 20
 Place = tuple[str, int]  # a node and a byte on it, at a whole sector
-# One opening of each node: udev reads a disk again after every program that had it open for writing.
-ZERO = (
-    "node=; while [ $# -gt 1 ]; do"
-    ' if [ "$1" != "$node" ] || [ "$2" -lt "$end" ]; then exec 3<>"$1" || exit; node=$1 end=0; fi;'
-    " dd if=/dev/zero bs=64k count=16 seek=$(($2 - end)) oflag=seek_bytes conv=fsync >&3 || exit;"
-    " end=$(($2 + 1048576)); shift 2; done"
-)
-# No seek in bytes there, and a disk takes whole sectors only, whose size it says itself.
-ZERO_FREEBSD = (
-    'while [ $# -gt 1 ]; do sector=$(diskinfo "$1" | cut -f 2); dd if=/dev/zero of="$1"'
-    ' bs="$sector" count=$((1048576 / sector)) seek=$(($2 / sector)) || exit; shift 2; done'
-)
 
 
 def one(target: Target, use: str) -> Claim:
@@ -131,7 +120,7 @@ def zeros(
     """Zeros over one MiB at each of these places."""
     places = tuple(dict.fromkeys(places))
     nodes = ", ".join(dict.fromkeys(node for node, _ in places))
-    script = ZERO_FREEBSD if facts.os_family == "freebsd" else ZERO
+    script = _scripts.ZERO_FREEBSD if facts.os_family == "freebsd" else _scripts.ZERO
     return Step(
         ("sh", "-c", script, "zero", *(str(word) for place in places for word in place)),
         says or f"Write zeros over {len(places)} MiB: the ends of {nodes}",
@@ -141,9 +130,8 @@ def zeros(
 
 
 def _destroy_table(disk: Claim) -> Step:
-    script = 'if gpart show "$1" >/dev/null 2>&1; then gpart destroy -F "$1"; fi'
     return Step(
-        ("sh", "-c", script, "destroy", disk.node),
+        ("sh", "-c", _scripts.GPART_DESTROY, "destroy", disk.node),
         f"Remove the partition table of {disk.node}",
         destroys=(disk,),
     )

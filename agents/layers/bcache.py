@@ -16,6 +16,7 @@ from agents.facts.bcache import bytes_of
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.guard import claims_of
+from agents.layers import _scripts
 from agents.layers._names import uuid_of
 from agents.layers._steps import erase_all, members, settle, still_there, taken
 
@@ -31,55 +32,6 @@ WANTS = "devices"
 KIB = 1 << 10
 DATA_OFFSET = 8 * KIB  # make-bcache's own, 16 sectors
 MODES = ("writethrough", "writeback", "writearound", "none")
-# udev registers a new superblock too, and the loser of that race gets EINVAL or EBUSY.
-REGISTER = """
-[ -e /sys/fs/bcache/register ] || modprobe bcache || exit
-cd /sys/class/block || exit
-for node; do
-    name=$(readlink -f "$node") && name=${name##*/} || exit
-    n=0
-    until [ -e "$name/bcache" ]; do
-        echo "$node" 2>/dev/null >/sys/fs/bcache/register
-        [ -e "$name/bcache" ] && break
-        n=$((n + 1))
-        [ "$n" -lt 50 ] || { echo "$node: the kernel does not register it: see dmesg" >&2; exit 1; }
-        sleep 0.2
-    done
-    until [ -e "$name/bcache/set" ] || [ -e "$name/bcache/cache" ]; do
-        n=$((n + 1))
-        [ "$n" -lt 50 ] || { echo "$node: registered, but not attached to its cache" >&2; exit 1; }
-        sleep 0.2
-    done
-done
-"""
-SET = """
-name=$(readlink -f "$1") && cd /sys/class/block && cd "${name##*/}/bcache" || exit
-echo "$2" >label && echo "$3" >cache_mode && echo "$4" >sequential_cutoff && echo "$5" >writeback_percent
-"""
-# "stop" leaves dirty blocks in the cache; "unregister" and "detach" would write them back first.
-RELEASE = """
-cd /sys/class/block || exit
-names=
-for node; do
-    name=$(readlink -f "$node") && names="$names ${name##*/}"
-done
-for name in $names; do
-    for file in "$name/bcache/stop" "$name/bcache/set/stop"; do
-        [ ! -e "$file" ] || echo 1 >"$file"
-    done
-done
-n=0
-while :; do
-    left=
-    for name in $names; do
-        [ ! -e "$name/bcache" ] || left="$left $name"
-    done
-    [ "$left" ] || exit 0
-    n=$((n + 1))
-    [ "$n" -lt 150 ] || { echo "bcache still holds$left" >&2; exit 1; }
-    sleep 0.2
-done
-"""
 
 
 def _power_of_two(name: str, value: int, least: int, most: int) -> None:
@@ -148,7 +100,14 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
             undo=undo,
         ),
         Step(
-            ("sh", "-c", REGISTER, "register", cache.node, *(node.node for node in backing)),
+            (
+                "sh",
+                "-c",
+                _scripts.BCACHE_REGISTER,
+                "register",
+                cache.node,
+                *(node.node for node in backing),
+            ),
             "Have the kernel register them, where udev has not",
             destroys=claims,
         ),
@@ -157,7 +116,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
         words = (options.cache_mode, str(options.sequential_cutoff), str(options.writeback_percent))
         steps.append(
             Step(
-                ("sh", "-c", SET, "set", node.node, label, *words),
+                ("sh", "-c", _scripts.BCACHE_SET, "set", node.node, label, *words),
                 f"Label {node.node} {label}, {options.cache_mode}",
                 destroys=claims,
             )
@@ -216,7 +175,7 @@ def _gives(target: Target, backing: Sequence[Part], offset: int) -> Target:
 
 
 def _release(nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
-    argv = ("sh", "-c", RELEASE, "release", *(node.node for node in nodes))
+    argv = ("sh", "-c", _scripts.BCACHE_RELEASE, "release", *(node.node for node in nodes))
     return Step(argv, "Stop bcache on them, and wait until it has let go", destroys=claims)
 
 

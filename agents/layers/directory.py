@@ -8,6 +8,7 @@ from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts, Mount
+from agents.layers import _scripts
 
 LABEL = "Scratch directory"
 NEEDS: tuple[Need, ...] = ()
@@ -64,9 +65,12 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     """Only a directory with our mark goes, and nothing that is mounted inside (one file system)."""
     own = _own(options, target)
-    script = 'if [ -f "$1/$2" ] && [ ! -L "$1" ]; then rm -rf --one-file-system "$1"; fi'
     return [
-        Step(("sh", "-c", script, "remove", own, MARKER), f"Remove {own} if it is ours", root=False)
+        Step(
+            ("sh", "-c", _scripts.REMOVE_MARKED, "remove", own, MARKER),
+            f"Remove {own} if it is ours",
+            root=False,
+        )
     ]
 
 

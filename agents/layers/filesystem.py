@@ -11,7 +11,7 @@ from typing import Any
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers import _fs_words, _mkfs
+from agents.layers import _fs_words, _mkfs, _scripts
 from agents.layers._steps import below, mount_point, settle, wipe
 
 LABEL = "File system"
@@ -113,8 +113,7 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     steps = [Step(("umount", mount), f"Unmount {mount}")] * sum(
         m.target == mount for m in facts.mounts
     )
-    gone = 'if [ -d "$1" ]; then rmdir "$1"; fi'
-    steps.append(Step(("sh", "-c", gone, "remove", mount), f"Remove {mount}"))
+    steps.append(Step(("sh", "-c", _scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}"))
     if _must_wipe(target, claims, facts):
         steps += [wipe(target.volume, claims), settle()]
     return steps

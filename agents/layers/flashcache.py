@@ -14,6 +14,7 @@ from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Ta
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.guard import claims_of
+from agents.layers import _scripts
 from agents.layers._steps import erase_all, members, settle, still_there, taken
 
 LABEL = "flashcache"
@@ -28,11 +29,6 @@ USES = {"backing": Use("the slow disk", most=1), "cache": Use("the SSD", most=1)
 GIVES = "volume"
 WANTS = "devices"
 KIB = 1 << 10
-# fast_remove leaves dirty blocks where they are: removing a writeback cache would write all of them back first.
-REMOVE = (
-    'cd /proc/sys/dev/flashcache 2>/dev/null && [ -e "$2+$3/fast_remove" ] &&'
-    ' echo 1 >"$2+$3/fast_remove"; dmsetup remove --retry "$1"'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ def _remove(target: Target, facts: HostFacts) -> Step:
     backing, cache = _given(target)
     graph = Graph(facts)
     names = [d.name if (d := graph.find(part.node)) else "" for part in (cache, backing)]
-    argv = ("sh", "-c", REMOVE, "remove", target.name, *names)
+    argv = ("sh", "-c", _scripts.FLASHCACHE_REMOVE, "remove", target.name, *names)
     return Step(argv, "Remove the cache as it is, dirty or not", destroys=claims_of(target))
 
 

@@ -27,6 +27,7 @@ from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.guard import claims_of
 from agents.layers import _md_look as look
+from agents.layers import _scripts
 from agents.layers._md_geometry import KIB, LEAST, data_offset, stripe_count, usable
 from agents.layers._names import uuid_of
 from agents.layers._steps import erase_all, members, settle, still_there, taken
@@ -37,15 +38,6 @@ USES = {"data": Use("members of the array", least=2), "spare": Use("hot spares",
 GIVES = "volume"
 WANTS = "devices"
 CHUNK = 512 * KIB  # mdadm's own default
-# udev and others may have it open for a moment: mdadm then says "Cannot get exclusive access".
-STOP = (
-    'cd /sys/class/block || exit; n=0; while [ -e "${1##*/}/md" ]; do mdadm --stop "$1" && break;'
-    " n=$((n + 1)); [ $n -lt 10 ] || exit 1; sleep 0.5; done"
-)
-CLEAR = (
-    'at=$1; shift; for node; do dd if=/dev/zero of="$node" bs=1M count=1 seek="$at" conv=fsync'
-    " || exit; done"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +179,19 @@ def _gives(options: Any, target: Target, data: Sequence[Part]) -> Target:
 
 def _clear(nodes: Sequence[Part], offset: int, claims: tuple[Claim, ...]) -> Step:
     """An earlier array may have held a volume group or a file system: the new one must not begin with it."""
-    argv = ("sh", "-c", CLEAR, "clear", str(offset // 1024), *(node.node for node in nodes))
+    argv = (
+        "sh",
+        "-c",
+        _scripts.MD_CLEAR,
+        "clear",
+        str(offset // 1024),
+        *(node.node for node in nodes),
+    )
     return Step(argv, "Write zeros where the data of the array will begin", destroys=claims)
 
 
 def _stop(node: str, claims: tuple[Claim, ...]) -> Step:
-    return Step(("sh", "-c", STOP, "stop", node), f"Stop {node}", destroys=claims)
+    return Step(("sh", "-c", _scripts.MD_STOP, "stop", node), f"Stop {node}", destroys=claims)
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:

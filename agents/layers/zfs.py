@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
-from agents.layers import _zfs
+from agents.layers import _scripts, _zfs
 from agents.layers._steps import mount_point
 
 LABEL = "ZFS file system"
@@ -70,8 +70,7 @@ def _properties(options: Any, mount: str) -> dict[str, str]:
 
 
 def _remove(mount: str) -> Step:
-    gone = 'if [ -d "$1" ]; then rmdir "$1"; fi'
-    return Step(("sh", "-c", gone, "remove", mount), f"Remove {mount}")
+    return Step(("sh", "-c", _scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}")
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:

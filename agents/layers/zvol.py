@@ -8,7 +8,7 @@ from typing import Any
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers import _zfs
+from agents.layers import _scripts, _zfs
 from agents.layers._steps import piece_there, settle
 from agents.layers._zfs_space import MIB, Shape, largest, reservation
 
@@ -17,11 +17,6 @@ NEEDS = (_zfs.ZFS,)
 USES: dict[str, Use] = {}
 WANTS = "pool"
 GIVES = "volume"
-# The node comes after the command has ended: "settle" alone may be too early (STORAGE.md).
-WAIT = (
-    'n=0; until [ -e "$1" ]; do n=$((n + 1)); if [ $n -gt 300 ]; then'
-    ' echo "$1 did not come in 30 s" >&2; exit 1; fi; sleep 0.1; done'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +67,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
             undo=tuple(_down(name, claims, facts)),
         ),
         settle(),
-        Step(("sh", "-c", WAIT, "wait", node), f"Wait for {node}", destroys=claims, timeout_s=60),
+        Step(("sh", "-c", _scripts.ZVOL_WAIT, "wait", node), f"Wait for {node}", destroys=claims, timeout_s=60),
     )  # fmt: skip
     gives = replace(target, volume=node, size=size, stripe_unit=0, stripe_count=0, parity=0)
     notes = _zfs.noted(target, name, options.primarycache)

@@ -158,6 +158,28 @@ def stopped_array(seen: Seen) -> None:
     seen.signed("linux_raid_member", f"h:{LAYOUT}0")
 
 
+def array_of_an_installer(seen: Seen) -> None:
+    """/dev/md0: mdadm calls it 0, which is a word of most commands."""
+    seen.signed("linux_raid_member", "h:0")
+    seen.members[seen.disk.name] = "md 0"
+
+
+def group_named_data(seen: Seen) -> None:
+    """As our own volumes are."""
+    seen.signed("LVM2_member")
+    seen.members[seen.disk.name] = "lvm data"
+
+
+def pool_named_cache(seen: Seen) -> None:
+    seen.signed("zfs_member", "cache")
+    seen.members[seen.disk.name] = "zpool cache"
+
+
+def mapping_named_data(seen: Seen) -> None:
+    seen.signed("crypto_LUKS")
+    seen.stacked("/dev/mapper/data", "crypt")
+
+
 def foreign_pool(seen: Seen) -> None:
     seen.signed("zfs_member", "tank")
     seen.members[seen.disk.name] = "zpool tank"
@@ -248,7 +270,8 @@ HARMFUL: tuple[Situation, ...] = (
     mounted, part_mounted, almost_our_mount, swap, swap_off, foreign_pv, orphan_pv, nearly_our_pv, pv_on_part,
     foreign_volume, foreign_array, stopped_array, foreign_pool, exported_pool, bcache, bcache_left, luks, opened_luks,
     unknown_holder, unread, unread_part, read_only, resized, other_model, replaced, root_below, in_a_table,
-    raid_of_two, a_program, never_heard_of,
+    raid_of_two, a_program, never_heard_of, array_of_an_installer, group_named_data, pool_named_cache,
+    mapping_named_data,
 )  # fmt: skip
 
 

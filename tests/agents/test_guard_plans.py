@@ -148,9 +148,11 @@ class Names:
         self.nodes |= {f"/sys/block/{device.name}/" for device in devices}
         self.groups = {owner.partition(" ")[2] for owner in seen.members.values()} - {""}
 
-    def are_in(self, words: list[str]) -> bool:
+        self.groups |= {device.path.removeprefix("/dev/mapper/") for device in seen.on_it}
+
+    def are_in(self, words: list[str], operands: list[str]) -> bool:
         # "bl17/data" is the group's, "bl17-x" a name
-        if self.groups & {word.partition("/")[0] for word in words}:
+        if self.groups & {word.partition("/")[0] for word in operands}:
             return True
         text = "\n".join(words)
         return any(_in(node, text) for node in self.nodes)
@@ -161,7 +163,36 @@ def harmed(step: Step, names: list[Names]) -> list[Seen]:
     if step.argv[0] in LOOKS:
         return []
     words = [*map(str, step.argv), step.stdin]
-    return [name.seen for name in names if name.are_in(words)]
+    return [name.seen for name in names if name.are_in(words, operands(words))]
+
+
+# Programs that know a group, array, pool or mapping by its name, and their flags of which the next word is none.
+NAMING = {
+    "zpool": {"-o", "-O"},
+    "zfs": {"-o", "-V"},
+    "mdadm": set[str](),
+    "flashcache_create": {"-p", "-b"},
+    "dmsetup": set[str](),
+}
+KEYWORDS = {"create", "destroy", "log", "cache", "special", "spare", "mirror", "raidz1"}
+
+
+def operands(words: list[str]) -> list[str]:
+    """The words at which those programs look for a name, found the slow and simple way."""
+    program, rest = words[0], words[1:]
+    if program == "sh":
+        return rest[3:] if "dmsetup remove" in rest[1] else []
+    if program.startswith(("vg", "lv", "pv")):
+        pairs = {
+            at + 1 for at, word in enumerate(rest) if word.startswith("--") and word != "--yes"
+        }
+        pairs = {at for at in pairs if rest[at - 1] != "--norestorefile"}
+        return [word for at, word in enumerate(rest) if at not in pairs]
+    taking = NAMING.get(program, {""})
+    if "" in taking:
+        return []
+    found = [w for w, before in zip(rest, ["", *rest], strict=False) if before not in taking]
+    return [word for word in found if word not in KEYWORDS]
 
 
 def _in(word: str, text: str) -> bool:
