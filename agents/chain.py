@@ -99,6 +99,12 @@ def check_chain(specs: Sequence[LayerSpec]) -> None:
         raise PlanError(f"{who} gives {WORDS[given]}; a tool needs a volume or a mounted directory")
 
 
+def gives(kinds: Iterable[str]) -> str:
+    """What a stack of these layers gives its runs: a layer that only sets something passes on what is below it."""
+    found = [given for kind in kinds if (given := registry.layer(kind).GIVES) != "same"]
+    return found[-1] if found else "nothing"
+
+
 def _fits(driver: Layer, given: str) -> bool:
     accepts = {
         "devices": {"nothing", "parts", *IS_VOLUME},

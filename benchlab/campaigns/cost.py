@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from agents import chain, registry
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import AgentError, Target
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Workload
@@ -71,7 +71,7 @@ def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> T
 
     The size is that of the spare devices its layers have after `stage` stages; 0 when it cannot be told.
     """
-    gives = registry.layer(topology.stack[-1]["kind"]).GIVES
+    gives = chain.gives(layer["kind"] for layer in topology.stack)
     taken = picked(topology, spares)
     size = sum(device.size for device in taken[: _devices(topology, stage)]) if taken else 0
     if gives == "mount":

@@ -1,0 +1,114 @@
+"""Every topology preset with every workload: what the wizard thinks of the pair, the host's plan says too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from agents import options, registry, stack
+from agents.chain import specs, stage_specs
+from agents.contracts import AgentError, OptionsError, Target
+from agents.guard import job_refusals, refusals
+from benchlab.campaigns import cost, matrix
+from benchlab.campaigns.models import Workload
+from benchlab.campaigns.preset_data import ALL as WORKLOADS
+from benchlab.hosts.models import Device
+from benchlab.topologies.models import Topology
+from benchlab.topologies.presets import ALL as PRESETS
+from benchlab.topologies.presets import Preset
+from tests.agents import situations
+from tests.agents.made_up import GIB, LAYOUT, disk, spare
+from tests.agents.test_guard_plans import ABLE
+
+SETTINGS = {
+    "scheduler": "[none] mq-deadline kyber bfq",
+    "read_ahead_kb": "128",
+    "nr_requests": "256",
+}
+TOOLS = ("bonnie", "command", "dd", "dynamo", "fio", "pg_test_fsync")
+PLAIN = {
+    "command": {"script": "echo done\n", "metrics": []},
+    "dynamo": {"size": GIB},
+}
+
+
+def roles(preset: Preset) -> list[str]:
+    return [role for role, count in preset.wants.items() for _ in range(count)]
+
+
+def seen(preset: Preset):
+    """A host with just the disks that it wants, and their spare marks."""
+    disks = [disk(f"sd{chr(98 + number)}", number + 1, size=40 * GIB, queue=SETTINGS)
+             for number in range(len(roles(preset)))]  # fmt: skip
+    spares = {}
+    for device, role in zip(disks, roles(preset), strict=True):
+        spares |= spare(device, role=role)
+    facts = situations.host_with([situations.see(d, situations.blank) for d in disks], **ABLE)
+    return replace(facts, scheduler_modules=("bfq", "kyber"), sysctls=SYSCTLS), spares
+
+
+SYSCTLS = {"vm.dirty_ratio": "20", "vm.dirty_background_ratio": "10", "vm.swappiness": "60"}
+
+
+def planned(preset: Preset) -> tuple[Target, object, dict]:
+    facts, spares = seen(preset)
+    plan = stack.plan(
+        specs(preset.stack), LAYOUT, facts, spares.values(), stage_specs(preset.stages)
+    )
+    assert [said for step in plan.steps for said in refusals(step, facts, spares, LAYOUT)] == []
+    return plan.target, facts, spares
+
+
+def likely(preset: Preset) -> Target:
+    devices = [Device(name=f"d{i}", role=role, size=40 * GIB, spare=True)
+               for i, role in enumerate(roles(preset))]  # fmt: skip
+    return cost.likely_target(Topology(stack=preset.stack, stages=preset.stages), devices)
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.slug)
+def test_the_wizard_knows_what_a_preset_gives(preset):
+    target, _, _ = planned(preset)
+    thought = likely(preset)
+    assert (bool(thought.mount), bool(thought.volume)) == (bool(target.mount), not target.mount)
+
+
+def workloads() -> list[Workload]:
+    found = [
+        Workload(name=w.slug, tool=w.tool, options=w.options, sweep=w.sweep) for w in WORKLOADS
+    ]
+    plain = [
+        Workload(name=tool, tool=tool, options=PLAIN.get(tool, {}), sweep={}) for tool in TOOLS
+    ]
+    return [*plain, *found]
+
+
+@pytest.mark.parametrize("workload", workloads(), ids=lambda workload: workload.name)
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.slug)
+def test_what_the_wizard_takes_the_host_does(preset, workload):
+    """The three scheduler presets of article 003 were refused to bonnie++: "no mount point"."""
+    target, facts, spares = planned(preset)
+    driver = registry.tool(workload.tool)
+    wizard = host = ""
+    try:
+        cost.of_workload(workload, likely(preset))
+    except ValidationError as error:
+        wizard = str(error)
+    try:
+        for point in matrix.points(workload.sweep):
+            built = options.build(driver.Options, {**workload.options, **point})
+            job = driver.job(built, target)
+            if not target.mount:
+                assert job_refusals(job.argv, job.inputs, target, facts, spares, LAYOUT) == []
+    except OptionsError as error:
+        host = str(error)
+    except AgentError as error:
+        pytest.fail(f"{error}")
+    assert bool(wizard) == bool(host), (wizard, host)
+    if workload.tool in ("bonnie", "pg_test_fsync"):
+        assert bool(host) == (not target.mount)
+
+
+def test_every_tool_is_tried():
+    assert {workload.tool for workload in workloads()} == set(registry.all_tools()) == set(TOOLS)
