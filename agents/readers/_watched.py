@@ -11,6 +11,7 @@ from math import nan
 
 from agents.contracts import Metric, Series, Unit
 from agents.found import Found
+from agents.readers._command import Command
 
 Values = dict[str, float | None]  # by metric; None: there was no such request
 
@@ -70,27 +71,26 @@ def _second(line: str, form: str) -> float:
     return (datetime.strptime(line, form) - datetime(1970, 1, 1)).total_seconds()
 
 
-def interval(command: str) -> float | None:
-    """Seconds between reports, by the command line: "-w 1", or the first of the numbers that end it."""
-    if flag := re.search(r"\s-w ?(\d+(?:\.\d+)?)(?=\s|$)", command):
+def interval(command: Command) -> float | None:
+    """Seconds between reports, by the command line: "-w 1", or its first number; devices may stand around it."""
+    own = " ".join(command.words)
+    if flag := re.search(r"\s-w ?(\d+(?:\.\d+)?)(?=\s|$)", own):
         return float(flag[1]) or None
-    ending = re.search(r"\s(\d+(?:\.\d+)?)(?:\s+\d+)?\s*$", command)
-    return (float(ending[1]) or None) if ending else None
+    number = re.search(r"(?<!\s-[cgjnop])\s(\d+(?:\.\d+)?)(?=\s|$)", own)
+    return (float(number[1]) or None) if number else None
 
 
-def leaves_boot_out(command: str) -> bool:
-    return any(re.fullmatch(r"-[A-Za-z]*y[A-Za-z]*", word) for word in command.split())
+def leaves_boot_out(command: Command) -> bool:
+    return command.flag("y")
 
 
-def leaves_idle_out(command: str) -> bool:
+def leaves_idle_out(command: Command) -> bool:
     """iostat -z; zpool iostat has no such flag."""
-    words = command.split()
-    flags = [word for word in words[1:] if re.fullmatch(r"-[A-Za-z]*z[A-Za-z]*", word)]
-    return words[:1] == ["iostat"] and bool(flags)
+    return command.words[:1] == ("iostat",) and command.flag("z")
 
 
 def found(
-    kind: Kind, reports: Sequence[Report], command: str, title: str, notes: Sequence[str] = ()
+    kind: Kind, reports: Sequence[Report], command: Command, title: str, notes: Sequence[str] = ()
 ) -> Found:
     """All reports of one run of the command; at least one."""
     said = list(notes)
@@ -115,7 +115,7 @@ def found(
         min(report.first for report in reports),
         max(report.last for report in reports),
         title,
-        command=command,
+        command=command.text,
         metrics=tuple(m for device in devices for m in _metrics(kind, device, kept)),
         series=tuple(s for device in devices for s in _series(kind, device, kept, times)),
         notes=tuple(said),
@@ -134,7 +134,7 @@ def _with_idle(kind: Kind, kept: Sequence[Report], reports: Sequence[Report]) ->
 
 
 def _times(
-    reports: Sequence[Report], kept: Sequence[Report], command: str, notes: list[str]
+    reports: Sequence[Report], kept: Sequence[Report], command: Command, notes: list[str]
 ) -> tuple[float, ...]:
     """Seconds at which the kept reports were made, since the one before the first of them."""
     clocks = [report.when for report in reports]

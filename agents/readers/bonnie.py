@@ -6,15 +6,13 @@ import re
 from typing import Any
 
 from agents.found import Found
+from agents.readers import _command
 from agents.tools import _bonnie_csv as csv
 from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs
 
 LABEL = "bonnie++"
 KIND = "bonnie"
-COMMAND = re.compile(
-    r"(?:^|[\s#$>%])((?:sudo (?:-u \S+ )?)?(?:[\w.~/-]{0,200}/)?bonnie\+\+(?: [^|&;<>]*)?)$"
-)
 ABOVE = 40  # lines in which its progress and its command are looked for
 
 
@@ -79,9 +77,8 @@ def _above(lines: list[str], first: int) -> tuple[int, str]:
     start = first
     for index in range(first - 1, max(first - ABOVE, -1), -1):
         line = " ".join(lines[index].split()) if len(lines[index]) < runs.LONGEST else "long"
-        command = COMMAND.search(line) if "bonnie++" in line else None
-        if command:
-            return index, command[1]
+        if command := _command.find(line, "bonnie++"):
+            return index, command.text
         if runs.PROGRESS.fullmatch(line) or csv.HEAD.fullmatch(line):
             start = index
         elif line:

@@ -14,7 +14,7 @@ from itertools import islice
 
 from agents.contracts import Metric, ParseError
 from agents.found import Found
-from agents.readers import _fio_again, _fio_options
+from agents.readers import _command, _fio_again, _fio_options
 from agents.readers._fio_again import Printed
 from agents.tools import _fio_terse, _fio_text
 from agents.tools import fio as tool
@@ -25,7 +25,8 @@ START = re.compile(
     r"(?<!\S)(?<!> )\S{1,200}: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)"
 )
 TAIL = re.compile(r"\s*(?:READ|WRITE|TRIM|MIXED):|\s*Run status|\s*Disk stats|.{1,80}: ios=|\s*\Z")
-COMMAND = re.compile(r"(?:^|[$#%>]\s)\s*((?:sudo\s+)?(?:/[\w./-]+/)?fio\s+[^\n]{1,2000})", re.M)
+CONTINUED = re.compile(r"\\\n\s*")  # a command over several lines
+ABOVE = 2000  # characters above a result in which its command may be
 VERSION = re.compile(r"\bfio[- ](\d+\.\d[\w.-]*)")
 PROCESS = re.compile(r"(\S{1,200}): \(groupid=(\d+), jobs=\d+\): err=[^:\n]{1,20}: pid=(\d+)")
 TIME_MS = re.compile(r'"timestamp_ms"\s*:\s*(\d{1,16})')
@@ -106,17 +107,24 @@ def _lines(text: str) -> Iterator[Found]:
 
 
 def _texts(text: str) -> Iterator[Printed]:
-    lines = _Lines(text)
+    lines, behind = _Lines(text), 0
     for start, end in _blocks(text):
         block = text[start:end]
         told = _fio_options.of_text(block)
         version = VERSION.search(block)
-        before = text[max(text.rfind("\n", 0, max(start - 400, 0)) + 1, 0) : start]
-        commands = COMMAND.findall(before)
-        command = commands[-1].strip() if commands else ""
+        command = _said(text, max(start - ABOVE, behind), start)
+        behind = end
         told = dataclasses.replace(told, version=version[1] if version else "", command=command)
         run = repr(PROCESS.findall(block))
         yield Printed(_found(text, start, end, told, lines), run if run != "[]" else "")
+
+
+def _said(text: str, begin: int, end: int) -> str:
+    """The last command between the result before and this one."""
+    begin = text.rfind("\n", 0, begin) + 1
+    lines = CONTINUED.sub(" ", text[begin:end]).split("\n")
+    said = (found.text for line in reversed(lines) if (found := _command.find(line, "fio")))
+    return next(said, "")
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 
 from agents.contracts import ParseError
 from agents.found import Found
+from agents.readers import _command, _watched
 from agents.readers import _iostat_columns as table
-from agents.readers import _watched
+from agents.readers._command import Command
 from agents.readers._watched import Report, Sample, Values
 
 LABEL = "iostat"
 LEFT_OUT = " (with -z, idle devices are left out: their zeros are missing in it)"
 KIND = _watched.Kind("iostat", table.UNITS, table.PER_REQUEST, LEFT_OUT)
 
-COMMAND = re.compile(r"(?:^|[#$%>] ?)(iostat(?: [-\w.,/= ]*)?)$")
+ARGUMENT = re.compile(r"[-\w.,/=:]+", re.ASCII)
 BANNER = re.compile(r"Linux \S+ \(.+\) .*\(\d+ CPU\)|Linux \S+ \(.+\) \d\S+( _\w+_)?")
 CPU = ["avg-cpu:", "%user", "%nice", "%system", "%iowait", "%steal", "%idle"]
 TITLE = ["extended", "device", "statistics"]
@@ -32,7 +33,7 @@ TWO_DIGITS = re.compile(r"\d+[.,]\d\d")
 class _Run:
     """One run of iostat while its lines are read."""
 
-    command: str = ""
+    command: Command = _command.NONE
     first: int = 0  # line of the command or banner
     reports: list[Report] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
@@ -72,9 +73,9 @@ class _Reader:
         dated, second = _watched.when(line) if words and len(line) < 60 else (False, None)
         if not words:
             return
-        if command := COMMAND.search(line) if len(line) < 300 else None:
+        if command := _said(line):
             yield from self._end()
-            self.run = _Run(command[1].strip(), number)
+            self.run = _Run(command, number)
         elif BANNER.fullmatch(line[:300]):
             if self.run.reports:
                 yield from self._end()
@@ -197,6 +198,13 @@ def _from(one: Found, first: int) -> Found:
     """The same, from its command line or banner on."""
     return Found(one.kind, min(first, one.first), one.last, one.title, command=one.command,
                  metrics=one.metrics, series=one.series, notes=one.notes)  # fmt: skip
+
+
+def _said(line: str) -> Command:
+    """The command, unless the line is prose that begins with its name."""
+    found = _command.find(line, "iostat")
+    plain = all(ARGUMENT.fullmatch(word) for word in found.words)
+    return found if plain else _command.NONE
 
 
 def _plain_row(words: Sequence[str], wide: int) -> bool:

@@ -6,13 +6,11 @@ import re
 
 from agents.contracts import ParseError
 from agents.found import Found
+from agents.readers import _command
 from agents.tools import _pg_test_fsync_text as text
 
 LABEL = "pg_test_fsync"
 KIND = "pg_test_fsync"
-COMMAND = re.compile(
-    r"(?:^|[\s#$>%])((?:sudo (?:-u \S+ )?)?(?:[\w.~/-]*/)?pg_test_fsync(?: [^|&;<>]*)?)$"
-)
 PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
 
 
@@ -31,9 +29,9 @@ def find(whole: str, name: str) -> list[Found]:
 
 def _one(lines: list[str], first: int) -> tuple[Found | None, int]:
     """The run that begins there, and where to look on."""
-    before = _command(lines, first)
+    before = _said_at(lines, first)
     start = first if before is None else before
-    command = "" if before is None else _command_of(lines[before])
+    command = "" if before is None else _command.find(lines[before], KIND).text
     title = f"pg_test_fsync {command.partition('pg_test_fsync')[2].strip()}".strip()
     try:
         run = text.read(lines, first)
@@ -67,14 +65,9 @@ def _notes(run: text.Run, command: str) -> list[str]:
     return notes
 
 
-def _command(lines: list[str], first: int) -> int | None:
+def _said_at(lines: list[str], first: int) -> int | None:
     """Index of the command line right above, if there is one."""
     above = next(
         (index for index in range(first - 1, max(first - 3, -1), -1) if lines[index]), None
     )
-    return above if above is not None and COMMAND.search(lines[above]) else None
-
-
-def _command_of(line: str) -> str:
-    found = COMMAND.search(line)
-    return found[1] if found else ""
+    return above if above is not None and _command.find(lines[above], KIND) else None

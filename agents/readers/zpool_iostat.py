@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from agents.contracts import ParseError
 from agents.found import Found
-from agents.readers import _watched
+from agents.readers import _command, _watched
+from agents.readers._command import Command
 from agents.readers._watched import Report, Sample
 from agents.samplers import _zpool_iostat as zpool
 
@@ -20,7 +21,6 @@ WEIGHTS = {
 }
 KIND = _watched.Kind("zpool_iostat", zpool.UNITS, WEIGHTS)
 
-COMMAND = re.compile(r"(?:^|[#$%>] ?)(?:/\S*/)?(zpool iostat(?: [-\w.,:/ ]*)?)$")
 EXACT = re.compile(r"\S+( \d+){6}")
 HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read write")
 
@@ -28,24 +28,23 @@ HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read wr
 def find(text: str, name: str) -> list[Found]:
     lines = text.replace("\xa0", " ").split("\n")
     found: list[Found] = []
-    at, command, said_at = 0, "", 0
+    at, command, said_at = 0, _command.NONE, 0
     while at < len(lines):
         words = lines[at].split()
-        said = COMMAND.search(" ".join(words)) if 0 < len(lines[at]) < 300 else None
-        if said:
-            command, said_at = said[1].strip(), at + 1
-        elif command and _scripted(command) and EXACT.fullmatch(" ".join(words)):
+        if said := _command.find(lines[at], "zpool iostat"):
+            command, said_at = said, at + 1
+        elif command.flag("H") and EXACT.fullmatch(" ".join(words)):
             one, at = _block(lines, at, command, said_at, headings=HEADINGS)
             found.append(one)
-            command, said_at = "", 0
+            command, said_at = _command.NONE, 0
             continue
         elif _begins(lines, at):
             one, at = _block(lines, at, command, said_at)
             found.append(one)
-            command, said_at = "", 0
+            command, said_at = _command.NONE, 0
             continue
         elif words and not (len(lines[at]) < 60 and _watched.when(lines[at])[0]):
-            command, said_at = "", 0  # of something else
+            command, said_at = _command.NONE, 0  # of something else
         at += 1
     return found
 
@@ -58,19 +57,15 @@ def _begins(lines: Sequence[str], at: int) -> bool:
     return zpool.heads(lines[at]) and below[:1] in (["pool"], ["vdev"])
 
 
-def _scripted(command: str) -> bool:
-    return any(re.fullmatch(r"-[a-zA-Z]*H[a-zA-Z]*", word) for word in command.split())
-
-
 def _block(
-    lines: Sequence[str], at: int, command: str, said_at: int, headings: tuple[str, ...] = ()
+    lines: Sequence[str], at: int, command: Command, said_at: int, headings: tuple[str, ...] = ()
 ) -> tuple[Found, int]:
     """The block that begins at this index, and the index behind it."""
     end, kept, dates = _extent(lines, at, bool(headings))
     first = said_at or at + 1
     numbered = [(at + 1, one) for one in headings] + kept
     flat = bool(headings) or not any(line[:1].isspace() for _, line in kept)
-    verbose = not command or any(re.fullmatch(r"-[a-zA-Z]*v\w*", w) for w in command.split())
+    verbose = not command or command.flag("v")
     try:
         reports = list(zpool.reports(numbered, flat, verbose))
         if not reports:
@@ -84,7 +79,7 @@ def _block(
     made = [_report(one, *clocks) for one in reports]
     one = _watched.found(KIND, made, command, title, _notes(reports, flat and verbose))
     last = max(one.last, max(number for number, _ in kept))
-    return Found(KIND.name, first, last, title, command=command, metrics=one.metrics,
+    return Found(KIND.name, first, last, title, command=command.text, metrics=one.metrics,
                  series=one.series, notes=one.notes), end  # fmt: skip
 
 

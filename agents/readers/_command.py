@@ -1,0 +1,131 @@
+"""Command lines as terminal logs show them: behind any prompt, sudo, environment, path; up to a pipe or redirection.
+
+The one place that tells them, for every reader. A line of prose that speaks of a program is no command of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+LONGEST = 2000  # characters of a line that may be a command
+# What ends a prompt, or another command of the same line: nothing before it is a part of the command.
+BEFORE = re.compile(r"[#$%>❯➜λ»✗›;&|(`]|\bthen\b|\bdo\b")
+ARROW = re.compile(
+    r"^\s*[➜❯λ»›]"
+)  # such prompts go on behind their sign: "➜  ~ git:(main) iostat -x 1"
+PLACE = re.compile(r"~\S*|/\S*|git:\S*|\S+\)|[\w.-]+")
+SET = re.compile(r"[A-Za-z_]\w*=\S*")
+NOTHING = re.compile(r"\+{1,9}|-|!|\d+[smhd]?|\{|-{2}")  # set -x, `time -p`'s kin, a duration
+# Programs that run another one, and how many words of their own they take beside options.
+WRAPPERS = {
+    "sudo": 0, "doas": 0, "env": 0, "time": 0, "nice": 0, "ionice": 0, "nohup": 0, "exec": 0, "command": 0,
+    "stdbuf": 0, "unbuffer": 0, "setsid": 0, "watch": 0, "builtin": 0, "eatmydata": 0, "numactl": 0, "strace": 0,
+    "perf": 1, "timeout": 1, "taskset": 1, "chrt": 1, "chroot": 1, "ssh": 1, "su": 1, "docker": 2, "podman": 2,
+    "kubectl": 2, "lxc-attach": 1, "cgexec": 0, "systemd-run": 0, "bash": 0, "sh": 0,
+}  # fmt: skip
+# Up to a pipe, a redirection, the next command; none of these within quotes.
+ENDS = re.compile(r"""(?:"[^"\n]*"|'[^'\n]*'|\\.|[^\\"'|;&<>`\n)]|(?<=\w)\)(?=\w))*""")
+DESCRIPTOR = re.compile(r"\s[012&]$")  # of "2> file"
+COMMENT = re.compile(r"\s#\s.*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`text` as it was typed, sudo and path with it; `words` begin with the program's own name."""
+
+    text: str = ""
+    words: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+    def flag(self, letter: str) -> bool:
+        """Is it among the options of one letter, maybe with others: `-y`, `-dxy`?"""
+        return any(re.fullmatch(rf"-[A-Za-z]*{letter}[A-Za-z]*", word) for word in self.words[1:])
+
+
+NONE = Command()
+
+
+def find(line: str, program: str) -> Command:
+    """The last command of that program (`zpool iostat` has two words) in a line; NONE where there is none."""
+    if program.partition(" ")[0] not in line or len(line) > LONGEST:
+        return NONE
+    for found in reversed(list(_named(program).finditer(line))):
+        start = _start(line, found.start())
+        if start is not None:
+            return _command(line, start, found)
+    return NONE
+
+
+@cache
+def _named(program: str) -> re.Pattern[str]:
+    words = r"\s+".join(map(re.escape, program.split()))
+    return re.compile(
+        rf"(?<![\w.~+/-])(?P<path>(?:[\w.~+-]*/)*)(?P<name>{words})(?![^\s;|&<>)`\"'])"
+    )
+
+
+def _start(line: str, at: int) -> int | None:
+    """Where the command begins that has its program there; None if what stands before makes it no command."""
+    ends = [found.end() for found in BEFORE.finditer(line, 0, at)]
+    start = ends[-1] if ends else 0
+    words = [(found.start(), found[0]) for found in re.finditer(r"\S+", line[start:at])]
+    if ARROW.match(line) and len(ends) < 4:
+        while words and words[0][1] not in WRAPPERS and PLACE.fullmatch(words[0][1]):
+            words.pop(0)
+    while words and NOTHING.fullmatch(words[0][1]):
+        words.pop(0)
+    if not _wrapped([word.strip("\"'") for _, word in words]):
+        return None
+    return start + words[0][0] if words else at
+
+
+def _wrapped(words: list[str]) -> bool:
+    """Are these only assignments and programs that run another, with their options?"""
+    at = 0
+    while at < len(words):
+        name = words[at].rpartition("/")[2]
+        if SET.fullmatch(words[at]) or not words[at]:
+            at += 1
+        elif name in WRAPPERS:
+            at = _arguments(words, at + 1, WRAPPERS[name])
+        else:
+            return False
+    return True
+
+
+def _arguments(words: list[str], at: int, own: int) -> int:
+    """Behind a wrapper's options, with the value of each, and its own words."""
+    while at < len(words) and words[at].rpartition("/")[2] not in WRAPPERS:
+        if words[at].startswith("-"):
+            following = words[at + 1] if at + 1 < len(words) else "-"
+            valued = not following.startswith("-") and not SET.fullmatch(following)
+            valued = valued and following.rpartition("/")[2] not in WRAPPERS
+            at += 1 + valued
+        elif own:
+            at, own = at + 1, own - 1
+        else:
+            break
+    return at
+
+
+def _command(line: str, start: int, found: re.Match[str]) -> Command:
+    name = found.start("name")
+    ended = ENDS.match(line, name)
+    end = ended.end() if ended else len(line)
+    quotes = ""
+    for mark in "\"'":  # it stands in quotes itself: ssh host "iostat -x 1"
+        if line[max(start - 1, 0) : name].count(mark) % 2:
+            closing = line.find(mark, found.end())
+            end, quotes = (closing, mark) if closing >= 0 else (end, "")
+    body = line[name:end]
+    if line[end : end + 1] in ("<", ">"):
+        body = DESCRIPTOR.sub("", body)
+    body = COMMENT.sub("", body).rstrip()
+    before = " ".join(line[start:name].split()) + (" " if line[name - 1 : name].isspace() else "")
+    said = before.lstrip("\"'") if not quotes or quotes not in before else before
+    text = f"{said.lstrip()}{body}{quotes if quotes in before else ''}"
+    return Command(text, tuple(body.split()))
