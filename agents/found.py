@@ -34,6 +34,22 @@ class Found:
     described: bool = False  # a workload of `tool` that was not run here: nothing was measured
     sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # of such: options as lists
     also: tuple[tuple[int, int], ...] = ()  # (first, last) of other lines that it was read from
+    head: int = (
+        0  # line elsewhere of the headings that it was read by: kept alone, it needs them above
+    )
+    varies: str = ""  # a sweep in one table: the label of its metrics that tells its points apart
+
+    def alone(self, lines: Sequence[str]) -> str:
+        """Its part of the text's lines, such that its reader finds it, and only it, in there."""
+        own = lines[self.first - 1 : self.last]
+        return "\n".join([lines[self.head - 1], *own] if self.head else own)
+
+    def points(self) -> list[Mapping[str, str]]:
+        """The labels of each point of a sweep, in the table's order; one without labels of anything else."""
+        if not self.varies:
+            return [{}]
+        values = dict.fromkeys(m.labels[self.varies] for m in self.metrics)
+        return [{self.varies: value} for value in values]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,9 @@ def _found(rows: list[Cells]) -> Found | None:
         return Found("iometer", first, body[-1][0], title, trouble=str(error))
     last = body[-1][0]
     return Found(
-        "iometer", first, last, title, tool="dynamo", metrics=tuple(metrics), notes=tuple(notes)
-    )
+        "iometer", first, last, title, tool="dynamo", metrics=tuple(metrics), notes=tuple(notes),
+        varies=HEADS.get(head[0].lower(), head[0]),
+    )  # fmt: skip
 
 
 def _read(head: list[str], body: list[Cells]) -> tuple[list[Metric], list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents.contracts import ParseError
 from agents.found import Found
@@ -38,6 +38,7 @@ class _Run:
     reports: list[Report] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    head: int = 0  # line of the headings, where they are those of another table
 
 
 @dataclass
@@ -59,6 +60,7 @@ class _Reader:
         self.run = _Run()
         self.ahead = _Ahead()
         self.known: list[str] = []  # the last headings of the text
+        self.known_at = 0  # their line
         self.at = 0  # index of the line to be read
 
     def read(self) -> Iterator[Found]:
@@ -111,7 +113,8 @@ class _Reader:
             return
         if self.run.reports and heads != self.run.heads:
             yield from self._end()
-        self.known = self.run.heads = heads
+        self.known, self.known_at = heads, number
+        self.run.heads = heads
         first = self.ahead.first or number
         try:
             report = Report(first, number, self._rows(), self.ahead.when)
@@ -122,7 +125,8 @@ class _Reader:
         if report.rows or self._all_idle():
             if self.ahead.cpu:
                 report.rows[""] = self.ahead.cpu
-            report.last = self.at
+            # The empty line below headings without a row shows that they are whole: it belongs to them.
+            report.last = self.at + (not report.rows and not self.lines[self.at].strip())
             self.run.reports.append(report)
         self.ahead = _Ahead()
 
@@ -173,7 +177,7 @@ class _Reader:
             self.at = end  # some other table
             return
         self.at = end
-        self.run = _Run(heads=self.known, reports=[Report(number, end, rows)])
+        self.run = _Run(heads=self.known, reports=[Report(number, end, rows)], head=self.known_at)
         self.run.notes.append("without headings: read by those of the table before it")
         yield from self._end()
 
@@ -191,13 +195,7 @@ class _Reader:
         many = f"{len(run.reports)} reports" if len(run.reports) > 1 else "1 report"
         title = f"iostat, {len(devices)} device{'s' * (len(devices) > 1)}, {many}"
         one = _watched.found(KIND, run.reports, run.command, title, run.notes)
-        yield one if not run.first else _from(one, run.first)
-
-
-def _from(one: Found, first: int) -> Found:
-    """The same, from its command line or banner on."""
-    return Found(one.kind, min(first, one.first), one.last, one.title, command=one.command,
-                 metrics=one.metrics, series=one.series, notes=one.notes)  # fmt: skip
+        yield replace(one, first=min(run.first or one.first, one.first), head=run.head)
 
 
 def _said(line: str) -> Command:

@@ -163,7 +163,9 @@ def _check_one(
         wrong.add(index, "workload", "A name has at most 90 characters.")
     told = shown.found.outstanding
     if one.outstanding is not None:
-        if told is not None and told != one.outstanding:
+        if shown.found.varies == "outstanding":
+            wrong.add(index, "outstanding", "The table says it of each of its columns.")
+        elif told is not None and told != one.outstanding:
             wrong.add(index, "outstanding", f"The text says {told}.")
         elif not 1 <= one.outstanding <= MOST_OUTSTANDING:
             wrong.add(index, "outstanding", "Give a number from 1 on, or nothing.")

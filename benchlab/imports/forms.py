@@ -75,7 +75,7 @@ class ResultForm(forms.Form):
                 del self.fields[name]
             return
         _choose(self, rows, "as above")
-        if shown.found.outstanding is not None:
+        if shown.found.outstanding is not None or shown.found.varies == "outstanding":
             del self.fields["outstanding"]
         if not shown.watches:
             del self.fields["beside"]

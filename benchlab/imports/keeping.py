@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import icfs
@@ -34,10 +35,12 @@ def keep(
         return Outcome(None, len(workloads), tuple(workloads))
     failed: list[tuple[Piece, str]] = []
     results = _results(draft.team, user, measured, offered)
+    results_agreed = size(agreement) - len(workloads)  # a sweep is one of them, and several runs
     made = store(
         team=draft.team, user=user, name=agreement.name, question=agreement.question, results=results,
         sources=late.Files({offered[one.key].file.name: one.key[0] for one in measured}),
-        origin=agreement.origin, failed=failed, told=lambda done: told(len(workloads) + done),
+        origin=agreement.origin, failed=failed,
+        told=lambda done: told(len(workloads) + done * results_agreed // len(results)),
     )  # fmt: skip
     stored = len(workloads) + len(results) - len(failed)
     missed = tuple(Failed(piece.name, piece.found.first, said) for piece, said in failed)
@@ -72,18 +75,34 @@ def _results(
             beside[one.beside].append(pieces[one.key])
     named = Named(team, user)
     return [
-        Result(
-            pieces[one.key],
-            one.host or named.host(one.new_host.strip()),
-            one.topology or named.topology(one.new_topology.strip()),
-            one.workload.strip() or offered[one.key].workload,
-            offered[one.key].found.point,
-            offered[one.key].found.outstanding or one.outstanding,
-            tuple(beside[one.key]),
-        )
+        result
         for one in taken
         if one.beside is None
+        for result in _points(
+            Result(
+                pieces[one.key],
+                one.host or named.host(one.new_host.strip()),
+                one.topology or named.topology(one.new_topology.strip()),
+                one.workload.strip() or offered[one.key].workload,
+                offered[one.key].found.point,
+                offered[one.key].found.outstanding or one.outstanding,
+                tuple(beside[one.key]),
+            )
+        )
     ]
+
+
+def _points(result: Result) -> Iterator[Result]:
+    """Each point of a sweep as a result of its own: runs that differ in it, which charts draw as a curve."""
+    for labels in result.piece.found.points():
+        point = {name: int(v) if v.isdecimal() else v for name, v in labels.items()}
+        outstanding = point.get("outstanding", result.outstanding)
+        yield replace(
+            result,
+            piece=replace(result.piece, only=labels),
+            point={**result.point, **point},
+            outstanding=outstanding if isinstance(outstanding, int) else None,
+        )
 
 
 class Named:

@@ -50,4 +50,4 @@ class _Texts:
                 "\n"
             )
             self.pk = pk
-        return "\n".join(self.lines[found.first - 1 : found.last])
+        return found.alone(self.lines)

@@ -33,7 +33,7 @@ class Shown:
     @property
     def watches(self) -> bool:
         """It only watched: a result of its own only if it belongs to no other."""
-        return bool(self.raw["series"]) and not self.found.metrics
+        return bool(self.raw["series"]) and not (self.found.tool and self.found.metrics)
 
     @property
     def workload(self) -> str:
@@ -42,6 +42,8 @@ class Shown:
             return self.found.title[:90]
         told = self.found.options
         said = [_words(name, told[name]) for name in NAMED if told.get(name)]
+        if self.found.varies:  # sweeps over different things do not share a chart's axis
+            said.append(f"over {self.found.varies.replace('_', ' ')}")
         return " ".join([self.found.tool or self.found.kind, *said])[:90]
 
     @property
@@ -52,6 +54,12 @@ class Shown:
     @property
     def sweep(self) -> list[tuple[str, str]]:
         return [(name, _words(name, values)) for name, values in self.found.sweep.items()]
+
+    @property
+    def points(self) -> str:
+        """Those of a sweep in one table."""
+        varies = self.found.varies
+        return ", ".join(labels[varies] for labels in self.found.points()) if varies else ""
 
     @property
     def point(self) -> list[tuple[str, str]]:

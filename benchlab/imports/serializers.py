@@ -52,6 +52,10 @@ class FoundSerializer(serializers.Serializer[dict[str, Any]]):
         default=False, help_text="Nothing was measured: it is stored as a workload"
     )
     sweep = serializers.DictField(default=dict, help_text="of a workload: options as lists")
+    varies = serializers.CharField(
+        default="",
+        help_text="A sweep in one table: each value of this label is stored as a run of its own",
+    )
     notes = serializers.ListField(child=serializers.CharField())
     trouble = serializers.CharField(help_text="Why it cannot be read; empty: it can")
     metrics = MetricSerializer(many=True)

@@ -44,6 +44,7 @@ class Piece:
     # Those lines, every line of the file when it is the whole; or how to get them once they are needed: an import of
     # a thousand files would not fit into memory.
     text: str | Callable[[], str]
+    only: Mapping[str, str] = field(default_factory=dict)  # the point of its sweep: Found.points
 
     @property
     def content(self) -> bytes:
@@ -255,7 +256,7 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
                 "options": run.options,
             }
         ),
-        meta={collect.READERS: [[name, p.found.kind, p.name] for name, p in pieces.items()]},
+        meta={collect.READERS: [_reader(name, piece) for name, piece in pieces.items()]},
     )
     texts = {name: piece.content for name, piece in pieces.items()}
     collect.keep(attempt, texts)
@@ -263,3 +264,8 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
     if figures.errors:
         raise ValidationError("; ".join(figures.errors))
     collect.put(attempt, figures)
+
+
+def _reader(artifact: str, piece: Piece) -> list[Any]:
+    """Who reads it, and which point of the sweep that it holds."""
+    return [artifact, piece.found.kind, piece.name, *([dict(piece.only)] if piece.only else [])]

@@ -140,6 +140,7 @@ class _Shelving:
             where = f"{self.article.slug}/{name}"
             raise ArticleError(f"{where} holds {len(found)} results; article.toml wants {number}")
         one = found[number - 1]
-        lines = self.article.text(name).split("\n")[one.first - 1 : one.last]
         version = told.get("version", one.version)
-        return Piece(replace(one, version=version), name, "\n".join(lines))
+        return Piece(
+            replace(one, version=version), name, one.alone(self.article.text(name).split("\n"))
+        )

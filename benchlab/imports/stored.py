@@ -12,6 +12,7 @@ from agents.found import Found, Reading
 
 PLAIN = (
     "kind", "first", "last", "title", "tool", "version", "command", "outstanding", "trouble", "described",
+    "head", "varies",
 )  # fmt: skip
 
 

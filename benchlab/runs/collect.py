@@ -6,12 +6,14 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import transaction
 
 from agents import job, options, registry
 from agents.contracts import Metric, ParseError, Reason, Watch
 from agents.contracts import Series as SeriesData
+from agents.found import Found
 from benchlab.runs import storable
 from benchlab.runs.kept import Outputs
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
@@ -19,7 +21,8 @@ from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
 
 SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
-# In the meta of an attempt that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …]
+# In the meta of an attempt that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …];
+# of one point of a sweep the labels that tell it apart come behind: {"outstanding": "4"}
 READERS = "readers"
 # In the meta of one whose samples cannot all be read: {sampler, or "samples" where it is all of them: why}
 NOT_SAMPLED = "not_sampled"
@@ -146,12 +149,12 @@ def _sampled(files: Outputs) -> tuple[list[tuple[str, SeriesData]], dict[str, st
     return found, doubts
 
 
-def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> Figures:
+def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
     """Of results measured elsewhere: the first artifact has the metrics, each has its series."""
     metrics: list[Metric] = []
     series: list[tuple[str, SeriesData]] = []
     errors: list[str] = []
-    for number, (artifact, kind, name) in enumerate(readers):
+    for number, (artifact, kind, name, *only) in enumerate(readers):
         found = registry.all_readers()[kind].find(files[artifact].decode(), name)
         if len(found) != 1 or found[0].trouble:
             said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
@@ -159,12 +162,24 @@ def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[str]]) -> 
             continue
         try:
             if number == 0:
-                told = (dataclasses.replace(m, output=artifact) for m in found[0].metrics)
-                metrics += storable.metrics(told)
+                metrics += storable.metrics(_of_point(found[0], artifact, only[0] if only else {}))
             series += storable.series((kind, one) for one in found[0].series)
         except ParseError as error:
             errors.append(f"{artifact}: {error}")
     return Figures(metrics, series, errors)
+
+
+def _of_point(found: Found, artifact: str, only: Mapping[str, str]) -> list[Metric]:
+    """Its metrics, or those of one point of its sweep, without the labels that tell it apart."""
+    return [
+        dataclasses.replace(
+            one,
+            output=artifact,
+            labels={name: value for name, value in one.labels.items() if name not in only},
+        )
+        for one in found.metrics
+        if only.items() <= one.labels.items()
+    ]
 
 
 def reparse(attempt: Attempt) -> str:

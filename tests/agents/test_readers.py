@@ -59,6 +59,24 @@ def same(got: Any, wanted: Any) -> bool:
 
 
 @pytest.mark.parametrize("path", cases())
+def test_a_result_is_found_again_in_its_own_lines(path: Path) -> None:
+    """So it is kept: each result with the lines that it says are its own, and reparsed from them."""
+    text, name = text_of(path)
+    lines = text.split("\n")
+    for one in reading.read(text, json.loads(path.read_text()).get("name", name)).found:
+        if one.trouble or one.described:
+            continue
+        again = registry.all_readers()[one.kind].find(one.alone(lines), name)
+        assert [len(again), *(other.trouble for other in again)] == [1, ""], (one.first, one.title)
+        assert figures(again[0]) == figures(one)
+        assert again[0].series == one.series
+
+
+def figures(one: Found) -> list[Any]:
+    return [(m.name, m.value, m.unit, m.labels, m.note) for m in one.metrics]
+
+
+@pytest.mark.parametrize("path", cases())
 def test_text(path: Path) -> None:
     expected = json.loads(path.read_text())
     text, name = text_of(path)
