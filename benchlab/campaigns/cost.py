@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from agents import chain, registry
 from agents import options as driver_options
 from agents.contracts import AgentError, Target
-from benchlab.campaigns import matrix
+from benchlab.campaigns import matrix, points
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Device
 from benchlab.topologies.models import Topology
@@ -104,5 +104,5 @@ def picked(topology: Topology, spares: list[Device]) -> list[Device] | None:
 
 
 def _at(point: Mapping[str, Any]) -> str:
-    words = ", ".join(f"{option} {value}" for option, value in point.items())
+    words = points.words(point)
     return f" at {words}" if words else ""

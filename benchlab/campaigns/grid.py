@@ -7,17 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchlab.campaigns import matrix
+from benchlab.campaigns import matrix, points
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.campaigns.progress import latest_attempts
 from benchlab.charts.templatetags.si import si
-from benchlab.driver_forms import show
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
 
 SHOWN = ("iops", "bandwidth")  # the first that the tool printed
-SIZES = frozenset({"block_size", "size", "obs", "ibs", "bs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +79,6 @@ def of(campaign: Campaign) -> Grid:
     return Grid([column for _, column in columns.values()], ordered)
 
 
-def point_words(point: Mapping[str, Any]) -> str:
-    """{"iodepth": 4, "block_size": 8192} -> "iodepth 4, block size 8KiB"."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {show(value, 'B' if name in SIZES else '')}"
-        for name, value in point.items()
-    )
-
-
 def _key(run: Run) -> tuple[int, str]:
     return run.workload_id, matrix.key(run.point)
 
@@ -101,19 +91,13 @@ def _columns(runs: Iterable[Run]) -> dict[tuple[int, str], tuple[int, Column]]:
         key=lambda item: (
             item[1].workload.name,
             item[1].workload_id,
-            *(_rank(item[1], option) for option in sorted(item[1].point, reverse=True)),
+            points.rank(item[1].point),
         ),
     )
     return {
-        key: (index, Column(run.workload.name, point_words(run.point)))
+        key: (index, Column(run.workload.name, points.words(run.point)))
         for index, (key, run) in enumerate(ordered)
     }
-
-
-def _rank(run: Run, option: str) -> tuple[bool, float, str]:
-    value = run.point[option]
-    number = isinstance(value, int | float)
-    return not number, float(value) if number else 0.0, str(value)
 
 
 def _cell(run: Run, attempt: Attempt | None, values: Mapping[int, str]) -> Cell:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from benchlab.campaigns import points
 from benchlab.hosts.models import Host
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.topologies import moments
@@ -115,9 +116,13 @@ class Run(models.Model):
         ]
 
     def __str__(self) -> str:
-        point = ", ".join(f"{key} {value}" for key, value in self.point.items())
-        what = filter(None, [self.moment, str(self.workload), point])
+        what = filter(None, [self.moment, str(self.workload), points.words(self.point)])
         return f"{self.topology} · {' · '.join(what)} · repeat {self.repeat}"
+
+    @property
+    def varied(self) -> list[tuple[str, str]]:
+        """What the sweep varies, in words."""
+        return [(name, points.value(name, value)) for name, value in self.point.items()]
 
     @property
     def moment(self) -> str:

@@ -13,7 +13,7 @@ from agents.destroyed import Destroyed
 from agents.packages import Missings
 from agents.plaintext import of_file
 from agents.quote import shown
-from benchlab.campaigns.grid import point_words
+from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.hosts import services as hosts
 from benchlab.runs import planning
@@ -123,13 +123,21 @@ def _points(layout: Layout) -> list[Run]:
     """One run for each point: the repeats run the same."""
     runs = Run.objects.filter(attempts__layout=layout).select_related("workload")
     first: dict[tuple[int, str], Run] = {}
-    for run in runs.order_by("workload__name", "workload", "outstanding", "position"):
-        first.setdefault((run.workload_id, point_words(run.point)), run)
-    return list(first.values())
+    for run in runs.order_by("position"):
+        first.setdefault((run.workload_id, points.words(run.point)), run)
+    return sorted(
+        first.values(),
+        key=lambda run: (
+            run.workload.name,
+            run.workload_id,
+            run.outstanding or 0,
+            points.rank(run.point),
+        ),
+    )
 
 
 def _planned(run: Run, target: Target) -> Planned:
-    point = point_words(run.point)
+    point = points.words(run.point)
     try:
         tool = registry.tool(run.tool)
         job = tool.job(driver_options.build(tool.Options, run.options), target)

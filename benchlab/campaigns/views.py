@@ -10,7 +10,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from benchlab.campaigns import awaiting, eventlog, grid, planview, progress, troubles, whole_presets
+from benchlab.campaigns import (
+    awaiting,
+    eventlog,
+    grid,
+    planview,
+    points,
+    progress,
+    troubles,
+    whole_presets,
+)
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
@@ -136,7 +145,7 @@ def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
     # The end is a change too: what is swapped then asks no more.
     shown = ",".join([*(str(attempt.pk) for attempt in found), *(["over"] if over else [])])
     return {
-        "running": [(attempt, grid.point_words(attempt.run.point)) for attempt in found],
+        "running": [(attempt, points.words(attempt.run.point)) for attempt in found],
         "running_shown": shown,
         "unchanged": request.GET.get("shown") == shown,
     }

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from agents import options as driver_options
 from agents import registry
 from agents.contracts import AgentError
-from benchlab.campaigns import cost, grid, matrix
+from benchlab.campaigns import cost, matrix, points
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.presets import PRESETS, grouped
@@ -154,6 +154,6 @@ def _points(row: Workload) -> list[tuple[str, int | None]]:
     try:
         tool = registry.tool(row.tool)
         checked = cost.check_sweep(row.name, row.tool, row.options, row.sweep)
-        return [(grid.point_words(point), tool.outstanding(built)) for point, built in checked]
+        return [(points.words(point), tool.outstanding(built)) for point, built in checked]
     except (ValidationError, AgentError):
         return []

@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
+from benchlab.campaigns import points
 from benchlab.charts import naming
 from benchlab.charts.palette import Identity, Style, styles
 from benchlab.runs.models import Attempt, Measurement
@@ -50,7 +51,7 @@ class Group:
     workload: int
     workload_name: str
     tool: str
-    rest: str  # what else the sweep varies: "bs 64k"
+    rest: str  # what else the sweep varies, in words: "block size 64 KiB"
     stage: str = ""  # the moment's code (benchlab.topologies.moments)
     stage_name: str = ""  # "before growth"; empty when there is nothing but "as built"
     samples: tuple[Sample, ...] = ()
@@ -84,8 +85,8 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
     for attempt in found:
         run = attempt.run
         rest = rest_of(run.point)
-        when = moments.parse(run.stage).rank
-        key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, rest, when
+        order = points.rank(rest), points.words(rest), moments.parse(run.stage).rank
+        key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, *order
         by_line[key].append(attempt)
     return _named([_group(key[-2], line, values, units) for key, line in sorted(by_line.items())])
 
@@ -114,10 +115,10 @@ def during(meta: Mapping[str, Any]) -> str:
     )
 
 
-def rest_of(point: Mapping[str, Any]) -> str:
-    """The point without its x axis, in words: {"iodepth": 4, "bs": "64k"} -> "bs 64k"."""
+def rest_of(point: Mapping[str, Any]) -> dict[str, Any]:
+    """The point without its x axis: {"iodepth": 4, "bs": "64k"} -> {"bs": "64k"}."""
     axis = next((option for option in DEPTH_OPTIONS if option in point), None)
-    return ", ".join(f"{key} {value}" for key, value in sorted(point.items()) if key != axis)
+    return {key: value for key, value in sorted(point.items()) if key != axis}
 
 
 def _group(

@@ -8,14 +8,13 @@ from typing import Any
 
 from agents import registry
 from agents.found import Found
+from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.templatetags.si import size
 from benchlab.imports import stored
 from benchlab.imports.models import Draft, DraftFile, Source
 
 Key = tuple[int, int]  # (DraftFile id, first line)
 NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
-SIZES = frozenset({"bs", "block_size", "size", "file_size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Shown:
 def _words(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_words(name, one) for one in value)
-    return size(value) if name in SIZES and isinstance(value, int) else str(value)
+    return points.value(name, value)
 
 
 def results(draft: Draft) -> list[Shown]:

@@ -47,3 +47,17 @@ def test_every_reason_has_words():
 
     assert set(words.WORDS) == set(Reason)
     assert words.of("something_new").happened == "something new"
+
+
+def test_a_sweep_over_block_sizes_is_drawn_in_their_order(user, web, lab):
+    load = made.workload(lab.team, "by block size")
+    layout = lab.attempts[0].layout
+    for number, size in enumerate((65536, 4096, 16384)):
+        attempt = made.finished(lab.campaign, layout, load, None, number, 500.0)
+        attempt.run.point = {"block_size": size}
+        attempt.run.save()
+    card = next(c for c in campaign_cards(user, lab.campaign.pk) if c.title == load.name)
+    wanted = ["block size 4 KiB", "block size 16 KiB", "block size 64 KiB"]
+    assert [point.label for point in card.points] == wanted
+    bars = [t["name"] for t in web.get(card.figure_url).json()["data"] if t["type"] == "bar"]
+    assert bars == wanted

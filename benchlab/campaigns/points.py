@@ -1,0 +1,69 @@
+"""A point of a sweep in words, and in the order in which people count. Pure.
+
+{"iodepth": 4, "block_size": 8192} -> "iodepth 4, block size 8 KiB"; 4096 comes before 16384, and "64k" before "128k".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from benchlab.driver_forms import parse, show
+
+# Options of the tools, ours and those that others' outputs name, whose numbers are bytes.
+SIZES = frozenset(
+    {"block_size", "size", "obs", "ibs", "bs", "blocksize", "chunk_size", "ram", "file_max", "file_min",
+     "file_size"}
+)  # fmt: skip
+PREFIX = re.compile(r"(?<=\d)(?=[KMGT]iB$)")
+NUMBERS = re.compile(r"(\d+(?:\.\d+)?)")
+
+Rank = tuple[tuple[bool, float, tuple[tuple[bool, float, str], ...]], ...]
+
+
+def words(point: Mapping[str, Any]) -> str:
+    """What a page says of it."""
+    return ", ".join(f"{name.replace('_', ' ')} {value(name, one)}" for name, one in point.items())
+
+
+def value(name: str, given: Any) -> str:
+    """A value of that option: sizes with a binary unit, exactly."""
+    size = _bytes(name, given)
+    if size is None:
+        return str(given)
+    text = show(size, "B")
+    return f"{text} B" if text.isdigit() else PREFIX.sub(" ", text)
+
+
+def rank(point: Mapping[str, Any]) -> Rank:
+    """What points are sorted by: the option that is last by its name decides first."""
+    return tuple(_rank(name, point[name]) for name in sorted(point, reverse=True))
+
+
+def _rank(name: str, given: Any) -> tuple[bool, float, tuple[tuple[bool, float, str], ...]]:
+    """Numbers as numbers, before texts; a text by the numbers in it."""
+    size = _bytes(name, given)
+    number = given if size is None else size
+    if isinstance(number, int | float):
+        return False, float(number), ()
+    parts = [part for part in NUMBERS.split(str(given)) if part]
+    return True, 0.0, tuple(_part(part) for part in parts)
+
+
+def _part(text: str) -> tuple[bool, float, str]:
+    return (False, float(text), "") if NUMBERS.fullmatch(text) else (True, 0.0, text)
+
+
+def _bytes(name: str, given: Any) -> int | None:
+    """The size in bytes; None where it is none, or not written as one."""
+    if name not in SIZES or isinstance(given, bool):
+        return None
+    if isinstance(given, int):
+        return given
+    try:
+        return int(parse(given, int, "B")) if isinstance(given, str) else None
+    except ValidationError:
+        return None
