@@ -51,13 +51,20 @@ class Filter:
 
 
 def choice(query: QueryDict) -> Choice:
-    latency = _one(query, "latency", ("", "all", *LATENCIES))
-    shown = tuple(LATENCIES) if latency == "all" else (latency,) if latency else ()
+    kind, _, statistic = _one(query, "latency", ("", *latencies())).partition(".")
+    shown = tuple(LATENCIES) if statistic == "all" else (statistic,) if statistic else ()
     return Choice(
         metric=metric(query) or "iops",
         operation=_one(query, "operation", OPERATIONS),
+        kind=kind,
         latencies=shown,
     )
+
+
+def latencies() -> list[str]:
+    """Every ?latency=: a kind alone, as many statistics as there is room for; with all of them; with one."""
+    kinds = naming.LATENCY_KINDS
+    return [one for kind in kinds for one in (kind, *(f"{kind}.{s}" for s in ("all", *LATENCIES)))]
 
 
 def metric(query: QueryDict) -> str:

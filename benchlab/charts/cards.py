@@ -10,10 +10,11 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchlab.charts import asked, naming
+from benchlab.charts.choice import Choice
 from benchlab.charts.conditions import Differences
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Person, groups, in_percent, labels
-from benchlab.charts.tables import MetricRow, Point, curve_points, metric_rows
+from benchlab.charts.tables import MetricRow, Point, curve_points, latency_columns, metric_rows
 from benchlab.topologies import moments
 
 
@@ -31,6 +32,7 @@ class Card:
     operations: tuple[str, ...]
     lines: int
     points: tuple[Point, ...]
+    columns: tuple[str, ...]  # latencies of those points
     chosen: str  # of `metrics`: what is shown first
     moments: tuple[tuple[str, str], ...] = ()  # (value, words) of those that were measured
     moment: str = ""  # the only one shown; "" for all
@@ -55,14 +57,23 @@ class Card:
         return [(metric, naming.word(metric)) for metric in self.metrics if not _is_main(metric)]
 
     @property
-    def completions(self) -> bool:
-        """Whether there is a choice of latencies: only completion latencies have percentiles."""
-        return any(point.clat["mean"] for point in self.points)
+    def latencies(self) -> list[tuple[str, str]]:
+        """What may be asked for of the latencies that were measured: (?latency=, words), what is shown first first."""
+        found = []
+        for kind, word in naming.LATENCY_KINDS.items():
+            told = [c.partition(".")[2] for c in self.columns if c.startswith(f"{kind}.")]
+            few = Choice().shown(self.lines, told)
+            if few:
+                found.append((kind, f"{word}: {', '.join(few)}"))
+            if len(told) > 1:
+                found += [(f"{kind}.all", f"{word}: {', '.join(told)}")] * (len(few) < len(told))
+                found += [(f"{kind}.{one}", f"{word}: {one}") for one in told]
+        return found
 
     @property
-    def only_total(self) -> bool:
-        """Whether total latency is all that is known of latencies."""
-        return not self.completions and any(point.lat for point in self.points)
+    def heads(self) -> list[str]:
+        """Of the table's columns of latencies: "lat mean", "clat p99"."""
+        return [column.replace(".", " ", 1) for column in self.columns]
 
     @property
     def broken(self) -> list[Point]:
@@ -131,6 +142,7 @@ def _card(
         operations=both if len(both) == 2 and any(rate in names for rate in METRICS) else (),
         lines=len(lines),
         points=tuple(curve_points(lines)),
+        columns=latency_columns(lines),
         chosen=chosen,
         moments=tuple(
             (one or asked.BUILT, moments.parse(one).words or "as built") for one in codes

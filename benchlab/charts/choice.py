@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from benchlab.charts import naming
@@ -10,7 +10,8 @@ from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group
 
 OPERATIONS = {"": "", "read": "reads", "write": "writes"}
-LATENCIES = {"mean": "solid", "p50": "dash", "p99": "dot", "p99.9": "dashdot"}
+LATENCIES = dict(zip(naming.STATISTICS, ("solid", "dash", "dot", "dashdot"), strict=True))
+FEW = ("mean", "p99")  # what is shown of several lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Choice:
 
     metric: str = "iops"
     operation: str = ""
+    kind: str = ""  # of naming.LATENCY_KINDS; empty: the first of them that was measured
     latencies: tuple[str, ...] = ()  # empty: all for one line, mean and p99 for several
 
     def name(self, base: str) -> str:
@@ -33,5 +35,26 @@ class Choice:
         known = [group.units[self.metric] for group in groups if self.metric in group.units]
         return naming.word(self.metric), naming.shown_unit(self.metric, known[0] if known else "1")
 
-    def shown(self, lines: int) -> tuple[str, ...]:
-        return self.latencies or (tuple(LATENCIES) if lines == 1 else ("mean", "p99"))
+    def latency(self, groups: Iterable[Group]) -> str:
+        """The kind of latency of a chart: one for all of its lines, or they would not compare. "" for none."""
+        every = [sample.values for group in groups for sample in group.samples]
+        kinds = (self.kind,) if self.kind else naming.LATENCY_KINDS
+        return next((kind for kind in kinds if any(self.known(kind, one) for one in every)), "")
+
+    def known(self, kind: str, values: Mapping[str, float]) -> tuple[str, ...]:
+        """Which statistics of that latency a run told."""
+        return tuple(name for name in LATENCIES if self.told(f"{kind}.{name}", values) is not None)
+
+    def told(self, base: str, values: Mapping[str, float]) -> float | None:
+        """A run's figure. What a run of reads alone told of reads is that of all of its I/O, and likewise of writes."""
+        found = values.get(self.name(base))
+        if found is None and not self.operation:
+            both = [values[name] for op in OPERATIONS if op and (name := f"{op}.{base}") in values]
+            rates = [op for op in OPERATIONS if op and values.get(f"{op}.iops")]
+            return both[0] if len(both) == len(rates) == 1 else None
+        return found
+
+    def shown(self, lines: int, known: Collection[str]) -> tuple[str, ...]:
+        """Statistics to draw, of those that were measured."""
+        wanted = self.latencies or (tuple(LATENCIES) if lines == 1 else FEW)
+        return tuple(name for name in wanted if name in known)

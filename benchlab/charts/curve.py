@@ -12,6 +12,7 @@ from benchlab.analysis.curves import Spread, curve, knee
 from benchlab.charts import figure
 from benchlab.charts.choice import LATENCIES, OPERATIONS, Choice
 from benchlab.charts.figure import Figure
+from benchlab.charts.naming import LATENCY_KINDS
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Sample, labels, line_styles
 from benchlab.charts.templatetags.si import si
@@ -40,49 +41,51 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     what = " of " + OPERATIONS[choice.operation] if choice.operation else ""
     if not any(_samples(line.group, choice.name(choice.metric)) for line in lines):
         return figure.empty(title, f"No {word}{what} measured over outstanding I/Os yet.")
-    kinds = {kind for line in lines if (kind := latency_kind(line.group, choice.operation))}
-    shown = ("mean",) if kinds == {"lat"} else choice.shown(len(lines))
+    kind = choice.latency(line.group for line in lines)
+    known = {one for line in lines for one in _statistics(line, choice, kind)}
+    shown = choice.shown(len(lines), known)
     data = [trace for line in lines for trace in _rate(line, choice, word, unit)]
     data += [
         trace
         for line in lines
         for name in shown
-        for trace in _latency(line, choice, name, shown, alone=len(lines) == 1)
+        for trace in _latency(line, choice, f"{kind}.{name}", shown, alone=len(lines) == 1)
     ]
     data += _knees(lines, choice)
-    said = " and total latency" if kinds == {"lat"} else " and completion latency" if kinds else ""
+    latency = LATENCY_KINDS[kind] if shown else ""
+    said = f" and {latency.lower()}" if latency else ""
+    without = [line.label for line in lines if not _statistics(line, choice, kind)] if shown else []
     layout = figure.layout(
         f"{word}{said}{what} over outstanding I/Os · {title}",
-        _subtitle(lines, shown if kinds else ()),
-        height=640 if kinds else 420,
-        **_axes(lines, data, word, unit, kinds),
+        _subtitle(lines, shown) + _not_told(latency, without),
+        height=640 if shown else 420,
+        **_axes(lines, data, word, unit, latency),
     )
-    layout["legend"]["y"] = -0.13 if kinds else -0.2
+    layout["legend"]["y"] = -0.13 if shown else -0.2
     return {"data": data, "layout": layout}
 
 
-def latency_kind(group: Group, operation: str = "") -> str:
-    """The latency that a tool told: "clat" (completion), else "lat" (total, as IOmeter counts it); "" for none."""
-    for kind in ("clat", "lat"):
-        if _samples(group, Choice(operation=operation).name(f"{kind}.mean")):
-            return kind
-    return ""
+def _statistics(line: Line, choice: Choice, kind: str) -> set[str]:
+    return {name for sample in line.group.samples for name in choice.known(kind, sample.values)}
+
+
+def _not_told(latency: str, lines: Sequence[str]) -> str:
+    """Whose latency is of another kind, or of none: not drawn, for one axis has one meaning."""
+    return f" No {latency.lower()} was told of: {', '.join(lines)}." if lines else ""
 
 
 def _axes(
-    lines: Sequence[Line], data: Sequence[dict[str, Any]], word: str, unit: str, kinds: set[str]
+    lines: Sequence[Line], data: Sequence[dict[str, Any]], word: str, unit: str, latency: str
 ) -> dict[str, Any]:
     depths = figure.depth_axis(sorted(set().union(*map(_depths, lines))))
-    if not kinds:
+    if not latency:
         return {"xaxis": depths, "yaxis": figure.value_axis(word, unit)}
     upper, lower = figure.rows(2, 0.05)
     latencies = [value for trace in data if trace["yaxis"] == "y2" for value in trace["y"]]
-    says = {"clat": "Latency", "lat": "Total latency"}
-    which = says[kinds.pop()] if len(kinds) == 1 else "Latency (total where no completion)"
     return {
         "xaxis": depths | {"anchor": "y2"},
         "yaxis": figure.value_axis(word, unit) | {"domain": upper, "anchor": "x"},
-        "yaxis2": figure.log_axis(which, "s", latencies) | {"domain": lower, "anchor": "x"},
+        "yaxis2": figure.log_axis(latency, "s", latencies) | {"domain": lower, "anchor": "x"},
     }
 
 
@@ -128,10 +131,14 @@ def _rate(line: Line, choice: Choice, word: str, unit: str) -> list[dict[str, An
 
 
 def _latency(
-    line: Line, choice: Choice, name: str, shown: Sequence[str], *, alone: bool
+    line: Line, choice: Choice, base: str, shown: Sequence[str], *, alone: bool
 ) -> list[dict[str, Any]]:
-    kind = latency_kind(line.group, choice.operation)
-    found = _samples(line.group, choice.name(f"{kind}.{name}")) if kind else []
+    kind, _, name = base.partition(".")
+    found = [
+        (s.outstanding, value, s)
+        for s in line.group.samples
+        if s.outstanding and (value := choice.told(base, s.values)) is not None
+    ]
     dash = LATENCIES[name] if len(shown) > 1 else "solid"
     traces = _traces(line, found, "s", f"{kind} {name}", "y2", dash, legend=False)
     for median in traces[-1:]:
@@ -258,7 +265,7 @@ def knee_of(group: Group, operation: str = "") -> tuple[int, float] | None:
     """(outstanding, IOPS) of the knee, from medians; None when the sweep does not reach it."""
     choice = Choice(operation=operation)
     iops = curve((d, v) for d, v, _ in _samples(group, choice.name("iops")))
-    kind = latency_kind(group, operation) or "clat"
+    kind = choice.latency([group]) or "lat"
     latency = curve((d, v) for d, v, _ in _samples(group, choice.name(f"{kind}.mean")))
     both = [depth for depth in iops if depth in latency]
     at = knee(both, [iops[d].median for d in both], [latency[d].median for d in both])

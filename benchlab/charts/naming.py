@@ -10,6 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 
 # The rates that most tools have: the word on the axis, the unit.
 METRICS = {"iops": ("IOPS", "op/s"), "bandwidth": ("Throughput", "B/s")}
+# What latency may mean, in the order in which it is shown unless a person chose: total where a tool tells it, else what
+# it does tell. Every page takes the words from here.
+LATENCY_KINDS = {
+    "lat": "Total latency",
+    "clat": "Completion latency",
+    "slat": "Submission latency",
+}
+STATISTICS = ("mean", "p50", "p99", "p99.9")
 # What a page shows of a tool unless told otherwise.
 FIRST = {"pg_test_fsync": "one.fsync.ops", "bonnie": "*.bandwidth"}
 FAMILIES: Mapping[str, Mapping[str, str]] = {
@@ -53,6 +61,12 @@ def word(name: str) -> str:
         if pattern.fullmatch(name):
             return pattern.sub(phrase, name) + (": time" if name.endswith(".latency") else "")
     return name
+
+
+def latency_word(name: str) -> str:
+    """What a page calls a latency: "clat.p99" -> "Completion latency, p99"."""
+    kind, _, statistic = name.partition(".")
+    return f"{LATENCY_KINDS[kind]}, {statistic}"
 
 
 def members(choice: str, names: Iterable[str]) -> list[str]:

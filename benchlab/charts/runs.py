@@ -19,7 +19,7 @@ from agents.contracts import AgentError
 from agents.tools.dynamo import MESSAGES
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import caches, lines
+from benchlab.charts import caches, lines, naming
 from benchlab.charts.balance import Shared, shared
 from benchlab.charts.figures import tracks_of, tracks_so_far
 from benchlab.charts.queries import during
@@ -31,13 +31,12 @@ from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
 from benchlab.topologies import moments
 
+# Total latency as on the charts; what the tool told of its percentiles is most often completion latency.
+LATENCIES = ("lat.mean", "lat.p50", "lat.p99", "lat.p99.9", "clat.p50", "clat.p99", "clat.p99.9")
 KEY = {
     "iops": "IOPS",
     "bandwidth": "Throughput",
-    "lat.mean": "Mean latency",
-    "clat.p50": "clat p50",
-    "clat.p99": "clat p99",
-    "clat.p99.9": "clat p99.9",
+    **{name: naming.latency_word(name) for name in LATENCIES},
 }
 
 

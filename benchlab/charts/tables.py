@@ -9,6 +9,7 @@ from typing import Any
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.series import Summary, summary
 from benchlab.charts import caches, naming
+from benchlab.charts.choice import Choice
 from benchlab.charts.curve import knee_of
 from benchlab.charts.devices import CPU, PANELS, Track
 from benchlab.charts.queries import BASES, Group, Sample, labels
@@ -27,23 +28,31 @@ class Point:
     repeats: int
     iops: Spread | None
     bandwidth: Spread | None
-    clat: Mapping[str, Spread | None]  # "mean", "p50", "p99", "p99_9"
-    lat: Spread | None  # mean total latency
+    latencies: tuple[Spread | None, ...]  # of the columns that were asked for
     little: Little | None
     knee: bool
     runs: tuple[int, ...]
 
 
+def latency_columns(groups: Sequence[Group], operation: str = "") -> tuple[str, ...]:
+    """Every latency that a run told, total first: "lat.mean", "clat.p99"."""
+    choice = Choice(operation=operation)
+    values = [sample.values for group in groups for sample in group.samples]
+    names = [f"{kind}.{one}" for kind in naming.LATENCY_KINDS for one in naming.STATISTICS]
+    return tuple(n for n in names if any(choice.told(n, one) is not None for one in values))
+
+
 def curve_points(groups: Sequence[Group], operation: str = "") -> list[Point]:
-    """Rows in the order of the chart's legend, depths rising."""
+    """Rows in the order of the chart's legend, depths rising; a latency for each of `latency_columns`."""
+    columns = latency_columns(groups, operation)
     return [
         point
         for group, label in zip(groups, labels(groups), strict=True)
-        for point in _points(group, label, operation)
+        for point in _points(group, label, operation, columns)
     ]
 
 
-def _points(group: Group, label: str, operation: str) -> list[Point]:
+def _points(group: Group, label: str, operation: str, columns: Sequence[str]) -> list[Point]:
     at = knee_of(group, operation)
     depths = sorted({sample.outstanding or 0 for sample in group.samples})
     return [
@@ -51,16 +60,25 @@ def _points(group: Group, label: str, operation: str) -> list[Point]:
             label,
             depth or None,
             [sample for sample in group.samples if (sample.outstanding or 0) == depth],
-            f"{operation}." if operation else "",
+            Choice(operation=operation),
+            columns,
             at is not None and at[0] == depth,
         )
         for depth in depths
     ]
 
 
-def _point(label: str, depth: int | None, samples: list[Sample], prefix: str, knee: bool) -> Point:
+def _point(
+    label: str,
+    depth: int | None,
+    samples: list[Sample],
+    choice: Choice,
+    columns: Sequence[str],
+    knee: bool,
+) -> Point:
     def of(base: str) -> Spread | None:
-        return _of(samples, prefix + base)
+        found = [v for one in samples if (v := choice.told(base, one.values)) is not None]
+        return spread(found) if found else None
 
     both = [
         (one.values["iops"], one.values["lat.mean"])
@@ -73,11 +91,8 @@ def _point(label: str, depth: int | None, samples: list[Sample], prefix: str, kn
         repeats=len(samples),
         iops=of("iops"),
         bandwidth=of("bandwidth"),
-        clat={
-            name.replace(".", "_"): of(f"clat.{name}") for name in ("mean", "p50", "p99", "p99.9")
-        },
-        lat=of("lat.mean"),
-        little=little(depth, both) if depth and both and not prefix else None,
+        latencies=tuple(map(of, columns)),
+        little=little(depth, both) if depth and both and not choice.operation else None,
         knee=knee,
         runs=tuple(sample.run for sample in samples),
     )

@@ -33,7 +33,7 @@ def group(
 
 def values(iops: float, depth: int) -> dict[str, float]:
     latency = {
-        f"clat.{name}": depth / iops * k
+        f"clat.{name}": 0.9 * depth / iops * k
         for name, k in (("mean", 1), ("p50", 0.9), ("p99", 3), ("p99.9", 8))
     }
     return {"iops": iops, "bandwidth": iops * 4096, "lat.mean": depth / iops, **latency}
@@ -49,7 +49,8 @@ def test_one_line_shows_all_latencies_and_its_knee():
     figure = curve.build("C", [group()], Choice())
     go.Figure(figure)
     medians = [trace for trace in figure["data"] if "lines+markers" in trace["mode"]]
-    assert [trace["yaxis"] for trace in medians] == ["y", "y2", "y2", "y2", "y2"]
+    assert [trace["yaxis"] for trace in medians] == ["y", "y2"]
+    assert medians[1]["y"] == [depth / iops for depth, iops in ARTICLE.items()]
     rings = [
         trace
         for trace in figure["data"]
@@ -58,11 +59,12 @@ def test_one_line_shows_all_latencies_and_its_knee():
     assert [ring["x"] for ring in rings] == [[4]]
     assert figure["layout"]["xaxis"]["tickvals"] == [1, 2, 4, 8, 16]
     assert "IOPS" in figure["layout"]["title"]["text"]
-    assert figure["layout"]["yaxis2"]["title"]["text"] == "Latency (s)"
+    assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
 
 
 def test_three_repeats_have_a_band_and_two_have_none():
-    filled = [trace for trace in curve.build("C", [group()], Choice())["data"] if trace.get("fill")]
+    chosen = Choice(kind="clat")
+    filled = [trace for trace in curve.build("C", [group()], chosen)["data"] if trace.get("fill")]
     assert len(filled) == 5
     two = curve.build("C", [group(repeats=2)], Choice())
     assert not [trace for trace in two["data"] if trace.get("fill")]
@@ -79,7 +81,7 @@ def test_every_point_leads_to_its_run():
 
 
 def test_several_lines_show_mean_and_p99_and_differ_in_colour():
-    figure = curve.build("C", [group(1), group(2)], Choice())
+    figure = curve.build("C", [group(1), group(2)], Choice(kind="clat"))
     go.Figure(figure)
     assert {trace["legendgroup"] for trace in figure["data"]} == {"T1", "T2", "knee"}
     legend = [
@@ -89,7 +91,13 @@ def test_several_lines_show_mean_and_p99_and_differ_in_colour():
 
 
 @pytest.mark.parametrize(
-    "choice", [Choice("bandwidth"), Choice(latencies=("p99",)), Choice(operation="read")]
+    "choice",
+    [
+        Choice("bandwidth"),
+        Choice(kind="clat", latencies=("p99",)),
+        Choice(kind="slat"),
+        Choice(operation="read"),
+    ],
 )
 def test_choices_make_valid_figures(choice):
     go.Figure(curve.build("C", [group()], choice))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import replace
 
 import plotly.graph_objects as go
@@ -17,7 +18,7 @@ from benchlab.charts.tables import campaign_csv, curve_points, metric_rows
 from benchlab.runs.models import Measurement
 from benchlab.sharing.queries import canonical
 from tests.charts import made
-from tests.charts.test_figures import group
+from tests.charts.test_figures import ARTICLE, group
 
 FSYNCS = {"one.fdatasync.ops": 45160.147, "one.fsync.ops": 45507.091, "two.fsync.ops": 32736.908}
 LATENCY = dict(zip((1, 2, 4, 8, 16), (2.38e-3, 2.40e-3, 3.14e-3, 6.27e-3, 12.55e-3), strict=True))
@@ -76,10 +77,71 @@ def test_without_completion_latency_the_total_is_drawn_and_said():
     assert [point.knee for point in curve_points([line])] == [False, False, True, False, False]
 
 
-def test_with_and_without_completion_latency_the_axis_says_so():
+def lower(figure):
+    """{line: its latencies} of the lower panel."""
+    return {
+        t["legendgroup"]: t["y"]
+        for t in figure["data"]
+        if t["yaxis"] == "y2" and "lines+markers" in t["mode"]
+    }
+
+
+def test_lines_with_and_without_completion_latency_share_the_total():
     both = [group(1, repeats=1), without_clat(group(2, repeats=1), total=True)]
     figure = curve.build("C", both, Choice())
-    assert figure["layout"]["yaxis2"]["title"]["text"] == "Latency (total where no completion) (s)"
+    assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
+    assert lower(figure) == {
+        "T1": [depth / iops for depth, iops in ARTICLE.items()],
+        "T2": list(LATENCY.values()),
+    }
+
+
+def test_one_axis_has_one_meaning():
+    """Completion latency, asked for: the line that has only the total is named, and not drawn."""
+    both = [group(1, repeats=1), without_clat(group(2, repeats=1), total=True)]
+    figure = curve.build("C", both, Choice(kind="clat", latencies=("mean",)))
+    assert figure["layout"]["yaxis2"]["title"]["text"] == "Completion latency (s)"
+    assert "IOPS and completion latency over" in figure["layout"]["title"]["text"]
+    assert lower(figure) == {"T1": [0.9 * depth / iops for depth, iops in ARTICLE.items()]}
+    assert "No completion latency was told of: T2." in figure["layout"]["title"]["subtitle"]["text"]
+
+
+def test_what_is_known_of_reads_alone_is_known_of_all():
+    """fio tells submission latency by direction only."""
+    values = {"iops": 100.0, "read.iops": 100.0, "read.slat.mean": 1e-5}
+    assert Choice().told("slat.mean", values) == 1e-5
+    assert Choice(operation="write").told("slat.mean", values) is None
+    mixed = values | {"write.iops": 50.0}
+    assert Choice().told("slat.mean", mixed) is None
+    assert Choice(operation="read").told("slat.mean", mixed) == 1e-5
+
+
+def test_chart_table_and_run_page_tell_the_same_latency(web, user, lab):
+    (card, *_) = campaign_cards(user, lab.campaign.pk)
+    attempt = lab.attempts[0]
+    Measurement.objects.filter(attempt=attempt, name="lat.mean").update(value=12.59e-3)
+    Measurement.objects.filter(attempt=attempt, name="clat.mean").update(value=6.10e-3)
+    numbers = web.get(reverse("run-detail", args=[attempt.run_id])).context["numbers"]
+    page = {title: row.value for title, row in numbers}
+    assert page["Total latency, mean"] == 12.59e-3
+    drawn = web.get(card.figure_url).json()
+    dots = [t for t in drawn["data"] if t["yaxis"] == "y2" and t["mode"] == "markers"]
+    (shown,) = [
+        y
+        for t in dots
+        for y, text in zip(t["y"], t["text"], strict=True)
+        if f"run {attempt.run_id} " in text
+    ]
+    assert shown == page["Total latency, mean"]
+    (card, *_) = campaign_cards(user, lab.campaign.pk)
+    assert card.columns == ("lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
+    point = next(one for one in card.points if attempt.run_id in one.runs)
+    runs = [a for a in lab.attempts if a.run_id in point.runs]
+    total = [a.measurements.get(name="lat.mean").value for a in runs]
+    assert point.latencies[0].median == statistics.median(total)
+    assert [value for value, _ in card.latencies] == [
+        "lat", "clat", "clat.all", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9",
+    ]  # fmt: skip
 
 
 def test_without_any_latency_there_is_one_panel():

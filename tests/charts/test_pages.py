@@ -54,7 +54,15 @@ def test_nobody_logged_out_gets_in(client, lab):
 
 
 @pytest.mark.parametrize(
-    "query", ["", "?metric=bandwidth", "?latency=all", "?latency=p99.9", "?topology=0"]
+    "query",
+    [
+        "",
+        "?metric=bandwidth",
+        "?latency=clat.all",
+        "?latency=lat",
+        "?latency=slat.p99.9",
+        "?topology=0",
+    ],
 )
 def test_campaign_figures_are_valid_plotly(web, lab, query):
     figure = web.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).json()
@@ -62,7 +70,8 @@ def test_campaign_figures_are_valid_plotly(web, lab, query):
 
 
 @pytest.mark.parametrize(
-    "query", ["?metric=colour", "?latency=p12", "?topology=x", "?operation=trim"]
+    "query",
+    ["?metric=colour", "?latency=p99", "?latency=clat.p12", "?topology=x", "?operation=trim"],
 )
 def test_a_wrong_word_is_a_400(web, lab, query):
     assert web.get(reverse("campaign-figure", args=[lab.campaign.pk]) + query).status_code == 400

@@ -35,7 +35,7 @@ def addresses(token: str, kind: str) -> list[str]:
         figure = reverse("shared-figure", args=[token])
         found += [
             f"{figure}?metric=bandwidth",
-            f"{figure}?latency=all",
+            f"{figure}?latency=clat.all",
             f"{found[0]}?metric=bandwidth",
         ]
     return found
