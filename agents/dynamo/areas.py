@@ -55,7 +55,7 @@ class Area(NamedTuple):
         return Path(self.path) / specs.FILE
 
     def ready(self) -> bool:
-        """A file of another size is not: it would be used as it is, or appended to."""
+        """A shorter file is not: dynamo would use it as it is, and say nothing."""
         return self.raw or self.held() >= self.size
 
     def held(self) -> int:
@@ -86,7 +86,7 @@ def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) ->
             raise DynamoError(
                 "host",
                 f"{wanted.mount}: {here.size + held} bytes are free, the files need {missing} and "
-                f"{hostfacts.SPARE} to spare; on a full file system dynamo would never end",
+                f"{hostfacts.SPARE} to spare; a full file system is another one",
             )
         return found
     each = wanted.size or here.size // count // here.block * here.block
@@ -96,7 +96,7 @@ def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) ->
 
 
 def trial(wanted: Wish, here: Place, found: Sequence[Area], slots: Optional[int] = None) -> Trial:
-    """The whole test, checked. Files that are not ready are laid out by the first worker that uses them.
+    """The whole test, checked. Its files are to be ready: see layout.py.
 
     `slots`: free AIO slots, where this is not the machine that has them.
     """
@@ -104,21 +104,17 @@ def trial(wanted: Wish, here: Place, found: Sequence[Area], slots: Optional[int]
     name = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
     share = wanted.targets if wanted.own else 0
     workers: List[Tuple[Target, ...]] = []
-    prepare: List[Tuple[Target, ...]] = []
-    laid_out: List[Area] = [area for area in found if area.ready()]
     for number in range(wanted.workers):
         own = found[number * share : (number + 1) * share] if share else found
-        given = [
-            (area, _target(wanted, here, area, specs.seed(wanted.seed, number, index)))
-            for index, area in enumerate(own)
-        ]
-        workers.append(tuple(target for _, target in given))
-        prepare.append(tuple(target for area, target in given if area not in laid_out))
-        laid_out += [area for area in own if area not in laid_out]
+        workers.append(
+            tuple(
+                _target(wanted, here, area, specs.seed(wanted.seed, number, index))
+                for index, area in enumerate(own)
+            )
+        )
     made = Trial(
-        AccessSpec(name, lines), tuple(workers), tuple(prepare) if any(prepare) else (),
-        wanted.ramp, wanted.duration, wanted.poll,
-    )  # fmt: skip
+        AccessSpec(name, lines), tuple(workers), (), wanted.ramp, wanted.duration, wanted.poll
+    )
     specs.check(made, here.block, hostfacts.aio_slots() if slots is None else slots)
     return made
 
@@ -130,26 +126,13 @@ def _target(wanted: Wish, here: Place, area: Area, seed: int) -> Target:
     )  # fmt: skip
 
 
-def lay_ground(found: Sequence[Area]) -> None:
-    """Makes the directories, and takes away files that are too small: dynamo would only append to them."""
-    for area in found:
-        if area.raw:
-            continue
-        try:
-            Path(area.path).mkdir(mode=0o700, exist_ok=True)
-            if not area.ready() and area.file.exists():
-                area.file.unlink()
-        except OSError as error:
-            raise DynamoError("host", f"{area.path}: {error.strerror}") from None
-
-
 def trouble(found: Sequence[Area]) -> str:
-    """After preparing, what is not as it must be: dynamo's word for it counts for nothing. "" is right."""
+    """What is not as it must be before dynamo uses it; "" is right."""
     for area in found:
         if not area.ready():
             return (
-                f"{area.file} has {area.held()} of {area.size} bytes after preparing: the disk is "
-                "full, or refuses its writes"
+                f"{area.file} has {area.held()} of {area.size} bytes after it was laid out: the disk "
+                "is full, or refuses its writes"
             )
     return ""
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 NAME = "console.pyz"
 HOSTSIDE = (
-    "account", "areas", "calibrate", "codec", "console", "driver", "figures", "hostfacts", "link", "live",
+    "account", "areas", "calibrate", "codec", "console", "driver", "figures", "hostfacts", "layout", "link", "live",
     "messages", "process", "results", "script", "specs", "summary", "transcript", "wire",
 )  # fmt: skip
 MAIN = "from agents.dynamo.driver import entry\n\nentry()\n"

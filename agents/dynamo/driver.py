@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
-from agents.dynamo import account, areas, hostfacts, summary, transcript
+from agents.dynamo import account, areas, hostfacts, layout, summary, transcript
 from agents.dynamo.areas import Area, Wish
 from agents.dynamo.console import Paused
 from agents.dynamo.hostfacts import Place
@@ -83,8 +83,7 @@ def run(wanted: Wish, work: Path) -> None:
             running.whole(facts["binary"])
         except DynamoError as error:
             writer.end(clock(), error.kind, str(error))
-            if not running.prepared:
-                # a file that was not laid out to its end may be as long as it should and have holes
+            if not running.laid_out:
                 areas.clear([area for area in unready if area not in existed], unready)
             raise
         writer.end(clock(), transcript.DONE)
@@ -110,17 +109,17 @@ class _Run:
         self._wanted, self._here, self._found = wanted, here, found
         self._writer, self._work = writer, work
         self._live = Live(work / LIVE, clock())
-        self.prepared = False  # the files were seen to be whole
+        self.laid_out = False  # the files were seen to be whole
 
     def whole(self, binary: str) -> None:
-        areas.lay_ground(self._found)
-        trial = areas.trial(self._wanted, self._here, self._found)
         # the name tells ours from another dynamo that finds our port
         name = f"{self._wanted.name}-{secrets.token_hex(6)}"
         stopper = Stopper()
         dynamo: Optional[Dynamo] = None
         try:
-            link = Link(self._writer, stopper, self._event, self._idle)
+            self._lay_out(stopper)
+            trial = areas.trial(self._wanted, self._here, self._found)
+            link = Link(self._writer, stopper, self._event, lambda now: "")
             with link:
                 argv = [
                     binary,
@@ -151,6 +150,24 @@ class _Run:
                 self._writer.note(clock(), {"version": dynamo.version()})
             stopper.close()
 
+    def _lay_out(self, stopper: Stopper) -> None:
+        unready = [area for area in self._found if not area.ready()]
+        if unready:
+            self._live.event(Phase("prepare"), clock())
+            layout.lay_out(unready, self._wanted.pattern, self._watch(stopper))
+        trouble = areas.trouble(self._found)
+        if trouble:
+            raise DynamoError("host", trouble)
+        self.laid_out = True
+
+    def _watch(self, stopper: Stopper) -> layout.Watch:
+        def watch(done: int, wanted: int) -> None:
+            if stopper.stopped:
+                raise DynamoError("cancelled", "stopped on request")
+            self._live.laid_out(done, wanted, clock())
+
+        return watch
+
     def _event(self, event: Any, now: float) -> str:
         """What the console tells. Returns what is wrong where it asks (Paused)."""
         self._live.event(event, now)
@@ -158,22 +175,12 @@ class _Run:
             self._count("diskstats_after")
         if isinstance(event, Paused) and event.says == BEFORE_RECORDING:
             self._count("diskstats_before")
-        elif isinstance(event, Paused):
-            trouble = areas.trouble(self._found)
-            self.prepared = not trouble
-            return trouble
         return ""
 
     def _count(self, key: str) -> None:
         """What the kernel has done so far."""
         if self._here.device:
             self._writer.note(clock(), {key: hostfacts.diskstats([self._here.device])})
-
-    def _idle(self, now: float) -> str:
-        """About each second. Returns why this cannot go on."""
-        held = sum(area.held() for area in self._found if not area.raw)
-        wanted = sum(area.size for area in self._found if not area.raw)
-        return self._live.preparing(held, wanted, now)
 
 
 def _write(name: str, content: Dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +16,12 @@ from agents.contracts import AgentError, Shell
 from agents.dynamo import areas, hostfacts, specs
 from agents.dynamo.areas import Area, Wish
 from agents.dynamo.hostfacts import Place
+from agents.dynamo.layout import Watch
 from agents.dynamo.wire import DynamoError
 
 OLDEST = (3, 6)
+FIRST_PIECE, MOST_PIECE = 16 << 20, 1 << 30  # bytes that one command lays out
+QUICK, SLOWEST_PIECE = 2.0, 300.0  # s
 NUMBER = re.compile(r"(\d+)\.(\d+)")
 LOOK = r"""
 binary=$1 kind=$2 place=$3 count=$4
@@ -63,8 +68,18 @@ for queue in "/sys/dev/block/$1/queue" "/sys/dev/block/$1/../queue"; do
 done
 ! grep -q "^ *${1%:*} *${1#*:} " /proc/diskstats || echo known=yes
 """
+GROUND = 'mkdir -p -m 700 -- "$1" && rm -f -- "$1/iobw.tst" && umask 077 && : >"$1/iobw.tst"'
+# A directory, so many bytes more of its file, and in octal what each is ("": random). One write at a time, past the
+# page cache where the file system can; a pipe gives pieces of any length, which fullblock makes whole.
+LAY = r"""
+file=$1/iobw.tst
+bytes() { if [ "$2" ]; then head -c "$1" /dev/zero | tr '\000' "\\$2"; else head -c "$1" /dev/urandom; fi; }
+before=$(stat -c %s -- "$file") || exit 1
+bytes "$2" "$3" | dd of="$file" bs=1M iflag=fullblock oflag=append,direct conv=notrunc 2>/dev/null && exit 0
+truncate -s "$before" -- "$file" &&
+bytes "$2" "$3" | dd of="$file" bs=1M iflag=fullblock oflag=append conv=notrunc,fsync
+"""
 # Their arguments: directories.
-GROUND = 'for place in "$@"; do mkdir -p -m 700 -- "$place" && rm -f -- "$place/iobw.tst" || exit 1; done'
 CLEAR = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; rmdir -- "$place" 2>/dev/null || :; done'
 KEPT = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; done'
 
@@ -96,13 +111,14 @@ class Far:
         lines = ran.stdout.decode("utf-8", "replace").splitlines()
         return [(line.partition("=")[0], line.partition("=")[2]) for line in lines if "=" in line]
 
-    def do(self, text: str, *arguments: str) -> None:
+    def do(self, text: str, *arguments: str, timeout_s: float = 60.0) -> None:
         if not arguments:
             return
-        ran = self.shell.run(("sh", "-c", text, "dynamo", *arguments), root=self.root)
+        argv = ("sh", "-c", text, "dynamo", *arguments)
+        ran = self.shell.run(argv, root=self.root, timeout_s=timeout_s)
         if ran.exit_code:
-            said = ran.stderr.decode("utf-8", "replace").strip()
-            raise DynamoError("host", f"{arguments[0]}: {said or 'the host said no'}")
+            said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise DynamoError("host", f"{arguments[0]}: {said[0] if said else 'the host said no'}")
 
     def read(self, path: str) -> str:
         return self.shell.run(("cat", path), root=self.root).stdout.decode("utf-8", "replace")
@@ -191,9 +207,21 @@ def _device(said: Mapping[str, str], wanted: Wish) -> Place:
     return Place(block, block, _number(said, "size"), device)
 
 
-def lay_ground(far: Far, looked: Looked) -> None:
-    """Makes the directories, and takes away files that are too small: dynamo would only append to them."""
-    far.do(GROUND, *(area.path for area in looked.unready if not area.raw))
+def lay_out(far: Far, looked: Looked, pattern: int, watch: Watch) -> None:
+    """What layout.py does beside dynamo. Each command takes some seconds: between two of them it can be stopped."""
+    wanted, done, piece = sum(area.size for area in looked.unready), 0, FIRST_PIECE
+    for area in looked.unready:
+        far.do(GROUND, area.path)
+        left = area.size
+        while left:
+            watch(done, wanted)
+            count, began = min(piece, left), time.monotonic()
+            value = "" if pattern else f"{secrets.randbelow(256):03o}"
+            far.do(LAY, area.path, str(count), value, timeout_s=SLOWEST_PIECE)
+            left, done = left - count, done + count
+            took = time.monotonic() - began
+            piece = min(MOST_PIECE, piece * 2) if took < QUICK else max(FIRST_PIECE, piece // 2)
+    watch(done, wanted)
 
 
 def clear(far: Far, looked: Looked, found: Sequence[Area]) -> None:
@@ -204,7 +232,7 @@ def clear(far: Far, looked: Looked, found: Sequence[Area]) -> None:
 
 
 def trouble(far: Far, wanted: Wish) -> str:
-    """After preparing, what is not as it must be; "" is right."""
+    """What is not as it must be before dynamo uses it; "" is right."""
     try:
         found = look_again(far, wanted)
     except (AgentError, DynamoError) as error:

@@ -6,15 +6,14 @@ from typing import Any, Dict, List, Optional
 
 from agents.dynamo import figures, results, wire
 from agents.dynamo.calibrate import Poll, rate
-from agents.dynamo.console import Paused
-from agents.dynamo.script import CHECK_PREPARED, Phase, Reported
+from agents.dynamo.script import Phase, Reported
 from agents.dynamo.wire import DynamoError
 
 NOW = "now.json"  # the last lines alone
 KEPT = (
     3  # of them: the sampler's ticks and ours are not in step, and no second is to be passed over
 )
-STANDSTILL = 180.0  # s without a byte more in a file: preparing has failed
+EACH = 1.0  # s between two lines of a layout that goes on
 
 
 class Live:
@@ -24,7 +23,7 @@ class Live:
         self.updates = Updates()
         self._path, self._began = path, began
         self._phase = ""
-        self._held, self._grew = -1, began
+        self._said = 0.0
         self._last: List[str] = []
         path.write_text("")
 
@@ -32,26 +31,15 @@ class Live:
         if isinstance(event, Phase):
             self._phase = event.name
             self.updates.begin()
-            self._grew = now
             self._line(now, {})
-        elif isinstance(event, Paused) and event.says == CHECK_PREPARED:
-            self._phase = ""
         elif isinstance(event, Reported) and event.purpose == wire.REPORT_UPDATE:
             self._line(now, self.updates.figures(event))
 
-    def preparing(self, held: int, wanted: int, now: float) -> str:
-        """Called about each second. Says what is wrong when a preparation stands still."""
-        if self._phase != "prepare":
-            return ""
-        if held != self._held:
-            self._held, self._grew = held, now
-        self._line(now, {"done": min(1.0, held / wanted) if wanted else 0.0})
-        if now - self._grew > STANDSTILL:
-            return (
-                f"preparing stands still at {held} of {wanted} bytes for {STANDSTILL:.0f} s: the "
-                "disk is full, or hangs"
-            )
-        return ""
+    def laid_out(self, done: int, wanted: int, now: float) -> None:
+        """Called after each piece of a file."""
+        if done == wanted or now >= self._said + EACH:
+            self._said = now
+            self._line(now, {"done": done / wanted})
 
     def _line(self, now: float, more: Dict[str, Any]) -> None:
         said = {"t": round(now - self._began, 3), "phase": self._phase}

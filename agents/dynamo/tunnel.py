@@ -28,8 +28,7 @@ from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.shell import Tunnel
 
 HERE = "127.0.0.1"
-STANDSTILL = 180.0  # s without a byte more in a file: preparing has failed
-LOOKING = 5.0  # s between two looks at the files that are prepared
+LOST, ENDED = "the SSH connection was lost", "dynamo ended before it logged in"
 
 
 class Halt:
@@ -70,9 +69,9 @@ class _Talk(Talk):
             if stream is not None:
                 return stream
             if self._tunnel.lost:
-                raise DynamoError("host", "the SSH connection was lost")
+                raise DynamoError("host", LOST)
             if ended():
-                raise DynamoError("host", "dynamo ended before it logged in")
+                raise DynamoError("host", ENDED)
         raise DynamoError("timeout", f"dynamo did not log in within {LOGGING_IN:.0f} s")
 
     def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
@@ -113,9 +112,7 @@ class Session:
         self._trial: Trial = far.trial(self.wanted, self._looked)
         self._name = f"{self.wanted.name}-{secrets.token_hex(6)}"
         self._work = work
-        self._prepared = False
-        self._grew, self._held, self._asked = 0.0, -1, 0.0
-        self._phase = ""
+        self._laid_out = False
 
     @property
     def job(self) -> Job:
@@ -154,7 +151,7 @@ class Session:
             return self._event(writer, said, now)
 
         try:
-            far.lay_ground(self._far, self._looked)
+            self._lay_out(halt, ended, live)
             with _Talk(self._tunnel, writer, halt, event, self._idle) as talk:
                 live.updates.ticks = talk.log_in(self._name, ended).ticks
                 talk.talk(session([self._trial]))
@@ -167,17 +164,31 @@ class Session:
         self._tidy(failed=False)
         return b"".join(kept)
 
+    def _lay_out(self, halt: Halt, ended: Callable[[], bool], live: "_Live") -> None:
+        """dynamo was started, and waits in its login meanwhile; who cancels the run ends it."""
+
+        def watch(done: int, wanted: int) -> None:
+            if halt.stopped:
+                raise DynamoError("cancelled", "stopped on request")
+            if self._tunnel.lost:
+                raise DynamoError("host", LOST)
+            if ended():
+                raise DynamoError("host", ENDED)
+            live.laid_out(done, wanted, clock())
+
+        if self._looked.unready:
+            live.event(Phase("prepare"), clock())
+            far.lay_out(self._far, self._looked, self.wanted.pattern, watch)
+        trouble = far.trouble(self._far, self.wanted)
+        if trouble:
+            raise DynamoError("host", trouble)
+        self._laid_out = True
+
     def _event(self, writer: transcript.Writer, said: Any, now: float) -> str:
-        if isinstance(said, Phase):
-            self._phase, self._grew = said.name, now
-            if said.name == "stop":
-                self._count(writer, "diskstats_after")
+        if isinstance(said, Phase) and said.name == "stop":
+            self._count(writer, "diskstats_after")
         if isinstance(said, Paused) and said.says == BEFORE_RECORDING:
             self._count(writer, "diskstats_before")
-        elif isinstance(said, Paused):
-            trouble = far.trouble(self._far, self.wanted)
-            self._prepared = not trouble
-            return trouble
         return ""
 
     def _count(self, writer: transcript.Writer, key: str) -> None:
@@ -187,25 +198,15 @@ class Session:
             writer.note(clock(), {key: far.diskstats(self._far, device)})
 
     def _idle(self, now: float) -> str:
-        """Why this cannot go on: the connection is gone, or a preparation stands still."""
-        if self._tunnel.lost:
-            return "the SSH connection was lost"
-        if self._phase != "prepare" or now < self._asked + LOOKING:
-            return ""
-        self._asked = now
-        held = sum(area.held() for area in far.look_again(self._far, self.wanted))
-        if held != self._held:
-            self._held, self._grew = held, now
-        if now - self._grew > STANDSTILL:
-            return f"preparing stands still at {held} bytes: the disk is full, or hangs"
-        return ""
+        """Why this cannot go on."""
+        return LOST if self._tunnel.lost else ""
 
     def _tidy(self, failed: bool) -> None:
         """What is half made goes. Where the host does not answer any more, the layout's teardown removes it."""
         with contextlib.suppress(DynamoError, AgentError):
             if not self.wanted.keep:
                 far.clear(self._far, self._looked, self._looked.found)
-            elif failed and not self._prepared:
+            elif failed and not self._laid_out:
                 far.clear(self._far, self._looked, self._looked.unready)
 
 
@@ -224,3 +225,6 @@ class _Live:
         elif isinstance(said, Reported) and said.purpose == REPORT_UPDATE:
             more = self.updates.figures(said)
             self._tell({"t": now - self._began, "phase": self._phase, **more})
+
+    def laid_out(self, done: int, wanted: int, now: float) -> None:
+        self._tell({"t": now - self._began, "phase": self._phase, "done": done / wanted})

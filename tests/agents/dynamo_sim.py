@@ -37,6 +37,9 @@ class Sim:
         self.listener = socket.socket()
         self.listener.bind(("0.0.0.0", 0))
 
+    def file_system(self, target: Target) -> str:
+        return self.ways.get("fs") or rules.file_system(rules.file_of(target).parent)
+
     def grid(self) -> float:
         """Seconds between two looks at the preparation; 3 in the real one."""
         return float(self.ways.get("grid", "0.1"))
@@ -184,7 +187,8 @@ class Sim:
     def do_report_targets(self, request: Message) -> None:
         where = self.ways.get("reports", "/srv")
         ready = int(Path(where, "iobw.tst").exists())
-        disk = Target(f"{where} [ext4]", messages.LOGICAL, Disk(ready=ready, sector_size=4096))
+        kind = self.ways.get("fs", "ext4")
+        disk = Target(f"{where} [{kind}]", messages.LOGICAL, Disk(ready=ready, sector_size=4096))
         raw = Target("sdz", messages.PHYSICAL, Disk(ready=1))
         for found in ([disk, raw], [], []):
             size = 8 + messages.TARGET_BYTES * len(found)
@@ -196,7 +200,7 @@ class Sim:
             self.reply(request.purpose, 0)
             return
         for target in (target for targets in self.targets for target in targets):
-            wanted = rules.bytes_of(target)
+            wanted = 0 if target.is_raw else rules.laid_out(target, self.file_system(target))
             if target.data_pattern == 2 or "prepares_little" in self.ways:
                 wanted = min(wanted, 4096)
             if not self.slots.take(rules.PREPARING_SLOTS):

@@ -13,6 +13,7 @@ from agents.dynamo.wire import DATA_BYTES, DATA_HEADER, Message
 
 PATH_BYTES = 79  # of a file's whole path; what is beyond is cut off
 PREPARING_SLOTS = 16
+XFS_SHARE = 16  # writes that are appended at once, and land on one place there
 STALE = 0xA5
 # What may be said when, with which selector.
 WORKERS = ("SET_ACCESS", "SET_TARGETS", "START", "BEGIN_IO", "RECORD_ON", "RECORD_OFF", "STOP",
@@ -93,6 +94,20 @@ def bytes_of(target: Target) -> int:
     assert isinstance(disk, Disk)
     sector = os.statvfs(file_of(target).parent).f_bsize
     return (disk.starting_sector + disk.maximum_size) * sector
+
+
+def file_system(directory: Path) -> str:
+    """As /proc/mounts names it."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    whole = str(directory.resolve())
+    under = [(words[1].rstrip("/"), words[2]) for words in mounts]
+    return max((place, kind) for place, kind in under if f"{whole}/".startswith(f"{place}/"))[1]
+
+
+def laid_out(target: Target, kind: str) -> int:
+    """Bytes that a preparation leaves in the file. It says that all are there."""
+    wanted = bytes_of(target)
+    return wanted // XFS_SHARE if kind == "xfs" else wanted
 
 
 def hangs(spec: AccessSpec) -> bool:

@@ -12,7 +12,6 @@ import pytest
 
 from agents.dynamo import areas, hostfacts, link, process
 from agents.dynamo.areas import Area
-from agents.dynamo.live import STANDSTILL, Live
 from agents.dynamo.messages import Disk
 from agents.dynamo.process import Dynamo
 from agents.dynamo.script import Phase
@@ -148,19 +147,8 @@ def test_slices_of_a_volume_do_not_overlap(tmp_path: Path) -> None:
     disks = [t.details for targets in trial.workers for t in targets]
     starts = [disk.starting_sector for disk in disks if isinstance(disk, Disk)]
     assert starts == [n << 19 for n in range(4)]
-    assert trial.prepare == ()
     with pytest.raises(DynamoError, match="do not fit"):
         areas.areas(wish._replace(size=1 << 29), here)
-
-
-def test_each_file_is_laid_out_once(tmp_path: Path) -> None:
-    """Two workers that prepare one file would both append to it."""
-    wish = areas.Wish("dynamo", ("8192",), mount=str(tmp_path), workers=3, targets=2, size=1 << 20)
-    here = hostfacts.Place(4096, 512, 1 << 40, "")
-    found = [Area(f"/mnt/iometer{n}", 1 << 20) for n in (1, 2)]
-    trial = areas.trial(wish, here, found)
-    assert [len(targets) for targets in trial.workers] == [2, 2, 2]
-    assert [len(targets) for targets in trial.prepare] == [2, 0, 0]
 
 
 def test_what_it_says_on_every_run_is_no_error(tmp_path: Path) -> None:
@@ -189,23 +177,10 @@ def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
         Dynamo([str(broken)], tmp_path, [])
 
 
-def test_preparing_that_stands_still_is_ended(tmp_path: Path) -> None:
-    """On a full file system dynamo would go on for ever and never say a word."""
-    live = Live(tmp_path / "live.jsonl", 0.0)
-    assert live.preparing(0, 100, 1000.0) == ""  # nothing is being prepared
-    live.event(Phase("prepare"), 1000.0)
-    assert live.preparing(10, 100, 1001.0) == ""
-    assert live.preparing(10, 100, 1001.0 + STANDSTILL - 1) == ""
-    assert live.preparing(11, 100, 1001.0 + STANDSTILL) == ""  # slow is not still
-    assert live.preparing(11, 100, 1001.0 + 2 * STANDSTILL) == ""
-    said = live.preparing(11, 100, 1002.0 + 2 * STANDSTILL)
-    assert "stands still at 11 of 100 bytes" in said
-
-
 def test_a_full_file_system_is_never_prepared_on() -> None:
     wish = areas.Wish("dynamo", ("8192",), mount="/mnt/none", size=1 << 30)
     free = hostfacts.Place(4096, 512, (1 << 30) + hostfacts.SPARE - 1, "")
-    with pytest.raises(DynamoError, match="dynamo would never end"):
+    with pytest.raises(DynamoError, match="a full file system is another one"):
         areas.areas(wish, free)
     assert areas.areas(wish, free._replace(size=free.size + 1))
 

@@ -1,0 +1,94 @@
+"""dynamo's files, laid out by us: it finds them ready and never makes one itself. Runs on the host.
+
+On xfs its own preparation is wrong and says that all is well: it appends 16 direct writes at once, the place of each is
+taken before the ones before it have ended, and 16 land on one: a sixteenth of the file is there. Ours write one after
+another, so that a file is never longer than what was written of it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+from pathlib import Path
+from typing import Callable, Sequence
+
+from agents.dynamo.areas import Area
+from agents.dynamo.wire import DynamoError
+
+PIECE = 4 << 20  # bytes of a write: a slow disk's second, so that nobody waits long who stops us
+Watch = Callable[[int, int], None]  # bytes that are there, and all that are to be; raises DynamoError to end it
+
+
+def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:
+    """Makes directories and files. Raises DynamoError; what is half made then is the caller's to remove."""
+    wanted, done = sum(area.size for area in unready), 0
+    for area in unready:
+        before = done
+
+        def seen(written: int, before: int = before) -> None:
+            watch(before + written, wanted)
+
+        try:
+            Path(area.path).mkdir(mode=0o700, exist_ok=True)
+            if area.file.exists():
+                area.file.unlink()
+            _write(area, pattern, seen)
+        except OSError as error:
+            raise DynamoError(
+                "host", f"{area.file}: {error.strerror}, at {area.held()} of {area.size} bytes"
+            ) from None
+        done += area.size
+
+
+def _write(area: Area, pattern: int, seen: Callable[[int], None]) -> None:
+    handle = _opened(area.file)
+    # a page of its own is aligned as direct I/O needs it
+    with contextlib.closing(mmap.mmap(-1, PIECE)) as buffer:
+        try:
+            done = 0
+            while done < area.size:
+                seen(done)
+                count = min(PIECE, area.size - done)
+                buffer[:count] = content(pattern, count)
+                with memoryview(buffer) as whole, whole[:count] as piece:
+                    done += _put(handle, piece)
+            os.fsync(handle)
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)  # where nothing was direct
+        finally:
+            os.close(handle)
+    seen(done)
+
+
+def _opened(path: Path) -> int:
+    """Past the page cache, where the file system can."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        return os.open(str(path), flags | os.O_DIRECT, 0o600)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    with contextlib.suppress(FileNotFoundError):  # some say no only when it is there
+        path.unlink()
+    return os.open(str(path), flags, 0o600)
+
+
+def _put(handle: int, piece: memoryview) -> int:
+    """Bytes written."""
+    try:
+        written = os.write(handle, piece)
+    except OSError as error:
+        flags = fcntl.fcntl(handle, fcntl.F_GETFL)
+        if error.errno != errno.EINVAL or not flags & os.O_DIRECT:
+            raise
+        # the end of a file that is no whole block, or what follows a write cut short
+        fcntl.fcntl(handle, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+        written = os.write(handle, piece)
+    if not fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_DIRECT:
+        os.fdatasync(handle)  # else memory fills, and who stops us waits until it is empty again
+    return written
+
+
+def content(pattern: int, count: int) -> bytes:
+    """As specs.PATTERNS: what a layer that compresses or finds doubles makes of it is to be the same."""
+    return os.urandom(count) if pattern else os.urandom(1) * count
