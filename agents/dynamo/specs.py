@@ -31,6 +31,13 @@ PATTERNS = {
 }
 BROKEN_PATTERN = "data pattern 2 is broken in dynamo on Linux: its writes are refused, yet they count as done; use 1"
 
+# File systems on which dynamo's own preparation was seen to write all of a file, and the one where it does not.
+WHOLE_ON, SHORT_ON = ("ext2", "ext3", "ext4", "btrfs"), "xfs"
+SHORT = (
+    "on xfs dynamo lays out a sixteenth of its file and says that all of it is there: use another file system, "
+    "or give BenchLab SSH to that machine, where it lays the file out itself"
+)
+
 
 class Trial(NamedTuple):
     """One test. `prepare`: the targets that each worker lays out before; () where all are ready."""
@@ -131,6 +138,28 @@ def target_name(path: str, raw: bool) -> str:
             raise DynamoError("options", f"target {path!r}: a raw device is below /dev")
         return _short(wire, 79)
     return _short(wire, LONGEST_PATH) + SUFFIX
+
+
+def file_system(name: str) -> str:
+    """Of a target that dynamo on Linux reports, "/data [ext4]"; "" of any other, also of our own directories."""
+    if not name.startswith("/") or not name.endswith("]") or name.endswith(SUFFIX):
+        return ""
+    return name.rpartition(" [")[2][:-1]
+
+
+def laid_out_short(name: str) -> bool:
+    """Whether a file that dynamo prepares itself there cannot be what it says."""
+    return file_system(name) == SHORT_ON
+
+
+def doubt(name: str) -> str:
+    """What belongs to each figure of a file whose size nobody but dynamo told; "" where it is to be believed."""
+    kind = file_system(name)
+    if kind == SHORT_ON:
+        return f"not to be trusted: {name} is on xfs, where dynamo lays out a sixteenth of its file"
+    if kind and kind not in WHOLE_ON:
+        return f"nobody saw how long dynamo's file on {name} is"
+    return ""
 
 
 def _short(wire: str, most: int) -> str:

@@ -5,14 +5,15 @@ One place for both the result on the host and the reading of the artifact later.
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from agents.dynamo import figures
+from agents.dynamo import figures, specs
 from agents.dynamo.account import Measured
 from agents.dynamo.figures import Figures, Way
-from agents.dynamo.wire import DynamoError
+from agents.dynamo.wire import DATA_BYTES, DynamoError
 
 RATE, BANDWIDTH, SECONDS, BYTES, ONE = "op/s", "B/s", "s", "B", "1"
 RANKS = (("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
 OFF_WALL, SLACK = 0.05, 0.1  # how far dynamo's time may be from ours: share, and seconds
+DISTURBS = 0.02  # of the time in updates: what two runs differ by anyway
 TOO_FAST = 10e-6  # s; no disk answers in so short a mean time
 MAX_CPUS = 64
 
@@ -126,6 +127,10 @@ def _machine(test: Measured) -> List[Row]:
         found.append(Row(name, None if mean is None else max(0.0, mean), ONE, {}, note))
     interrupts = sum(cpu.interrupts for cpu in cpus) if cpus else None
     found.append(Row("cpu.interrupts", interrupts, RATE, {}, note))
+    cost = polling(test)
+    found.append(Row("poll.count", float(len(test.updates)), ONE))
+    found.append(Row("poll.bytes", float(cost.bytes), BYTES))
+    found.append(Row("poll.share", cost.share, ONE, {}, "of the measured time, at most"))
     rate = test.rate
     said = "used" if rate.wrong else "used only to check: dynamo's own is right"
     if rate.measured is None:
@@ -137,7 +142,24 @@ def _machine(test: Measured) -> List[Row]:
         if counted is not None:
             found.append(Row(f"kernel.{way}.ios", counted[0], ONE))
             found.append(Row(f"kernel.{way}.bytes", counted[1], BYTES))
+    between = kernel_seconds(test)
+    if between is not None:
+        found.append(Row("kernel.seconds", between, SECONDS, {}, "between the kernel's two counts"))
     return found
+
+
+class Polling(NamedTuple):
+    """What the updates of a test cost the machine that was measured."""
+
+    bytes: int  # that it sent
+    share: float  # of the time, from each question to the end of its answer
+
+
+def polling(test: Measured) -> Polling:
+    messages = sum(1 + len(update.workers) for update in test.updates)
+    took = sum(max(update.received) - update.sent for update in test.updates)
+    wall = test.ended - test.began
+    return Polling(messages * DATA_BYTES, took / wall if wall > 0 else 0.0)
 
 
 def too_many(test: Measured) -> bool:
@@ -157,6 +179,13 @@ def kernel(test: Measured, way: str) -> Optional[Tuple[float, float]]:
     return (float(ios), float(moved)) if ios >= 0 and moved >= 0 and after else None
 
 
+def kernel_seconds(test: Measured) -> Optional[float]:
+    """Between its two counts, which lie around what dynamo measured."""
+    before, after = test.notes.get("counted_before"), test.notes.get("counted_after")
+    known = isinstance(before, (int, float)) and isinstance(after, (int, float))
+    return after - before if known and after > before else None
+
+
 def warnings(test: Measured, whole: Figures) -> List[str]:
     """Sentences that belong to the result."""
     found: List[str] = []
@@ -165,10 +194,17 @@ def warnings(test: Measured, whole: Figures) -> List[str]:
             "this dynamo is 1.1.0-rc1: it works through the page cache, so these are no figures of "
             "the disk; use the 1.1.0 final build"
         )
+    names = dict.fromkeys(t.name for worker in test.workers for t in worker.targets if not t.is_raw)
+    found += filter(None, map(specs.doubt, names))
     mean = whole.all.mean
     if mean is not None and mean < TOO_FAST:
         said = f"a mean latency of {mean * 1e6:.2g} us is no disk's"
         found.append(f"{said}: I/Os failed, or a cache answered")
+    share = polling(test).share
+    if share > DISTURBS:
+        found.append(
+            f"asking dynamo for updates took up to {share:.1%} of the time, so many IOPS may be missing"
+        )
     if test.rate.wrong and test.rate.measured is not None:
         off = test.rate.measured / test.rate.reported - 1
         found.append(f"dynamo's clock rate was {off:+.1%} off, the measured one is used")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, PlanError, Step, Target, Use
+from agents.dynamo import specs
 from agents.facts.model import HostFacts
 
 LABEL = "As dynamo reports it"
@@ -47,6 +48,8 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
             f"{options.target} is a whole disk: an owner marks it spare on the host's page first"
         )
     raw = found.fstype == RAW
+    if not raw and specs.laid_out_short(options.target):
+        raise PlanError(f"{options.target}: {specs.SHORT}")
     what = "a whole disk" if raw else "dynamo's own file on it"
     return Plan((), replace(target, mount=options.target, notes=(*target.notes, NOTE, what)))
 

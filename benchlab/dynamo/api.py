@@ -138,7 +138,7 @@ class Listener(Owned[Any]):
 
 class ReportedSerializer(serializers.ModelSerializer[Reported]):
     usable = serializers.BooleanField(
-        read_only=True, help_text="It is there, and a whole disk only if it is spare"
+        read_only=True, help_text="It is there, not on xfs, and a whole disk only if it is spare"
     )
     spare_by = serializers.CharField(source="spare_by.username", default=None, allow_null=True)
 

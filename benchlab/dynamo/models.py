@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from agents.dynamo import specs
 from agents.tools.dynamo import STORED
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
@@ -78,7 +79,12 @@ class Reported(models.Model):
 
     @property
     def usable(self) -> bool:
-        return self.present and (not self.raw or self.spare_at is not None)
+        return self.present and not self.short and (not self.raw or self.spare_at is not None)
+
+    @property
+    def short(self) -> bool:
+        """dynamo would lay out less of its file than it says."""
+        return not self.raw and specs.laid_out_short(self.name)
 
 
 class Told(models.Model):

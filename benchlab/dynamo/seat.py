@@ -194,9 +194,11 @@ class Seat:
         built = driver_options.build(dynamo.Options, self._attempt.run.options)
         name = self._target
         row = Reported.objects.filter(host=self._host, name=name).first()
-        if row is None or not row.usable:
+        if row is None or not (row.usable or row.short):
             why = "is not marked spare" if row and row.present else "is not reported any more"
             raise DynamoError("host", f"{name} {why}")
+        if row.short:
+            raise DynamoError("host", f"{name}: {specs.SHORT}")
         self._options, self._row = built, row
         prepare = not row.raw and not row.ready
         if not row.raw and row.ready and row.prepared < built.size:

@@ -12,17 +12,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
 
+from agents.layers import reported as planned
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.dynamo import seat
 from benchlab.dynamo.listening import Listener, Settings, networks, where
 from benchlab.dynamo.models import Reported
 from benchlab.hosts.models import Host
+from benchlab.runs import planning
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.agents import dynamo_sim
@@ -83,8 +86,10 @@ def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
         time.sleep(0.1)
 
 
-def campaign_on(host: Host, folder: Path, user: Any, **options: Any) -> Campaign:
-    stack = [{"kind": "reported", "options": {"target": f"{folder}/data [ext4]"}, "devices": []}]
+def campaign_on(
+    host: Host, folder: Path, user: Any, kind: str = "ext4", **options: Any
+) -> Campaign:
+    stack = [{"kind": "reported", "options": {"target": f"{folder}/data [{kind}]"}, "devices": []}]
     topology = Topology.objects.create(team=host.team, name="its file", stack=stack)
     workload = Workload.objects.create(
         team=host.team, name="8k", tool="dynamo", options={**OPTIONS, **options}, sweep={"outstanding_ios": [1, 4]}
@@ -124,6 +129,42 @@ def test_a_dynamo_becomes_a_host_and_runs_a_campaign(team, user, web, folder):
     log = (folder / "sim.log").read_text().split("\n")
     assert sum(line.startswith("PREP_DISKS") for line in log) == 1  # the second found it ready
     assert not any(line.startswith("EXIT") for line in log)
+
+
+def test_a_file_on_xfs_is_refused_by_the_plan(team, user, folder):
+    with listening() as listener, dynamo(listener.port, folder, "fs=xfs"):
+        campaign = campaign_on(only_host(), folder, user, "xfs")
+        assert not Reported.objects.get(raw=False).usable
+        layout = campaign.layouts.get()
+        planning.preview(layout.pk)
+    layout.refresh_from_db()
+    assert "on xfs dynamo lays out a sixteenth of its file" in layout.plan_error
+    assert not (folder / "data" / "iobw.tst").exists()
+
+
+def test_a_file_on_xfs_is_refused_where_a_plan_had_passed(team, user, folder, monkeypatch):
+    """ "64 MiB" were measured on 4: nothing on the wire tells."""
+    monkeypatch.setattr(
+        planned, "specs", SimpleNamespace(laid_out_short=lambda name: False, SHORT="")
+    )
+    with listening() as listener, dynamo(listener.port, folder, "fs=xfs"):
+        campaign = campaign_on(only_host(), folder, user, "xfs")
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign, 60)
+    for attempt in Attempt.objects.all():
+        assert (attempt.outcome, attempt.reason) == ("failed", "tool_failed")
+        assert "on xfs dynamo lays out a sixteenth of its file" in attempt.reason_text
+    assert not (folder / "data" / "iobw.tst").exists()
+
+
+def test_a_file_system_that_nobody_tried_marks_its_figures(team, user, folder):
+    with listening() as listener, dynamo(listener.port, folder, "fs=f2fs"):
+        campaign = campaign_on(only_host(), folder, user, "f2fs")
+        drive.plan_and_start(campaign)
+        drive.to_the_end(campaign, 60)
+    for attempt in Attempt.objects.all():
+        note = attempt.measurements.get(name="iops", labels={}).note
+        assert f"nobody saw how long dynamo's file on {folder}/data [f2fs] is" in note
 
 
 def test_a_file_of_unknown_size_is_not_used(team, user, folder):
