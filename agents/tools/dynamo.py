@@ -34,6 +34,7 @@ SENT = "dynamo"  # its name in the job's directory then
 LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
 SLOWEST_LAYOUT = 5e6  # B/s: no disk is slower; who is, hangs
 PREPARING_GRID_S = 3.0  # dynamo looks so often whether its preparation is done
+POLL_S = 3.0  # between two updates: each second they cost one CPU up to half of its IOPS, each 3 s none was lost
 MOST_UPDATES = 3600  # of a run; each is kept
 
 
@@ -265,8 +266,8 @@ def _check_paths(options: Options, target: Target) -> None:
 
 
 def poll_s(options: Options) -> float:
-    """Each second; of a short run four times, to see how fast dynamo's clock ticks."""
-    return min(max(1.0, options.runtime_s / MOST_UPDATES), options.runtime_s / 4)
+    """Seldom, for each costs the host I/Os; of a short run three times, to see how fast dynamo's clock ticks."""
+    return min(max(POLL_S, options.runtime_s / MOST_UPDATES), options.runtime_s / 3)
 
 
 def _files(options: Options) -> int:

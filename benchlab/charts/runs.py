@@ -153,6 +153,7 @@ def _dynamo(run: Run, measured: list[Measurement], attempt: Attempt) -> dict[str
         "parts": shown.parts(measured),
         "bins": shown.bins(measured),
         "finding": shown.finding(measured),
+        "polling": shown.polling(measured),
         "kept": any(row.name == MESSAGES for row in attempt.artifacts.all()),
         "now": shown.now(attempt) if not attempt.outcome else {},
     }

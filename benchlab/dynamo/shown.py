@@ -54,8 +54,26 @@ def _order(key: tuple[str, str]) -> tuple[int, int]:
 
 
 def finding(measured: Sequence[Measurement]) -> str:
-    """Where the kernel counted less than dynamo says it did: a finding with its numbers, and no result."""
+    """Where the kernel counted less or more than dynamo: a finding with its numbers, and no result."""
     return crosscheck.finding({row.name: row.value for row in measured if not row.labels})
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """What it cost the host to be asked while it was measured."""
+
+    count: int
+    size: float  # bytes that it sent
+    share: float  # % of the time, at most
+
+
+def polling(measured: Sequence[Measurement]) -> Polling | None:
+    """None where nobody asked, or where that was not kept yet."""
+    said = {row.name: row.value for row in measured if not row.labels}
+    count, size, share = (said.get(f"poll.{name}") for name in ("count", "bytes", "share"))
+    if not count or size is None or share is None:
+        return None
+    return Polling(int(count), size, 100.0 * share)
 
 
 def bins(measured: Sequence[Measurement]) -> list[tuple[float, float, float]]:

@@ -62,7 +62,7 @@ def test_it_runs_detached_and_its_messages_are_fetched_and_read(base: Path) -> N
     found = {m.name: m.value for m in dynamo.parse(polled.fetched.files, given) if not m.labels}
     assert found["iops"] == pytest.approx(1000, rel=0.05)
     (rate,) = (s for s in dynamo.series(polled.fetched.files, given) if s.metric == "iops")
-    assert 2 <= len(rate.values) <= 4  # one that is late is left out
+    assert 1 <= len(rate.values) <= 4  # what is late or takes long is left out
     assert list((base / "mnt").iterdir()) == [base / "mnt" / "iometer1"]
 
 

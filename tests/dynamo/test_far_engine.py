@@ -103,8 +103,8 @@ def test_beside_dynamo_where_python_is_there(here, folder, user):
     assert "Dynamo version 1.1.0" in attempt.tool_version
 
 
-def test_each_second_reaches_the_page_within_the_next(here, folder, user):
-    campaign = campaign_on(here, folder, user, runtime_s=8)
+def test_each_update_reaches_the_page_before_the_next(here, folder, user):
+    campaign = campaign_on(here, folder, user, runtime_s=18)
     drive.plan_and_start(campaign)
     shown_at: dict[float, float] = {}
     steps: list[float] = []
@@ -126,12 +126,14 @@ def test_each_second_reaches_the_page_within_the_next(here, folder, user):
     said = [json.loads(line) for line in
             bytes(Attempt.objects.get().artifacts.get(name="live.jsonl").content).splitlines()]  # fmt: skip
     told = [line["t"] for line in said if "iops" in line]
-    assert len(told) == 8
+    assert 3 <= len(told) <= 6
     seen = sorted(shown_at)
-    assert seen[:6] == told[:6]  # none is passed over; the last may come with the end of the job
+    assert (
+        seen[: len(told) - 1] == told[:-1]
+    )  # none is passed over; the last may come with the end of the job
     # Most of them: a busy machine may be late with one.
     gaps = [shown_at[b] - shown_at[a] for a, b in itertools.pairwise(seen)]
-    assert statistics.median(gaps) < 1.5, gaps
+    assert statistics.median(gaps) < 4.5, gaps
     assert max(steps[1:]) < 5.0  # no step is as long as the benchmark
 
 
