@@ -14,19 +14,17 @@ APART = 0.01  # two workers' clocks may differ by so much before they are called
 
 
 class Poll(NamedTuple):
-    """`ticks` were on dynamo's clock at some time between `sent` and `received` (seconds)."""
+    """`ticks` were on dynamo's clock when the request arrived: soon after `sent`, long before all of the answer was
+    `received` (seconds), whose length would make the clock seem too fast."""
 
     sent: float
     received: float
     ticks: int
 
     @property
-    def middle(self) -> float:
-        return (self.sent + self.received) / 2
-
-    @property
     def doubt(self) -> float:
-        return max(0.0, self.received - self.sent) / 2
+        """Seconds later at most."""
+        return max(0.0, self.received - self.sent)
 
 
 class Rate(NamedTuple):
@@ -50,15 +48,15 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
     found: List[float] = []
     doubts: List[float] = []
     for own in polls:
-        if len(own) < 2 or own[-1].middle - own[0].middle < SHORTEST:
+        if len(own) < 2 or own[-1].sent - own[0].sent < SHORTEST:
             continue
-        span = own[-1].middle - own[0].middle
+        span = own[-1].sent - own[0].sent
         if own[-1].ticks <= own[0].ticks:
             raise DynamoError(
                 "result", "dynamo's clock went backwards: CPUs out of step, or a moved VM"
             )
         found.append((own[-1].ticks - own[0].ticks) / span)
-        doubts.append((own[0].doubt + own[-1].doubt) / span)
+        doubts.append(max(own[0].doubt, own[-1].doubt) / span)
     if not found:
         return Rate(reported, None, 0.0, reported)
     measured, doubt = sorted(found)[len(found) // 2], max(doubts)

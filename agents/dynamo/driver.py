@@ -172,15 +172,16 @@ class _Run:
         """What the console tells. Returns what is wrong where it asks (Paused)."""
         self._live.event(event, now)
         if isinstance(event, Phase) and event.name == "stop":
-            self._count("diskstats_after")
+            self._count("after")
         if isinstance(event, Paused) and event.says == BEFORE_RECORDING:
-            self._count("diskstats_before")
+            self._count("before")
         return ""
 
-    def _count(self, key: str) -> None:
-        """What the kernel has done so far."""
+    def _count(self, when: str) -> None:
+        """What the kernel has done so far, and the time: dynamo's count is of another span."""
         if self._here.device:
-            self._writer.note(clock(), {key: hostfacts.diskstats([self._here.device])})
+            at, counted = clock(), hostfacts.diskstats([self._here.device])
+            self._writer.note(at, {f"diskstats_{when}": counted, f"counted_{when}": at})
 
 
 def _write(name: str, content: Dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ OLDEST = (3, 6)
 FIRST_PIECE, MOST_PIECE = 16 << 20, 1 << 30  # bytes that one command lays out
 QUICK, SLOWEST_PIECE = 2.0, 300.0  # s
 NUMBER = re.compile(r"(\d+)\.(\d+)")
+UPTIME = re.compile(r"(\d+\.\d+) ")
 LOOK = r"""
 binary=$1 kind=$2 place=$3 count=$4
 if [ "$binary" ]; then
@@ -256,8 +257,12 @@ def look_again(far: Far, wanted: Wish) -> list[Area]:
     return list[Area](made)
 
 
-def diskstats(far: Far, device: str) -> dict[str, list[int]]:
-    return hostfacts.counted(far.read("/proc/diskstats").splitlines(), [device])
+def counted(far: Far, device: str) -> tuple[float | None, dict[str, list[int]]]:
+    """When (seconds of the host's own clock, to 10 ms) and what its kernel has done until then."""
+    ran = far.shell.run(("cat", "/proc/uptime", "/proc/diskstats"), root=far.root)
+    lines = ran.stdout.decode("utf-8", "replace").splitlines()
+    uptime = UPTIME.match(lines[0]) if lines else None
+    return float(uptime[1]) if uptime else None, hostfacts.counted(lines, [device])
 
 
 def trial(wanted: Wish, looked: Looked) -> specs.Trial:

@@ -164,7 +164,7 @@ class Session:
         self._tidy(failed=False)
         return b"".join(kept)
 
-    def _lay_out(self, halt: Halt, ended: Callable[[], bool], live: "_Live") -> None:
+    def _lay_out(self, halt: Halt, ended: Callable[[], bool], live: _Live) -> None:
         """dynamo was started, and waits in its login meanwhile; who cancels the run ends it."""
 
         def watch(done: int, wanted: int) -> None:
@@ -186,16 +186,17 @@ class Session:
 
     def _event(self, writer: transcript.Writer, said: Any, now: float) -> str:
         if isinstance(said, Phase) and said.name == "stop":
-            self._count(writer, "diskstats_after")
+            self._count(writer, "after")
         if isinstance(said, Paused) and said.says == BEFORE_RECORDING:
-            self._count(writer, "diskstats_before")
+            self._count(writer, "before")
         return ""
 
-    def _count(self, writer: transcript.Writer, key: str) -> None:
-        """What the kernel has done so far."""
+    def _count(self, writer: transcript.Writer, when: str) -> None:
+        """What the kernel has done so far, and the time of that host: the question itself takes its time."""
         device = self._looked.place.device
         if device:
-            writer.note(clock(), {key: far.diskstats(self._far, device)})
+            at, counted = far.counted(self._far, device)
+            writer.note(clock(), {f"diskstats_{when}": counted, f"counted_{when}": at})
 
     def _idle(self, now: float) -> str:
         """Why this cannot go on."""

@@ -30,6 +30,54 @@ def test_ios_that_failed_unseen_are_a_finding_and_no_result() -> None:
     assert found["iops"] == values(FULL)["iops"]  # the result stays what dynamo said
 
 
+SAID = {
+    "iops": 1000.0, "lat.mean": 0.004, "ios": 6000.0, "runtime": 6.0,
+    "read.ios": 6000.0, "read.bytes": 49152000.0, "kernel.read.bytes": 49152000.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("counted", "seconds", "begins"),
+    [
+        (1.00, 6.0, ""),
+        (
+            1.07,
+            6.42,
+            "",
+        ),  # through a tunnel: asked a little before and a little after, in as much longer a time
+        (1.03, 6.0, ""),  # with many in flight
+        (1.20, 6.0, "disturbed: the kernel counted 58982400 bytes read"),
+        (1.20, None, ""),  # of before: nobody knows in how long a time
+        (0.93, 6.0, "not to be trusted: dynamo counted 49152000 bytes read"),
+        (1.00, 7.0, "not to be trusted: dynamo counted"),  # as many in a longer time are fewer
+    ],
+)
+def test_it_looks_both_ways_and_at_as_long_a_time(
+    counted: float, seconds: float | None, begins: str
+) -> None:
+    found = SAID | {"kernel.read.bytes": counted * 49152000.0}
+    if seconds:
+        found["kernel.seconds"] = seconds
+    assert crosscheck.remark(found).startswith(begins)
+    assert bool(crosscheck.remark(found)) is bool(crosscheck.finding(found)) is bool(begins)
+
+
+def test_a_journal_beside_few_small_writes_is_no_finding() -> None:
+    found = SAID | {
+        "read.ios": 600.0,
+        "read.bytes": 600 * 512.0,
+        "iops": 100.0,
+        "kernel.seconds": 6.0,
+    }
+    assert crosscheck.finding(found | {"kernel.read.bytes": 600 * 512.0 + 6 * 40960}) == ""
+
+
+def test_the_time_between_the_two_counts_is_kept() -> None:
+    notes = [{f"diskstats_{when}": {"8:0": [0] * 4}, f"counted_{when}": at} for when, at in
+             (("before", 100.25), ("after", 103.5))]  # fmt: skip
+    assert values(written("full", *notes))["kernel.seconds"] == 3.25
+
+
 def iops_note(*notes: dict) -> str:
     """What stands beside the IOPS wherever they are shown, exported or asked for."""
     found = dynamo.parse({"messages.bin": written("full", *notes)}, dynamo.Options())
