@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import signal
 import subprocess
 import time
@@ -24,13 +25,21 @@ mount --make-rprivate / || exit 1
 shift 2
 exec "$@"
 """
-# What it says on every good run.
+# What it says on every good run: how lines begin, and how those begin that have a name of ours before it.
 NOISE = (
-    "*** Grunt thread exiting with", "*** If dynamo and iometer hangs", "*** you use a correct -m",
+    "Dynamo version", "*** Grunt thread exiting with", "*** If dynamo and iometer hangs", "*** you use a correct -m",
     "*** can ping from", "Login accepted", "Command line parameter", "Looking for Iometer",
-    "New manager name", "Reporting ", "done.", "Worker ", "Starting...", "Beginning to perform",
-    "Stopping...", "Stopped.", "Removing ",
+    "New manager name", "Sending login request", "Successful PortTCP::", "- port name:", "Reporting ", "Found ",
+    "Finished reporting", "Find ", "Physical drives", "done.", "sent.", "Worker ", "All workers ", "Adding ",
+    "Access specifications for test", "Grunt: Grow", "Grunt: Grunt data buffer", "Growing ", "Seeding ",
+    "Generating random data", "Using existing random data", "Done generating", "clearing target list",
+    "Preparing disks", "Starting...", "Started.", "Opening targets", "Opened ", "Beginning to perform",
+    "Performing I/O", "Recording ", "Stopping...", "Stopped.", "Removing ", "Ending execution", "Excluding the following",
+    "Error receiving message",  # the console hung up: what it says of that itself is the reason
 )  # fmt: skip
+USUAL = re.compile(
+    r"benchlab-[0-9a-f]+$|[\d.]+ \(port \d+\)$|/.* (?:preparing|done)\.$|\d+ worker\(s\) are created\.$"
+)
 
 
 def wrapped(argv: Sequence[str], work: Path) -> List[str]:
@@ -93,7 +102,7 @@ class Dynamo:
         """Its last words, without what it says on every good run; all of them only when it has ended."""
         text = self.log.read_bytes()[-4000:].decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        words = [line for line in lines if not line.startswith(NOISE)]
+        words = [line for line in lines if not (line.startswith(NOISE) or USUAL.match(line))]
         status = self._process.poll()
         crashed = ""
         if status is not None and status < 0 and not self._killed:

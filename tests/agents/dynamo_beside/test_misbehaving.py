@@ -25,7 +25,7 @@ from tests.agents.dynamo_beside.beside import (
 FAILURES = {
     "version=0x1332df7": "only 1.1.0 can be driven",
     "size=917520": "917520 bytes",
-    "no_name": "dynamo ended before it logged in; dynamo said: Dynamo version",
+    "no_name": "dynamo ended before it logged in; dynamo said: Getting host name",
     "no_workers": "dynamo made 0 of 1 workers",
     "no_memory": "no memory for its buffer",
     "refuses_targets": "a directory is missing or not writable",

@@ -118,7 +118,7 @@ def test_a_path_may_have_other_letters_and_70_bytes(work: Path) -> None:
 def test_what_it_printed_is_told_though_it_comes_at_its_end(work: Path) -> None:
     config(work)
     said = console(work, "version=0x1332df7").stderr
-    assert "dynamo said: Dynamo version 1.1.0" in said and "*** Incorrect version" in said
+    assert "dynamo said: *** Incorrect version" in said
     assert console(work).returncode == 0
     read = transcript.read((work / "messages.bin").read_bytes())
     notes = {key: value for _, note in read.notes for key, value in note.items()}
