@@ -90,7 +90,7 @@ def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Conf
     for one in found:
         _check_said(one)
     first = found[0].options
-    accesses = tuple(AccessSpec(one.name.replace(",", ";"), _lines(one.options)) for one in found)
+    accesses = tuple(AccessSpec(spec_name(one.name), _lines(one.options)) for one in found)
     outstanding = list(found[0].sweep.get("outstanding_ios", ()))
     worker = Worker(
         "Worker 1", outstanding=int(first.get("outstanding_ios", 1)),
@@ -104,6 +104,11 @@ def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Conf
         test_type="CYCLE_OUTSTANDING_IOS" if outstanding else "NORMAL",
         queue=_cycle(outstanding), specs=accesses, managers=(Manager("benchlab", "", workers),),
     )  # fmt: skip
+
+
+def spec_name(workload: str) -> str:
+    """Of its access specification, in the .icf file as in the .csv: a comma would end it there."""
+    return workload.replace(",", ";")
 
 
 def _sector(names: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ from agents.contracts import AgentError, Target
 from agents.dynamo import bundle, icf
 from agents.tools import dynamo as tool
 from benchlab.campaigns import planview
-from benchlab.campaigns.models import Workload
+from benchlab.campaigns.models import Run, Workload
 from benchlab.campaigns.services import create_campaign
-from benchlab.dynamo import programs, shown
+from benchlab.dynamo import csvs, programs, shown
 from benchlab.dynamo.models import Binary, Reported, Told
 from benchlab.hosts import services
 from benchlab.hosts.models import Host
@@ -196,7 +196,9 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
     host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
     stack = [{"kind": "reported", "options": {"target": "C:"}, "devices": []}]
     one = Topology.objects.create(team=team, name="C:", stack=stack)
-    load = Workload.objects.create(team=team, name="8k", tool="dynamo", options={"workers": 2})
+    load = Workload.objects.create(
+        team=team, name="8 KiB, half", tool="dynamo", options={"workers": 2}
+    )
     campaign = create_campaign(
         team=team, user=owner, name="c", question="", hosts=[host], topologies=[one], workloads=[load],
         repeats=1, order="as_written",
@@ -208,9 +210,12 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
     for url in (f"/attempts/{attempt.pk}/iometer.csv", f"/campaigns/{campaign.pk}/iometer.csv"):
         text = web.get(url).content.decode()
         assert text.startswith("'Test Type,Test Description")
-        assert text.count("\nALL,All,") == 1 and text.count("\nWORKER,") == 2
+        assert text.count("\nALL,All,8 KiB; half,") == 1 and text.count("\nWORKER,") == 2
+        assert "'Access specification name,default assignment\r\n8 KiB; half,0" in text
+    assert "\t8 KiB; half,NONE" in web.get(f"/workloads/{load.pk}/iometer.icf").content.decode()
     page = web.get(f"/runs/{attempt.run_id}/").content.decode()
     assert "Workers and targets" in page and "Worker 2" in page
+    assert "BenchLab asked dynamo 2 times while it measured: 5.09 MiB" in page
     ios = attempt.measurements.get(name="ios", labels={}).value
     figure = web.get(f"/attempts/{attempt.pk}/latency.json").json()
     assert sum(figure["data"][0]["customdata"]) == ios
@@ -223,3 +228,8 @@ def test_what_the_kernel_did_not_count_is_a_finding():
     rows = [Measurement(name=name, value=value, unit="B") for name, value in names.items()]
     assert "I/Os failed that dynamo takes for done" in shown.finding(rows)
     assert shown.finding(rows[:2]) == ""
+
+
+def test_a_sweep_names_its_access_in_the_csv():
+    run = Run(workload=Workload(name="a, b"), point={"block_size": 4096, "outstanding_ios": 4})
+    assert csvs.spec_name(run) == "a; b; block_size 4096"
