@@ -98,6 +98,21 @@ class Run:
         return found
 
 
+def missing(run: Run) -> list[tuple[str, str]]:
+    """Words and name of each test that has no figure, in the order in which they are run."""
+    return [
+        (f"{words} of {SAYS[section]}", name)
+        for section, rows in ROWS.items()
+        for words, name in rows.items()
+        if words not in run.sections.get(section, set())
+    ]
+
+
+def absent(run: Run, name: str, why: str) -> Metric:
+    """A test without a figure."""
+    return Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, _labels(run, name), why)
+
+
 def clean(line: str) -> str:
     """One space between words, plain apostrophes; "" for a line that is too long to be one of the tool's."""
     if len(line) > LONGEST:
@@ -201,10 +216,14 @@ def _readable(said: str) -> bool:
     return said in NOT_THERE or RESULT.fullmatch(said) is not None
 
 
+def _labels(run: Run, name: str) -> dict[str, str]:
+    sized = run.block not in ("", "8") and not name.startswith("open_sync.")
+    return {"block": f"{run.block}kB"} if sized else {}
+
+
 def _figures(name: str, said: str, run: Run, number: int, line: str) -> list[Metric]:
     """The rate, and the time of one operation where it is printed. Raises ParseError when they do not agree."""
-    sized = run.block not in ("", "8") and not name.startswith("open_sync.")
-    labels = {"block": f"{run.block}kB"} if sized else {}
+    labels = _labels(run, name)
     if said in NOT_THERE:
         return [
             Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, NOT_THERE[said], line=number)

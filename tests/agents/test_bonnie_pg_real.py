@@ -76,10 +76,58 @@ def test_the_job_says_which_program_it_took(mount: Target, tmp_path: Path) -> No
     (tmp_path / "run.sh").write_bytes(job.inputs["pg_test_fsync.sh"])
     done = subprocess.run(
         ["sh", str(tmp_path / "run.sh"), f"{mount.mount}/file", "3", "pg_test_fsync", f"{tmp_path}/*/bin"],
-        capture_output=True, check=True, text=True, env={"PATH": "/bin"},
+        capture_output=True, check=True, text=True, env={"PATH": "/bin"}, cwd=tmp_path,
     )  # fmt: skip
     assert done.stderr == f"pg_test_fsync.sh: {newest}: pg_test_fsync (PostgreSQL) 17beta1\n"
     assert done.stdout.splitlines()[-1] == f"-s 3 -f {mount.mount}/file"
+
+
+def breaking_off(place: Path, says: str, lines: int) -> str:
+    """A pg_test_fsync that prints the first lines of a real run, begins a row, and gives up."""
+    whole = (CASES / "tools" / "pg_test_fsync" / "15.18.txt").read_text().splitlines()
+    place.mkdir()
+    (place / "printed").write_text("\n".join([*whole[:lines], whole[lines][:36]]))
+    program = place / "pg_test_fsync"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" != --version ] || { echo "pg_test_fsync (PostgreSQL) 15.18"; exit; }\n'
+        f'cat {place}/printed\necho "{says}" >&2\nexit 1\n'
+    )
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "pg_test_fsync: error: write failed: Invalid argument",
+        "write failed: Invalid argument",
+    ],
+)
+def test_a_disk_of_4_kib_sectors_keeps_what_was_measured(says, mount: Target, tmp_path: Path):
+    """It refuses the direct write of 2 kB, and the program gives up: the tests before stand."""
+    options = pg_test_fsync.Options(program=breaking_off(tmp_path / "bin", says, 25))
+    code, outputs = start(pg_test_fsync.job(options, mount), tmp_path / "spool")
+    assert code == 0 and says.encode() in outputs["stderr"]
+    found = {metric.name: metric for metric in pg_test_fsync.parse(outputs, options)}
+    assert found["one.fdatasync.ops"].value == 8833.117
+    assert found["open_sync.4x4.ops"].value == 2347.254
+    refused = found["open_sync.8x2.ops"]
+    assert refused.value is None and "Invalid argument; the disk takes no direct" in refused.note
+    later = found["unsynced.write.ops"]
+    assert later.value is None
+    assert later.note == "not run: it broke off at 8 * 2kB open_sync writes of open_sync sizes"
+
+
+@pytest.mark.parametrize(
+    ("says", "lines"),
+    [("write failed: No space left on device", 25), ("write failed: Invalid argument", 3)],
+)
+def test_what_else_ends_it_is_still_a_failure(says, lines, mount: Target, tmp_path: Path):
+    options = pg_test_fsync.Options(program=breaking_off(tmp_path / "bin", says, lines))
+    code, outputs = start(pg_test_fsync.job(options, mount), tmp_path / "spool")
+    with pytest.raises(pg_test_fsync.ParseError):
+        pg_test_fsync.parse(outputs, options)
+    assert code == (1 if "space" in says else 0)
 
 
 def test_without_the_program_the_job_says_so(mount: Target, tmp_path: Path) -> None:
