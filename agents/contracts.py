@@ -249,3 +249,22 @@ class Series:
     unit: Unit
     times: tuple[float, ...]
     values: tuple[float, ...]  # NaN where unknown (hot-plugged, counter reset)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a job ran, by its host's clocks: what a tool needs to place its own times."""
+
+    started: float  # seconds of the host's monotonic clock, as Frame.at
+    ended: float
+    epoch: float | None  # the start by the wall clock; None where that was set meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of a run with a name. A tool tells it in seconds since its job began; stored it is on Series' clock."""
+
+    name: str  # "measured", "ramp", "one.fdatasync"
+    start: float
+    end: float
+    measured: bool = True  # False: before what was measured (file layout, ramp); no mean is over it

@@ -20,8 +20,10 @@ from agents.contracts import (
     Series,
     Step,
     Target,
+    Timing,
     Use,
     Watch,
+    Window,
 )
 from agents.facts.model import HostFacts
 from agents.found import Found
@@ -136,7 +138,15 @@ class Recording(Tool, Protocol):
     """A tool whose outputs hold figures over time, too: fio's logs."""
 
     def series(self, outputs: Mapping[str, bytes], options: Any) -> list[Series]:
-        """Raises ParseError, nothing else."""
+        """Times are seconds since its one measured window began (see Marking). Raises ParseError, nothing else."""
+        ...
+
+
+class Marking(Tool, Protocol):
+    """A tool that tells what it did when: the mean of a device is over what was measured, not over file layout."""
+
+    def windows(self, outputs: Mapping[str, bytes], options: Any, timing: Timing) -> list[Window]:
+        """In order, seconds since the job began. [] where they are not told; never guessed. Raises ParseError."""
         ...
 
 

@@ -16,6 +16,7 @@ from agents.protocols import (
     Awaiting,
     Growing,
     Layer,
+    Marking,
     Reader,
     Recording,
     Restoring,
@@ -130,6 +131,12 @@ def recording(kind: str) -> Recording | None:
     """The tool, if it also records figures over time."""
     driver = tool(kind)
     return cast(Recording, driver) if hasattr(driver, "series") else None
+
+
+def marking(kind: str) -> Marking | None:
+    """The tool, if it tells what it did when."""
+    driver = tool(kind)
+    return cast(Marking, driver) if hasattr(driver, "windows") else None
 
 
 def _pick(drivers: dict[str, D], kind: str, what: str) -> D:

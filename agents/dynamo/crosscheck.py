@@ -33,7 +33,7 @@ def _differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str
     Bytes are compared, which neither splitting nor merging of I/Os changes, and those of as long a time: the kernel is
     asked a little before and a little after.
     """
-    ways = [found for way in ("read", "written") if (found := _way(figures, way))]
+    ways = [found for found in (_way(figures, way) for way in ("read", "written")) if found]
     for done, said, counted, slack in ways:
         if said - counted > SHARE * said + slack:
             yield (

@@ -76,8 +76,10 @@ def run(wanted: Wish, work: Path) -> None:
     unready = [area for area in found if not area.ready()]
     existed = [area for area in found if not area.raw and Path(area.path).is_dir()]
     with (work / MESSAGES).open("wb", buffering=0) as file:
-        writer = transcript.Writer(file.write, clock())
-        writer.note(clock(), dict(facts, sector=here.sector, block=here.block, size=wanted.size))
+        began = clock()
+        writer = transcript.Writer(file.write, began)
+        notes = dict(facts, sector=here.sector, block=here.block, size=wanted.size)
+        writer.note(clock(), {**notes, transcript.STARTED: began})
         running = _Run(wanted, here, found, writer, work)
         try:
             running.whole(facts["binary"])

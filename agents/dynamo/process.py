@@ -34,7 +34,8 @@ NOISE = (
     "Access specifications for test", "Grunt: Grow", "Grunt: Grunt data buffer", "Growing ", "Seeding ",
     "Generating random data", "Using existing random data", "Done generating", "clearing target list",
     "Preparing disks", "Starting...", "Started.", "Opening targets", "Opened ", "Beginning to perform",
-    "Performing I/O", "Recording ", "Stopping...", "Stopped.", "Removing ", "Ending execution", "Excluding the following",
+    "Performing I/O", "Recording ", "Stopping...", "Stopped.", "Removing ", "Ending execution",
+    "Excluding the following",
     "Error receiving message",  # the console hung up: what it says of that itself is the reason
 )  # fmt: skip
 USUAL = re.compile(

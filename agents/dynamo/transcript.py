@@ -23,6 +23,7 @@ _SIZED = struct.Struct("<ccQII")
 LOGIN, CONTROL = "L", "C"
 DONE = "done"
 BLOCK = bytes(1 << 14)
+STARTED = "monotonic"  # note of a console beside dynamo: its start, on that host's monotonic clock
 
 
 class Record(NamedTuple):

@@ -17,6 +17,18 @@ PROGRESS = re.compile(
     r"Rewriting\.\.\..*|Reading (?:with getc\(\)|a byte at a time|intelligently|\d+ bytes at a time)\.\.\..*|"
     r"start 'em\.\.\..*|(?:Create|Stat|Delete) files in (?:sequential|random) order\.\.\..*|\.\.\.|(?:done\.*)+"
 )
+# What such a line begins with -> the test, once its "done" is there
+TESTS = (
+    (r"Writing (?:with putc\(\)|a byte at a time)", "write.char"),
+    (r"Writing (?:intelligently|\d+ bytes at a time)", "write.block"),
+    (r"Rewriting", "rewrite"),
+    (r"Reading (?:with getc\(\)|a byte at a time)", "read.char"),
+    (r"Reading (?:intelligently|\d+ bytes at a time)", "read.block"),
+    (r"start 'em", "seeks"),
+    *((rf"{did} files in {order} order", f"{test}.{order}")
+      for did, test in (("Create", "create"), ("Stat", "stat"), ("Delete", "delete"))
+      for order in ("sequential", "random")),
+)  # fmt: skip
 LONGEST = 2000  # characters of a line of CSV, and more than any
 
 
@@ -36,6 +48,12 @@ class Run:
         found = self.csv or self.text
         assert found is not None, "a run without error has a table"
         return found
+
+
+def test_of(line: str) -> str:
+    """Whose progress a line tells, one that is over; "" for any other line."""
+    done = line.rstrip().rstrip(".").endswith("done")
+    return next((test for begins, test in TESTS if done and re.match(begins, line)), "")
 
 
 def find(lines: Sequence[str]) -> Iterator[Run]:

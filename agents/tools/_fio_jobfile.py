@@ -229,6 +229,19 @@ def seconds(sections: Sections) -> float:
     return sum(each) if in_turn else max(each, default=0.0)
 
 
+def ramp(sections: Sections) -> float:
+    """Seconds that every job warms up for; 0 where they differ."""
+    told = {_time({**sections.get("global", {}), **keys}.get("ramp_time"))
+            for name, keys in sections.items() if name != "global"}  # fmt: skip
+    return told.pop() if len(told) == 1 else 0.0
+
+
+def together(sections: Sections) -> bool:
+    """Whether all jobs begin at the same time."""
+    late = {"startdelay", "stonewall", "wait_for_previous", "new_group"}
+    return not any(late & told.keys() for told in sections.values())
+
+
 def work(sections: Sections, whole: int) -> int | None:
     """Bytes of the jobs that go on until their size is done, as they do not say for how long they run; 0: none do.
 

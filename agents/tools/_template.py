@@ -3,6 +3,9 @@
 Copy to `agents/tools/<kind>.py`; the file name is the kind, nothing is registered. Then add
 `tests/cases/tools/<kind>/`: outputs of real runs, with `.expected.json`, among them an empty and a truncated
 one and one of a failed run. All functions are pure: no clock, no file, no host.
+
+A tool that lays out files, warms up, or does one test after the other should have `windows` (agents.protocols.Marking),
+too: means of devices are over what was measured. `_marks` has the shell functions for a script of its own; dd is short.
 """
 
 from __future__ import annotations

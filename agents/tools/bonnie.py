@@ -9,10 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
+from agents.contracts import (
+    Job,
+    Metric,
+    Need,
+    OptionsError,
+    ParseError,
+    Target,
+    Timing,
+    Window,
+)
 from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs
+from agents.tools import _marks
 from agents.tools._output import lines_of
 
 LABEL = "bonnie++"
@@ -29,8 +40,12 @@ EXPECTED_RATE, EXPECTED_FILES = 100e6, 1000.0  # a slow disk's: B/s, and files p
 CHARACTERS_S = 120.0  # the tests per character: a second or two of a small part, minutes in 1.0x
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?")
 
-SCRIPT = rb"""#!/bin/sh
+SCRIPT = (
+    rb"""#!/bin/sh
 # sh bonnie.sh PLACE USER BONNIE-ARGUMENT...   Runs bonnie++ in a new directory that is removed afterwards.
+"""
+    + _marks.SHELL
+    + rb"""
 place=$1 user=$2
 shift 2
 rm -rf -- "$place" # of a run that was killed
@@ -39,8 +54,16 @@ trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 chown -- "$user" "$place" || exit
-bonnie++ -d "$place" -u "$user" "$@"
+mark begin
+{
+    {
+        bonnie++ -d "$place" -u "$user" "$@" 2>&1 >&3 3>&-
+        echo $? >exit-code
+    } | marked >&2 3>&-
+} 3>&1
+ended
 """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +133,7 @@ def job(options: Options, target: Target) -> Job:
     expected = _expected_s(options)
     return Job(
         argv=("sh", "bonnie.sh", path, options.user, *_arguments(options, target)),
+        outputs=(_marks.MARKS,),
         inputs={"bonnie.sh": SCRIPT},
         env={"LC_ALL": "C"},
         expected_s=expected,
@@ -178,3 +202,13 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         last = found[0].last
         raise ParseError("truncated: the line of CSV is not there", last + 1, lines[last])
     return lines_of("stdout", model.metrics(found[0].csv))
+
+
+def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+    """Each test that it told of on standard error: the line of one ends when it is done."""
+    marks = _marks.read(outputs, timing)
+    return [
+        Window(test, before.at, mark.at)
+        for before, mark in pairwise(marks)
+        if (test := runs.test_of(mark.words))
+    ]

@@ -12,8 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
-from agents.tools import _dd_output
+from agents.contracts import (
+    Job,
+    Metric,
+    Need,
+    OptionsError,
+    ParseError,
+    Target,
+    Timing,
+    Window,
+)
+from agents.tools import _dd_output, _marks
 from agents.tools._output import lines_of
 
 LABEL = "dd"
@@ -26,8 +35,12 @@ SOURCES = {"zero": "/dev/zero", "random": "/dev/urandom"}
 FILE = "benchlab.dd"
 EXPECTED_RATE, EXPECTED_SYNC_S = 100e6, 0.01  # a slow disk's: B/s, and seconds for one synced block
 
-SCRIPT = rb"""#!/bin/sh
+SCRIPT = (
+    rb"""#!/bin/sh
 # sh dd.sh write|read|device PATH BYTES DD-ARGUMENT...   Runs dd; it prints to stderr. A file is removed afterwards.
+"""
+    + _marks.SHELL
+    + rb"""
 mode=$1 file=$2 bytes=$3
 shift 3
 if [ "$mode" = device ]; then
@@ -36,7 +49,11 @@ if [ "$mode" = device ]; then
         echo "dd.sh: $file is no device" >&2
         exit 1
     }
-    exec dd "$@"
+    mark dd
+    dd "$@"
+    code=$?
+    mark end
+    exit $code
 fi
 trap 'rm -f -- "$file"' EXIT
 trap 'exit 130' INT
@@ -50,8 +67,13 @@ if [ "$mode" = read ]; then
     sync
     if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi
 fi
+mark dd
 dd "$@"
+code=$?
+mark end
+exit $code
 """
+)
 
 ASKING = rb"""#!/bin/sh
 # sh ddflags.sh iflag=A,B oflag=C conv=D...   Does this dd know them all? No data is touched.
@@ -146,6 +168,7 @@ def job(options: Options, target: Target) -> Job:
     expected = _expected_s(options, moved, laid_out=bool(target.mount))
     return Job(
         argv=("sh", "dd.sh", mode, path, str(moved), *arguments),
+        outputs=(_marks.MARKS,),
         inputs={"dd.sh": SCRIPT},
         env={"LC_ALL": "C"},  # else a locale may print a decimal comma, or words we cannot read
         expected_s=expected,
@@ -211,3 +234,15 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if not any(lines):
         raise ParseError("empty: dd printed nothing")
     return lines_of(name, _dd_output.metrics(lines))
+
+
+def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+    """From where dd itself begins to its end: a file is laid out before and removed behind."""
+    at = {mark.words: mark.at for mark in _marks.read(outputs, timing)}
+    if not {"dd", "end"} <= at.keys():
+        return []
+    laid_out = [Window("file layout", 0.0, at["dd"], measured=False)]
+    return [
+        *(laid_out if options.direction == "read" and at["dd"] > 0 else []),
+        Window("measured", at["dd"], at["end"]),
+    ]

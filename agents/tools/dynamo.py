@@ -12,12 +12,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target, Unit
+from agents.contracts import (
+    Job,
+    Metric,
+    Need,
+    OptionsError,
+    ParseError,
+    Series,
+    Target,
+    Timing,
+    Unit,
+    Window,
+)
 from agents.dynamo import account, bundle, crosscheck, overtime, specs, summary, transcript
 from agents.dynamo.account import Measured
 from agents.dynamo.messages import AccessLine, AccessSpec
+from agents.dynamo.transcript import STARTED
 from agents.dynamo.wire import DynamoError
 from agents.layers.reported import NOTE
+from agents.windows import after_ramp
 
 LABEL = "IOmeter (dynamo)"
 NEEDS = (
@@ -201,6 +214,19 @@ def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
         return overtime.series(_test(outputs))
     except DynamoError as error:
         raise ParseError(str(error)) from None
+
+
+def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+    """[] where the console was played from afar, by another machine's clock."""
+    try:
+        test = _test(outputs)
+    except DynamoError as error:
+        raise ParseError(str(error)) from None
+    began = test.notes.get(STARTED)
+    if not isinstance(began, int | float) or not test.ended > test.began:
+        return []
+    late = began - timing.started
+    return after_ramp(test.began + late, test.ended + late, options.ramp_s)
 
 
 def _test(outputs: Mapping[str, bytes]) -> Measured:

@@ -11,9 +11,27 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Series, Target
+from agents.contracts import (
+    Job,
+    Metric,
+    Need,
+    OptionsError,
+    ParseError,
+    Series,
+    Target,
+    Timing,
+    Window,
+)
 from agents.tools import _fio_jobfile as jobfile
-from agents.tools import _fio_json, _fio_log, _fio_metrics, _fio_series, _fio_terse, _fio_text
+from agents.tools import (
+    _fio_json,
+    _fio_log,
+    _fio_metrics,
+    _fio_series,
+    _fio_terse,
+    _fio_text,
+    _fio_windows,
+)
 from agents.tools._fio_model import FioJob
 from agents.tools._fio_options import Options, sections
 from agents.tools._output import lines_of
@@ -126,6 +144,13 @@ def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
     """Of the logs that the run was asked for; our own runs are of fio 3.0 at least."""
     told = outputs.get(RESULT, b"")[:500].decode("utf-8", "replace")
     return _fio_series.series(_Logs(outputs), _fio_log.version(told) or (3, 0))
+
+
+def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+    raw = outputs.get(RESULT, b"")
+    told = sections(options)
+    ramp, together = jobfile.ramp(told), jobfile.together(told)
+    return _fio_windows.windows(raw, timing, ramp, together) if JSON.match(raw) else []
 
 
 def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:

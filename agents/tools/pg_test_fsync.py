@@ -10,7 +10,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target
+from agents.contracts import (
+    Job,
+    Metric,
+    Need,
+    OptionsError,
+    ParseError,
+    Target,
+    Timing,
+    Window,
+)
+from agents.tools import _marks
 from agents.tools import _pg_test_fsync_text as text
 from agents.tools._output import lines_of
 
@@ -44,9 +54,13 @@ SEGMENT = 16 << 20  # bytes written before the first test
 # writes the same 8 kB over and over into the cache.
 FASTEST = 60_000 * 8192
 
-SCRIPT = rb"""#!/bin/sh
+SCRIPT = (
+    rb"""#!/bin/sh
 # sh pg_test_fsync.sh FILE SECONDS PROGRAM PLACE...   PROGRAM: a path; or a name, to be looked for in PATH and in each
 # PLACE (a pattern), and the newest wins. Standard error says which it was.
+"""
+    + _marks.SHELL
+    + rb"""
 file=$1 seconds=$2 program=$3
 shift 3
 candidates() {
@@ -86,13 +100,17 @@ echo "pg_test_fsync.sh: $program: $said" >&2
 trap 'rm -f -- "$file"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-"$program" -s "$seconds" -f "$file" 2>pg_test_fsync.said
-code=$?
+{
+    "$program" -s "$seconds" -f "$file" 2>pg_test_fsync.said
+    echo $? >exit-code
+} | marked
 cat pg_test_fsync.said >&2
+read -r code <exit-code || exit 1
 # A disk of 4 KiB sectors takes no direct write of 2 kB, and the program gives up there. What it measured stands.
 [ "$code" = 1 ] && said=$(grep "write failed: Invalid argument" pg_test_fsync.said) || exit "$code"
 echo "pg_test_fsync.sh: broke off: $said" >&2
 """
+)
 BROKE_OFF = re.compile(r"(?m)^pg_test_fsync\.sh: broke off: (?:pg_test_fsync: error: )?(.*)$")
 
 
@@ -140,6 +158,7 @@ def job(options: Options, target: Target) -> Job:
     program = options.program or PROGRAM
     return Job(
         argv=("sh", "pg_test_fsync.sh", path, str(options.seconds), program, *PLACES),
+        outputs=(_marks.MARKS,),
         inputs={"pg_test_fsync.sh": SCRIPT},
         env={"LC_ALL": "C"},  # it is translated into a dozen languages
         expected_s=expected,
@@ -187,6 +206,23 @@ def _not_measured(run: text.Run, said: str) -> list[Metric]:
         text.absent(run, name, refused),
         *(text.absent(run, other, f"not run: it broke off at {first}") for _, other in others),
     ]
+
+
+def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+    """Each test that ran. It prints a test's name when that begins, and ends the line when the next one does."""
+    marks = _marks.read(outputs, timing)
+    lines = decoded(outputs.get("stdout", b""))
+    first = next((index for index, line in enumerate(lines) if line), None)
+    if first is None or not marks:
+        return []
+    found = []
+    for row in text.read(lines, first).metrics:
+        if row.name.endswith(".ops") and row.value is not None and 1 < row.line <= len(marks):
+            start, end = marks[row.line - 2].at, marks[row.line - 1].at
+            found.append(Window(row.name.removesuffix(".ops"), start, end))
+    # One that keeps its lines back until the end tells no times.
+    kept_back = any(one.end - one.start < 0.9 * options.seconds for one in found)
+    return [] if kept_back else found
 
 
 def decoded(raw: bytes) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import options as driver_options
-from agents.contracts import OptionsError, ParseError, Target
+from agents.contracts import OptionsError, ParseError, Target, Timing
 from agents.dynamo import account, areas, bundle, reported, specs, summary, transcript
 from agents.dynamo.calibrate import Poll, rate
 from agents.dynamo.wire import DynamoError
@@ -94,6 +94,24 @@ def test_series_are_the_updates() -> None:
     assert found["iops"].values == pytest.approx((86108.7, 83570.65), rel=1e-6)
     assert found["iops"].times == pytest.approx((5.5315 - 4.0287, 7.0344 - 4.0287), abs=1e-6)
     assert all(len(s.times) == len(s.values) == 2 for s in found.values())
+
+
+def test_it_tells_its_ramp_and_what_it_recorded() -> None:
+    """The console began 0.5 s after the job, and recorded 4.0287 s later."""
+    raw = {"messages.bin": written("full", {transcript.STARTED: 1000.0})}
+    found = dynamo.windows(raw, dynamo.Options(ramp_s=2), Timing(999.5, 1020.0, None))
+    assert [(one.name, one.measured) for one in found] == [
+        ("file layout", False),
+        ("ramp", False),
+        ("measured", True),
+    ]
+    assert found[1].start == pytest.approx(2.5287, abs=1e-4) and found[1].end == found[2].start
+    assert found[2].start == pytest.approx(4.5287, abs=1e-4) and found[2].end > found[2].start + 3
+
+
+def test_played_from_afar_it_tells_no_times() -> None:
+    raw = {"messages.bin": written("full", {"far": True})}
+    assert dynamo.windows(raw, dynamo.Options(), Timing(999.5, 1020.0, None)) == []
 
 
 def test_pattern_two_is_refused_with_its_reason() -> None:

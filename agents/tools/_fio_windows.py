@@ -1,0 +1,68 @@
+"""When fio measured, by what its JSON tells of the host's wall clock. Pure; raises ParseError, nothing else.
+
+`job_start` (3.36 and later) is when a job's clock was set, and set again when its ramp was over: fio's logs count from
+then. Before 3.36 only `timestamp_ms` is told, of the result: up to LAG after the last job's end (seen with 3.33, 3.39
+and 3.41), as fio waits for its threads. So the jobs must have begun together, and what may be behind their end is cut
+off: a sample in the window is one of what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.contracts import Timing, Window
+from agents.tools import _fio_load
+from agents.windows import after_ramp
+
+DIRECTIONS = ("read", "write", "trim", "mixed")
+LAG = 0.3  # s
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    name: str
+    group: int
+    start: float  # epoch; NaN where fio did not say
+    seconds: float
+
+
+def windows(raw: bytes, timing: Timing, ramp: float, together: bool) -> list[Window]:
+    """`ramp`: s that each job warms up for; `together`: they were asked to begin at the same time."""
+    if timing.epoch is None:
+        return []
+    document = _fio_load.load(raw)
+    jobs = [_job(job) for job, _ in document.jobs if isinstance(job, dict)]
+    groups = list(dict.fromkeys(one.group for one in jobs))
+    stamp = _number(document.rest.get("timestamp_ms")) / 1000
+    if not all(math.isfinite(one.start) for one in jobs):
+        if not together or len(groups) != 1 or not math.isfinite(stamp):
+            return []
+        start = stamp - max(one.seconds for one in jobs)
+        jobs = [_Job(one.name, one.group, start, one.seconds - LAG) for one in jobs]
+    spans = [_span([one for one in jobs if one.group == group], timing.epoch) for group in groups]
+    if not all(0 <= start < end <= timing.ended - timing.started + 1 for start, end in spans):
+        return []  # by another clock
+    names = [next(one.name for one in jobs if one.group == group) for group in groups]
+    if len(groups) == 1:
+        return after_ramp(*spans[0], ramp)
+    return [Window(name, *span) for name, span in zip(names, spans, strict=True)]
+
+
+def _span(jobs: Sequence[_Job], epoch: float) -> tuple[float, float]:
+    start = min(one.start for one in jobs)
+    return start - epoch, max(one.start + one.seconds for one in jobs) - epoch
+
+
+def _job(job: Mapping[str, Any]) -> _Job:
+    parts = [part for name in DIRECTIONS if isinstance(part := job.get(name), dict)]
+    ran = max((_number(part.get("runtime")) for part in parts), default=math.nan)
+    start = _number(job.get("job_start")) / 1000
+    number, name = job.get("groupid"), str(job.get("jobname", ""))[:100]
+    return _Job(name, number if isinstance(number, int) else 0, start, ran / 1000)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else math.nan
