@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from agents import job, options, registry
-from agents.contracts import Metric, ParseError, Reason, Watch
+from agents.contracts import Metric, ParseError, Reason, Timing, Watch, Window
 from agents.contracts import Series as SeriesData
 from agents.found import Found
 from benchlab.runs import storable
@@ -28,6 +28,8 @@ READERS = "readers"
 NOT_SAMPLED = "not_sampled"
 # In the meta of one whose output was too large to be fetched: in words, what stays where on its host
 ON_HOST = "on_host"
+WHEN = "when it measured"  # among what could not be read: the times that the tool told
+STEPPED = 0.25  # s by which two looks at a host's clocks may differ; what is more was set meanwhile
 
 
 def sampled(family: str) -> tuple[str | Watch, ...]:
@@ -40,6 +42,9 @@ def sampled(family: str) -> tuple[str | Watch, ...]:
     )
 
 
+Told = tuple[str, SeriesData]  # sampler, tool or reader, and what it tells
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What the artifacts of an attempt say; `errors`: what could not be read, in words.
@@ -48,9 +53,10 @@ class Figures:
     """
 
     metrics: list[Metric]
-    series: list[tuple[str, SeriesData]]  # sampler kind, series
+    series: list[Told]
     errors: list[str]
     doubts: Mapping[str, str] = field(default_factory=dict)
+    windows: list[Window] = field(default_factory=list)
 
 
 @transaction.atomic
@@ -106,22 +112,66 @@ def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
     files = Outputs(attempt)
     if readers := attempt.meta.get(READERS):
         return _elsewhere(files, readers)
+    sampled = _sampled(files)
+    told = _told(attempt, files, sampled.began) if with_metrics else Figures([], [], [])
+    series = told.series + sampled.series
+    return Figures(
+        told.metrics, series, told.errors, {**told.doubts, **sampled.doubts}, told.windows
+    )
+
+
+def _told(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
+    """By the tool itself, its times brought to the clock of the samples, which began then."""
+    kind = attempt.run.tool
+    tool, recording = registry.tool(kind), registry.recording(kind)
     metrics: list[Metric] = []
-    series: list[tuple[str, SeriesData]] = []
-    errors: list[str] = []
+    series: list[Told] = []
+    windows: list[Window] = []
     doubts: dict[str, str] = {}
-    if with_metrics:
-        tool, recording = registry.tool(attempt.run.tool), registry.recording(attempt.run.tool)
-        try:
-            built = options.build(tool.Options, attempt.run.options)
-            metrics = storable.metrics(tool.parse(files, built))
-            if recording is not None and not (doubts := _too_large(files, attempt.run.tool)):
-                told = [(attempt.run.tool, one) for one in recording.series(files, built)]
-                series += storable.series(told)
-        except ParseError as error:
-            errors.append(f"{attempt.run.tool}: {error}")
-    found, unsampled = _sampled(files)
-    return Figures(metrics, series + found, errors, doubts | unsampled)
+    try:
+        built = options.build(tool.Options, attempt.run.options)
+        metrics = storable.metrics(tool.parse(files, built))
+        windows, doubts = _windows(attempt, files, built, began)
+        if recording is not None and not (large := _too_large(files, kind)):
+            series = storable.series((kind, one) for one in recording.series(files, built))
+        elif recording is not None:
+            doubts = doubts | large
+    except ParseError as error:
+        return Figures(metrics, [], [f"{kind}: {error}"], doubts, windows)
+    return Figures(metrics, _placed(series, windows), [], doubts, windows)
+
+
+def _windows(
+    attempt: Attempt, files: Outputs, built: object, began: float | None
+) -> tuple[list[Window], dict[str, str]]:
+    """What the tool did when, since `began`; without samples since the job began. And why that cannot be read."""
+    marking, timing = registry.marking(attempt.run.tool), _timing(attempt.meta)
+    if marking is None or timing is None:
+        return [], {}
+    try:
+        found = marking.windows(files, built, timing)
+    except ParseError as error:
+        return [], {WHEN: str(error)}
+    late = timing.started - (timing.started if began is None else began)
+    return [dataclasses.replace(w, start=w.start + late, end=w.end + late) for w in found], {}
+
+
+def _timing(meta: Mapping[str, Any]) -> Timing | None:
+    """None where the runner did not see both ends of the job."""
+    started, ended, epoch = (meta.get(k) for k in ("started_mono", "ended_mono", "started_at"))
+    if started is None or ended is None:
+        return None
+    return Timing(started, ended, epoch if abs(meta.get("clock_step") or 0) < STEPPED else None)
+
+
+def _placed(series: list[Told], windows: Sequence[Window]) -> list[Told]:
+    """A tool's series count from the beginning of what it measured; where that is not told, so they stay."""
+    measured = [one for one in windows if one.measured]
+    if len(measured) != 1:
+        return series
+    late = measured[0].start
+    return [(kind, dataclasses.replace(one, times=tuple(at + late for at in one.times)))
+            for kind, one in series]  # fmt: skip
 
 
 def _too_large(files: Outputs, tool: str) -> dict[str, str]:
@@ -133,26 +183,34 @@ def _too_large(files: Outputs, tool: str) -> dict[str, str]:
     return {}
 
 
-def _sampled(files: Outputs) -> tuple[list[tuple[str, SeriesData]], dict[str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Sampled:
     """What each sampler can read, and why the others cannot: one costs its own series, never the run."""
-    found: list[tuple[str, SeriesData]] = []
+
+    series: list[Told]
+    doubts: Mapping[str, str]
+    began: float | None  # the first frame: from there its times count
+
+
+def _sampled(files: Outputs) -> _Sampled:
+    found: list[Told] = []
     doubts: dict[str, str] = {}
     try:
         frames = job.frames(files.get(SAMPLES, b""))
     except ParseError as error:
-        return [], {SAMPLES: str(error)}
+        return _Sampled([], {SAMPLES: str(error)}, None)
     for kind, sampler in registry.all_samplers().items():
         try:
             found += storable.series((kind, one) for one in sampler.series(frames))
         except ParseError as error:
             doubts[kind] = str(error)
-    return found, doubts
+    return _Sampled(found, doubts, frames[0].at if frames else None)
 
 
 def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
     """Of results measured elsewhere: the first artifact has the metrics, each has its series."""
     metrics: list[Metric] = []
-    series: list[tuple[str, SeriesData]] = []
+    series: list[Told] = []
     errors: list[str] = []
     for number, (artifact, kind, name, *only) in enumerate(readers):
         found = registry.all_readers()[kind].find(files[artifact].decode(), name)
@@ -218,6 +276,8 @@ def replace(attempt: Attempt, figures: Figures) -> None:
     attempt.measurements.all().delete()
     attempt.series.exclude(sampler__in=list(samplers)).delete()
     put(attempt, figures)
+    attempt.windows = [dataclasses.asdict(one) for one in figures.windows]
+    attempt.save(update_fields=["windows"])
     if figures.doubts != attempt.meta.get(NOT_SAMPLED, {}):
         attempt.meta[NOT_SAMPLED] = dict(figures.doubts)
         if not figures.doubts:

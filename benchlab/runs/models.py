@@ -190,6 +190,12 @@ class Attempt(models.Model):
     meta = models.JSONField(
         default=dict, blank=True, help_text="What runner.sh recorded: clocks, caches, exit"
     )
+    # [{"name", "start", "end", "measured"}] (agents.contracts.Window), on the clock of its series; []: nobody told.
+    windows = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="What the tool did when; means are over what it measured",
+    )
     exit_code = models.IntegerField(null=True, blank=True)
     timeout_s = models.FloatField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -84,6 +84,11 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     meta = serializers.DictField(
         help_text="What the runner recorded; not_sampled: why samples could not be read, by sampler"
     )
+    windows = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="What the tool did when: {name, start, end, measured}, seconds on the clock of its series; "
+        "[]: it did not tell",
+    )
 
     class Meta:
         model = Attempt
@@ -102,6 +107,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
             "facts",
             "fingerprint",
             "meta",
+            "windows",
             "exit_code",
             "started_at",
             "seen_at",

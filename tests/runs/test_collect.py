@@ -9,6 +9,9 @@ import pytest
 from agents import job
 from agents.contracts import ParseError, Reason
 from agents.samplers import zpool
+from benchlab.charts.figures import tracks_of, windows_of
+from benchlab.charts.tables import device_rows
+from benchlab.charts.windows import part
 from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
@@ -137,3 +140,76 @@ def test_a_run_that_an_older_version_failed_for_its_samples_stands_after_reparse
     assert collect.reparse(attempt) == ""
     attempt.refresh_from_db()
     assert attempt.outcome == Outcome.SUCCEEDED and attempt.measurements.exists()
+
+
+# When the tool measured, and its own series, on the clock of what was sampled.
+
+FIO = Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.41-randread.json"
+BEGAN = 1795232020.0  # job_start of that file is 1.405 s later, and it read for 2.001 s
+LOG = b"500, 100, 0, 4096\n1000, 300, 0, 4096\n"
+FRAMES = b"".join(
+    b"@ %d\n# /proc/diskstats\n    8 0 sdb %d 0 %d 0 0 0 0 0 0 0 0\n.\n" % (at, reads, 8 * reads)
+    for at, reads in zip(range(997_000_000_000, 1_009_000_000_000, 1_000_000_000),
+                         (0, 9, 18, 27, 36, 45, 145, 295, 300, 300, 300, 300), strict=True)
+)  # fmt: skip
+CLOCKS = {"started_mono": 1000.0, "ended_mono": 1006.0, "started_at": BEGAN, "clock_step": 0.001}
+
+
+@pytest.fixture
+def by_fio(attempt) -> Attempt:
+    attempt.run.tool, attempt.run.options = "fio", {"log_avg_msec": 500}
+    attempt.run.save()
+    attempt.meta |= CLOCKS
+    attempt.save()
+    collect.keep(attempt, {"fio.json": FIO.read_bytes(), "fio_bw.log": LOG, "samples": FRAMES})
+    return attempt
+
+
+def test_windows_and_series_are_on_one_clock(by_fio, web):
+    """The first frame was 3 s before the job: by fio's clock the log would stand there, 4.4 s too early."""
+    assert collect.reparse(by_fio) == ""
+    by_fio.refresh_from_db()
+    layout, measured = by_fio.windows
+    assert (layout["name"], layout["measured"]) == ("file layout", False)
+    assert (measured["start"], measured["end"]) == pytest.approx((4.405, 6.406), abs=1e-6)
+    own = by_fio.series.get(sampler="fio", metric="read.bandwidth")
+    assert own.times == pytest.approx([4.905, 5.405], abs=1e-6)
+    page = web.get(f"/runs/{by_fio.run_id}/").content.decode()
+    assert "Over measured, 4.4 to 6.4 s" in page and "fio itself" in page
+    names = {one["name"] for one in web.get(f"/attempts/{by_fio.pk}/devices.json").json()["data"]}
+    assert names == {"sdb (INTEL SSDSC2BB48)", "fio itself"}
+
+
+def test_the_mean_of_a_device_is_that_of_its_counters_in_the_window(by_fio):
+    """By hand: of the frames at 3, 4, 5, 6 s … only 5 to 6 lies in 4.405 to 6.406: 145 - 45 reads in that second."""
+    collect.reparse(by_fio)
+    by_fio.refresh_from_db()
+    found = part(tracks_of(by_fio), windows_of(by_fio))
+    [reads] = [
+        row for row in device_rows(found.tracks, {}) if (row.device, row.title) == ("sdb", "Reads")
+    ]
+    assert reads.summary.n == 1 and reads.summary.mean == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize(
+    "lost", [{"clock_step": 7.0}, {"started_mono": None}, {"ended_mono": None}]
+)
+def test_where_the_clocks_do_not_tell_nothing_is_guessed(by_fio, web, lost):
+    by_fio.meta |= lost
+    by_fio.save()
+    assert collect.reparse(by_fio) == ""
+    by_fio.refresh_from_db()
+    assert by_fio.windows == []
+    assert by_fio.series.get(sampler="fio", metric="read.bandwidth").times == [0.5, 1.0]
+    page = web.get(f"/runs/{by_fio.run_id}/").content.decode()
+    assert "Over the whole run, file layout and ramp included" in page
+    assert "fio itself, by its own clock" in page
+
+
+def test_marks_that_cannot_be_read_cost_no_figure(attempt, web):
+    attempt.meta |= CLOCKS
+    attempt.save()
+    collect.keep(attempt, {"stdout": b"", "stderr": DD, "marks": b"torn\n"})
+    assert collect.reparse(attempt) == "" and attempt.measurements.exists()
+    attempt.refresh_from_db()
+    assert attempt.windows == [] and "not a mark" in attempt.meta[collect.NOT_SAMPLED][collect.WHEN]
