@@ -19,7 +19,15 @@ class Summary:
     maximum: float
 
 
-def summary(values: Sequence[float]) -> Summary | None:
+def mean(values: Sequence[float], lengths: Sequence[float] = ()) -> float:
+    """Of the known values, each for the seconds that it is of: of rates, what was done over the time it took."""
+    array = np.asarray(values, dtype=float)
+    weights = np.asarray(lengths, dtype=float) if lengths else np.ones(array.shape)
+    known = ~np.isnan(array) & (weights > 0)
+    return float(np.average(array[known], weights=weights[known])) if known.any() else float("nan")
+
+
+def summary(values: Sequence[float], lengths: Sequence[float] = ()) -> Summary | None:
     """Of the known values; None when there are none."""
     known = np.asarray(values, dtype=float)
     known = known[~np.isnan(known)]
@@ -29,7 +37,7 @@ def summary(values: Sequence[float]) -> Summary | None:
     return Summary(
         known.size,
         float(known.min()),
-        float(known.mean()),
+        mean(values, lengths),
         float(p50),
         float(p99),
         float(known.max()),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from agents.stack import BELOW, Placed
 from benchlab.analysis.curves import balance
-from benchlab.charts.devices import Track
+from benchlab.analysis.series import mean
+from benchlab.charts.windows import Part
 
 # Bytes too: kernels count a flush, which every member gets, as a write of nothing (seen on 6.1).
 OPERATIONS = {
@@ -27,20 +26,26 @@ class Shared:
     layer: str  # kind: "lvm"
     use: str  # "data"
     operation: str  # "writes"
+    window: str  # over what: "measured", "one.fdatasync", "the whole run"
     members: tuple[str, ...]  # kernel names
     variation: float  # standard deviation / mean of their mean rates
 
 
-def shared(layers: Sequence[Placed], tracks: Iterable[Track]) -> list[Shared]:
-    """For each use with several disks, and each operation that any of them saw."""
-    rates = {(t.device, t.metric): _mean(t.values) for t in tracks if t.metric in OPERATIONS}
+def shared(layers: Sequence[Placed], parts: Iterable[Part]) -> list[Shared]:
+    """For each part of the run, each use with several disks, and each operation that any of them saw."""
+    return [one for part in parts for one in _during(layers, part)]
+
+
+def _during(layers: Sequence[Placed], part: Part) -> list[Shared]:
+    known = [track for track in part.tracks if track.metric in OPERATIONS]
+    rates = {(t.device, t.metric): mean(t.values, t.lengths) for t in known}
     found = []
     for layer, use, members in _groups(layers):
         for metric, operation in OPERATIONS.items():
-            known = [rates[m, metric] for m in members if (m, metric) in rates]
-            variation = balance(known) if len(known) == len(members) else None
+            each = [rates[m, metric] for m in members if (m, metric) in rates]
+            variation = balance(each) if len(each) == len(members) else None
             if variation is not None:
-                found.append(Shared(layer, use, operation, members, variation))
+                found.append(Shared(layer, use, operation, part.name, members, variation))
     return found
 
 
@@ -51,9 +56,3 @@ def _groups(layers: Sequence[Placed]) -> Iterator[tuple[str, str, tuple[str, ...
             names = tuple(c.node.removeprefix("/dev/").replace("/", "!") for c in claims)
             if use != BELOW and len(names) > 1:
                 yield layer.spec.kind, use, names
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = np.asarray(values, dtype=float)
-    known = known[~np.isnan(known)]
-    return float(known.mean()) if known.size else float("nan")

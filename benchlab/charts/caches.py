@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.contracts import Window
 from benchlab.charts import figure
+from benchlab.charts.bands import bands
 from benchlab.charts.figure import Figure
 from benchlab.charts.panels import Panel, Track, axes, height, lines
 from benchlab.charts.stack import Placed, order
@@ -88,7 +90,13 @@ def chart(name: str) -> Chart | None:
     return next((one for one in CHARTS if one.name == name), None)
 
 
-def build(title: str, one: Chart, tracks: Sequence[Track], facts: Mapping[str, Any]) -> Figure:
+def build(
+    title: str,
+    one: Chart,
+    tracks: Sequence[Track],
+    facts: Mapping[str, Any],
+    windows: Sequence[Window] = (),
+) -> Figure:
     """A panel per metric, a line per device."""
     known = [track for track in tracks if track.metric in one.metrics and _shown(track)]
     if not known:
@@ -100,6 +108,7 @@ def build(title: str, one: Chart, tracks: Sequence[Track], facts: Mapping[str, A
     high = max(height(panels, placed), 160 + 22 * len(placed))  # or the legend would scroll
     layout = figure.layout(f"{one.title} · {title}", one.says, height=high)
     layout |= axes(panels)
+    layout["shapes"] = bands(windows, len(panels))
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
     layout |= {"hovermode": "x", "hoversubplots": "axis", "showlegend": True}

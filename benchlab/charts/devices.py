@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agents.contracts import Window
 from benchlab.analysis.series import averages, rounded
 from benchlab.charts import figure, palette
+from benchlab.charts.bands import bands
 from benchlab.charts.figure import Figure
 from benchlab.charts.panels import PIXELS, Panel, Track, any_above_zero, axes, height, lines
 from benchlab.charts.stack import order
@@ -42,7 +44,12 @@ def active(tracks: Iterable[Track]) -> set[str]:
 
 
 def build(
-    title: str, tracks: Sequence[Track], facts: Mapping[str, Any], *, every: bool = False
+    title: str,
+    tracks: Sequence[Track],
+    facts: Mapping[str, Any],
+    windows: Sequence[Window] = (),
+    *,
+    every: bool = False,
 ) -> Figure:
     """A panel per metric that is not all zero; a line per device, volumes above the disks they stand on."""
     known = [track for track in tracks if track.metric in PANELS]
@@ -60,6 +67,7 @@ def build(
         height=height(panels, placed),
     )
     layout |= axes(panels)
+    layout["shapes"] = bands(windows, len(panels))
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
     layout["hovermode"] = "x"
@@ -82,7 +90,7 @@ def _subtitle(panels: Sequence[str], idle: Sequence[str], thinned: bool) -> str:
     return " ".join(parts)
 
 
-def cpu(title: str, tracks: Sequence[Track]) -> Figure:
+def cpu(title: str, tracks: Sequence[Track], windows: Sequence[Window] = ()) -> Figure:
     """Where the CPU's time went, stacked; the rest up to 100 % is idle."""
     by_metric = {track.metric: track for track in tracks if not track.device}  # the whole host
     shown = [metric for metric in CPU if any_above_zero(by_metric.values(), metric)]
@@ -96,6 +104,7 @@ def cpu(title: str, tracks: Sequence[Track]) -> Figure:
         xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
         yaxis={"title": {"text": "CPU time (%)"}, "range": [0, 100], "zeroline": False},
         hovermode="x unified",
+        shapes=bands(windows, 1),
     )
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "traceorder": "reversed"}
     return {"data": data, "layout": layout}

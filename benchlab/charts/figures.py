@@ -9,14 +9,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
-from agents.contracts import ParseError
+from agents import registry
+from agents.contracts import ParseError, Window
+from agents.protocols import Reader, Tool
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import asked, caches, curve, devices, dots, live, naming
+from benchlab.charts import asked, caches, curve, devices, dots, live, naming, windows
 from benchlab.charts.choice import Choice
 from benchlab.charts.devices import Track
 from benchlab.charts.figure import Figure, dumped
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, groups, in_percent
+from benchlab.runs.collect import READERS
 from benchlab.runs.models import Attempt, Series
 
 SERIES_AT_ONCE = 4  # an hour's is 60 KB
@@ -56,7 +59,11 @@ def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
     facts = attempt.facts.facts if attempt.facts else {}
     return _json(
         devices.build(
-            title_of(attempt), tracks_of(attempt), facts, every=bool(request.GET.get("every"))
+            title_of(attempt),
+            tracks_of(attempt),
+            facts,
+            windows_of(attempt),
+            every=bool(request.GET.get("every")),
         )
     )
 
@@ -64,7 +71,7 @@ def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
     attempt = _attempt(request, pk)
-    return _json(devices.cpu(title_of(attempt), tracks_of(attempt)))
+    return _json(devices.cpu(title_of(attempt), tracks_of(attempt), windows_of(attempt)))
 
 
 @require_GET
@@ -75,7 +82,8 @@ def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
     if chart is None:
         raise Http404(f"There is no chart {which!r}.")
     facts = attempt.facts.facts if attempt.facts else {}
-    return _json(caches.build(title_of(attempt), chart, tracks_so_far(attempt), facts))
+    tracks, marks = tracks_so_far(attempt), windows_of(attempt)
+    return _json(caches.build(title_of(attempt), chart, tracks, facts, marks))
 
 
 @require_GET
@@ -86,7 +94,7 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
     since = asked.seconds(request.GET, "since")
     stored = [] if attempt.outcome == "" else tracks_of(attempt)
     if stored:
-        return _json(devices.build(title_of(attempt), stored, facts))
+        return _json(devices.build(title_of(attempt), stored, facts, windows_of(attempt)))
     return _json(live.build(title_of(attempt), attempt, facts, since))
 
 
@@ -97,8 +105,26 @@ def tracks_of(attempt: Attempt) -> list[Track]:
 def each_track_of(attempt: Attempt) -> Iterator[Track]:
     """One after the other: one series is in memory at a time, or a few."""
     rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
+    placed = sum(one.measured for one in windows_of(attempt)) == 1 or READERS in attempt.meta
     for row in rows.iterator(chunk_size=SERIES_AT_ONCE):
-        yield Track(row.device, row.metric, row.unit, row.times, row.values)
+        name = "" if row.device else _tool_of(row)
+        apart = bool(name) and not placed
+        told = f"{name}, by its own clock" if apart else name or row.device
+        yield Track(told, row.metric, row.unit, row.times, row.values, apart=apart)
+
+
+def _tool_of(row: Series) -> str:
+    """Whose own figures these are: without a name they would be taken for the host's. "" where they are the host's."""
+    if row.sampler in registry.all_samplers() or row.metric.startswith("cpu."):
+        return ""
+    drivers: dict[str, Tool | Reader] = {**registry.all_readers(), **registry.all_tools()}
+    driver = drivers.get(row.sampler)
+    return f"{driver.LABEL} itself" if driver else row.sampler
+
+
+def windows_of(attempt: Attempt) -> list[Window]:
+    """What its tool did when, on the clock of its tracks; [] where nobody told."""
+    return windows.told(attempt.windows)
 
 
 def tracks_so_far(attempt: Attempt) -> list[Track]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from benchlab.analysis.series import decimate, rounded
@@ -22,8 +23,21 @@ class Track:
     device: str
     metric: str
     unit: str
-    times: Sequence[float]
+    times: Sequence[float]  # at the ends of what each value is of
     values: Sequence[float]
+    spans: Sequence[float] = ()  # s that each value is of; empty: since the one before it
+    apart: bool = (
+        False  # its times are a tool's own, of which nobody knows how they stand to the host's
+    )
+
+    @property
+    def lengths(self) -> Sequence[float]:
+        """Of the first one nobody knows what was before it: it is taken for as long as the second."""
+        if self.spans or not self.times:
+            return self.spans
+        between = [after - before for before, after in pairwise(self.times)]
+        first = between[0] if between else self.times[0]
+        return [min(self.times[0], first) or first, *between]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +101,8 @@ def _line(
         "legendgroup": device.name,
         "x": rounded(times, 6),
         "y": rounded([value * panel.scale for value in values]),
-        "xaxis": _axis("x", number),
-        "yaxis": _axis("y", number),
+        "xaxis": axis("x", number),
+        "yaxis": axis("y", number),
         "line": {
             "color": look.colour,
             "dash": look.dash,
@@ -99,7 +113,7 @@ def _line(
     }
 
 
-def _axis(letter: str, number: int) -> str:
+def axis(letter: str, number: int) -> str:
     return letter if number == 1 else f"{letter}{number}"
 
 
@@ -111,17 +125,17 @@ def axes(panels: Sequence[Panel]) -> dict[str, Any]:
     for index, panel in enumerate(panels):
         number, row, column = index + 1, index // 2, index % 2
         last = index >= len(panels) - 2
-        found["xaxis" + _axis("", number)] = {
+        found["xaxis" + axis("", number)] = {
             "domain": columns[column],
-            "anchor": _axis("y", number),
+            "anchor": axis("y", number),
             "zeroline": False,
             "showticklabels": last,
             **({"matches": "x"} if number > 1 else {}),
             **({"title": {"text": "Seconds since the first sample"}} if last else {}),
         }
-        found["yaxis" + _axis("", number)] = {
+        found["yaxis" + axis("", number)] = {
             "domain": domains[row],
-            "anchor": _axis("x", number),
+            "anchor": axis("x", number),
             **figure.ticks(panel.unit),
             "rangemode": "tozero",
             "zeroline": False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -19,11 +19,12 @@ from agents.contracts import AgentError
 from agents.tools.dynamo import MESSAGES
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import caches, lines, naming
+from benchlab.charts import caches, lines, naming, windows
 from benchlab.charts.balance import Shared, shared
-from benchlab.charts.figures import tracks_of, tracks_so_far
+from benchlab.charts.figures import tracks_of, tracks_so_far, windows_of
+from benchlab.charts.panels import Track
 from benchlab.charts.queries import during
-from benchlab.charts.tables import DeviceRow, device_rows
+from benchlab.charts.tables import device_rows
 from benchlab.charts.templatetags.si import si, size
 from benchlab.dynamo import shown
 from benchlab.runs import words
@@ -85,7 +86,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     shown = _shown(request, tried)
     context: dict[str, Any] = {"run": run, "tried": tried, "shown": shown}
     if shown is not None:
-        context |= context_of(run, shown.attempt)
+        context |= context_of(run, shown.attempt, _window(request))
     return _answer(request, context)
 
 
@@ -122,19 +123,34 @@ def _shown(request: HttpRequest, tried: list[Tried]) -> Tried | None:
     raise Http404(f"This run has no attempt {wanted}.")
 
 
-def context_of(run: Run, attempt: Attempt) -> dict[str, Any]:
-    """Everything that a page shows of one attempt."""
+def _window(request: HttpRequest) -> int:
+    wanted = request.GET.get("window", "0")
+    if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
+        raise BadRequest(f"window: {wanted[:100]!r} is no number")
+    return int(wanted)
+
+
+def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
+    """Everything that a page shows of one attempt; the numbers of its devices in one window, 0: in all. Http404."""
     measured = list(attempt.measurements.all())
+    tracks = tracks_of(attempt)
+    try:
+        part = windows.part(tracks, windows_of(attempt), window)
+    except IndexError:
+        raise Http404(f"This attempt has no window {window}.") from None
     return {
         "live": attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING),
         "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
         "numbers": _numbers(measured),
         "measurements": measured,
         "little": _little(run, measured),
-        "devices": _devices(attempt),
+        "devices": device_rows(part.tracks, attempt.facts.facts if attempt.facts else {}),
+        "sampled": bool(tracks),
+        "part": part,
+        "windows": [one for one in windows_of(attempt) if one.measured],
         # Late, for a page that runs asks for its other parts every few seconds.
         "caches": lambda: caches.there(tracks_so_far(attempt)),
-        "balance": _balance(attempt),
+        "balance": _balance(attempt, tracks),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),
         "artifacts": attempt.artifacts.all(),
@@ -187,18 +203,14 @@ def _meta(attempt: Attempt) -> list[tuple[str, str]]:
     return [*found, *([("Meanwhile", said)] if (said := during(attempt.meta)) else [])]
 
 
-def _balance(attempt: Attempt) -> list[Shared]:
+def _balance(attempt: Attempt, tracks: Sequence[Track]) -> list[Shared]:
     """Of the disks as they were when the plan was made; a plan that cannot be read shares nothing."""
     try:
         plan = stored.from_json(attempt.layout.plan or {})
     except AgentError:
         return []
-    return shared(plan.at(moments.parse(attempt.run.stage).stage), tracks_of(attempt))
-
-
-def _devices(attempt: Attempt) -> list[DeviceRow]:
-    facts = attempt.facts.facts if attempt.facts else {}
-    return device_rows(tracks_of(attempt), facts)
+    layers = plan.at(moments.parse(attempt.run.stage).stage)
+    return shared(layers, windows.parts(tracks, windows_of(attempt)))
 
 
 @require_GET

@@ -156,7 +156,8 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
 def _device_row(device: str, track: Track) -> DeviceRow | None:
     share = track.metric in CPU or TITLES[track.metric][1] == "%"
     title = f"CPU {CPU[track.metric]}" if track.metric in CPU else TITLES[track.metric][0]
-    found = summary([value * 100 for value in track.values] if share else track.values)
+    values = [value * 100 for value in track.values] if share else track.values
+    found = summary(values, track.lengths)
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 
 

@@ -65,6 +65,7 @@ def run_context(link: Opened) -> dict[str, Any]:
         "measurements",
         "little",
         "devices",
+        "sampled",
         "balance",
         "artifacts",
         "elsewhere",
@@ -75,6 +76,7 @@ def run_context(link: Opened) -> dict[str, Any]:
         **plain,
         # Without the lines of raw output, which a guest need not be given.
         "figures": [(row, None) for row in plain["measurements"]],
+        "part": link.hiding.deep(replace(told["part"], tracks=())),
         "run": link.hiding.deep(run),
         "attempt": link.hiding.deep(attempt),
         "caches": caches.there(figures.tracks_of(attempt)),

@@ -108,13 +108,15 @@ def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = shown.attempt_of(link)
     facts = attempt.facts.facts if attempt.facts else {}
     tracks = figures.tracks_of(attempt)
-    return _json(link, devices.build(figures.title_of(attempt), tracks, facts))
+    marks = figures.windows_of(attempt)
+    return _json(link, devices.build(figures.title_of(attempt), tracks, facts, marks))
 
 
 @guest_page
 def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = shown.attempt_of(link)
-    return _json(link, devices.cpu(figures.title_of(attempt), figures.tracks_of(attempt)))
+    tracks, marks = figures.tracks_of(attempt), figures.windows_of(attempt)
+    return _json(link, devices.cpu(figures.title_of(attempt), tracks, marks))
 
 
 @guest_page
@@ -123,8 +125,8 @@ def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
     if chart is None:
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
-    tracks = figures.tracks_of(attempt)
-    return _json(link, caches.build(figures.title_of(attempt), chart, tracks, facts))
+    tracks, marks = figures.tracks_of(attempt), figures.windows_of(attempt)
+    return _json(link, caches.build(figures.title_of(attempt), chart, tracks, facts, marks))
 
 
 @guest_page

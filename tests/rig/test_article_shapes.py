@@ -10,7 +10,8 @@ import pytest
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.charts.balance import shared
-from benchlab.charts.figures import tracks_of
+from benchlab.charts.figures import tracks_of, windows_of
+from benchlab.charts.windows import parts
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
 from benchlab.practice import DiskSpec, PracticeHost, SlowDisk
@@ -76,10 +77,11 @@ def write_balance(layout: Layout, attempt: Attempt) -> float:
     from agents import stored
 
     plan = stored.from_json(layout.plan)
-    [found] = [
-        one for one in shared(plan.layers, tracks_of(attempt)) if one.operation == "bytes written"
-    ]
-    return found.variation
+    tracks, windows = tracks_of(attempt), windows_of(attempt)
+    assert [one.name for one in windows if one.measured] == ["measured"]
+    found = shared(plan.layers, parts(tracks, windows))
+    [one] = [one for one in found if one.operation == "bytes written"]
+    return one.variation
 
 
 def test_a_stripe_loads_few_disks_and_a_cache_lies_between(make_rig_host, team, user):

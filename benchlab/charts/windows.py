@@ -1,0 +1,72 @@
+"""Which samples a mean, a balance or a hit ratio is over: those of what the tool measured. Only here. Pure.
+
+A sample is of a window where the second that it stands for lies wholly in it: one that is half file layout is neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.contracts import Window
+from benchlab.charts.panels import Track
+
+NEAR = 0.02  # s: two clocks of one host, read by different programs
+WHOLE = "the whole run"
+TOGETHER = "all that was measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a table is over. `number` chooses it (?window=): 0 is all that was measured."""
+
+    number: int
+    name: str
+    tracks: tuple[Track, ...]
+    start: float = 0.0
+    end: float = 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Nobody told when it was measured: file layout, ramp and all are in it."""
+        return self.name == WHOLE
+
+
+def told(rows: Iterable[Mapping[str, Any]]) -> list[Window]:
+    """As they are stored with an attempt."""
+    return [Window(row["name"], row["start"], row["end"], row["measured"]) for row in rows]
+
+
+def part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) -> Part:
+    """All that was measured, or one of its windows; of a run without any, all there is. Raises IndexError."""
+    measured = [one for one in windows if one.measured]
+    if not measured:
+        return Part(0, WHOLE, tuple(tracks))
+    chosen = measured if number == 0 else [measured[number - 1]]
+    name = chosen[0].name if len(chosen) == 1 else TOGETHER
+    known = (track for track in tracks if not track.apart)
+    inside = tuple(cut for track in known if (cut := _cut(track, chosen)).times)
+    return Part(number, name, inside, chosen[0].start, chosen[-1].end)
+
+
+def parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
+    """One of each measured window; of a run without any, the whole."""
+    count = sum(one.measured for one in windows)
+    return [part(tracks, windows, number) for number in range(1, count + 1)] or [part(tracks, [])]
+
+
+def _cut(track: Track, windows: Sequence[Window]) -> Track:
+    ends = np.asarray(track.times, dtype=float)
+    begins = ends - np.asarray(track.lengths)
+    inside = np.zeros(ends.shape, dtype=bool)
+    for one in windows:
+        inside |= (begins >= one.start - NEAR) & (ends <= one.end + NEAR)
+    return replace(
+        track,
+        times=ends[inside].tolist(),
+        values=np.asarray(track.values, dtype=float)[inside].tolist(),
+        spans=np.asarray(track.lengths)[inside].tolist(),
+    )
