@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 
 # METHOD.md, "Numbers".
 ENOUGH_REPEATS = 3  # fewer: no interval is claimed
-KNEE_GAIN = 0.05  # a doubling of outstanding I/Os that gains less is past the knee
 LITTLE_TOLERANCE = 0.05
 
 
@@ -57,29 +55,6 @@ def curve(samples: Iterable[tuple[int, float]]) -> dict[int, Spread]:
     for outstanding, value in samples:
         by_depth[outstanding].append(value)
     return {depth: spread(by_depth[depth]) for depth in sorted(by_depth)}
-
-
-def gain_per_doubling(outstanding: Sequence[int], iops: Sequence[float]) -> list[float]:
-    """Relative gain of each step, scaled to one doubling: [1, 4], [100, 400] -> [1.0]. One shorter than the input."""
-    steps = zip(outstanding[:-1], outstanding[1:], iops[:-1], iops[1:], strict=True)
-    return [(after / before) ** (1 / log2(high / low)) - 1 for low, high, before, after in steps]
-
-
-def knee(
-    outstanding: Sequence[int], iops: Sequence[float], latency: Sequence[float] | None = None
-) -> int | None:
-    """The smallest depth from which every further doubling gains < 5 % IOPS while latency grows; None: not reached.
-
-    `outstanding` rises; a sweep that stops before it flattens has no knee.
-    """
-    if len(outstanding) < 2 or min(iops) <= 0:
-        return None
-    gains = gain_per_doubling(outstanding, iops)
-    for index in range(len(gains)):
-        grows = latency is None or latency[-1] > latency[index]
-        if grows and all(gain < KNEE_GAIN for gain in gains[index:]):
-            return outstanding[index]
-    return None
 
 
 def little(outstanding: int, runs: Sequence[tuple[float, float]]) -> Little:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from benchlab.charts import asked, naming
 from benchlab.charts.choice import Choice
 from benchlab.charts.conditions import Differences
+from benchlab.charts.curve import knee_words
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Person, groups, in_percent, labels
 from benchlab.charts.tables import MetricRow, Point, curve_points, latency_columns, metric_rows
@@ -40,6 +41,7 @@ class Card:
     names: tuple[str, ...] = ()  # of the lines, above the columns of `rows`
     runs: tuple[tuple[int, ...], ...] = ()
     rows: tuple[MetricRow, ...] = ()  # every metric, where `points` would leave out most
+    knees: tuple[tuple[str, str], ...] = ()  # (line, what is known of its knee)
     differences: Differences | None = None  # between its lines' conditions, where they are compared
 
     @property
@@ -81,8 +83,21 @@ class Card:
         return [point for point in self.points if point.little and not point.little.holds]
 
     @property
-    def knees(self) -> list[Point]:
-        return [point for point in self.points if point.knee]
+    def differing(self) -> list[tuple[str, float]]:
+        """(where, largest over smallest repeat) of the points whose repeats differ more than noise explains."""
+        if self.rows:
+            cells = [
+                (f"{n}, {r.title}", ratio)
+                for r in self.rows
+                for n, ratio in zip(self.names, r.differ, strict=True)
+            ]
+        else:
+            cells = [(_where(point, self.swept), point.differ) for point in self.points]
+        return [(where, ratio) for where, ratio in cells if ratio]
+
+
+def _where(point: Point, swept: bool) -> str:
+    return f"{point.label} at {point.outstanding}" if swept else point.label
 
 
 def _is_main(metric: str) -> bool:
@@ -150,6 +165,11 @@ def _card(
         moment=(wanted.moment or asked.BUILT) if wanted.moment is not None else "",
         kept=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
         names=() if plain else tuple(labels(lines)),
+        knees=tuple(
+            (label, knee_words(line))
+            for line, label in zip(lines, labels(lines), strict=True)
+            if line.swept and "iops" in line.units
+        ),
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
         rows=() if plain else tuple(metric_rows(in_percent(lines), chosen)),
     )

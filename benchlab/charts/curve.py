@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
 
-from benchlab.analysis.curves import Spread, curve, knee
+from benchlab.analysis.curves import Spread, curve
+from benchlab.analysis.knees import Knee, knee
 from benchlab.charts import figure
 from benchlab.charts.choice import LATENCIES, OPERATIONS, Choice
+from benchlab.charts.differing import of_depths
 from benchlab.charts.figure import Figure
 from benchlab.charts.naming import LATENCY_KINDS
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Sample, labels, line_styles
-from benchlab.charts.templatetags.si import si
+from benchlab.charts.templatetags.si import factor, si
 
+DIFFER = "repeats differ: smallest to largest"
 LABEL_AT = {"mean": "top right", "p50": "bottom right"}  # these two are often close together
 
 
@@ -51,7 +54,7 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         for name in shown
         for trace in _latency(line, choice, f"{kind}.{name}", shown, alone=len(lines) == 1)
     ]
-    data += _knees(lines, choice)
+    data += _knees(lines, choice) + _differing(lines, choice)
     latency = LATENCY_KINDS[kind] if shown else ""
     said = f" and {latency.lower()}" if latency else ""
     without = [line.label for line in lines if not _statistics(line, choice, kind)] if shown else []
@@ -261,43 +264,125 @@ def _median_text(line: Line, depth: int, point: Spread, unit: str, what: str, ru
     return f"{value}<br>median of {point.n} repeats{span}<br>nearest: run {run} · click opens it"
 
 
-def knee_of(group: Group, operation: str = "") -> tuple[int, float] | None:
-    """(outstanding, IOPS) of the knee, from medians; None when the sweep does not reach it."""
-    choice = Choice(operation=operation)
-    iops = curve((d, v) for d, v, _ in _samples(group, choice.name("iops")))
-    kind = choice.latency([group]) or "lat"
-    latency = curve((d, v) for d, v, _ in _samples(group, choice.name(f"{kind}.mean")))
-    both = [depth for depth in iops if depth in latency]
-    at = knee(both, [iops[d].median for d in both], [latency[d].median for d in both])
-    return None if at is None else (at, iops[at].median)
+def knee_of(group: Group, operation: str = "") -> Knee | None:
+    """Of a campaign that is over: until then it would jump with each run."""
+    if not (group.over and group.swept):
+        return None
+    cells: dict[int, list[float]] = {}
+    for depth, value, _ in _samples(group, Choice(operation=operation).name("iops")):
+        cells.setdefault(depth, []).append(value)
+    return knee(cells)
+
+
+def knee_words(group: Group) -> str:
+    """What is known of a line's knee, or why nothing is."""
+    known = knee_of(group)
+    if known is None:
+        return (
+            "three repeats of at least four depths are needed"
+            if group.over
+            else "not before the campaign is over"
+        )
+    if known.flat:
+        return "none, flat from the first depth on"
+    if known.low is None:
+        return "not reached, measure deeper"
+    between = (
+        f"between {known.low} and {known.high}"
+        if known.low != known.high
+        else f"perhaps {known.low}"
+    )
+    if known.at is None:
+        return f"uncertain, {between}{', or deeper than was measured' if known.beyond else ''}"
+    return f"{known.at} outstanding{f' (95 %: {between})' if known.low != known.high else ''}"
 
 
 def _knees(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
-    """A ring around each knee, one entry in the legend for all."""
+    """A ring around each knee with how sure it is, one entry in the legend for all."""
+    if choice.metric != "iops":
+        return []
     found = [(line, knee_of(line.group, choice.operation)) for line in lines]
-    rings = [_ring(line, *at) for line, at in found if at and choice.metric == "iops"]
-    for ring in rings[:1]:
-        ring["showlegend"] = True
-    return rings
+    rings = [
+        _ring(line, one, one.at, _medians(line, choice)[one.at])
+        for line, one in found
+        if one and one.at
+    ]
+    return _in_legend(rings)
 
 
-def _ring(line: Line, depth: int, iops: float) -> dict[str, Any]:
+def _medians(line: Line, choice: Choice) -> dict[int, float]:
+    found = _samples(line.group, choice.name(choice.metric))
+    return {depth: point.median for depth, point in curve((d, v) for d, v, _ in found).items()}
+
+
+def _in_legend(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first stands there for all."""
+    for trace in traces[:1]:
+        trace["showlegend"] = True
+    return traces
+
+
+def _ring(line: Line, known: Knee, depth: int, iops: float) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": "knee: from here on doubling gains less than 5 %",
+        "name": "knee: from here on doubling gains less than 5 %; bar: 95 % of what it may be",
         "legendgroup": "knee",
         "showlegend": False,
         "x": [depth],
         "y": [iops],
         "xaxis": "x",
         "yaxis": "y",
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [max(depth, known.high or depth) - depth],
+            "arrayminus": [depth - min(depth, known.low or depth)],
+            "color": line.style.colour,
+            "thickness": 1.5,
+            "width": 6,
+        },
         "marker": {
             "symbol": "circle-open",
             "size": 19,
             "color": line.style.colour,
             "line": {"width": 1.5},
         },
+        "hoverinfo": "skip",
+    }
+
+
+def _differing(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
+    """A beam from the smallest to the largest repeat where they differ, one entry in the legend for all."""
+    name = choice.name(choice.metric)
+    found = [(line, of_depths(line.group, name)) for line in lines]
+    return _in_legend([_beams(line, name, ratios) for line, ratios in found if ratios])
+
+
+def _beams(line: Line, name: str, ratios: Mapping[int, float]) -> dict[str, Any]:
+    found = _samples(line.group, name)
+    x: list[int | None] = []
+    y: list[float | None] = []
+    text: list[str] = []
+    for depth, ratio in ratios.items():
+        values = [value for at, value, _ in found if at == depth]
+        x += [depth, depth, None]
+        y += [min(values), max(values), None]
+        text += ["", factor(ratio), ""]
+    return {
+        "type": "scatter",
+        "mode": "lines+text",
+        "name": DIFFER,
+        "legendgroup": "differ",
+        "showlegend": False,
+        "x": x,
+        "y": y,
+        "xaxis": "x",
+        "yaxis": "y",
+        "line": {"color": line.style.faded(0.5), "width": 7},
+        "text": text,
+        "textposition": "top center",
+        "cliponaxis": False,
         "hoverinfo": "skip",
     }
 

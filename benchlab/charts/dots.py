@@ -5,16 +5,17 @@ A family of metrics (pg_test_fsync's methods) has a bar for each of them and eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchlab.analysis.curves import spread
+from benchlab.analysis.curves import Spread, spread
 from benchlab.charts import figure, naming
 from benchlab.charts.choice import Choice
-from benchlab.charts.curve import Line, lines_of, url
+from benchlab.charts.curve import DIFFER, Line, lines_of, url
+from benchlab.charts.differing import of_lines
 from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
-from benchlab.charts.templatetags.si import si
+from benchlab.charts.templatetags.si import factor, si
 
 SHORT = 0.12  # of the longest bar: no room for its number
 
@@ -33,14 +34,20 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     if not lines:
         return figure.empty(title, f"No {word} measured yet.")
     longest = max(value for line in lines for value in _values(line, name))
+    differ = of_lines([line.group for line in lines], name)
     data = [
         trace
-        for line in lines
-        for trace in (_bar(line, name, unit, longest), _dots(line, name, unit))
+        for line, ratio in zip(lines, differ, strict=True)
+        for trace in (
+            _bar(line, name, unit, longest),
+            *([_beam(line, name, ratio)] if ratio else []),
+            _dots(line, name, unit),
+        )
     ]
+    beams = " Thick line: the repeats differ, by how much." if any(differ) else ""
     layout = figure.layout(
         f"{word} · {title}",
-        "Bar: median over repeats. Dot: one run; a click opens it.",
+        f"Bar: median over repeats. Dot: one run; a click opens it.{beams}",
         height=150 + sum(46 + 14 * line.label.count(" · ") for line in lines),
         xaxis=figure.value_axis(word, unit),
         yaxis={"automargin": True, "autorange": "reversed", "type": "category"},
@@ -70,12 +77,24 @@ def _family(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         bargap=0.12,
     )
     layout["legend"] |= {"y": -72 / (layout["height"] - 120), "traceorder": "normal"}
-    return {"data": [_bars(line, choice, names, unit) for line in lines], "layout": layout}
+    differ = {name: of_lines([line.group for line in lines], name) for name in names}
+    data = [
+        _bars(line, choice, names, unit, {name: ratios[at] for name, ratios in differ.items()})
+        for at, line in enumerate(lines)
+    ]
+    return {"data": data, "layout": layout}
 
 
-def _bars(line: Line, choice: Choice, names: Sequence[str], unit: str) -> dict[str, Any]:
+def _bars(
+    line: Line,
+    choice: Choice,
+    names: Sequence[str],
+    unit: str,
+    differ: Mapping[str, float | None],
+) -> dict[str, Any]:
     known = [name for name in names if _values(line, name)]
     points = [spread(_values(line, name)) for name in known]
+    ratios = [differ[name] for name in known]
     nearest = [
         min(
             (abs(sample.values[name] - point.median), sample.run)
@@ -95,17 +114,21 @@ def _bars(line: Line, choice: Choice, names: Sequence[str], unit: str) -> dict[s
             "color": line.style.faded(0.45),
             "line": {"color": line.style.colour, "width": 1},
         },
-        "text": [si(point.median, unit) for point in points],
+        "text": [_bar_text(p, ratio, unit) for p, ratio in zip(points, ratios, strict=True)],
         "textposition": "auto",
         "insidetextanchor": "start",
         "customdata": [[url(run)] for run in nearest],
         "hovertext": [
-            f"{line.label}<br>{name}: <b>{si(point.median, unit)}</b><br>median of {point.n} · run {run}"
+            f"{line.label}<br>{name}: <b>{_bar_text(point, ratio, unit)}</b><br>median of {point.n} · run {run}"
             " · click opens it"
-            for name, point, run in zip(words, points, nearest, strict=True)
+            for name, point, ratio, run in zip(words, points, ratios, nearest, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
+
+
+def _bar_text(point: Spread, ratio: float | None, unit: str) -> str:
+    return si(point.median, unit) + (f" (repeats differ {factor(ratio)})" if ratio else "")
 
 
 def _values(line: Line, name: str) -> list[float]:
@@ -138,6 +161,23 @@ def _bar(line: Line, name: str, unit: str, longest: float) -> dict[str, Any]:
         "insidetextanchor": "start",
         "hovertext": [text],
         "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _beam(line: Line, name: str, ratio: float) -> dict[str, Any]:
+    """From the smallest to the largest repeat, which differ more than noise explains."""
+    values = _values(line, name)
+    return {
+        "type": "scatter",
+        "mode": "lines+text",
+        "name": DIFFER,
+        "x": [min(values), max(values)],
+        "y": [_lines(line.label)] * 2,
+        "line": {"color": line.style.faded(0.5), "width": 7},
+        "text": ["", factor(ratio)],
+        "textposition": "top center",
+        "cliponaxis": False,
+        "hoverinfo": "skip",
     }
 
 

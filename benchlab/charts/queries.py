@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from benchlab.campaigns import points
 from benchlab.charts import naming
 from benchlab.charts.palette import Identity, Style, styles
-from benchlab.runs.models import Attempt, Measurement
-from benchlab.runs.states import Outcome
+from benchlab.runs.models import Attempt, Layout, Measurement
+from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.topologies import moments
 
 Person = AbstractBaseUser | AnonymousUser
@@ -57,6 +57,7 @@ class Group:
     samples: tuple[Sample, ...] = ()
     fingerprints: Mapping[str, int] = field(default_factory=dict)  # -> an attempt that has it
     units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
+    over: bool = True  # whether its campaign is; what is told of a whole curve waits for that
 
     @property
     def identity(self) -> Identity:
@@ -75,6 +76,7 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
     attempts = (
         Attempt.objects.visible_to(user)
         .filter(wanted)
+        .annotate(going=ExpressionWrapper(Q(run__campaign__in=_going()), BooleanField()))
         .select_related("run__campaign", "run__topology", "run__host", "run__workload")
         .order_by("run_id", "-number")
         .distinct("run_id")
@@ -89,6 +91,11 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
         key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, *order
         by_line[key].append(attempt)
     return _named([_group(key[-2], line, values, units) for key, line in sorted(by_line.items())])
+
+
+def _going() -> QuerySet[Layout, tuple[int]]:
+    """Campaigns that may still get results."""
+    return Layout.objects.exclude(phase=LayoutPhase.DONE).order_by().values_list("campaign")
 
 
 def _named(found: list[Group]) -> list[Group]:
@@ -154,6 +161,7 @@ def _group(
         samples=samples,
         fingerprints={a.fingerprint: a.pk for a in attempts if a.fingerprint},
         units={name: units[name] for sample in samples for name in sample.values},
+        over=not any(vars(a)["going"] for a in attempts),
     )
 
 

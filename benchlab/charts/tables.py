@@ -12,6 +12,7 @@ from benchlab.charts import caches, naming
 from benchlab.charts.choice import Choice
 from benchlab.charts.curve import knee_of
 from benchlab.charts.devices import CPU, PANELS, Track
+from benchlab.charts.differing import of_depths, of_lines, rate_of
 from benchlab.charts.queries import BASES, Group, Sample, labels
 from benchlab.charts.stack import order
 from benchlab.spreadsheets import lines
@@ -31,6 +32,9 @@ class Point:
     latencies: tuple[Spread | None, ...]  # of the columns that were asked for
     little: Little | None
     knee: bool
+    differ: (
+        float | None
+    )  # largest over smallest repeat of the rate, where they differ more than noise explains
     runs: tuple[int, ...]
 
 
@@ -53,16 +57,19 @@ def curve_points(groups: Sequence[Group], operation: str = "") -> list[Point]:
 
 
 def _points(group: Group, label: str, operation: str, columns: Sequence[str]) -> list[Point]:
-    at = knee_of(group, operation)
+    choice = Choice(operation=operation)
+    known = knee_of(group, operation)
+    differ = of_depths(group, choice.name(rate_of(group)))
     depths = sorted({sample.outstanding or 0 for sample in group.samples})
     return [
         _point(
             label,
             depth or None,
             [sample for sample in group.samples if (sample.outstanding or 0) == depth],
-            Choice(operation=operation),
+            choice,
             columns,
-            at is not None and at[0] == depth,
+            known is not None and known.at == depth,
+            differ.get(depth),
         )
         for depth in depths
     ]
@@ -75,6 +82,7 @@ def _point(
     choice: Choice,
     columns: Sequence[str],
     knee: bool,
+    differ: float | None,
 ) -> Point:
     def of(base: str) -> Spread | None:
         found = [v for one in samples if (v := choice.told(base, one.values)) is not None]
@@ -94,6 +102,7 @@ def _point(
         latencies=tuple(map(of, columns)),
         little=little(depth, both) if depth and both and not choice.operation else None,
         knee=knee,
+        differ=differ,
         runs=tuple(sample.run for sample in samples),
     )
 
@@ -106,6 +115,11 @@ class MetricRow:
     title: str
     unit: str
     cells: tuple[Spread | None, ...]
+    differ: tuple[float | None, ...]  # of each cell as of a Point
+
+    @property
+    def pairs(self) -> list[tuple[Spread | None, float | None]]:
+        return list(zip(self.cells, self.differ, strict=True))
 
 
 def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
@@ -118,6 +132,7 @@ def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
             naming.word(name),
             naming.shown_unit(name, units[name]),
             tuple(_of(group.samples, name) for group in groups),
+            tuple(of_lines(groups, name)),
         )
         for name in dict.fromkeys([*chosen, *units])
     ]

@@ -9,47 +9,10 @@ from hypothesis import strategies as st
 from benchlab.analysis.curves import (
     balance,
     curve,
-    gain_per_doubling,
-    knee,
     little,
     percent,
     spread,
 )
-
-DEPTHS = [1, 2, 4, 8, 16]
-# Article 002 of the project's seeds: raw disks in a stripe, random 4 KiB.
-ARTICLE = [1683.0, 3327.0, 5095.0, 5101.0, 5099.0]
-
-
-def test_knee_of_the_article():
-    assert knee(DEPTHS, ARTICLE) == 4
-
-
-def test_knee_wants_growing_latency():
-    assert (
-        knee(DEPTHS, ARTICLE, [depth / iops for depth, iops in zip(DEPTHS, ARTICLE, strict=True)])
-        == 4
-    )
-    assert knee(DEPTHS, ARTICLE, [0.001] * 5) is None
-
-
-def test_a_sweep_that_still_gains_has_no_knee():
-    assert knee(DEPTHS, [100.0, 199.0, 390.0, 770.0, 1500.0]) is None
-
-
-def test_a_plateau_in_the_middle_is_no_knee():
-    assert knee(DEPTHS, [100.0, 101.0, 200.0, 400.0, 402.0]) == 8
-
-
-def test_knee_scales_wide_steps_to_doublings():
-    # 15 % over four doublings is 3.6 % each.
-    assert gain_per_doubling([1, 16], [100.0, 115.0]) == [pytest.approx(0.0356, abs=1e-4)]
-    assert knee([1, 16], [100.0, 115.0]) == 1
-
-
-@pytest.mark.parametrize("iops", [[], [5.0], [0.0, 0.0]])
-def test_too_little_for_a_knee(iops):
-    assert knee(DEPTHS[: len(iops)], iops) is None
 
 
 def test_fewer_than_three_repeats_claim_no_interval():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import plotly.graph_objects as go
 import pytest
 
-from benchlab.charts import curve, devices, dots, panels
+from benchlab.charts import curve, devices, dots, panels, tables
 from benchlab.charts.choice import Choice
 from benchlab.charts.devices import Track
 from benchlab.charts.queries import Group, Sample
@@ -45,21 +47,73 @@ def named(figure, name):
     ]
 
 
+def rings_of(figure):
+    return [t for t in figure["data"] if t.get("marker", {}).get("symbol") == "circle-open"]
+
+
 def test_one_line_shows_all_latencies_and_its_knee():
     figure = curve.build("C", [group()], Choice())
     go.Figure(figure)
     medians = [trace for trace in figure["data"] if "lines+markers" in trace["mode"]]
     assert [trace["yaxis"] for trace in medians] == ["y", "y2"]
     assert medians[1]["y"] == [depth / iops for depth, iops in ARTICLE.items()]
-    rings = [
-        trace
-        for trace in figure["data"]
-        if trace["marker" if "marker" in trace else "line"].get("symbol") == "circle-open"
-    ]
-    assert [ring["x"] for ring in rings] == [[4]]
+    (ring,) = rings_of(figure)
+    assert (ring["x"], ring["y"]) == ([4], [5095.0])
+    assert (ring["error_x"]["array"], ring["error_x"]["arrayminus"]) == (
+        [0],
+        [0],
+    )  # repeats are equal here
     assert figure["layout"]["xaxis"]["tickvals"] == [1, 2, 4, 8, 16]
     assert "IOPS" in figure["layout"]["title"]["text"]
     assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (group(repeats=2), "three repeats of at least four depths are needed"),
+        (group(depths={1: 1683.0, 4: 5095.0}), "three repeats of at least four depths are needed"),
+        (replace(group(), over=False), "not before the campaign is over"),
+        (group(depths=dict.fromkeys(ARTICLE, 500.0)), "none, flat from the first depth on"),
+        (group(depths={depth: 400.0 * depth for depth in ARTICLE}), "not reached, measure deeper"),
+    ],
+)
+def test_no_knee_is_drawn_that_is_not_known(one, words):
+    assert rings_of(curve.build("C", [one], Choice())) == []
+    assert curve.knee_words(one) == words
+    assert not any(point.knee for point in tables.curve_points([one]))
+
+
+def spoilt(one: Group, run: int, factor: float) -> Group:
+    """One run's rate is another."""
+    samples = tuple(
+        replace(s, values={**s.values, "iops": s.values["iops"] * factor}) if s.run == run else s
+        for s in one.samples
+    )
+    return replace(one, samples=samples)
+
+
+def test_repeats_that_differ_are_marked():
+    """Repeat 2 at 8 outstanding, 3.7 times slower."""
+    one = spoilt(group(), 208, 1 / 3.7)
+    figure = curve.build("C", [one, group(2)], Choice())
+    go.Figure(figure)
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve.DIFFER]
+    assert beam["x"] == [8, 8, None]
+    assert beam["y"] == [pytest.approx(5101 / 3.7), 5101.0, None]
+    assert beam["text"] == ["", "3.7\u00a0×", ""] and beam["showlegend"]
+    points = tables.curve_points([one, group(2)])
+    assert [(p.label, p.outstanding) for p in points if p.differ] == [("T1", 8)]
+
+
+def test_bars_whose_repeats_differ_are_marked():
+    two = [spoilt(group(1, depths={0: 500.0}), 200, 3.7), group(2, depths={0: 300.0})]
+    figure = dots.build("C", two, Choice("iops"))
+    go.Figure(figure)
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve.DIFFER]
+    assert beam["x"] == [500.0, pytest.approx(1850.0)] and beam["y"] == ["T1", "T1"]
+    assert "repeats differ" in figure["layout"]["title"]["subtitle"]["text"]
+    assert [p.differ for p in tables.curve_points(two)] == [pytest.approx(3.7), None]
 
 
 def test_three_repeats_have_a_band_and_two_have_none():

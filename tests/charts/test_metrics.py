@@ -64,7 +64,7 @@ def test_a_family_is_a_bar_per_metric_and_line():
 
 
 def test_without_completion_latency_the_total_is_drawn_and_said():
-    line = without_clat(group(repeats=1), total=True)
+    line = without_clat(group(), total=True)
     figure = curve.build("C", [line], Choice())
     go.Figure(figure)
     assert figure["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"

@@ -82,7 +82,7 @@ def test_sync_standard_against_disabled(web):
     assert bars(figure(web, "ZFS sync", PG)) == {SYNC: 6676.001, NOSYNC: 115687.3}
 
 
-def test_the_ssds_knee_is_at_four_outstanding(web):
+def test_the_cloud_disks_of_2017_over_outstanding(web):
     drawn = figure(web, "IOPS and latency over", AZURE)
     assert medians(drawn, "y") == {
         SSD: [1683, 3327, 5095, 5101, 5099],
@@ -92,7 +92,7 @@ def test_the_ssds_knee_is_at_four_outstanding(web):
     assert latencies[SSD] == pytest.approx([2.38e-3, 2.40e-3, 3.14e-3, 6.27e-3, 12.55e-3])
     assert latencies[HDD] == pytest.approx([8.61e-3, 12.63e-3, 21.20e-3, 40.27e-3, 76.80e-3])
     rings = [t for t in drawn["data"] if t.get("marker", {}).get("symbol") == "circle-open"]
-    assert [(ring["x"], ring["y"]) for ring in rings] == [([4], [5095])]
+    assert rings == []  # one run each; ANALYSIS.md gives the knee at 4 a chance of 0.80
     assert drawn["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
 
 

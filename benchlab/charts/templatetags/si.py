@@ -77,6 +77,12 @@ def digits(value: float | None) -> str:
 
 
 @register.filter
+def factor(ratio: float) -> str:
+    """3.684 -> "3.7 ×"; of a repeat in which nothing was done: "from nothing"."""
+    return f"{ratio:.1f}\u00a0×" if math.isfinite(ratio) else "from nothing"
+
+
+@register.filter
 def duration(seconds: float | None) -> str:
     """Seconds as a person says them: 3723 -> "1 h 2 min"."""
     if seconds is None:

@@ -1,0 +1,119 @@
+"""Repeats of one point: what their mean is where one of them is far off, and whether they disagree (ANALYSIS.md, 1, 3).
+
+A cell is the repeats of one point. All is done on logarithms, so that ratios count and not differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ALWAYS = log(2)  # repeats that far apart are told whatever the others do
+LEAST = log(1.10)  # repeats closer than that never are
+# Studentised range, 0.999, by degrees of freedom (a row each, from 1) and number of repeats (scipy is slow to load).
+REPEATS = (2, 3, 4, 5, 6, 8, 10, 20, 50)
+QUANTILES = (
+    (900.3, 1350, 1643, 1856, 2022, 2272, 2455, 2980, 3589),
+    (44.69, 60.42, 70.77, 78.43, 84.48, 93.66, 100.5, 120.3, 143.7),
+    (18.28, 23.31, 26.64, 29.13, 31.10, 34.12, 36.39, 43.04, 51.02),
+    (12.18, 14.98, 16.84, 18.23, 19.34, 21.04, 22.33, 26.14, 30.77),
+    (9.714, 11.67, 12.96, 13.93, 14.70, 15.90, 16.80, 19.50, 22.82),
+    (8.427, 9.960, 10.97, 11.72, 12.32, 13.26, 13.96, 16.09, 18.72),
+    (7.648, 8.930, 9.768, 10.40, 10.90, 11.67, 12.27, 14.04, 16.26),
+    (7.129, 8.250, 8.977, 9.522, 9.958, 10.63, 11.15, 12.69, 14.64),
+    (6.761, 7.768, 8.419, 8.906, 9.295, 9.896, 10.35, 11.74, 13.48),
+    (6.487, 7.411, 8.006, 8.449, 8.804, 9.352, 9.769, 11.03, 12.63),
+)  # of at most ten degrees of freedom: points differ in their noise
+CLIP, ROUNDS = 2.5, 12  # robust means: Huber's pseudo-values
+
+
+def disagreeing(cells: Sequence[Sequence[float]]) -> list[float | None]:
+    """Of each cell the largest over the smallest repeat where they differ more than the other cells let expect.
+
+    Twofold is told always, and nothing below 10 %; None where they agree, or there is one repeat.
+    """
+    spreads = [_range(cell) for cell in cells]
+    sums = [_squares(cell) for cell in cells]
+    return [
+        _ratio(spread) if _differ(spread, len(cell), sums[:index] + sums[index + 1 :]) else None
+        for index, (cell, spread) in enumerate(zip(cells, spreads, strict=True))
+    ]
+
+
+def _range(cell: Sequence[float]) -> float:
+    """In logarithms; infinite where nothing was done in one repeat and something in another."""
+    if len(cell) < 2 or min(cell) == max(cell):
+        return 0.0
+    return log(max(cell) / min(cell)) if min(cell) > 0 else inf
+
+
+def _ratio(spread: float) -> float:
+    return float(np.exp(spread))
+
+
+def _squares(cell: Sequence[float]) -> tuple[float, int]:
+    """(sum of squares within, degrees of freedom); of what has no logarithm nothing."""
+    if len(cell) < 2 or min(cell) <= 0:
+        return 0.0, 0
+    logs = np.log(cell)
+    return float(((logs - logs.mean()) ** 2).sum()), len(cell) - 1
+
+
+def _differ(spread: float, repeats: int, others: Sequence[tuple[float, int]]) -> bool:
+    if spread >= ALWAYS or spread < LEAST:
+        return spread >= ALWAYS
+    freedom = sum(df for _, df in others)
+    if not freedom:
+        return False
+    noise = sqrt(sum(squares for squares, _ in others) / freedom)
+    return spread > quantile(repeats, freedom) * noise
+
+
+def quantile(repeats: int, freedom: int) -> float:
+    """Of the studentised range; for more repeats than the table has, that of the most."""
+    column = next((n for n, most in enumerate(REPEATS) if most >= repeats), len(REPEATS) - 1)
+    return QUANTILES[min(freedom, len(QUANTILES)) - 1][column]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """`means` of the logarithms, a depth each; `within`: sum of squares within them; `counts`: repeats."""
+
+    means: Array
+    within: float
+    counts: Array
+
+
+def robust(cells: Sequence[Sequence[float]], enough: int) -> Cells:
+    """Means that one bad repeat does not draw away, where each cell has `enough` of them; else plain means.
+
+    Values are above 0, every cell has at least one.
+    """
+    logs = [np.log(np.asarray(cell, dtype=float)) for cell in cells]
+    counts = np.array([len(cell) for cell in cells], dtype=float)
+    if min(counts) < enough:
+        means = np.array([one.mean() for one in logs])
+        return Cells(means, float(sum(((one - one.mean()) ** 2).sum() for one in logs)), counts)
+    means = np.array([np.median(one) for one in logs])
+    limit = CLIP * _scale(
+        np.concatenate([o - m for o, m in zip(logs, means, strict=True)]), len(cells)
+    )
+    for _ in range(ROUNDS):
+        means = np.array(
+            [m + np.clip(o - m, -limit, limit).mean() for o, m in zip(logs, means, strict=True)]
+        )
+    rest = np.concatenate([one - mean for one, mean in zip(logs, means, strict=True)])
+    clipped = float(np.mean(np.abs(rest) > limit))
+    within = float((np.clip(rest, -limit, limit) ** 2).sum()) / (1 - clipped) ** 2
+    return Cells(means, within, counts)
+
+
+def _scale(rest: Array, fitted: int) -> float:
+    """1.4826 x median of the residuals' sizes, without as many of the smallest as there are means."""
+    return 1.4826 * float(np.median(np.sort(np.abs(rest))[fitted:]))
