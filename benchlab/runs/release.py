@@ -37,7 +37,9 @@ def release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) 
     identities = _not_proven(layout, _look(layout))
     who = user.get_username()
     with transaction.atomic():
-        devices = layout.host.devices.select_for_update(of=("self",)).filter(identity__in=identities)
+        devices = layout.host.devices.select_for_update(of=("self",)).filter(
+            identity__in=identities
+        )
         taken = list(devices.filter(spare=True))
         names = ", ".join(device.name for device in taken) or "none"
         _let_go(layout, f"{who} released {layout.host}; no longer spare: {names}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 import redis as redis_client
@@ -72,7 +73,7 @@ def test_a_draft_whose_plan_nobody_asked_for_is_left_alone(make_layout, sent):
 @pytest.mark.django_db(transaction=True)
 def test_of_two_planners_one_asks_the_host(make_layout, monkeypatch):
     draft = make_layout(phase="draft")
-    asked = []
+    asked: list[int] = []
     monkeypatch.setattr(planning, "preview", asked.append)
     with transaction.atomic():
         other = connections.create_connection("default")
@@ -125,7 +126,7 @@ def test_a_campaign_that_somebody_holds_does_not_keep_its_layouts_away(make_layo
 def test_nothing_ends_it(monkeypatch, caplog):
     """A database that restarts, and a mistake of ours: the next sweep tries again."""
     trouble = iter([OperationalError("the database restarts"), KeyError("ours"), None, None])
-    done = []
+    done: list[bool] = []
 
     def once(*, plans: bool) -> None:
         error = next(trouble, None)
@@ -166,7 +167,7 @@ def test_a_worker_whose_threads_are_all_busy_still_sweeps(make_layout, team, hos
         list(Layout.objects.select_for_update(of=("self",)).filter(pk__in=stands))
         with app.connection_for_write(url=redis) as connection:
             for layout_id in stands:
-                step_layout.apply_async((layout_id,), connection=connection)
+                cast(Any, step_layout).apply_async((layout_id,), connection=connection)
         with stack.worker(tmp_path, redis):
             log = tmp_path / "worker.log"
             stack.wait_for(lambda: broker.hlen("unacked") >= THREADS, log, 60)
