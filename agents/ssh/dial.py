@@ -134,6 +134,12 @@ async def offered(
     return HostKey(key.get_algorithm(), public, key.get_fingerprint())
 
 
+def why(error: Exception) -> str:
+    """ " (the error's own words)"; "" for one that has none, as a timeout's."""
+    said = str(error).strip()
+    return f" ({said})" if said else ""
+
+
 def _said(error: Exception, where: str) -> AgentError:
     """What a failed connection means, and what to do."""
     if isinstance(error, socket.gaierror):
@@ -155,13 +161,13 @@ def _said(error: Exception, where: str) -> AgentError:
     elif isinstance(error, TimeoutError) or getattr(error, "errno", None) in UNREACHABLE:
         reason, says = (
             Reason.TIMED_OUT,
-            f"no answer ({error or 'timed out'}); check the address, that the machine is up, and "
+            f"no answer{why(error)}; check the address, that the machine is up, and "
             "firewalls in between",
         )
     else:
         reason, says = (
             Reason.CONNECTION_LOST,
-            f"the connection broke before login ({error}); check that this is an SSH server and "
+            f"the connection broke before login{why(error)}; check that this is an SSH server and "
             "not overloaded (MaxStartups)",
         )
     return AgentError(f"{where}: {says}", reason)

@@ -12,7 +12,7 @@ import asyncssh
 
 from agents.contracts import AgentError, Reason
 from agents.ssh.command import Command
-from agents.ssh.dial import Address, dial
+from agents.ssh.dial import Address, dial, why
 
 IDLE_S = 60.0  # an unused connection is closed after this
 SESSIONS = 8  # per connection; sshd's MaxSessions is 10 by default
@@ -130,6 +130,6 @@ def _lost(address: Address, says: str, sent: bool, error: Exception) -> AgentErr
         else "the command was not sent: try again"
     )
     return AgentError(
-        f"{address}: the connection was lost ({error}) with {says!r}: {known}",
+        f"{address}: the connection was lost{why(error)} with {says!r}: {known}",
         Reason.CONNECTION_LOST,
     )

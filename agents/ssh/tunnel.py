@@ -12,7 +12,7 @@ import asyncssh
 
 from agents.contracts import AgentError, Reason
 from agents.ssh import loop
-from agents.ssh.dial import Address, dial
+from agents.ssh.dial import Address, dial, why
 
 HERE = "127.0.0.1"  # on the host
 PIECE = 1 << 18
@@ -34,7 +34,7 @@ class Tunnel:
         except (asyncssh.Error, OSError) as error:
             self.close()
             raise AgentError(
-                f"{address}: its SSH server gives no port for dynamo ({error}): allow "
+                f"{address}: its SSH server gives no port for dynamo{why(error)}: allow "
                 "AllowTcpForwarding in sshd_config, or install Python 3.6 or later on the host",
                 Reason.COMMAND_FAILED,
             ) from None
