@@ -12,6 +12,7 @@ from benchlab.campaigns import api as campaigns
 from benchlab.dynamo import api as dynamo
 from benchlab.dynamo import api_icf
 from benchlab.hosts import api as hosts
+from benchlab.hosts import api_tasks as host_tasks
 from benchlab.imports import api as imports
 from benchlab.results import api as results
 from benchlab.runs import api as runs
@@ -29,6 +30,7 @@ router.register("invitations", team.Invitations)
 router.register("credentials", hosts.Credentials)
 router.register("hosts", hosts.Hosts)
 router.register("devices", hosts.Devices)
+router.register("host-tasks", host_tasks.HostTasks)
 router.register("package-installs", hosts.PackageInstalls)
 router.register("fact-snapshots", hosts.FactSnapshots)
 router.register("dynamo-programs", dynamo.Programs)

@@ -12,6 +12,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 from servestatic.middleware import ServeStaticMiddleware
 
+from benchlab.hosts import host_tasks
 from benchlab.runs import beats
 from benchlab.team.models import Membership, Team
 
@@ -99,6 +100,17 @@ def other_web(other_user) -> Client:
 def worker_seen() -> None:
     """For tests that ask every page: /readyz says 503 where no worker was seen of late."""
     beats.beat()
+
+
+@pytest.fixture
+def hosts_at_once(monkeypatch) -> None:
+    """Work that waits for a host is done as soon as it is asked for, as by a worker with nothing else to do."""
+
+    def at_once(*pks: int) -> None:
+        for pk in pks:
+            host_tasks.perform(pk)
+
+    monkeypatch.setattr(host_tasks, "_tell", at_once)
 
 
 @pytest.fixture

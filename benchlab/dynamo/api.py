@@ -12,12 +12,12 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.contracts import AgentError
 from benchlab.api import Conflict, Owned, OwnRow, Problem, ReadOnly, Whose, storable, taken
 from benchlab.dynamo import programs, targets
 from benchlab.dynamo.models import Binary, Reported
-from benchlab.hosts import services as hosts
-from benchlab.hosts.models import Host
+from benchlab.hosts import host_tasks
+from benchlab.hosts.api_tasks import GOES_ON, answered
+from benchlab.hosts.models import Host, HostTask
 from benchlab.topologies.api import TopologySerializer
 
 
@@ -102,17 +102,20 @@ class Checks(Owned[Any]):
     pagination_class = None
     ordering_fields = ()
 
-    @extend_schema(request=CheckSerializer, responses={200: LookedSerializer, 409: Problem})
+    @extend_schema(
+        request=CheckSerializer, responses={200: LookedSerializer, 202: GOES_ON, 409: Problem}
+    )
     def create(self, request: Request) -> Response:
         """Version, SHA-256 and missing libraries of the program; 409 where the host is not reached."""
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        try:
-            shell = hosts.connect(sent.validated_data["host"])
-            looked = programs.look(shell, sent.validated_data["path"])
-        except AgentError as error:
-            raise Conflict(str(error)) from None
-        return Response(LookedSerializer(looked).data)
+        host, path = sent.validated_data["host"], sent.validated_data["path"]
+        row = host_tasks.ask(host, "check_dynamo", request.user, path=path)
+        return answered(self, row, _looked)
+
+
+def _looked(row: HostTask) -> Response:
+    return Response(LookedSerializer(programs.looked(row.result or {})).data)
 
 
 class ListenerSerializer(serializers.Serializer[dict[str, str]]):

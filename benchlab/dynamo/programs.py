@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,8 @@ from agents.contracts import Shell
 from agents.dynamo import hostfacts
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo.models import Binary
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Host
 from benchlab.team.models import Team
 
 MOST = 32 * 2**20  # bytes; the real one has less than one MiB
@@ -128,6 +131,16 @@ def listening() -> str:
     """ "address:port" at which dynamos may log in by themselves; "" where the listener is off."""
     told: str = settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else ""
     return told
+
+
+def check(host: Host, by: object, path: str) -> dict[str, Any]:
+    """A host task (benchlab/hosts/host_tasks.py): what `look` sees. Raises AgentError."""
+    return asdict(look(hosts.connect(host), path))
+
+
+def looked(result: Mapping[str, Any]) -> Looked:
+    """Of such a task's result."""
+    return Looked(**{**result, "troubles": tuple(result["troubles"])})
 
 
 def look(shell: Shell, path: str) -> Looked:

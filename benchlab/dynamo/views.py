@@ -9,10 +9,11 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from agents.contracts import AgentError, ParseError
+from agents.contracts import ParseError
 from agents.dynamo import icf
 from benchlab.audit import deeds
 from benchlab.audit.subjects import words
@@ -20,7 +21,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.figures import title_of
 from benchlab.dynamo import csvs, icfs, programs, shown, targets
 from benchlab.dynamo.models import Binary, Reported
-from benchlab.hosts import services as hosts
+from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.team.services import team_of
@@ -69,28 +70,23 @@ def dynamo(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def dynamo_check(request: HttpRequest) -> HttpResponse:
-    """Look at a program on a host; nothing of it is run."""
+    """Have a program on a host looked at; nothing of it is run."""
     form = CheckForm(request.user, request.POST)
-    looked: programs.Looked | None = None
-    if form.is_valid():
-        try:
-            looked = programs.look(
-                hosts.connect(form.cleaned_data["host"]), form.cleaned_data["path"]
-            )
-            host = form.cleaned_data["host"]
-            deeds.about(request, host.team_id, words(host))
-            deeds.done(request)
-        except AgentError as error:
-            form.add_error("host", str(error))
-    return _page(request, ProgramForm(), form, looked)
+    if not form.is_valid():
+        return _page(request, ProgramForm(), form)
+    host = form.cleaned_data["host"]
+    deeds.about(request, host.team_id, words(host))
+    row = host_tasks.ask(host, "check_dynamo", request.user, path=form.cleaned_data["path"])
+    return redirect(f"{reverse('dynamo')}?task={row.pk}#check")
 
 
-def _page(
-    request: HttpRequest, upload: ProgramForm, check: CheckForm, looked: Any = None
-) -> HttpResponse:
+def _page(request: HttpRequest, upload: ProgramForm, check: CheckForm) -> HttpResponse:
     rows = Binary.objects.for_user(request.user).defer("content").select_related("uploaded_by")
+    task = host_tasks.named(request.user, request.GET.get("task"), "check_dynamo")
+    result = task.row.result if task else None
     context = {
-        "upload": upload, "check": check, "looked": looked, "rows": rows,
+        "upload": upload, "check": check, "rows": rows,
+        "host_task": task, "looked": programs.looked(result) if result else None,
         "listening": programs.listening(),
     }  # fmt: skip
     return render(request, "dynamo/dynamo.html", context)

@@ -10,9 +10,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.contracts import AgentError
 from benchlab.api import Conflict, Problem, ReadOnly, stays, taken
-from benchlab.hosts import services
+from benchlab.hosts import host_tasks, services
+from benchlab.hosts.api_tasks import GOES_ON, answered
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
 from benchlab.hosts.serializers import (
@@ -42,7 +42,7 @@ def or_conflict(act: Any, *args: Any) -> Any:
     """What `act` gives; its refusal is a conflict with how things are."""
     try:
         return act(*args)
-    except (AgentError, HostsError) as error:
+    except HostsError as error:
         raise Conflict(str(error)) from None
 
 
@@ -98,11 +98,11 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         or_conflict(services.delete_host, self.get_object())
         return Response(status=204)
 
-    @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
+    @extend_schema(request=None, responses={200: HostSerializer, 202: GOES_ON, 409: Problem})
     @action(detail=True, methods=["post"], url_path="offer-key")
     def offer_key(self, request: Request, pk: str | None = None) -> Response:
         """Ask the host for its key; `offered_key` then waits for confirmation."""
-        return self._do(services.offer_key)
+        return self._ask("offer_key")
 
     @extend_schema(
         request=FingerprintSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
@@ -120,11 +120,11 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         """Turn a changed key down: the host must show the pinned one. Safe to send twice."""
         return self._do(services.keep_key)
 
-    @extend_schema(request=None, responses={200: HostSerializer, 409: Problem})
+    @extend_schema(request=None, responses={200: HostSerializer, 202: GOES_ON, 409: Problem})
     @action(detail=True, methods=["post"], url_path="read-facts")
     def read_facts(self, request: Request, pk: str | None = None) -> Response:
         """Read the host's facts now and bring its devices up to date."""
-        return self._do(services.read_facts)
+        return self._ask("read_facts")
 
     @extend_schema(responses={200: MissingSerializer})
     @action(detail=True, methods=["get"])
@@ -138,7 +138,7 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
     )
     @action(detail=True, methods=["post"], url_path="install-packages")
     def install_packages(self, request: Request, pk: str | None = None) -> Response:
-        """Install missing packages, if `command` is the very command that this takes."""
+        """Have missing packages installed, if `command` is the very command that this takes. A worker does it."""
         sent = InstallSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         chosen, confirmed = sent.validated_data["packages"], sent.validated_data["command"]
@@ -157,6 +157,10 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         found = orphans.of(host, latest) if latest else []
         told = {"snapshot": latest.pk if latest else None, "orphans": found}
         return Response(OrphansSerializer(told).data)
+
+    def _ask(self, kind: str) -> Response:
+        row = host_tasks.ask(self.get_object(), kind, self.request.user)
+        return answered(self, row, lambda _: Response(self.get_serializer(self.get_object()).data))
 
     def _do(self, act: Any, *args: Any) -> Response:
         host = self.get_object()
@@ -202,20 +206,12 @@ class Devices(ReadOnly[Device]):
 
 
 class PackageInstalls(ReadOnly[PackageInstall]):
-    """Packages that a person had installed on a host. Reading one that runs looks how far it is."""
+    """Packages that a person had installed on a host, as far as a worker saw it: it looks every few seconds."""
 
-    queryset = PackageInstall.objects.select_related("host__credential")
+    queryset = PackageInstall.objects.all()
     serializer_class = PackageInstallSerializer
     filterset_fields = ["host"]
     ordering_fields = ["id", "created_at", "ended_at"]
-
-    @extend_schema(responses={200: PackageInstallSerializer, 409: Problem})
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        try:
-            row = services.follow_install(self.get_object())
-        except AgentError as error:
-            raise Conflict(str(error)) from None
-        return Response(self.get_serializer(row).data)
 
 
 class FactSnapshots(ReadOnly[FactSnapshot]):

@@ -1,17 +1,19 @@
-"""Packages onto a host, once a person has said so: a detached job there, followed by whoever looks at it.
+"""Packages onto a host, once a person has said so: a detached job there, started and followed by a worker.
 
-Nothing here starts by itself. Nobody needs to look for the installer to go on; what became of it is brought back by
-the next one who asks.
+Nothing here starts by itself. Nobody needs to look for the installer to go on, nor for what became of it to be kept:
+the sweeper has a worker look again and again until it is over.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from datetime import timedelta
 
 import cattrs
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from agents import job, packages
@@ -22,11 +24,17 @@ from agents.spool import Spool
 from benchlab.hosts import contact, discovery
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, PackageInstall
+from benchlab.runs import commands
+from benchlab.runs.lease import lease
 from benchlab.runs.states import HOLDING
 
 TIMEOUT_S = 1800.0
 KEEP = 64 * 1024  # characters of what it printed, from the end
-STARTS_WITHIN = timedelta(minutes=2)  # else whoever wanted to start it died before
+STARTS_WITHIN = timedelta(minutes=2)  # else the worker that wanted to start it died before
+STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
+AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
+LOOK_S, LOOK_MOST_S = 2.0, 60.0  # from one look to the next
+ADVANCING = 0x6270  # leases of those that advance one
 
 
 def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:
@@ -71,10 +79,9 @@ def command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
 def start(
     host: Host, chosen: Iterable[str], confirmed: str, who: AbstractBaseUser | AnonymousUser
 ) -> PackageInstall:
-    """Start the installer. `confirmed`: the command as the person saw it.
+    """Have a worker start the installer. `confirmed`: the command as the person saw it.
 
-    Raises HostsError when it is another by now, a layout holds the host, or one runs already; AgentError when the host
-    does not answer.
+    Raises HostsError when it is another by now, a layout holds the host, or one runs already.
     """
     argv = command(host, chosen)
     if " ".join(argv) != confirmed:
@@ -83,15 +90,65 @@ def start(
         raise HostsError(
             f"A layout holds {host.name}: installing would disturb its runs. Wait for it."
         )
-    shell = contact.connect(host)
     row = _row(host, argv, who)
+    _tell(row)
+    return row
+
+
+def _tell(row: PackageInstall) -> None:
+    def send() -> None:
+        from benchlab.hosts.tasks import advance_install
+
+        commands.send(advance_install, row.pk)
+
+    transaction.on_commit(send)
+
+
+def due() -> list[int]:
+    """Open ones that are to be looked at now; they are due again after AGAIN. For the sweeper."""
+    now = timezone.now()
+    with transaction.atomic():
+        rows = PackageInstall.objects.filter(Q(due_at=None) | Q(due_at__lte=now), ended_at=None)
+        pks = [row.pk for row in rows.select_for_update(skip_locked=True).only("pk")]
+        PackageInstall.objects.filter(pk__in=pks).update(due_at=now + AGAIN)
+    return pks
+
+
+def advance(pk: int) -> None:
+    """One step, in a worker: start it, or look how far it is. When it is looked at again is kept with it."""
+    with lease(pk, ADVANCING) as held:
+        rows = PackageInstall.objects.select_related("host__credential")
+        row = rows.filter(pk=pk, ended_at=None).first() if held else None
+        if row is None:
+            return
+        silence, begun = "", time.monotonic()
+        try:
+            follow(row) if row.begun_at else _begin(row)
+        except AgentError as error:
+            silence = str(error)
+        # A host that takes long to say nothing is asked seldom: it must not keep a worker's thread for itself.
+        pause = min(LOOK_MOST_S, LOOK_S + 4 * (time.monotonic() - begun))
+        due_at = timezone.now() + timedelta(seconds=pause)
+        PackageInstall.objects.filter(pk=pk).update(due_at=due_at, silence=silence)
+
+
+def _begin(row: PackageInstall) -> None:
+    """Raises AgentError when it may have begun nevertheless: `follow` finds out."""
+    if timezone.now() - row.created_at > STALE:
+        _end(row, trouble="No worker began it for too long. Ask again.")
+        return
+    try:
+        shell = contact.connect(row.host)
+    except AgentError as error:
+        _end(row, trouble=str(error))
+        return
+    PackageInstall.objects.filter(pk=row.pk).update(begun_at=timezone.now())
     try:
         job.start(shell, _spool(row), _job(row))
     except AgentError as error:
-        if error.reason not in RETRYABLE:  # else it may have begun: `follow` finds out
-            _end(row, trouble=str(error))
-        raise
-    return row
+        if error.reason in RETRYABLE:
+            raise
+        _end(row, trouble=str(error))
 
 
 def _row(
@@ -99,7 +156,9 @@ def _row(
 ) -> PackageInstall:
     try:
         with transaction.atomic():
-            return PackageInstall.objects.create(host=host, argv=list(argv), by_id=who.pk)
+            return PackageInstall.objects.create(
+                host=host, argv=list(argv), by_id=who.pk, due_at=timezone.now() + AGAIN
+            )
     except IntegrityError:
         raise HostsError(f"Packages are being installed on {host.name} already.") from None
 
@@ -122,14 +181,20 @@ def follow(row: PackageInstall) -> PackageInstall:
     """Look how far it is; when it is over, keep what it printed and read the host anew. Raises AgentError."""
     if row.ended_at is not None:
         return row
+    if row.begun_at is None and timezone.now() - row.created_at <= STALE:
+        return row  # a worker is about to start it
     shell = contact.connect(row.host)
     polled = job.poll(shell, _spool(row), outputs=())
     if polled.fetched is not None:
         _over(row, polled, shell)
-    elif polled.state is job.State.ABSENT and timezone.now() - row.created_at > STARTS_WITHIN:
+    elif polled.state is job.State.ABSENT and _should_be_there(row):
         _end(row, trouble="It was never started, or somebody removed its directory on the host.")
     row.refresh_from_db()
     return row
+
+
+def _should_be_there(row: PackageInstall) -> bool:
+    return timezone.now() - (row.begun_at or row.created_at) > STARTS_WITHIN
 
 
 def _over(row: PackageInstall, polled: job.Polled, shell: Shell) -> None:

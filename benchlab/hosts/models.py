@@ -112,6 +112,10 @@ class PackageInstall(models.Model):
     exit_code = models.IntegerField(null=True, blank=True)
     output = models.TextField(blank=True, help_text="What it printed, the last of it")
     trouble = models.TextField(blank=True, help_text="Why it failed, in words; empty: it did not")
+    # The worker's: when it began to start it, when it looks again, and why the host did not answer the last time.
+    begun_at = models.DateTimeField(null=True, blank=True)
+    due_at = models.DateTimeField(null=True, blank=True)
+    silence = models.TextField(blank=True)
 
     TEAM_PATH = "host__team"
     objects = OwnedQuerySet["PackageInstall"].as_manager()
@@ -135,6 +139,34 @@ class PackageInstall(models.Model):
     def packages(self) -> list[str]:
         """What follows the installer and its options: no package is named like one."""
         return [word for word in self.argv[2:] if not word.startswith("-") and word != "install"]
+
+
+class HostTask(models.Model):
+    """Work that waits for a host, done by a worker (host_tasks.py): who asked for what, when, and what came of it."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="tasks")
+    kind = models.CharField(max_length=40, help_text="host_tasks.KINDS")
+    options = models.JSONField(default=dict)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    due_at = models.DateTimeField(help_text="When a worker is told of it again")
+    started_at = models.DateTimeField(null=True, blank=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True, help_text="Why it failed, in words; empty: it did not")
+    result = models.JSONField(null=True, blank=True)
+
+    TEAM_PATH = "host__team"
+    objects = OwnedQuerySet["HostTask"].as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(ended_at=None), name="host_task_open")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.host}"
 
 
 class Device(models.Model):

@@ -9,8 +9,9 @@ from rest_framework import serializers
 from agents.destroyed import Destroyed
 from agents.packages import NAME
 from benchlab.api import OwnRow, Whose
+from benchlab.hosts import host_tasks
 from benchlab.hosts.forms import KEY_FILE_MAX, a_user, an_address
-from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
+from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, HostTask, PackageInstall
 from benchlab.runs import orphans
 
 
@@ -141,6 +142,9 @@ class InstallSerializer(serializers.Serializer[dict[str, Any]]):
 
 class PackageInstallSerializer(serializers.ModelSerializer[PackageInstall]):
     argv = serializers.ListField(child=serializers.CharField())
+    silence = serializers.CharField(
+        read_only=True, help_text="Why the host did not answer when it was last looked at"
+    )
 
     class Meta:
         model = PackageInstall
@@ -149,11 +153,33 @@ class PackageInstallSerializer(serializers.ModelSerializer[PackageInstall]):
             "host",
             "argv",
             "created_at",
+            "begun_at",
             "ended_at",
             "exit_code",
             "output",
             "trouble",
+            "silence",
         ]
+
+
+class HostTaskSerializer(serializers.ModelSerializer[HostTask]):
+    kind = serializers.ChoiceField(choices=sorted(host_tasks.KINDS))
+    by = serializers.CharField(source="by.username", default=None, allow_null=True)
+    state = serializers.SerializerMethodField(help_text="waiting, running, done or failed")
+    result = serializers.DictField(
+        allow_null=True, help_text="What it found; of read_facts the id of the snapshot"
+    )
+
+    class Meta:
+        model = HostTask
+        fields = [
+            "id", "host", "kind", "by", "state", "created_at", "started_at", "ended_at", "error", "result",
+        ]  # fmt: skip
+
+    def get_state(self, row: HostTask) -> str:
+        if row.ended_at is not None:
+            return "failed" if row.error else "done"
+        return "running" if row.started_at else "waiting"
 
 
 class FingerprintSerializer(serializers.Serializer[dict[str, str]]):

@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern] = [
     path("<int:pk>/", views.host, name="host-detail"),
     path("<int:pk>/change/", views.change, name="host-change"),
     path("<int:pk>/delete/", views.delete, name="host-delete"),
+    path("<int:pk>/tasks/<int:task_pk>/", views.task, name="host-task"),
     path("<int:pk>/read/", views.read, name="host-read"),
     path("<int:pk>/orphans/<int:layout_pk>/", views_orphans.teardown, name="host-orphan"),
     path("<int:pk>/install/", views_packages.install, name="host-install-confirm"),

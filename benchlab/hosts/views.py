@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRefresh
 
-from agents.contracts import AgentError
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import blocks, groups, queries, services
+from benchlab.hosts import blocks, groups, host_tasks, queries, services
 from benchlab.hosts.forms import AddForm, AddressForm
-from benchlab.hosts.models import Credential, FactSnapshot, Host
+from benchlab.hosts.models import Credential, FactSnapshot, Host, HostTask
 from benchlab.hosts.trouble import advice
 from benchlab.pages import Bounded
 from benchlab.runs import orphans
@@ -54,7 +53,7 @@ def add(request: HttpRequest) -> HttpResponse:
         except services.HostsError as error:
             form.add_error(None, str(error))
         else:
-            return ask_key(made)
+            return ask_key(request, made)
     return render(request, "hosts/add.html", {"form": form})
 
 
@@ -78,11 +77,28 @@ def _add(request: HttpRequest, form: AddForm) -> Host:
     )
 
 
-def ask_key(host: Host) -> HttpResponse:
-    """On to step two. An unreachable host goes there as well: the page says what is wrong and asks again."""
-    with suppress(AgentError):  # recorded with the host, and shown there
-        services.offer_key(host)
-    return redirect("host-key", host.pk)
+def ask_key(request: HttpRequest, host: Host) -> HttpResponse:
+    """On to step two, which shows the asking. An unreachable host goes there as well: the page says what is wrong."""
+    row = host_tasks.ask(host, "offer_key", request.user)
+    return following("host-key", row)
+
+
+def following(page: str, row: HostTask) -> HttpResponse:
+    """To a page of the host that shows the task, as it goes on and how it ended."""
+    return redirect(f"{reverse(page, args=[row.host_id])}?task={row.pk}")
+
+
+@require_GET
+def task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
+    """One task as it stands. To htmx only this part; over, it has the page that shows it load anew."""
+    found = host_of(request, pk)
+    row = get_object_or_404(found.tasks.select_related("host", "by"), pk=task_pk)
+    context = {"host": found, "host_task": host_tasks.as_shown(row)}
+    if not request.htmx:  # type: ignore[attr-defined]
+        return render(request, "hosts/task.html", context)
+    if row.ended_at is not None:
+        return HttpResponseClientRefresh()
+    return render(request, "hosts/_task.html", context)
 
 
 @require_GET
@@ -109,6 +125,7 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
         "orphans": orphans.of(found, latest) if latest else [],
         "missing": services.offered(found),
         "installing": found.installs.filter(ended_at=None).first(),
+        "host_task": host_tasks.shown(found, request.GET.get("task"), "read_facts", "offer_key"),
     }
     return render(request, "hosts/detail.html", context | _facts(found, latest))
 
@@ -159,12 +176,9 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def read(request: HttpRequest, pk: int) -> HttpResponse:
-    """Connect and read the facts. Trouble is kept with the host and shown on its page."""
-    found = host_of(request, pk)
-    with suppress(AgentError):  # recorded with the host, and shown there
-        services.read_facts(found)
-        messages.success(request, f"{found.name} answered; these are its facts of this moment.")
-    return redirect("host-detail", found.pk)
+    """Have the facts read. Trouble is kept with the host and shown on its page."""
+    row = host_tasks.ask(host_of(request, pk), "read_facts", request.user)
+    return following("host-detail", row)
 
 
 @require_GET

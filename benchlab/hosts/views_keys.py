@@ -7,12 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from agents.contracts import AgentError
-from benchlab.hosts import services
+from benchlab.hosts import host_tasks, services
 from benchlab.hosts.forms import ConfirmKeyForm
 from benchlab.hosts.models import Credential, Host
 from benchlab.hosts.trouble import advice
-from benchlab.hosts.views import ask_key, host_of
+from benchlab.hosts.views import ask_key, following, host_of
 
 
 @require_http_methods(["GET", "POST"])
@@ -27,9 +26,11 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
             messages.error(request, str(error))
             return redirect("host-key", host.pk)
         return _connect(request, host)
+    host_task = host_tasks.shown(host, request.GET.get("task"), "offer_key")
     pinned, offered = services.fingerprints(host)
     context = {
         "host": host,
+        "host_task": host_task,
         "form": form,
         "pinned": pinned,
         "offered": offered,
@@ -42,21 +43,16 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _connect(request: HttpRequest, host: Host) -> HttpResponse:
     """Step three: the first reading. When it fails, the host's page says why."""
-    try:
-        services.read_facts(host)
-        messages.success(
-            request, f"{host.name} is pinned and answered. Next: say which disks are spare."
-        )
-    except AgentError:
-        messages.warning(
-            request, f"The key of {host.name} is pinned, but reading its facts failed."
-        )
-    return redirect("host-detail", host.pk)
+    messages.success(
+        request, f"The key of {host.name} is pinned. Once it was read: say which disks are spare."
+    )
+    row = host_tasks.ask(host, "read_facts", request.user)
+    return following("host-detail", row)
 
 
 @require_POST
 def ask(request: HttpRequest, pk: int) -> HttpResponse:
-    return ask_key(host_of(request, pk))
+    return ask_key(request, host_of(request, pk))
 
 
 @require_POST

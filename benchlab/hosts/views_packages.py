@@ -7,8 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from agents.contracts import AgentError
-from benchlab.hosts import services
+from benchlab.hosts import host_tasks, services
 from benchlab.hosts.views import host_of
 
 
@@ -24,7 +23,7 @@ def install(request: HttpRequest, pk: int) -> HttpResponse:
             confirmed = str(request.POST.get("command", ""))
             row = services.install(found, chosen, confirmed, request.user)
             return redirect("host-install", found.pk, row.pk)
-    except (services.HostsError, AgentError) as error:
+    except services.HostsError as error:
         messages.error(request, str(error))
         return redirect("host-detail", found.pk)
     context = {"host": found, "packages": chosen, "command": " ".join(argv)}
@@ -33,14 +32,10 @@ def install(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 def installing(request: HttpRequest, pk: int, install_pk: int) -> HttpResponse:
-    """How far it is. Looking brings it forward: see benchlab.hosts.installing."""
+    """How far it is, as a worker saw it last: see benchlab.hosts.installing."""
     found = host_of(request, pk)
-    row = get_object_or_404(found.installs.select_related("host__credential", "by"), pk=install_pk)
-    trouble = ""
-    try:
-        row = services.follow_install(row)
-    except AgentError as error:
-        trouble = str(error)
-    context = {"host": found, "install": row, "trouble": trouble}
+    row = get_object_or_404(found.installs.select_related("by"), pk=install_pk)
+    worker = "" if row.ended_at else host_tasks.worker_trouble()
+    context = {"host": found, "install": row, "worker": worker}
     part = "#install-state" if request.htmx else ""  # type: ignore[attr-defined]
     return render(request, "hosts/installing.html" + part, context)

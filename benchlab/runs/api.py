@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from benchlab.api import Conflict, Problem, ReadOnly
 from benchlab.dynamo.api_files import OfAttempts
 from benchlab.filters import Strict, Whole
+from benchlab.hosts.api_tasks import GOES_ON, answered
 from benchlab.paging import FewAtOnce, KeysFirst
 from benchlab.results import answers
 from benchlab.runs import commands, orphans, release
@@ -93,7 +94,8 @@ class Layouts(ReadOnly[Layout]):
         return Response(self.get_serializer(layout).data)
 
     @extend_schema(
-        request=ReleaseSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
+        request=ReleaseSerializer,
+        responses={200: LayoutSerializer, 202: GOES_ON, 400: Problem, 409: Problem},
     )
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str | None = None) -> Response:
@@ -102,10 +104,10 @@ class Layouts(ReadOnly[Layout]):
         sent.is_valid(raise_exception=True)
         layout = self.get_object()
         try:
-            release.release(layout, sent.validated_data["typed"], request.user)
+            row = release.ask(layout, sent.validated_data["typed"], request.user)
         except commands.CommandError as error:
             raise Conflict(str(error)) from None
-        return Response(self.get_serializer(layout).data)
+        return answered(self, row, lambda _: Response(self.get_serializer(self.get_object()).data))
 
     @extend_schema(
         request=DoneSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}

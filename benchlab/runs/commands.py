@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import kombu.exceptions
 from django.db import transaction
@@ -40,13 +41,13 @@ def nudge(*layout_ids: int) -> None:
     transaction.on_commit(send_all)
 
 
-def send(task: object, layout_id: int) -> None:
+def send(task: Any, pk: int) -> None:
     """To a worker. Without a broker nothing is lost but time."""
     try:
-        task.delay(layout_id)  # type: ignore[attr-defined]
+        task.delay(pk)
     except (kombu.exceptions.OperationalError, OSError) as error:
         log.warning(
-            "broker does not answer, the sweeper will see to layout %s: %s", layout_id, error
+            "broker does not answer, the sweeper will send %s(%s): %s", task.name, pk, error
         )
 
 

@@ -1,10 +1,10 @@
-"""A topology planned against a host as it is now, without a campaign: facts are read, nothing else is done."""
+"""A topology planned against a host by one reading of its facts, without a campaign: nothing is done, nor kept."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents import stack
+from agents import packages, stack
 from agents.chain import specs
 from agents.contracts import AgentError
 from agents.packages import Missings
@@ -30,16 +30,19 @@ class DryRun:
     missing: Missings = NOTHING
 
 
-def of(topology: Topology, host: Host) -> DryRun:
-    """Reads the host's facts, which takes seconds. A host that does not answer is an error of the dry run."""
+def of(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
+    """By facts of the host that a worker has read: nobody waits for the host here."""
     layout = Layout(pk=0, host=host, stack=topology.stack, stages=topology.stages)
-    snapshot, missing = None, NOTHING
+    missing, facts = NOTHING, hosts.facts_of(snapshot)
     try:
-        snapshot = hosts.read_facts(host)
-        facts = hosts.facts_of(snapshot)
-        missing = hosts.missing(host, stack.needs(specs(layout.stack)))
+        missing = packages.missing(stack.needs(specs(layout.stack)), facts)
         made = planning.make(layout, facts)
         plan = read(made, facts)
     except AgentError as error:
         return DryRun(layout.name, snapshot, error=str(error), missing=missing)
     return DryRun(layout.name, snapshot, plan, made.fingerprint, missing=missing)
+
+
+def failed(host: Host, error: str) -> DryRun:
+    """Of a host whose facts could not be read."""
+    return DryRun(Layout(pk=0, host=host).name, error=error)

@@ -10,13 +10,16 @@ from agents.blank import not_blank
 from agents.contracts import AgentError, Claim
 from agents.facts.model import HostFacts
 from benchlab.audit import chain
+from benchlab.hosts import host_tasks
 from benchlab.hosts import services as hosts
-from benchlab.hosts.models import Device
+from benchlab.hosts.models import Device, Host, HostTask
 from benchlab.runs import ending, moves, touched
 from benchlab.runs.commands import CommandError
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
+from benchlab.team.models import has_role
+from benchlab.team.roles import Role
 from benchlab.topologies import planned
 
 
@@ -31,9 +34,7 @@ def release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) 
 
     Raises CommandError when it is not stuck, or something else was typed.
     """
-    _check(layout)
-    if not planned.agreed(typed, phrase(layout)):
-        raise CommandError(f"Nothing was done: type “{phrase(layout)}” to agree to it.")
+    _agreed(layout, typed)
     identities = _not_proven(layout, _look(layout))
     who = user.get_username()
     with transaction.atomic():
@@ -55,14 +56,32 @@ def release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) 
     return taken
 
 
+def ask(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) -> HostTask:
+    """Have a worker do it, for it looks at the host first. Raises CommandError like `release`."""
+    _agreed(layout, typed)
+    return host_tasks.ask(layout.host, "release", user, layout=layout.pk, typed=typed)
+
+
+def perform(
+    host: Host, by: AbstractBaseUser | None, layout: int, typed: str
+) -> dict[str, list[str]]:
+    """The host task. The names of the disks that are no longer spare. Raises CommandError."""
+    row = host.layouts.select_related("host__credential", "topology").get(pk=layout)
+    if by is None or not has_role(by, host.team_id, Role.OWNER):
+        raise CommandError(f"Who asked to release {host} is no owner of its team any more.")
+    return {"taken": [device.name for device in release(row, typed, by)]}
+
+
 def disks(layout: Layout) -> QuerySet[Device]:
     """Those that the layout has touched, or may have."""
     return layout.host.devices.filter(identity__in=_not_proven(layout, None))
 
 
-def _check(layout: Layout) -> None:
+def _agreed(layout: Layout, typed: str) -> None:
     if layout.phase != LayoutPhase.STUCK:
         raise CommandError(f"{layout.name} is not stuck, it is {layout.phase}.")
+    if not planned.agreed(typed, phrase(layout)):
+        raise CommandError(f"Nothing was done: type “{phrase(layout)}” to agree to it.")
 
 
 def _look(layout: Layout) -> HostFacts | None:

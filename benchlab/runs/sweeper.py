@@ -12,6 +12,7 @@ import time
 
 from django.db import Error, close_old_connections, connection
 
+from benchlab.hosts import host_tasks, installing
 from benchlab.runs import beats, commands, sweep
 
 log = logging.getLogger(__name__)
@@ -50,12 +51,17 @@ class Sweeper(threading.Thread):
 
 def sweep_once(*, plans: bool = True) -> list[int]:
     """Send each layout that is due to a worker; which those were."""
+    from benchlab.hosts.tasks import advance_install, perform_host_task
     from benchlab.runs.tasks import plan_layout, step_layout
 
     beats.beat()
     sent = sweep.claim(sweep.due(), STEP_AGAIN_S)
     for layout_id in sent:
         commands.send(step_layout, layout_id)
+    for pk in host_tasks.due():
+        commands.send(perform_host_task, pk)
+    for pk in installing.due():
+        commands.send(advance_install, pk)
     if plans:
         late = sweep.claim(sweep.unplanned(), commands.PLAN_AGAIN_S)
         for layout_id in late:

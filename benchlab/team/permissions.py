@@ -72,6 +72,7 @@ PAGES: Mapping[str, Rule] = {
     "host-change": Rule(OWNER, OWNER),
     "host-delete": Rule(OWNER, OWNER),
     "host-read": Rule(do=OPERATOR),
+    "host-task": Rule(VIEWER),
     "host-orphan": Rule(OPERATOR, OPERATOR),
     "host-install-confirm": Rule(OWNER, OWNER),
     "host-install": Rule(VIEWER),

@@ -52,6 +52,8 @@ API: Mapping[str, Level] = {
     "reported.mark_spare": OWNER,
     "reported.unmark_spare": OWNER,
     "reported.topology": OPERATOR,
+    "hosttask.list": VIEWER,
+    "hosttask.retrieve": VIEWER,
     "packageinstall.list": VIEWER,
     "packageinstall.retrieve": VIEWER,
     "factsnapshot.list": VIEWER,

@@ -14,7 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.api import OwnRow, Problem, ReadOnly, Whose, messages, stays, storable, taken
-from benchlab.hosts.models import Host
+from benchlab.hosts import host_tasks
+from benchlab.hosts.api_tasks import GOES_ON, answered
+from benchlab.hosts.models import FactSnapshot, Host, HostTask
 from benchlab.hosts.serializers import DestroyedSerializer
 from benchlab.runs import dryrun
 from benchlab.topologies import planned, services
@@ -53,6 +55,13 @@ class OnHostSerializer(serializers.Serializer[Host]):
     host = OwnRow[Host](queryset=Host.objects.all())
 
 
+class DryRunWishSerializer(OnHostSerializer):
+    snapshot = OwnRow[FactSnapshot](
+        queryset=FactSnapshot.objects.all(), required=False,
+        help_text="Facts that were read of it; without it they are read now",
+    )  # fmt: skip
+
+
 class CommandSerializer(serializers.Serializer[planned.Command]):
     mark = serializers.CharField(
         help_text="+ makes what is undone afterwards, ~ changes or waits, - destroys what is on a disk"
@@ -86,14 +95,28 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
     filterset_fields = ["name"]
     ordering_fields = ["id", "name", "created_at"]
 
-    @extend_schema(request=OnHostSerializer, responses={200: DryRunSerializer, 400: Problem})
+    @extend_schema(
+        request=DryRunWishSerializer,
+        responses={200: DryRunSerializer, 202: GOES_ON, 400: Problem, 409: Problem},
+    )
     @action(detail=True, methods=["post"])
     def plan(self, request: Request, pk: str | None = None) -> Response:
-        """Dry run: what building it on a host would do, by facts read now. Nothing is changed there."""
+        """Dry run: what building it on a host would do, by facts read now. Nothing is changed there.
+
+        After a 202: wait for that task, then ask again with its result's `snapshot`.
+        """
         topology = self.get_object()
-        sent = OnHostSerializer(data=request.data, context=self.get_serializer_context())
+        sent = DryRunWishSerializer(data=request.data, context=self.get_serializer_context())
         sent.is_valid(raise_exception=True)
-        return Response(DryRunSerializer(dryrun.of(topology, sent.validated_data["host"])).data)
+        host, snapshot = sent.validated_data["host"], sent.validated_data.get("snapshot")
+        if snapshot is None:
+            row = host_tasks.ask(host, "read_facts", request.user)
+            return answered(
+                self, row, lambda done: _planned(topology, host, _snapshot(done)), _unread
+            )
+        if snapshot.host_id != host.pk:
+            raise serializers.ValidationError({"snapshot": [f"It is of another host than {host}."]})
+        return _planned(topology, host, snapshot)
 
     def perform_create(self, serializer: Any) -> None:
         sent = serializer.validated_data
@@ -113,6 +136,18 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
         with _told():
             changed = services.change_topology(row, **now | stays(row, sent.validated_data))
         return Response(self.get_serializer(changed).data)
+
+
+def _snapshot(row: HostTask) -> FactSnapshot:
+    return FactSnapshot.objects.get(pk=(row.result or {})["snapshot"])
+
+
+def _unread(row: HostTask) -> Response:
+    return Response(DryRunSerializer(dryrun.failed(row.host, row.error)).data)
+
+
+def _planned(topology: Topology, host: Host, snapshot: FactSnapshot) -> Response:
+    return Response(DryRunSerializer(dryrun.of(topology, host, snapshot)).data)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from benchlab.audit import deeds
 from benchlab.audit.subjects import words
+from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
 from benchlab.runs import dryrun
 from benchlab.topologies.models import Topology
@@ -27,7 +28,7 @@ class HostForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
-    """GET asks which host; POST connects, reads its facts and shows the plan."""
+    """GET asks which host; POST has its facts read, and leads to where the plan is shown when they are."""
     topology = get_object_or_404(Topology.objects.for_user(request.user), pk=pk)
     form = HostForm(request)
     context: dict[str, object] = {"topology": topology, "form": form}
@@ -41,6 +42,19 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
         host = form.cleaned_data["host"]
         # It changes nothing, but somebody had the host read.
         deeds.about(request, topology.team_id, f"{words(topology)}, {words(host)}")
-        deeds.done(request)
-        context |= {"host": host, "run": dryrun.of(topology, host)}
+        row = host_tasks.ask(host, "read_facts", request.user)
+        return redirect(f"{request.path}?host={host.pk}&task={row.pk}")
+    if found := host_tasks.named(request.user, request.GET.get("task"), "read_facts"):
+        context |= {"host": found.row.host, "host_task": found, "run": _run(topology, found)}
     return render(request, "topologies/plan.html", context)
+
+
+def _run(topology: Topology, found: host_tasks.Shown) -> dryrun.DryRun | None:
+    """The plan by that reading; None while it goes on."""
+    row = found.row
+    if not found.over:
+        return None
+    if row.error or not row.result:
+        return dryrun.failed(row.host, row.error)
+    snapshot = row.host.snapshots.filter(pk=row.result["snapshot"]).first()
+    return dryrun.of(topology, row.host, snapshot) if snapshot else None

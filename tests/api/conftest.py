@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from benchlab.audit.chain import record
 from benchlab.dynamo.models import Binary, Reported
-from benchlab.hosts.models import Credential, Device, Host, PackageInstall
+from benchlab.hosts.models import Credential, Device, Host, HostTask, PackageInstall
 from benchlab.imports import drafts
 from benchlab.imports.models import Source
 from benchlab.runs import commands
@@ -62,6 +62,13 @@ def everything(team) -> SimpleNamespace:
     )
     PackageInstall.objects.create(
         host=host, argv=["apt-get", "install", "-y", "mdadm"], ended_at=timezone.now()
+    )
+    HostTask.objects.create(
+        host=host,
+        kind="read_facts",
+        due_at=timezone.now(),
+        error="no answer",
+        ended_at=timezone.now(),
     )
     topology, load, campaign = made.topology(team, "raw"), made.workload(team), made.campaign(team)
     attempts = made.swept(campaign, host, topology, load, depths=(1, 4), repeats=1)

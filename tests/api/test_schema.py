@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from benchlab.api_urls import router
+from benchlab.hosts import host_tasks
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.testing import profiles
 from benchlab.wsgi import application
 
-# They would connect to whatever address was made up.
-REACH_A_HOST = r"/(offer-key|read-facts|mark-spare|dynamo-checks)/$"
+# Nothing but what was made up could be typed.
+TYPED = r"/mark-spare/$"
 
 
 def test_the_schema_has_no_warnings():
@@ -48,14 +49,14 @@ def rows(api, ours) -> dict[str, int]:
 
 @pytest.fixture
 def headers(user) -> dict[str, str]:
-    return {
-        "Authorization": f"Token {tokens.make(user, 'schema', Role.OWNER)[1]}",
-        "Accept-Encoding": "identity",
-    }
+    token = tokens.make(user, "schema", Role.OWNER)[1]
+    # Its client, without a socket, unpacks nothing.
+    return {"Authorization": f"Token {token}", "Accept-Encoding": "identity"}
 
 
 @pytest.fixture
-def served(rows, headers):
+def served(rows, headers, monkeypatch):
+    monkeypatch.setattr(host_tasks, "WAIT_S", 0)
     for signal in (request_started, request_finished):  # as Django's own test client does
         signal.disconnect(close_old_connections)
     yield schemathesis.openapi.from_wsgi("/api/schema/?format=json", application, headers=headers)
@@ -96,7 +97,7 @@ def test_schemathesis_finds_nothing(served, rows, headers):
     """Ten made-up requests to each operation drawn: no server error, no answer that the schema does not know."""
     operations = {
         found.ok().label: found.ok()
-        for found in served.exclude(path_regex=REACH_A_HOST).get_all_operations()
+        for found in served.exclude(path_regex=TYPED).get_all_operations()
     }
     methods = {one.method.upper() for one in operations.values()}
     assert methods == {"GET", "POST", "PATCH", "DELETE"}

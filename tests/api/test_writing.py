@@ -229,7 +229,7 @@ def test_confirming_wants_the_offered_key(api, ours):
 
 
 @pytest.mark.parametrize("word", ["offer-key", "read-facts"])
-def test_a_host_that_does_not_answer(api, ours, word):
+def test_a_host_that_does_not_answer(api, ours, word, hosts_at_once):
     Host.objects.update(address="127.0.0.1", port=1)
     assert is_problem(api.post(f"/api/hosts/{ours.host.pk}/{word}/"), 409)
 

@@ -12,7 +12,6 @@ from rest_framework.test import APIClient
 
 from agents.dynamo import icf
 from benchlab.audit.models import Entry
-from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
 from benchlab.runs import commands
 from benchlab.runs.models import Layout
@@ -161,8 +160,7 @@ def test_owners_see_what_is_done_with_members_and_settings(web, team, carol):
     assert "carol in" in web.get("/audit/").text
 
 
-def test_what_is_made_belongs_to_its_team(web, user, team, monkeypatch):
-    monkeypatch.setattr(hosts, "offer_key", lambda host: None)
+def test_what_is_made_belongs_to_its_team(web, user, team):
     sent = {"name": "lab9", "address": "192.0.2.7", "port": "22", "user": "root", "key": "make"}
     assert web.post("/hosts/add/", sent).status_code == 302, "it is added"
     web.post("/topologies/new/", {"preset": "raw-hdd"})

@@ -52,6 +52,7 @@ def add_host(person: Person, rig_host: UmlHost) -> None:
     page.fill("#id_address", "127.0.0.1")
     page.fill("#id_port", str(rig_host.port))
     person.press("Next: keys")
+    page.locator(".fingerprint").wait_for()  # a worker asks for it
     person.look("host-key")
     ours = page.locator("#our-key ~ pre.commands").first.inner_text()
     rig_host.ssh("tee", "-a", "/root/.ssh/authorized_keys", stdin=ours + "\n")

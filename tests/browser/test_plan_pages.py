@@ -126,7 +126,7 @@ def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     assert person.complaints == []
 
 
-def test_a_dry_run_asks_which_host_and_says_what_is_wrong(person, team, lab):
+def test_a_dry_run_asks_which_host_and_says_what_is_wrong(person, team, lab, hosts_at_once):
     """That host does not answer: the dry run is over with words, not with an error page."""
     Host.objects.filter(pk=lab.pk).update(address="127.0.0.1", port=1)
     topology = Topology.objects.create(team=team, name="LVM cache", stack=cached())

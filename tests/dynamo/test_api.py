@@ -216,7 +216,7 @@ def test_where_it_listens(api, settings, allow, said):
     assert api.get("/api/dynamo-listener/").json() == {"listening": said}
 
 
-def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch):
+def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch, hosts_at_once):
     host = made.host(team, "lab")
     found = programs.Looked("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
     monkeypatch.setattr(hosts, "connect", lambda host: host)

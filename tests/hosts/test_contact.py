@@ -124,7 +124,7 @@ def test_a_lost_vault_key_is_said(pinned, settings):
         services.connect(pinned)
 
 
-def test_a_host_is_added_by_its_pages(web, sshd):
+def test_a_host_is_added_by_its_pages(web, sshd, hosts_at_once):
     """Add, compare, connect; then the machine is installed anew."""
     given = {"name": "near", "address": "127.0.0.1", "port": sshd.port, "user": sshd.user}
     keys = web.post(reverse("host-add"), given, follow=True)
@@ -150,4 +150,4 @@ def test_a_host_is_added_by_its_pages(web, sshd):
         {"fingerprint": sshd.fingerprint, "compared": "on"},
         follow=True,
     )
-    assert "is pinned and answered" in again.text
+    assert "is pinned" in again.text and "these are its facts of this moment" in again.text

@@ -14,7 +14,7 @@ from tests.hosts.conftest import credential_key, disk, facts
 
 
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch):
+def no_network(monkeypatch, hosts_at_once):
     """Nothing answers, unless a test says so."""
 
     def refused(*args, **kwargs):
@@ -83,7 +83,7 @@ NEW = {"name": "lab2", "address": "lab2.example", "port": 22, "user": "root"}
 def test_adding_makes_a_key_and_goes_on_to_it(web):
     answer = web.post(reverse("host-add"), NEW, follow=True)
     host = Host.objects.get(name="lab2")
-    assert answer.redirect_chain[-1][0] == url("host-key", host)
+    assert answer.redirect_chain[-1][0] == f"{url('host-key', host)}?task={host.tasks.get().pk}"
     assert host.credential.public_key in answer.text
     assert "Connection refused" in answer.text  # the host did not answer, and that is said
 

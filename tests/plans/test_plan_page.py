@@ -27,7 +27,7 @@ PHRASE = "destroy 13 disks on lab1"
 
 
 @pytest.fixture(autouse=True)
-def nudges(monkeypatch) -> None:
+def nudges(monkeypatch, hosts_at_once) -> None:
     monkeypatch.setattr(commands, "send", lambda task, pk: None)
 
 
@@ -187,7 +187,7 @@ def test_a_dry_run_shows_all_this_without_a_campaign(web, make, lab, team):
     assert "Plan on a host…" in web.get(reverse("topology-detail", args=[topology.pk])).text
     path = reverse("topology-plan", args=[topology.pk])
     assert "Show the plan" in web.get(path).text
-    text = web.post(path, {"host": lab.pk}).text
+    text = web.post(path, {"host": lab.pk}, follow=True).text
     assert text.count('<g class="box disk">') == 13 and "(12 times, 12 commands)" in text
     assert "Everything on 13 disks" in text and "id_typed" not in text
     assert not Layout.objects.exists() and not Campaign.objects.exists()
@@ -195,7 +195,8 @@ def test_a_dry_run_shows_all_this_without_a_campaign(web, make, lab, team):
 
 def test_a_dry_run_says_what_does_not_fit(web, lab, team):
     topology = Topology.objects.create(team=team, name="Big", stack=cached(40))
-    text = web.post(reverse("topology-plan", args=[topology.pk]), {"host": lab.pk}).text
+    path = reverse("topology-plan", args=[topology.pk])
+    text = web.post(path, {"host": lab.pk}, follow=True).text
     assert "It cannot be built" in text and "needs 40 hdd" in text
 
 

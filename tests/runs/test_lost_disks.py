@@ -120,7 +120,7 @@ def test_not_without_the_phrase_nor_when_it_is_not_stuck(stuck, user):
         release.release(stuck, PHRASE, user)
 
 
-def test_an_owner_releases_on_the_page(stuck, web):
+def test_an_owner_releases_on_the_page(stuck, web, hosts_at_once):
     url = reverse("layout-release", args=[stuck.pk])
     campaign = reverse("campaign-detail", args=[stuck.campaign_id])
     assert url in web.get(campaign).text
@@ -140,7 +140,7 @@ def test_an_operator_sees_no_such_button(stuck, team, client):
     assert "Tear down again" in text and reverse("layout-release", args=[stuck.pk]) not in text
 
 
-def test_by_api(stuck, user, other_user):
+def test_by_api(stuck, user, other_user, hosts_at_once):
     api = APIClient()
     api.force_authenticate(user)
     path = f"/api/layouts/{stuck.pk}/release/"

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from benchlab.hosts import services
+from benchlab.hosts import host_tasks
 from benchlab.runs import commands
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
@@ -21,8 +21,7 @@ from tests.team.test_table import rows as table_rows  # noqa: F401
 def rows(table_rows, monkeypatch, worker_seen) -> SimpleNamespace:  # noqa: F811
     """Those of the walk over the permission table, made hostile."""
     monkeypatch.setattr(commands, "send", lambda task, pk: None)
-    for name in ("offer_key", "read_facts"):
-        monkeypatch.setattr(services, name, lambda host: "")
+    monkeypatch.setattr(host_tasks, "WAIT_S", 0)
     made = hostile.spoil(table_rows)
     made.share.hide_hosts = made.run_share.hide_hosts = False
     made.share.save()

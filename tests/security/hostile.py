@@ -10,7 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts.models import Device, FactSnapshot, Host, PackageInstall
+from benchlab.hosts.models import Device, FactSnapshot, Host, HostTask, PackageInstall
 from benchlab.imports.models import Source
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 
@@ -61,6 +61,7 @@ def spoil(made: SimpleNamespace) -> SimpleNamespace:
     PackageInstall.objects.filter(host=made.host).update(
         output=STORED + LONG[:60000], trouble=STORED, exit_code=1
     )
+    HostTask.objects.filter(host=made.host).update(error=STORED)
     Layout.objects.filter(pk=made.layout.pk).update(
         reason="command_failed", reason_text=STORED, trouble=STORED, plan_error=STORED, facts_ready=snapshot,
         facts_after=snapshot,

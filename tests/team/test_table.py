@@ -14,6 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 
 from benchlab.api_urls import router
+from benchlab.hosts import host_tasks
 from benchlab.runs import commands
 from benchlab.sharing import links
 from benchlab.sharing.models import Star
@@ -87,11 +88,8 @@ def test_the_table_has_every_page_and_no_other():
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch, worker_seen):
     """Nothing leaves the house: no nudge to a worker, no look at a host."""
-    from benchlab.hosts import services
-
     monkeypatch.setattr(commands, "send", lambda task, pk: None)
-    for name in ("offer_key", "read_facts"):
-        monkeypatch.setattr(services, name, lambda host: "")
+    monkeypatch.setattr(host_tasks, "WAIT_S", 0)
 
 
 @pytest.fixture
@@ -141,6 +139,7 @@ def url(name: str, rows: Any) -> str:
         "<int:layout_pk>": rows.layout.pk,
         "<int:file_pk>": rows.draft.files.first().pk,
         "<slug:which>": "caches",
+        "<int:task_pk>": rows.host.tasks.get().pk,
         "<int:install_pk>": rows.host.installs.get().pk,
         "<int:snapshot_pk>": getattr(rows.host.snapshots.first(), "pk", 1),
     }
@@ -287,6 +286,7 @@ def row_of(noun: str, rows: Any) -> int:
     found = {
         "team": lambda: rows.team,
         "membership": lambda: rows.member,
+        "hosttask": lambda: rows.host.tasks.get(),
         "packageinstall": lambda: rows.host.installs.get(),
         "factsnapshot": lambda: rows.host.snapshots.get(),
         "steplog": lambda: rows.layout.steps.first(),

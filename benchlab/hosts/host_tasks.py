@@ -1,0 +1,260 @@
+"""Work that waits for a host: asked for by a page or the API, done by a worker, followed by whoever looks.
+
+A host may be silent for minutes, or mean to be: no web request ever waits for one. The row is the queue; messages only
+say that there is something, and the sweeper (benchlab/runs/sweeper.py) sends those again that were lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import redis
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from agents.contracts import AgentError
+from benchlab.hosts import services
+from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import Host, HostTask
+from benchlab.runs import beats, commands
+from benchlab.runs.lease import lease
+
+log = logging.getLogger(__name__)
+
+Result = dict[str, Any]
+PERFORMING = 0x626E  # leases of tasks: a dead worker's are free at once
+SEATS = 0x626F  # the lock under which seats are given
+AT_ONCE = (
+    3  # of a worker's eight threads: hosts that are silent must leave enough of them to campaigns
+)
+AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
+STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
+MOST_TRIES = 3  # a worker that dies of a task takes only so many others along
+AT_MOST = 50  # messages per sweep
+SHOWN_FOR = timedelta(minutes=5)  # so long a page tells how one ended
+WORKER_SILENT_S = 15.0  # it sweeps every second
+WAIT_S = 5.0  # an API request waits so long for a task to end; then it says where to look
+LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`perform`: module.function(host, by, **options) -> result. `{host}` stands in the words for the host's name."""
+
+    perform: str
+    going_on: str
+    done: str
+    failed: str
+
+
+KINDS: Mapping[str, Kind] = {
+    "offer_key": Kind(
+        "benchlab.hosts.host_tasks.offer_key",
+        "Asking {host} for its host key",
+        "{host} showed its host key.",
+        "{host} showed no host key.",
+    ),
+    "read_facts": Kind(
+        "benchlab.hosts.host_tasks.read_facts",
+        "Reading the facts of {host}",
+        "{host} answered; these are its facts of this moment.",
+        "The facts of {host} could not be read.",
+    ),
+    "check_dynamo": Kind(
+        "benchlab.dynamo.programs.check",
+        "Looking at dynamo on {host}",
+        "Looked at dynamo on {host}.",
+        "dynamo on {host} could not be looked at.",
+    ),
+    "release": Kind(
+        "benchlab.runs.release.perform",
+        "Looking at {host} once more, then releasing it",
+        "{host} is released.",
+        "{host} was not released.",
+    ),
+}
+
+
+def ask(
+    host: Host, kind: str, by: AbstractBaseUser | AnonymousUser | None, **options: Any
+) -> HostTask:
+    """Have it done. Who asks twice gets the one that is open already."""
+    assert kind in KINDS, kind
+    with transaction.atomic():
+        Host.objects.select_for_update().get(pk=host.pk)
+        same = host.tasks.filter(kind=kind, options=options, ended_at=None).first()
+        if same is not None:
+            return same
+        row = HostTask.objects.create(
+            host=host, kind=kind, options=options, by_id=by.pk if by else None,
+            due_at=timezone.now() + AGAIN,
+        )  # fmt: skip
+        _tell(row.pk)
+    return row
+
+
+def _tell(*pks: int) -> None:
+    """A worker, once the transaction is committed."""
+
+    def send_all() -> None:
+        from benchlab.hosts.tasks import perform_host_task
+
+        for pk in pks:
+            commands.send(perform_host_task, pk)
+
+    transaction.on_commit(send_all)
+
+
+def due() -> list[int]:
+    """Those that no worker took, or that died with theirs; they are due again after AGAIN. For the sweeper."""
+    now = timezone.now()
+    with transaction.atomic():
+        rows = HostTask.objects.filter(ended_at=None, due_at__lte=now).order_by("pk")
+        pks = [row.pk for row in rows.select_for_update(skip_locked=True).only("pk")[:AT_MOST]]
+        HostTask.objects.filter(pk__in=pks).update(due_at=now + AGAIN)
+    return pks
+
+
+def perform(pk: int) -> None:
+    """Do it, in a worker. One that is over, in other hands or has no seat yet is left alone."""
+    with lease(pk, PERFORMING) as held:
+        if held and (row := _seated(pk)):
+            _perform(row)
+            _tell(*_waiting().values_list("pk", flat=True)[:1])
+
+
+def _waiting() -> QuerySet[HostTask]:
+    return HostTask.objects.filter(ended_at=None, started_at=None).order_by("pk")
+
+
+def _seated(pk: int) -> HostTask | None:
+    """The row, when it may be done now. One whose worker died has its seat still."""
+    now = timezone.now()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [SEATS])
+        still_open = HostTask.objects.filter(ended_at=None)
+        row = still_open.select_related("host__credential", "by").filter(pk=pk).first()
+        if row is None:
+            return None
+        if hopeless := _hopeless(row):
+            _end(row, error=hopeless)
+            return None
+        taken = still_open.filter(started_at__isnull=False).exclude(pk=pk)
+        if row.started_at is None and taken.count() >= AT_ONCE:
+            return None
+        row.tries += 1
+        still_open.filter(pk=pk).update(started_at=now, tries=row.tries)
+    return row
+
+
+def _hopeless(row: HostTask) -> str:
+    if row.started_at is None and timezone.now() - row.created_at > STALE:
+        return "No worker began it for too long. Ask again."
+    if row.tries >= MOST_TRIES:
+        return f"The worker died of it {row.tries} times. See its log."
+    return ""
+
+
+def _perform(row: HostTask) -> None:
+    try:
+        work: Callable[..., Result] = import_string(KINDS[row.kind].perform)
+        _end(row, result=work(row.host, row.by, **row.options))
+    except (AgentError, HostsError, commands.CommandError) as error:
+        _end(row, error=str(error) or type(error).__name__)
+    except Exception as error:
+        log.exception("host task %s broke", row.pk)
+        _end(row, error=f"BenchLab itself failed: {type(error).__name__}. See the worker's log.")
+
+
+def _end(row: HostTask, **fields: object) -> None:
+    HostTask.objects.filter(pk=row.pk, ended_at=None).update(ended_at=timezone.now(), **fields)
+
+
+def offer_key(host: Host, by: object) -> Result:
+    services.offer_key(host)
+    return {}
+
+
+def read_facts(host: Host, by: object) -> Result:
+    return {"snapshot": services.read_facts(host).pk}
+
+
+def wait(row: HostTask, *, keep_connection: bool = False) -> HostTask:
+    """The row as it is when it is over, at the latest after WAIT_S. Meanwhile others have our connection."""
+    until = time.monotonic() + WAIT_S
+    while True:
+        row.refresh_from_db()
+        if row.ended_at is not None or time.monotonic() >= until:
+            return row
+        if not (keep_connection or connection.in_atomic_block):
+            connection.close()
+        time.sleep(LOOK_EVERY_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A task as a page tells it."""
+
+    row: HostTask
+    worker: str  # what is wrong with the worker, "" for nothing; of one that goes on
+
+    @property
+    def over(self) -> bool:
+        return self.row.ended_at is not None
+
+    @property
+    def text(self) -> str:
+        kind = KINDS[self.row.kind]
+        said = kind.going_on if not self.over else kind.failed if self.row.error else kind.done
+        return said.format(host=self.row.host.name)
+
+    @property
+    def error(self) -> str:
+        """What the page does not say anyhow beside the host's trouble."""
+        return "" if self.row.error == self.row.host.trouble_text else self.row.error
+
+
+def shown(host: Host, asked: str | None, *kinds: str) -> Shown | None:
+    """On a page of the host: the task that its address names (?task=), else the newest of these kinds that goes on."""
+    rows = host.tasks.filter(kind__in=kinds).select_related("host", "by")
+    row = None
+    if asked and asked.isdecimal() and len(asked) < 19:
+        row = rows.filter(pk=int(asked)).first()
+        if row and row.ended_at and timezone.now() - row.ended_at > SHOWN_FOR:
+            row = None
+    row = row or rows.filter(ended_at=None).first()
+    return as_shown(row) if row else None
+
+
+def named(user: AbstractBaseUser | AnonymousUser, asked: str | None, kind: str) -> Shown | None:
+    """On a page of something else: the task of any host of the user's that its address names (?task=)."""
+    if not (asked and asked.isdecimal() and len(asked) < 19):
+        return None
+    rows = HostTask.objects.for_user(user).select_related("host", "by")
+    row = rows.filter(pk=int(asked), kind=kind).first()
+    return as_shown(row) if row else None
+
+
+def as_shown(row: HostTask) -> Shown:
+    return Shown(row, "" if row.ended_at else worker_trouble())
+
+
+def worker_trouble() -> str:
+    """Why nothing goes on, in words; "" when a worker was seen a moment ago."""
+    try:
+        age = beats.age_s()
+    except redis.RedisError:
+        return "The message broker does not answer, so nobody knows whether a worker runs."
+    if age is None:
+        return "No worker runs: it begins when one is started."
+    if age > WORKER_SILENT_S:
+        return f"The worker has been silent for {age:.0f} s: it begins when one runs again."
+    return ""

@@ -1,0 +1,16 @@
+"""Celery tasks: an id, one step, done. Lost messages are sent again by the sweeper."""
+
+from __future__ import annotations
+
+from benchlab.celery import app
+from benchlab.hosts import host_tasks, installing
+
+
+@app.task
+def perform_host_task(pk: int) -> None:
+    host_tasks.perform(pk)
+
+
+@app.task
+def advance_install(pk: int) -> None:
+    installing.advance(pk)
