@@ -197,6 +197,18 @@
   document.addEventListener("htmx:sseMessage", () =>
     all(".chart[data-refresh], .chart[data-live]").forEach((chart) => load(chart)),
   );
+  /* What a live page's event stream tells need not be asked for by the clock, but now and then: no event tells how long
+     something still takes. */
+  const ASK_ANYWAY_MS = 30000;
+  const asked = new Map();
+  document.addEventListener("htmx:sseOpen", (event) => (event.target.dataset.streams = ""));
+  document.addEventListener("htmx:sseError", (event) => delete event.target.dataset.streams);
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const { elt, requestConfig } = event.detail;
+    const byClock = !requestConfig.triggeringEvent && elt.closest("[sse-connect][data-streams]");
+    if (byClock && Date.now() - (asked.get(elt.id) ?? 0) < ASK_ANYWAY_MS) event.preventDefault();
+    else asked.set(elt.id, Date.now());
+  });
   /* Plotly follows the width by itself; what is left out of a narrow chart is decided when it is drawn. */
   let resized = 0;
   addEventListener("resize", () => {

@@ -2,6 +2,9 @@
 
 An event says only "look again"; the page re-reads PostgreSQL. So a queue holds one wake-up at most, and a new one that
 finds it full is dropped: the page will see both changes anyway. Without Redis the pages' own polling goes on.
+
+What a change costs is what all open pages then ask for. So the more of them there are, the less often each is told, and
+not all at once: pages that people turn to must not wait behind them.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from weakref import WeakKeyDictionary
@@ -27,6 +31,9 @@ log = logging.getLogger(__name__)
 
 PING_S = 15.0
 APART_S = 1.0  # a page is woken at most this often
+PER_PAGE_S = (
+    0.25  # so far apart are the pages of this process: what one asks for takes half of that
+)
 RECONNECT_S = 2.0
 CHANGED = b"event: changed\ndata: \n\n"
 PING = b": ping\n\n"
@@ -60,6 +67,11 @@ class Hub:
     @property
     def listeners(self) -> int:
         return sum(map(len, self._queues.values()))
+
+    @property
+    def apart_s(self) -> float:
+        """How far apart two wake-ups of one page are."""
+        return max(APART_S, PER_PAGE_S * self.listeners)
 
     def wake(self, name: str) -> None:
         for queue in self._queues.get(name, ()):
@@ -118,6 +130,7 @@ def _may_see(request: HttpRequest, pk: int) -> bool:
 async def _stream(pk: int) -> AsyncIterator[bytes]:
     # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
     await sync_to_async(connections.close_all)()
+    draw = random.Random()  # nosec B311  # when to be told is no secret
     async with hub().listen(pk) as queue:
         yield PING  # so that the browser sees the stream open at once
         while True:
@@ -126,5 +139,7 @@ async def _stream(pk: int) -> AsyncIterator[bytes]:
             except TimeoutError:
                 yield PING
             else:
+                late = draw.uniform(0, hub().apart_s - APART_S)
+                await asyncio.sleep(late)
                 yield CHANGED
-                await asyncio.sleep(APART_S)
+                await asyncio.sleep(hub().apart_s - late)

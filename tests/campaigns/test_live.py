@@ -141,3 +141,31 @@ def test_the_stream_is_not_for_another_team(other_user, campaign):
 def test_a_stranger_is_sent_to_the_login(client, campaign):
     answer = client.get(reverse("campaign-events", args=[campaign.pk]))
     assert answer.status_code == 302
+
+
+def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
+    """Forty of them: each at most every ten seconds, and two changes are told to few at the same moment."""
+    hub = live.Hub()
+    assert hub.apart_s == live.APART_S
+    monkeypatch.setattr(live.Hub, "listeners", 40)
+    monkeypatch.setattr(live, "PER_PAGE_S", 0.05)
+    assert hub.apart_s == 2.0
+
+    async def check() -> None:
+        begun, told = asyncio.get_running_loop().time(), []
+        monkeypatch.setattr(live, "hub", lambda: hub)
+
+        async def page() -> None:
+            async for said in live._stream(7):
+                if said == live.CHANGED:
+                    told.append(asyncio.get_running_loop().time() - begun)
+                    return
+
+        pages = [asyncio.create_task(page()) for _ in range(20)]
+        while sum(map(len, hub._queues.values())) < 20:
+            await asyncio.sleep(0.01)
+        hub.wake(events.channel(7))
+        await asyncio.gather(*pages)
+        assert max(told) - min(told) > 0.3
+
+    asyncio.run(check())
