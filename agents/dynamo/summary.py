@@ -203,7 +203,7 @@ def warnings(test: Measured, whole: Figures) -> List[str]:
     share = polling(test).share
     if share > DISTURBS:
         found.append(
-            f"asking dynamo for updates took up to {share:.1%} of the time, so many IOPS may be missing"
+            f"asking dynamo for updates took up to {share:.1%} of the time: as many of its IOPS may be missing"
         )
     if test.rate.wrong and test.rate.measured is not None:
         off = test.rate.measured / test.rate.reported - 1

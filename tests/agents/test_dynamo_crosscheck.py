@@ -49,7 +49,11 @@ SAID = {
         (1.20, 6.0, "disturbed: the kernel counted 58982400 bytes read"),
         (1.20, None, ""),  # of before: nobody knows in how long a time
         (0.93, 6.0, "not to be trusted: dynamo counted 49152000 bytes read"),
-        (1.00, 7.0, "not to be trusted: dynamo counted"),  # as many in a longer time are fewer
+        (
+            1.004,
+            6.6,
+            "",
+        ),  # seen with the real one: asking takes all of the only CPU, nothing is done meanwhile
     ],
 )
 def test_it_looks_both_ways_and_at_as_long_a_time(

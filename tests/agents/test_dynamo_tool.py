@@ -125,7 +125,7 @@ def test_what_asking_cost_stands_beside_the_figure() -> None:
     assert (found["poll.count"], found["poll.bytes"]) == (2, 2 * 3 * 888840)
     assert 0 < found["poll.share"] < 0.02
     (test,) = account.tests(transcript.read(FULL))
-    assert "many IOPS may be missing" not in summary.rows(test)[0].note
+    assert "IOPS may be missing" not in summary.rows(test)[0].note
     late = test._replace(
         updates=tuple(u._replace(received=(u.sent + 0.3,) * 2) for u in test.updates)
     )
