@@ -35,8 +35,7 @@ NOISE = (
     "Generating random data", "Using existing random data", "Done generating", "clearing target list",
     "Preparing disks", "Starting...", "Started.", "Opening targets", "Opened ", "Beginning to perform",
     "Performing I/O", "Recording ", "Stopping...", "Stopped.", "Removing ", "Ending execution",
-    "Excluding the following",
-    "Error receiving message",  # the console hung up: what it says of that itself is the reason
+    "Excluding the following", "Error receiving message",  # the console hung up, and says why
 )  # fmt: skip
 USUAL = re.compile(
     r"benchlab-[0-9a-f]+$|[\d.]+ \(port \d+\)$|/.* (?:preparing|done)\.$|\d+ worker\(s\) are created\.$"
