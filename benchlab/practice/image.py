@@ -10,6 +10,8 @@ from benchlab.practice.tree import furnish, make_key, unpack, write_root
 
 _ROOM_MB = 3072
 _MODULES = Path("/usr/lib/uml/modules")
+_OVERLAY = Path(__file__).with_name("guest-uml")
+_ENABLED = {"practice-cpu.service": "sysinit.target"}
 
 
 def ensure_image(progress: Progress = print) -> Image:
@@ -22,9 +24,9 @@ def ensure_image(progress: Progress = print) -> Image:
         progress(f"downloading and unpacking Debian {SUITE} (about half a minute)")
         unpack(tree, PACKAGES)
         shutil.copytree(_MODULES / kernel, tree / "lib/modules" / kernel, symlinks=True)
-        furnish(tree, make_key(work))
+        furnish(tree, make_key(work), _OVERLAY, enabled=_ENABLED)
         progress("writing the file system")
         write_root(tree, work / "root.img")
 
-    name = guest_id((kernel, *PACKAGES), Path(__file__))
+    name = guest_id((kernel, *PACKAGES, *_ENABLED), Path(__file__), _OVERLAY)
     return Image(name, ensure(name, _ROOM_MB, fill, progress))

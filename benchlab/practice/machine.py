@@ -34,6 +34,16 @@ def wide_registers(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     return any("amx_tile" in line.split() for line in lines if line.startswith("flags"))
 
 
+def cpu_mhz(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The first CPU's clock rate as the kernel says it; "" where it does not."""
+    try:
+        lines = cpuinfo.read_text().splitlines()
+    except OSError:
+        return ""
+    said = (line.partition(":")[2].strip() for line in lines if line.startswith("cpu MHz"))
+    return next(said, "")
+
+
 UML_TOOLS = {
     **_SHARED_TOOLS,
     KERNEL: "user-mode-linux",

@@ -7,7 +7,7 @@ from benchlab.practice.disks import DiskSpec
 from benchlab.practice.errors import PracticeError
 from benchlab.practice.host import PracticeHost
 from benchlab.practice.image import ensure_image
-from benchlab.practice.machine import KERNEL, Progress
+from benchlab.practice.machine import KERNEL, Progress, cpu_mhz
 from benchlab.practice.network import TAP
 from benchlab.practice.store import Image
 
@@ -45,6 +45,7 @@ class UmlHost(PracticeHost):
             *("noreboot", "root=/dev/ubda", "rw", "net.ifnames=0", "systemd.show_status=no"),
             f"vec0:transport=tap,ifname={TAP},depth=128,gro=1",
             *("con0=null,fd:1", "con=null"),
+            f"practice.cpu_mhz={cpu_mhz()}",  # its own kernel tells none
             *(f"systemd.hostname={self.name}", f"systemd.machine_id={record.machine_id}"),
         )
 
