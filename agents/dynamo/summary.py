@@ -182,8 +182,9 @@ def kernel(test: Measured, way: str) -> Optional[Tuple[float, float]]:
 def kernel_seconds(test: Measured) -> Optional[float]:
     """Between its two counts, which lie around what dynamo measured."""
     before, after = test.notes.get("counted_before"), test.notes.get("counted_after")
-    known = isinstance(before, (int, float)) and isinstance(after, (int, float))
-    return after - before if known and after > before else None
+    if not isinstance(before, (int, float)) or not isinstance(after, (int, float)):
+        return None
+    return after - before if after > before else None
 
 
 def warnings(test: Measured, whole: Figures) -> List[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 from agents.dynamo import script, wire
 from agents.dynamo.console import Answer, Console, Paused, Send, Sleep
@@ -40,7 +41,9 @@ def test_recording_begins_when_the_owner_has_counted() -> None:
 
 def asked_at(took: float, test: Trial) -> list[float]:
     """When updates are asked for, seconds since recording began, where each answer takes so long."""
-    made, now, said, found = script.record(test, [False]), 0.0, None, []
+    made, now = script.record(test, [False]), 0.0
+    said: Any = None
+    found: list[float] = []
     with contextlib.suppress(StopIteration):
         while True:
             step = made.send(said)
