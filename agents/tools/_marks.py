@@ -23,6 +23,7 @@ if [ -f ../sampler.sh ]; then
     [ -r /proc/self/stat ] || . ../freebsd.sh
 fi
 : >marks
+rm -f exit-code
 mark() {
     now
     printf '%s %s\n' "$ns" "$*" >>marks

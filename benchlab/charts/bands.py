@@ -11,21 +11,21 @@ from benchlab.charts.panels import axis
 # Grey of half light, so that it is seen on a white page and on a dark one; every second one fainter, as they touch.
 MEASURED = ("rgba(128,140,160,0.20)", "rgba(128,140,160,0.10)")
 BEFORE = "rgba(128,140,160,0.05)"
-LYING = 3  # names that have room beside one another; of more, each stands
-ACROSS = 10  # characters that a lying name may have in a narrow band, at least
+LETTER = (
+    1 / 60
+)  # of a panel's width: so much of it a lying letter needs; a name that has not room stands
+STANDING = 20  # letters that a panel is high; the table under the chart has the whole name
 
 
 def bands(windows: Sequence[Window], panels: int) -> list[dict[str, Any]]:
     """Shapes for panels 1, 2, …, as high as each is."""
     whole = max((one.end for one in windows), default=0.0)
-    lying = len(windows) <= LYING
-    found = []
-    for index, one in enumerate(windows):
-        colour = MEASURED[index % 2] if one.measured else BEFORE
-        wide = lying and (one.end - one.start) * 40 > whole * min(len(one.name), ACROSS)
-        for number in range(1, panels + 1):
-            found.append(_band(one, colour, number, standing=not wide))
-    return found
+    lying = all(one.end - one.start > whole * LETTER * len(one.name) for one in windows)
+    return [
+        _band(one, MEASURED[index % 2] if one.measured else BEFORE, number, standing=not lying)
+        for index, one in enumerate(windows)
+        for number in range(1, panels + 1)
+    ]
 
 
 def _band(one: Window, colour: str, number: int, *, standing: bool) -> dict[str, Any]:
@@ -40,10 +40,14 @@ def _band(one: Window, colour: str, number: int, *, standing: bool) -> dict[str,
         "y1": 1,
         "line": {"width": 0},
         "fillcolor": colour,
-        "label": {
-            "text": one.name,
-            "textposition": "top left",
-            "font": {"size": 9},
-            **({"textangle": -90} if standing else {}),
-        },
+        "label": {"font": {"size": 9}, **(_standing(one.name) if standing else _lying(one.name))},
     }
+
+
+def _lying(name: str) -> dict[str, Any]:
+    return {"text": name, "textposition": "top left"}
+
+
+def _standing(name: str) -> dict[str, Any]:
+    short = name if len(name) <= STANDING else f"{name[: STANDING - 1]}…"
+    return {"text": short, "textposition": "bottom left", "textangle": -90}

@@ -21,6 +21,8 @@ def campaign(team, user):
     for name in ("LVM 64 KiB", "raw"):
         attempts = made.swept(campaign, where, made.topology(team, name), load, depths=(1, 4, 16))
         made.sampled(attempts[0])
+        attempts[0].windows = made.WINDOWS
+        attempts[0].save()
     return campaign
 
 

@@ -25,6 +25,11 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 
+WINDOWS = [  # as stored with an attempt that was sampled for a minute
+    {"name": "file layout", "start": 0.0, "end": 12.0, "measured": False},
+    {"name": "ramp", "start": 12.0, "end": 22.0, "measured": False},
+    {"name": "measured", "start": 22.0, "end": 58.0, "measured": True},
+]
 DEPTHS = (1, 2, 4, 8, 16, 32)
 
 

@@ -89,6 +89,8 @@ def test_every_panel_shows_every_window_by_name():
 def test_names_of_many_stand():
     many = [Window(f"test {n}", n, n + 1.0) for n in range(17)]
     assert {one["label"].get("textangle") for one in bands.bands(many, 1)} == {-90}
+    [long] = bands.bands([Window("other_descriptor.write_close_fsync", 0.0, 1.0)], 1)
+    assert "textangle" not in long["label"], "one that has room lies, however long"
 
 
 MARKS = [
