@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from io import BytesIO
+from tempfile import TemporaryFile
 from typing import IO
 
 import kombu.exceptions
@@ -17,16 +18,17 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.utils import timezone
 
 from agents import reading
-from benchlab.imports import stored, texts
+from benchlab.imports import blobs, stored, texts
 from benchlab.imports.models import Draft, DraftFile
 from benchlab.imports.services import sha256
-from benchlab.imports.unpack import File, Limits, Unpacker
+from benchlab.imports.unpack import File, Unpacker, clean
 from benchlab.team.models import Team
 
 log = logging.getLogger(__name__)
 
 Person = AbstractBaseUser | AnonymousUser
-AT_ONCE = 1_000_000  # bytes: so much is read while the person waits for the page
+AT_ONCE = 1_000_000  # bytes of files: results of so much are stored while the person waits
+APART = 10_000  # positions between uploads, for the files in each
 KEPT = timedelta(days=1)
 PATIENCE = timedelta(minutes=10)  # then whoever claimed a file is taken for dead
 NUDGED = timedelta(minutes=1)  # so long a message may wait in the queue
@@ -65,49 +67,30 @@ def pasted(text: str, name: str = "") -> Upload:
     return Upload(name or "pasted.txt", BytesIO(raw), len(raw))
 
 
-def make(
-    *, team: Team, user: Person | None, uploads: Sequence[Upload], limits: Limits | None = None
-) -> Draft:
-    """Unpack, and read what is small. Raises ValidationError when there is nothing."""
+def make(*, team: Team, user: Person | None, uploads: Sequence[Upload]) -> Draft:
+    """Keep what came, for workers to unpack and to read. Raises ValidationError when there is nothing."""
     if not uploads:
         raise ValidationError("Paste something, or choose at least one file.")
-    unpacker = Unpacker(limits)
     with transaction.atomic():
         draft = Draft.objects.create(
             team=team, name=_name(uploads), created_by_id=user.pk if user else None
         )
-        position = 0
-        for upload in uploads:  # one file in memory at a time
-            for file in unpacker.unpack(upload.name, upload.stream, upload.size):
-                _keep(draft, position, file)
-                position += 1
-            if unpacker.full:
-                break  # said of the file at which it was full; thousands more would say the same
-        if not position:
-            raise ValidationError(f"There is no file in {draft.name}.")
-    if standing(draft).size < AT_ONCE:
-        for pk in draft.files.filter(UNREAD).values_list("pk", flat=True):
-            read(pk)
-    else:
-        nudge(draft.files.filter(UNREAD).values_list("pk", flat=True))
+        for number, upload in enumerate(uploads):
+            row = DraftFile.objects.create(
+                draft=draft,
+                position=number * APART,
+                name=clean(upload.name),
+                size=upload.size,
+                packed=True,
+            )
+            blobs.arrive(row, upload.stream)
+        nudge(draft.files.values_list("pk", flat=True))
     return draft
 
 
 def _name(uploads: Sequence[Upload]) -> str:
     more = f" and {len(uploads) - 1} more" if len(uploads) > 1 else ""
     return f"{uploads[0].name[:150]}{more}".replace("\0", "")
-
-
-def _keep(draft: Draft, position: int, file: File) -> None:
-    DraftFile.objects.create(
-        draft=draft,
-        position=position,
-        name=file.name,
-        content=file.raw,
-        size=len(file.raw),
-        sha256=sha256(file.raw),
-        trouble=file.trouble,
-    )
 
 
 def standing(draft: Draft) -> Standing:
@@ -144,7 +127,9 @@ def read(pk: int) -> None:
     mine = DraftFile.objects.filter(UNREAD, free, pk=pk)
     if not mine.update(claimed_at=now, tries=F("tries") + 1):
         return
-    row = DraftFile.objects.get(pk=pk)
+    row = DraftFile.objects.defer("content").get(pk=pk)
+    if row.packed and row.tries <= MOST_TRIES and not _unpack(row):
+        return
     if row.tries > MOST_TRIES:  # it took its worker down each time
         row.trouble = "Reading it failed several times: it may need more memory than there is."
     else:
@@ -154,9 +139,48 @@ def read(pk: int) -> None:
     )
 
 
+@transaction.atomic
+def _unpack(row: DraftFile) -> bool:
+    """Make of an upload the files in it: its own row is the first. Whether that is there to be read."""
+    draft = Draft.objects.select_for_update().filter(pk=row.draft_id).first()
+    if draft is None:
+        return False  # discarded meanwhile
+    own, fresh = row, []
+    for number, file in enumerate(_files(draft, row)):
+        if number:
+            row = DraftFile(draft=draft, position=own.position + number)
+        _keep(row, file)
+        if number and not file.trouble:
+            fresh.append(row.pk)
+    if own.packed:
+        own.packed, own.trouble = False, "There is no file in it."
+        own.save(update_fields=["packed", "trouble"])
+    nudge(fresh)
+    return not own.trouble
+
+
+def _files(draft: Draft, row: DraftFile) -> Iterator[File]:
+    """What is in it; limits hold for all that was uploaded together."""
+    others = draft.files.filter(packed=False)
+    size = others.aggregate(size=Sum("size"))["size"] or 0
+    unpacker = Unpacker(total=size, names=others.values_list("name", flat=True))
+    with TemporaryFile() as spool:
+        for part in blobs.arrived(row):
+            spool.write(part)
+        yield from unpacker.unpack(row.name, spool, row.size)
+
+
+def _keep(row: DraftFile, file: File) -> None:
+    row.name, row.trouble, row.packed = file.name, file.trouble, False
+    row.size, row.sha256 = len(file.raw), sha256(file.raw)
+    fields = ["name", "trouble", "packed", "size", "sha256"]
+    row.save(update_fields=fields if row.pk else None)
+    blobs.put(row, file.raw)
+
+
 def _read(row: DraftFile) -> None:
     try:
-        found = texts.read(row.name, bytes(row.content))
+        found = texts.read(row.name, blobs.get(row.pk))
     except texts.NoText as error:
         row.trouble = str(error)
         return
@@ -172,7 +196,7 @@ def _read(row: DraftFile) -> None:
 def text_of(row: DraftFile) -> str:
     """The text whose lines the reading counts. Empty for what is no text."""
     try:
-        return texts.read(row.name, bytes(row.content)).text
+        return texts.read(row.name, blobs.get(row.pk)).text
     except texts.NoText:
         return ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from agents.found import Found
-from benchlab.imports import drafts
+from benchlab.imports import blobs, drafts
 from benchlab.imports.models import DraftFile
 from benchlab.imports.services import Piece
 
@@ -18,7 +18,7 @@ class Files(Mapping[str, bytes]):
         self.ids = ids
 
     def __getitem__(self, name: str) -> bytes:
-        return bytes(DraftFile.objects.values_list("content", flat=True).get(pk=self.ids[name]))
+        return blobs.get(self.ids[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.ids)
@@ -46,8 +46,6 @@ class _Texts:
     def between(self, pk: int, found: Found) -> str:
         if pk != self.pk:
             self.lines = []  # the one goes before the other comes
-            self.lines = drafts.text_of(DraftFile.objects.only("name", "content").get(pk=pk)).split(
-                "\n"
-            )
+            self.lines = drafts.text_of(DraftFile.objects.only("name").get(pk=pk)).split("\n")
             self.pk = pk
         return found.alone(self.lines)

@@ -64,7 +64,10 @@ class Draft(models.Model):
 
 
 class DraftFile(models.Model):
-    """One file of an upload, unpacked. Read once `reading` is there, or `trouble` says why it cannot be."""
+    """One file of an upload. Read once `reading` is there, or `trouble` says why it cannot be.
+
+    While `packed`, it is the upload as it came, in parts: a worker makes of it the files that are in it.
+    """
 
     draft = models.ForeignKey(Draft, on_delete=models.CASCADE, related_name="files")
     position = models.PositiveIntegerField()
@@ -72,6 +75,7 @@ class DraftFile(models.Model):
     content = models.BinaryField()
     size = models.BigIntegerField(help_text="bytes")
     sha256 = models.CharField(max_length=64, db_index=True)
+    packed = models.BooleanField(default=False)
     trouble = models.TextField(blank=True)
     notes = models.JSONField(default=list, blank=True)
     # benchlab/imports/stored.py
@@ -98,3 +102,20 @@ class DraftFile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class DraftPart(models.Model):
+    """A MiB of a file on its way: large ones go through no process's memory at once (blobs.py)."""
+
+    file = models.ForeignKey(DraftFile, on_delete=models.CASCADE, related_name="parts")
+    number = models.PositiveIntegerField()
+    content = models.BinaryField()
+
+    class Meta:
+        ordering = ["file", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["file", "number"], name="draft_part_number_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.file_id}.{self.number}"

@@ -1,6 +1,6 @@
 """Files out of what was uploaded: archives unpacked in memory, one file after the other.
 
-Nothing is written to disk, so a member's path, owner or link target cannot matter: names are only shown. No size in
+No member is written to disk, so its path, owner or link target cannot matter: names are only shown. No size in
 any header is believed; everything is counted while it is read.
 """
 
@@ -13,9 +13,9 @@ import tarfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import RawIOBase
+from io import BytesIO, RawIOBase
 from typing import IO, Any, cast
 
 from benchlab.imports.inflate import Unzipped, archive_kind
@@ -28,7 +28,7 @@ NAME_MOST = 140  # an artifact adds its lines and must stay below 200
 class Limits:
     """The one place for what an upload may become. Bytes, unless named otherwise."""
 
-    file: int = 200_000_000
+    file: int = 100_000_000
     total: int = 512_000_000
     members: int = 2000  # files, of all that is uploaded together
     ratio: int = 250  # unpacked over packed, beyond `trifle`: logs of one metric reach 100
@@ -58,13 +58,16 @@ BROKEN = (
 class Unpacker:
     """Counts over all that is uploaded together."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, total: int = 0, names: Iterable[str] = ()
+    ) -> None:
+        """`total` bytes and files of these names came out of other uploads before."""
         self.limits = limits or Limits()
-        self.total = 0
+        self.total = total
         self.before = 0  # `total` when the present upload began
-        self.files = 0
+        self.names = set(names)
+        self.files = len(self.names)
         self.full = ""  # why nothing more is taken
-        self.names: set[str] = set()
 
     def unpack(self, name: str, stream: IO[bytes], size: int) -> Iterator[File]:
         """What is in one upload of `size` bytes: itself, or its members. Raises nothing."""
@@ -164,20 +167,20 @@ class Unpacker:
 
     def _file(self, name: str, stream: IO[bytes], packed: int, nested: bool = False) -> File:
         """Its bytes. Raises _TooMuch for all that follows, too, where the whole is too large."""
-        parts: list[bytes] = []
+        whole = BytesIO()
         size = 0
         while part := stream.read(CHUNK):
-            if nested and not parts and (kind := archive_kind(part)):
+            if nested and not size and (kind := archive_kind(part)):
                 return self._refused(
                     name, f"it is an archive ({kind}) in an archive: unpack it first"
                 )
-            parts.append(part)
+            whole.write(part)
             size += len(part)
             self.total += len(part)
             if said := self._too_much(size, packed):
                 return self._refused(name, said)
         if self._counted():
-            return File(self._unique(name), b"".join(parts))
+            return File(self._unique(name), whole.getvalue())
         return self._refused(name, self.full)
 
     def _too_much(self, size: int, packed: int) -> str:

@@ -89,7 +89,7 @@ def imported(packed: bytes) -> tuple[float, int]:
         )
         for number, pk in enumerate(nudged, 1):
             drafts.read(pk)
-            if number % 250 == 0:
+            if number % 250 == 0:  # `nudged` grows while the archive is unpacked
                 standing = drafts.standing(draft)
                 print(f"  read: {standing.read} of {standing.files} files", flush=True)
         nudged.clear()

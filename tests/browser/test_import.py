@@ -69,6 +69,17 @@ def person(chromium, live_server, user):
     found.close()
 
 
+@pytest.fixture(autouse=True)
+def at_work(monkeypatch) -> None:
+    """A worker reads whatever is handed in, before anybody can look."""
+
+    def read(ids):
+        for pk in list(ids):
+            drafts.read(pk)
+
+    monkeypatch.setattr(drafts, "nudge", read)
+
+
 @pytest.fixture
 def nudged(monkeypatch) -> list[int]:
     """Messages to workers, of which there are none here."""

@@ -29,6 +29,8 @@ def draft(team, monkeypatch) -> Draft:
     raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, FILES + 1)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
     made = drafts.make(team=team, user=None, uploads=uploads)
+    for pk in made.files.values_list("pk", flat=True):
+        drafts.read(pk)
     chosen = [Chosen(one.key, new_host="h", new_topology="t") for one in offered.results(made)]
     assert agreeing.agree(made, Agreement(chosen, "many"), user=None) is None
     Draft.objects.update(agreed_at=timezone.now() - timedelta(minutes=5))

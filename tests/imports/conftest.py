@@ -14,6 +14,26 @@ def readers(monkeypatch):
     monkeypatch.setattr(registry, "all_readers", lambda: made.READERS)
 
 
+NUDGE = drafts.nudge
+
+
+@pytest.fixture(autouse=True)
+def at_work(monkeypatch) -> None:
+    """A worker reads whatever is handed in, before anybody can look."""
+
+    def read(ids):
+        for pk in list(ids):
+            drafts.read(pk)
+
+    monkeypatch.setattr(drafts, "nudge", read)
+
+
+@pytest.fixture
+def nobody_reads(monkeypatch, at_work) -> None:
+    """All workers are busy."""
+    monkeypatch.setattr(drafts, "nudge", NUDGE)
+
+
 @pytest.fixture
 def nudges(monkeypatch) -> list[int]:
     """Messages that would have gone to Celery."""

@@ -129,8 +129,7 @@ def test_refusals(api, monkeypatch):
     assert answer.status_code == 413 and "100 MB" in answer.json()["detail"]
 
 
-def test_not_before_all_is_read(api, monkeypatch):
-    monkeypatch.setattr("benchlab.imports.drafts.AT_ONCE", 0)
+def test_not_before_all_is_read(api, nobody_reads, nudges):
     draft = handed_in(api)
     assert draft["read"] == 0
     assert api.post(f"/api/imports/{draft['id']}/agree/", agreed(draft)).status_code == 409
@@ -168,6 +167,6 @@ def test_a_list_of_drafts_costs_the_same_for_any_number(api, monkeypatch):
         assert [row["state"] for row in rows] == ["read"] * number
         costs.append(len(asked))
     assert costs[0] == costs[1]
-    monkeypatch.setattr("benchlab.imports.drafts.AT_ONCE", 0)
+    monkeypatch.setattr("benchlab.imports.drafts.nudge", lambda ids: None)
     handed_in(api)
     assert api.get("/api/imports/").json()["results"][0]["state"] == "reading"

@@ -25,9 +25,8 @@ def upload(raw: bytes, name: str = "a.txt") -> drafts.Upload:
 
 
 @pytest.fixture
-def large(team, nudges, monkeypatch, django_capture_on_commit_callbacks) -> Draft:
+def large(team, nobody_reads, nudges, django_capture_on_commit_callbacks) -> Draft:
     """Two files for the workers."""
-    monkeypatch.setattr(drafts, "AT_ONCE", 0)
     with django_capture_on_commit_callbacks(execute=True):
         return drafts.make(
             team=team, user=None, uploads=[upload(TEXT.encode()), upload(b"RATE 1\n", "b.txt")]
@@ -113,7 +112,9 @@ def test_nothing_at_all(team):
 
 
 @pytest.mark.slow
-def test_a_hundred_megabytes_of_text(team, nudges, django_capture_on_commit_callbacks):
+def test_a_hundred_megabytes_of_text(
+    team, nobody_reads, nudges, django_capture_on_commit_callbacks
+):
     line = b"some line of a log that nobody knows, of about a hundred characters: 0123456789 0123456789 012345\n"
     started = time.process_time()
     with django_capture_on_commit_callbacks(execute=True):

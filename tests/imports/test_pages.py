@@ -182,8 +182,7 @@ def test_a_form_of_another_site_is_refused(user):
     assert not Draft.objects.exists()
 
 
-def test_progress_is_shown_until_all_is_read(web, htmx, monkeypatch, nudges):
-    monkeypatch.setattr("benchlab.imports.drafts.AT_ONCE", 0)
+def test_progress_is_shown_until_all_is_read(web, htmx, nobody_reads, nudges):
     draft = handed_in(web)
     assert "Reading: 0 of 1 file" in page(web, draft)
     assert "0 of 1" in htmx.get(f"/import/{draft.pk}/").content.decode()

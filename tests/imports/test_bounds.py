@@ -1,0 +1,116 @@
+"""What an upload may cost: a web request keeps it and looks at nothing; a worker holds one file of it at a time."""
+
+from __future__ import annotations
+
+import io
+import os
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from benchlab.imports import blobs, drafts, texts
+from benchlab.imports.models import Draft, DraftPart
+from benchlab.imports.unpack import Limits, Unpacker
+
+MEMBERS, EACH = 3, 8_000_000
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def packed() -> bytes:
+    """24 MB of lines in some 0.2 MB: as logs are packed, and as far as `Limits.ratio` lets them."""
+    lines = [os.urandom(400).hex().encode() + b"\n" for _ in range(EACH // 801 // 160 + 1)]
+    text = b"".join(line * 160 for line in lines)[:EACH]
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for number in range(MEMBERS):
+            archive.writestr(f"{number}.log", text)
+    assert len(out.getvalue()) > MEMBERS * EACH / Limits().ratio
+    return out.getvalue()
+
+
+def peak(work: Callable[[], Any]) -> int:
+    """Bytes that Python held more than before, at the worst moment."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def looked(monkeypatch) -> list[str]:
+    """What was unpacked or read."""
+    seen: list[str] = []
+    unpack, read = Unpacker.unpack, texts.read
+    monkeypatch.setattr(Unpacker, "unpack", lambda *args: seen.append(args[1]) or unpack(*args))
+    monkeypatch.setattr(texts, "read", lambda *args: seen.append(args[0]) or read(*args))
+    return seen
+
+
+@pytest.mark.parametrize("ending", ["zip", "log"])
+def test_a_request_keeps_an_upload_and_looks_at_nothing(
+    web, nobody_reads, nudges, looked, packed, ending
+):
+    raw = packed if ending == "zip" else b"RATE 1\n" * (4 * MIB)
+    web.post("/import/", {"text": "what a first request loads is not its own"})
+    Draft.objects.all().delete()
+    sent = SimpleUploadedFile(f"a.{ending}", raw)
+    used = peak(lambda: web.post("/import/", {"files": [sent]}))
+    draft = Draft.objects.get()
+    assert web.get(f"/import/{draft.pk}/").status_code == 200
+    assert looked == []
+    # The test's client builds the request itself, twice the upload; beyond that it is a part or two.
+    assert used < 2.5 * len(raw) + 16 * MIB
+    row = draft.files.get()
+    assert row.packed and row.size == len(raw) and not row.content
+    assert b"".join(blobs.arrived(row)) == raw
+
+
+def test_a_worker_holds_one_member_at_a_time(team, nobody_reads, nudges, packed):
+    upload = drafts.Upload("a.zip", io.BytesIO(packed), len(packed))
+    draft = drafts.make(team=team, user=None, uploads=[upload])
+    row = draft.files.get()
+    used = peak(lambda: drafts._unpack(row))
+    names = [f"a.zip/{number}.log" for number in range(MEMBERS)]
+    assert list(draft.files.values_list("name", "size", "packed", "trouble")) == [
+        (name, EACH, False, "") for name in names
+    ]
+    assert used < 2.2 * EACH + 8 * MIB  # whole, grown step by step; its parts beside it
+    assert not DraftPart.objects.exists()
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert blobs.get(draft.files.all()[2].pk) == archive.read("2.log")
+
+
+def test_limits_hold_over_all_uploads_of_a_draft(team, monkeypatch):
+    small = Limits(total=150)
+    monkeypatch.setattr("benchlab.imports.unpack.Limits", lambda: small)
+    uploads = [drafts.Upload("a.txt", io.BytesIO(b"x" * 60), 60) for _ in range(5)]
+    draft = drafts.make(team=team, user=None, uploads=uploads)
+    files = list(draft.files.all())
+    assert [file.name for file in files][:2] == ["a.txt", "a (2).txt"]
+    assert [bool(file.trouble) for file in files] == [False, False, True, True, True]
+    assert "together" in files[2].trouble
+
+
+def test_an_archive_without_a_file_says_so(team):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w"):
+        pass
+    upload = drafts.Upload("a.zip", io.BytesIO(out.getvalue()), len(out.getvalue()))
+    draft = drafts.make(team=team, user=None, uploads=[upload])
+    assert [file.trouble for file in draft.files.all()] == ["There is no file in it."]
+    assert drafts.standing(draft).over
+
+
+def test_a_draft_discarded_before_it_is_unpacked_is_gone(team, nobody_reads, nudges):
+    draft = drafts.make(team=team, user=None, uploads=[drafts.pasted("RATE 1\n")])
+    pk = draft.files.get().pk
+    draft.delete()
+    drafts.read(pk)
+    assert not Draft.objects.exists() and not DraftPart.objects.exists()
