@@ -157,6 +157,7 @@ class Reader(Protocol):
     """
 
     LABEL: str
+    WORDS: tuple[str, ...]  # of these one at least stands in any text that has such a result
 
     def find(self, text: str, name: str) -> list[Found]:
         """`text` has "\n" only; `name` is the file's name, or "". Line numbers are those of `text`, from 1."""

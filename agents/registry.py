@@ -42,7 +42,7 @@ CONTRACT = {
     ),
     tools: ("LABEL", "NEEDS", "Options", "job", "precheck", "outstanding", "parse"),
     samplers: ("LABEL", "FILES", "WATCHES", "series"),
-    readers: ("LABEL", "find"),
+    readers: ("LABEL", "WORDS", "find"),
 }
 
 

@@ -12,6 +12,7 @@ from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs
 
 LABEL = "bonnie++"
+WORDS = ("Sequential", ",")
 KIND = "bonnie"
 ABOVE = 40  # lines in which its progress and its command are looked for
 

@@ -35,6 +35,7 @@ from agents.contracts import Metric, ParseError, Unit
 from agents.found import Found
 
 LABEL = "Figures typed in"
+WORDS = ("benchlab figures",)
 
 HEAD = re.compile(r"\s*benchlab figures ([0-9]{1,4})\s*")
 FACT = re.compile(r"(title|tool|version|command|outstanding|point|option|note):\s*(\S.*)")

@@ -20,6 +20,7 @@ from agents.tools import _fio_terse, _fio_text
 from agents.tools import fio as tool
 
 LABEL = "fio"
+WORDS = ("jobname", "groupid", ";")
 DOCUMENT = re.compile(r'\{\s*"(?:fio version"\s*:|jobs"\s*:\s*\[\s*\{\s*"jobname"\s*:)')
 START = re.compile(
     r"(?<!\S)(?<!> )\S{1,200}: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)"
@@ -129,6 +130,8 @@ def _said(text: str, begin: int, end: int) -> str:
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Where each result begins and ends: starting lines, jobs, then the summary of all groups."""
+    if "(groupid=" not in text:
+        return  # nothing that ends where a result begins: START is slow to find none
     marks = [("start", found) for found in START.finditer(text)]
     marks += [("head", found) for found in _fio_text.HEAD.finditer(text)]
     marks += [("end", found) for found in _fio_text.END.finditer(text)]

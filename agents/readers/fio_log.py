@@ -11,6 +11,7 @@ from agents.found import Found
 from agents.tools import _fio_log, _fio_series
 
 LABEL = "fio log"
+WORDS = (",",)
 
 
 def find(text: str, name: str) -> list[Found]:

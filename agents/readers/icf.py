@@ -16,6 +16,7 @@ from agents.found import Found
 from agents.tools import dynamo
 
 LABEL = "IOmeter configuration (.icf): workloads"
+WORDS = ("'",)
 SECTION = re.compile(
     r"\s*'(END )?(TEST SETUP|ACCESS SPECIFICATIONS|MANAGER LIST|RESULTS DISPLAY)\b", re.IGNORECASE
 )

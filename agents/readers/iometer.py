@@ -12,6 +12,7 @@ from agents.found import Found
 from agents.readers import _iometer_tables
 
 LABEL = "IOmeter"
+WORDS = ("Target Type", "|")
 KIND = "iometer"
 WAYS = (("", ""), ("read.", "Read "), ("write.", "Write "))
 CPU = (("cpu.busy", "% CPU Utilization"), ("cpu.user", "% User Time"), ("cpu.system", "% Privileged Time"))  # fmt: skip

@@ -18,6 +18,7 @@ from agents.readers._command import Command
 from agents.readers._watched import Report, Sample, Values
 
 LABEL = "iostat"
+WORDS = ("evice",)
 LEFT_OUT = " (with -z, idle devices are left out: their zeros are missing in it)"
 KIND = _watched.Kind("iostat", table.UNITS, table.PER_REQUEST, LEFT_OUT)
 

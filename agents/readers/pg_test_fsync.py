@@ -10,6 +10,7 @@ from agents.readers import _command
 from agents.tools import _pg_test_fsync_text as text
 
 LABEL = "pg_test_fsync"
+WORDS = (" per test", "Compare ", "Test ", "Non-")
 KIND = "pg_test_fsync"
 PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
 

@@ -14,6 +14,7 @@ from agents.readers._watched import Report, Sample
 from agents.samplers import _zpool_iostat as zpool
 
 LABEL = "zpool iostat"
+WORDS = ("capacity", "zpool")
 WEIGHTS = {
     f"zpool.{way}.{wait}": (f"zpool.{way}.iops",)
     for way in ("read", "write")

@@ -14,6 +14,7 @@ class Rates:
     """ "RATE 12 at depth 4"; "RATE 12" says nothing of its depth."""
 
     LABEL = "Rates"
+    WORDS = ("RATE",)
 
     @staticmethod
     def find(text: str, name: str) -> list[Found]:
@@ -40,6 +41,7 @@ class Watch:
     """ "WATCH 1 2 3": a series."""
 
     LABEL = "Watch"
+    WORDS = ("WATCH",)
 
     @staticmethod
     def find(text: str, name: str) -> list[Found]:

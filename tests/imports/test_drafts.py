@@ -73,6 +73,7 @@ def test_two_workers_do_not_read_the_same(large, nudges):
 def test_a_fault_in_a_reader_is_told_of_that_file_only(team, monkeypatch, caplog):
     class Broken:
         LABEL = "Broken"
+        WORDS = ("BREAK",)
 
         @staticmethod
         def find(text, name):

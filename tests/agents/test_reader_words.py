@@ -1,0 +1,31 @@
+"""The words that a reader wants to see before it looks: cheap, and never in the way of a result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents import reading, registry
+from tests.agents.test_readers import cases, text_of
+
+
+@pytest.mark.parametrize("path", cases())
+def test_a_text_with_a_result_has_one_of_its_readers_words(path: Path) -> None:
+    text, name = text_of(path)
+    for kind, reader in registry.all_readers().items():
+        if reader.find(text, name):
+            plain = text.replace("\xa0", " ")
+            assert any(word in plain for word in reader.WORDS), kind
+
+
+@pytest.mark.parametrize(
+    "kind", ["dd", "figures", "icf", "iometer", "iostat", "pg_test_fsync", "zpool_iostat"]
+)
+def test_readers_of_others_do_not_look_at_fios_json(kind: str, monkeypatch) -> None:
+    text = (Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json").read_text()
+    looked: list[str] = []
+    for name, reader in registry.all_readers().items():
+        monkeypatch.setattr(reader, "find", lambda text, file, name=name: looked.append(name) or [])
+    reading.read(text, "a.json")
+    assert kind not in looked and "fio" in looked
