@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from benchlab.practice.lock import locked
-from benchlab.practice.paths import hosts_dir
-from benchlab.practice.record import HostRecord
+from benchlab.practice.paths import cache_root, every_host
 
 
 @contextmanager
 def bound() -> Iterator[int]:
     """What this thread starts runs on one CPU, the one that fewest running hosts are bound to."""
     before = os.sched_getaffinity(0)
-    with locked(hosts_dir() / ".cpus.lock"):  # two hosts that boot at once would choose the same
+    with locked(
+        cache_root() / "practice" / "cpus.lock"
+    ):  # two hosts that boot at once would choose the same
         cpu = quietest(before, _running())
         os.sched_setaffinity(0, {cpu})
         try:
@@ -35,8 +36,7 @@ def quietest(allowed: set[int], running: Iterator[set[int]]) -> int:
 
 
 def _running() -> Iterator[set[int]]:
-    for directory in hosts_dir().iterdir():
-        record = HostRecord.load(directory)
-        if record and record.kernel and record.kernel.alive:
+    for record in every_host():
+        if record.kernel and record.kernel.alive:
             with suppress(ProcessLookupError):
                 yield os.sched_getaffinity(record.kernel.pid)

@@ -1,4 +1,4 @@
-"""All practice hosts of this cache: make the usual one, list them, clear what a crash left."""
+"""All practice hosts of this installation: make the usual one, list them, clear what a crash left."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -42,7 +42,7 @@ def open_host(name: str) -> PracticeHost:
 
 
 def list_hosts() -> list[PracticeHost]:
-    """Every host that exists in this cache, running or powered off, by name."""
+    """Every host that exists in this installation, running or powered off, by name."""
     found: list[PracticeHost] = []
     for name in sorted(_names()):
         with suppress(PracticeError):  # another process has stopped it since

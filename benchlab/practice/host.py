@@ -59,7 +59,7 @@ class PracticeHost(ABC):
             raise PracticeError(f"host name {name!r}: give 1 to 32 of a-z, 0-9 and dashes")
         self.name = name
         self.directory = hosts_dir() / name
-        # Two caches may both hold a host of this name; the machine's namespaces are shared.
+        # Two installations may both have a host of this name; the machine's namespaces are shared.
         place = hashlib.sha256(str(self.directory).encode()).hexdigest()[:8]
         self.network = Network(f"practice-{name}-{place}")
 

@@ -1,7 +1,16 @@
-"""Where images and hosts live: a cache outside any clone, so that a fresh clone finds it warm."""
+"""Where images and hosts live: a cache outside any clone, so that a fresh clone finds it warm.
 
+All installations of a user share the images. A host is its installation's alone: no other's `--stop` must end it.
+"""
+
+import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from benchlab.practice.record import HostRecord
+
+_CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 def cache_root() -> Path:
@@ -18,7 +27,41 @@ def images_dir() -> Path:
 
 
 def hosts_dir() -> Path:
-    """Hosts that exist now, running or powered off, one directory per name; $BENCHLAB_HOSTS, else in the cache."""
+    """This installation's hosts, running or powered off, a directory each; $BENCHLAB_HOSTS, else in the cache.
+
+    An installation is its state directory: a name of it alone, for what sockets are in there has short paths only.
+    """
     if own := os.environ.get("BENCHLAB_HOSTS"):
         return Path(own).absolute()
+    return common_dir() / installation()
+
+
+def installation() -> str:
+    """As benchlab.up.state.State.tag."""
+    state = Path(os.environ.get("BENCHLAB_STATE") or _CHECKOUT / ".benchlab").absolute()
+    return hashlib.sha256(str(state).encode()).hexdigest()[:10]
+
+
+def common_dir() -> Path:
+    """A directory for each installation; hosts of before there were such are in here themselves."""
     return cache_root() / "practice" / "hosts"
+
+
+def every_hosts_dir() -> list[Path]:
+    """Of all installations, this one's first: what they share (images, CPUs) must know all hosts."""
+    found = [hosts_dir(), common_dir()]
+    if common_dir().is_dir():
+        found += [
+            one
+            for one in sorted(common_dir().iterdir())
+            if one.is_dir() and not HostRecord.load(one)
+        ]
+    return list(dict.fromkeys(found))
+
+
+def every_host() -> Iterator[HostRecord]:
+    """The records of all of them."""
+    for place in every_hosts_dir():
+        for home in sorted(place.glob("*")):
+            if record := HostRecord.load(home):
+                yield record

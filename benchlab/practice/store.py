@@ -12,8 +12,7 @@ from pathlib import Path
 
 from benchlab.practice.errors import PracticeError
 from benchlab.practice.machine import Progress
-from benchlab.practice.paths import hosts_dir, images_dir
-from benchlab.practice.record import HostRecord
+from benchlab.practice.paths import every_host, images_dir
 
 _KEPT_DAYS = 14
 
@@ -84,7 +83,7 @@ def _forget_old(name: str) -> None:
         ours = left.name.startswith(f".building-{name}-")
         if ours or _idle_days(left) > 1:
             _remove_tree(left)
-    in_use = {record.image for home in hosts_dir().glob("*") if (record := HostRecord.load(home))}
+    in_use = {record.image for record in every_host()}
     for other in images_dir().glob("*/used"):
         if _idle_days(other) > _KEPT_DAYS and other.parent.name not in in_use:
             _remove_tree(other.parent)

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchlab.practice import PracticeError, sweep_leftovers
 from benchlab.practice.lock import locked
 from benchlab.practice.network import Network
-from benchlab.practice.paths import cache_root, hosts_dir
+from benchlab.practice.paths import cache_root, every_hosts_dir
 from benchlab.practice.record import HostRecord
 from benchlab.up.procs import Identity, end, start_time
 
@@ -60,9 +60,9 @@ def clear(ended: str = "") -> list[str]:
 
 
 def _hosts() -> list[str]:
-    """Of dead processes, in the cache and where tests keep theirs."""
+    """Of dead processes, in the cache, of whichever installation, and where tests keep theirs."""
     found: list[str] = []
-    for place in dict.fromkeys((hosts_dir(), memory_place())):
+    for place in dict.fromkeys((*every_hosts_dir(), memory_place())):
         with hosts_in(place), suppress(PracticeError, OSError):
             found += sweep_leftovers()
         found += _remains(place)

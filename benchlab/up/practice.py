@@ -13,6 +13,8 @@ from agents.shell import check_private_key
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.practice import UmlHost, boot_practice_host
+from benchlab.practice.paths import common_dir
+from benchlab.practice.record import HostRecord
 from benchlab.runs.states import HOLDING
 from benchlab.team.models import Team
 from benchlab.up.firstrun import owner
@@ -51,7 +53,7 @@ def stop(machine: UmlHost) -> str:
             f"A campaign is at work on {host.name}: cancel it or let it end, then stop the host."
         )
     if not machine.exists:
-        return f"There is no practice host {machine.name}."
+        return f"There is no practice host {machine.name}.{_shared(machine)}"
     machine.stop()
     return f"{machine.name} is stopped and its disks are gone; what was measured stays."
 
@@ -59,12 +61,21 @@ def stop(machine: UmlHost) -> str:
 def status(machine: UmlHost) -> str:
     """In one line: does it exist, does it run, is it known."""
     if not machine.exists:
-        return f"There is no practice host {machine.name}: python3 manage.py practice makes one."
+        return f"There is no practice host {machine.name}: python3 manage.py practice makes one.{_shared(machine)}"
     known = Host.objects.filter(name=machine.name, notes=NOTES, port=machine.port).exists()
     if not machine.running:
         return f"{machine.name} is off: python3 manage.py practice boots it again."
     listed = "registered" if known else "not registered"
     return f"{machine.name} runs on {LOOPBACK}, port {machine.port}, {listed}."
+
+
+def _shared(machine: UmlHost) -> str:
+    """What to do about a host of before each installation had its own: nobody can tell whose it was."""
+    place = common_dir()
+    if HostRecord.load(place / machine.name) is None:
+        return ""
+    ends = f"BENCHLAB_HOSTS={place} python3 -m benchlab.practice stop {machine.name}"
+    return f" There is one that all installations shared once; if it is nobody's any more: {ends}"
 
 
 def register(machine: UmlHost, team: Team) -> Host:
