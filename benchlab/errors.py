@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from django.core.exceptions import BadRequest
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
@@ -37,6 +38,15 @@ def failed(request: HttpRequest) -> HttpResponse:
     if status == 503:
         answer["Retry-After"] = str(RETRY_S)
     return answer
+
+
+def not_understood(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400. What a BadRequest of ours names is told; what else Django found suspicious is not."""
+    said = str(exception) if isinstance(exception, BadRequest) else ""
+    if request.path.startswith("/api/"):
+        body = {"title": "Bad Request", "status": 400, "detail": said or "Not understood."}
+        return JsonResponse(body, status=400, content_type="application/problem+json")
+    return HttpResponse(loader.get_template("400.html").render({"said": said}), status=400)
 
 
 def without_database(error: BaseException | None) -> bool:

@@ -8,6 +8,7 @@ from django.urls import include, path
 
 from benchlab.readiness import ready
 
+handler400 = "benchlab.errors.not_understood"
 handler500 = "benchlab.errors.failed"
 
 

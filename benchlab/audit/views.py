@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import django_filters
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.audit.models import Entry, EntryQuerySet
 from benchlab.charts.downloads import csv_file
+from benchlab.filters import OneOf
 from benchlab.pages import Bounded
 from benchlab.spreadsheets import lines
 
@@ -32,7 +34,7 @@ class Filter(django_filters.FilterSet):  # type: ignore[misc]
     actor = django_filters.CharFilter(lookup_expr="icontains", label="Who")
     action = Lower(lookup_expr="contains", label="What")
     subject = django_filters.CharFilter(lookup_expr="icontains", label="To what")
-    outcome = django_filters.ChoiceFilter(
+    outcome = OneOf(
         choices=[("done", "done"), ("refused", "refused")], label="Outcome", empty_label="any"
     )
     since = django_filters.DateFilter("at", lookup_expr="date__gte", label="From (date)")
@@ -63,7 +65,9 @@ def log(request: HttpRequest) -> HttpResponse:
 @require_GET
 def log_csv(request: HttpRequest) -> HttpResponseBase:
     """Everything that the page's filter lets through, oldest first, with the seals."""
-    _, found = chosen(request)
+    form, found = chosen(request)
+    if not form.is_valid():  # an empty file would look as if nothing had happened
+        raise BadRequest(form.errors.as_text())
 
     def made() -> Iterator[str]:
         rows = found.order_by("pk").iterator(chunk_size=1000)

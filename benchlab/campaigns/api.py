@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django.core.exceptions import ValidationError
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -13,11 +13,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents import registry
 from benchlab.api import Conflict, OwnRow, Problem, ReadOnly, Whose, messages, storable, taken
 from benchlab.campaigns import progress as standing
 from benchlab.campaigns import services
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.dynamo.api_files import OfCampaigns, OfWorkloads
+from benchlab.filters import Moment, Spoken, Strict
 from benchlab.hosts.models import Host
 from benchlab.runs import commands, moves
 from benchlab.topologies.models import Topology
@@ -152,13 +154,21 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         ]
 
 
+class WorkloadFilter(Strict):
+    tool = Spoken(registry.all_tools)
+
+    class Meta:
+        model = Workload
+        fields: ClassVar = ["name", "tool"]
+
+
 class Workloads(OfWorkloads, mixins.CreateModelMixin, ReadOnly[Workload]):
     """A tool with options, and which of them are swept."""
 
     library = True
     queryset = Workload.objects.all()
     serializer_class = WorkloadSerializer
-    filterset_fields = ["name", "tool"]
+    filterset_class = WorkloadFilter
     ordering_fields = ["id", "name", "tool", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
@@ -254,22 +264,24 @@ class Campaigns(OfCampaigns, ReadOnly[Campaign]):
         return Response(self.get_serializer(campaign).data)
 
 
+class RunFilter(Strict):
+    tool = Spoken(registry.all_tools)
+    stage = Moment()
+
+    class Meta:
+        model = Run
+        fields: ClassVar = [
+            "campaign", "host", "topology", "workload", "tool", "stage", "outstanding", "repeat",
+        ]  # fmt: skip
+
+
 class Runs(ReadOnly[Run]):
     """One cell of the matrix and one repeat."""
 
     library = True
     queryset = Run.objects.all()
     serializer_class = RunSerializer
-    filterset_fields = [
-        "campaign",
-        "host",
-        "topology",
-        "workload",
-        "tool",
-        "stage",
-        "outstanding",
-        "repeat",
-    ]
+    filterset_class = RunFilter
     ordering_fields = ["id", "campaign", "position", "outstanding", "repeat"]
 
     @extend_schema(request=None, responses={201: RunSerializer, 409: Problem})

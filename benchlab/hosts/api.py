@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers
@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.api import Conflict, Problem, ReadOnly, stays, taken
+from benchlab.filters import Spoken, Strict
 from benchlab.hosts import host_tasks, services
 from benchlab.hosts.api_tasks import GOES_ON, answered
 from benchlab.hosts.errors import HostsError
@@ -169,12 +170,20 @@ class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
         return Response(self.get_serializer(host).data)
 
 
+class DeviceFilter(Strict):
+    role = Spoken()
+
+    class Meta:
+        model = Device
+        fields: ClassVar = ["host", "spare", "role", "present", "name", "serial", "wwn"]
+
+
 class Devices(ReadOnly[Device]):
     """Whole disks. Spare only by confirmation: `mark-spare` with the typed serial."""
 
     queryset = Device.objects.all()
     serializer_class = DeviceSerializer
-    filterset_fields = ["host", "spare", "role", "present", "name", "serial", "wwn"]
+    filterset_class = DeviceFilter
     ordering_fields = ["id", "host", "name", "size", "spare_at"]
 
     @extend_schema(

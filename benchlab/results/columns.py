@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from agents.contracts import Unit
+from benchlab.runs.states import Outcome
+
 
 class Kind(Enum):
     """What a column's values are; decides its operators and its type in Arrow."""
@@ -36,6 +39,7 @@ class Column:
     id_sql: str = ""
     glob: bool = False  # whether `*` in an equal stands for anything
     option: str = ""  # of a PARAM: which
+    words: tuple[str, ...] = ()  # all there are, where they are known; else anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ TEXT, NAME, WHOLE, NUMBER, TIME, JSON = (
 )  # fmt: skip
 # What a filter may also be called.
 ALIASES = {"oio": "outstanding", "name": "metric"}
+UNITS = tuple(unit.value for unit in Unit)
 PARAM = "param."
 METRIC = "metric."
 OPTION_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
@@ -78,23 +83,24 @@ OF_AN_ATTEMPT = (
     Column("options", JSON, "r.options::text", "All options of the tool, as a JSON object", shown=False),
     Column("started_at", TIME, "a.started_at", "When the tool was started, UTC"),
     Column("ended_at", TIME, "a.ended_at", "When the attempt was over, UTC", shown=False),
-    Column("outcome", TEXT, "a.outcome", "Of the attempt: succeeded, failed, …; empty: not over"),
+    Column("outcome", TEXT, "a.outcome", "Of the attempt: succeeded, failed, …; empty: not over",
+           words=("", *Outcome.values)),
     Column("fingerprint", TEXT, "a.fingerprint", "Equal: comparable without a warning"),
-    Column("source", TEXT, "c.source", "Empty: measured here; imported; library"),
+    Column("source", TEXT, "c.source", "Empty: measured here; imported; library", words=("", "imported", "library")),
 )  # fmt: skip
 OF_A_MEASUREMENT = (
     Column("id", WHOLE, "m.id", "The measurement's id", True, False),
     Column("metric", TEXT, "m.name", "iops, read.lat.mean, …; * stands for anything", True, glob=True),
     Column("labels", JSON, "m.labels::text", "What it is of, {} for the whole, as JSON", True),
     Column("value", NUMBER, "m.value", "In base units", True),
-    Column("unit", TEXT, "m.unit", "op/s, B/s, s, B or 1", True),
+    Column("unit", TEXT, "m.unit", "op/s, B/s, s, B or 1", True, words=UNITS),
     Column("note", TEXT, "m.note", "What the reader of the tool's output remarked", True),
 )  # fmt: skip
 OF_A_SERIES = (
     Column("sampler", TEXT, "s.sampler", "Who saw it: diskstats, cpu, …", True),
     Column("device", TEXT, "s.device", "Of which device; * stands for anything", True, glob=True),
     Column("metric", TEXT, "s.metric", "What was seen; * stands for anything", True, glob=True),
-    Column("unit", TEXT, "s.unit", "op/s, B/s, s, B or 1", True),
+    Column("unit", TEXT, "s.unit", "op/s, B/s, s, B or 1", True, words=UNITS),
     Column("time", NUMBER, "v.time", "Seconds since the first sample", True),
     Column("value", NUMBER, "v.value", "In base units; NaN where it is not known", True),
 )

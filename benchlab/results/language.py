@@ -24,10 +24,12 @@ from benchlab.results.columns import (
     Shape,
     param,
 )
+from benchlab.topologies import moments
 
 T = TypeVar("T")
 Value = str | int | float | bool | datetime
 OPERATORS = ("in", "ne", "gt", "gte", "lt", "lte", "contains", "isnull")
+EQUALS = ("eq", "ne", "in")
 COMPARES = ("gt", "gte", "lt", "lte")
 GREATEST = 2**63 - 1
 MOST_ROWS = 10**9
@@ -158,6 +160,11 @@ def _column(shape: Shape, stem: str) -> Column:
 def _value(column: Column, operator: str, text: str) -> Value:
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError("Text must be without NUL and surrogate characters.")
+    if column.words and operator in EQUALS and text not in column.words:
+        there = ", ".join(word for word in column.words if word)
+        raise ValueError(f"{text[:40]!r} is none of them; there are {there}.")
+    if column.name == "stage" and operator in EQUALS:
+        moments.parse(text)
     if column.kind is Kind.WHOLE:
         return _number(text) if operator in COMPARES else _whole(text)
     if column.kind is Kind.NUMBER or (column.kind is Kind.PARAM and operator in COMPARES):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,18 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection
 from psycopg.sql import SQL, Composable, Composed
 
+from agents import registry
 from benchlab.campaigns.models import Campaign
 from benchlab.results import sql
 from benchlab.results.columns import PARAM, Column, Kind
-from benchlab.results.language import Asked, Refused
+from benchlab.results.language import EQUALS, Asked, Condition, Refused
 from benchlab.results.where import raw
+
+# Words that BenchLab knows; imported results have others, which only the rows tell.
+SPOKEN: Mapping[str, Callable[[], Iterable[str]]] = {
+    "tool": registry.all_tools,
+    "sampler": registry.all_samplers,
+}
 
 
 def database() -> psycopg.Connection[Any]:
@@ -32,7 +39,10 @@ def campaigns(user: AbstractBaseUser | AnonymousUser, library: bool) -> Composab
 
 
 def resolved(asked: Asked, seen: Composable) -> Asked:
-    """With options that are numbers everywhere known as such. Raises Refused for one that no run has."""
+    """With options that are numbers everywhere known as such. Raises Refused for one, and for a tool or sampler, that
+    neither BenchLab knows nor any run has."""
+    for condition in asked.conditions:
+        _spoken(condition, seen)
     used = {c.column.option: f"{PARAM}{c.column.option}" for c in asked.conditions}
     used |= {c.option: "fields" for c in asked.columns}
     used |= {c.option: "ordering" for c, _ in asked.order}
@@ -49,6 +59,21 @@ def resolved(asked: Asked, seen: Composable) -> Asked:
         columns=tuple(_numeric(c) if c.option in numbers else c for c in asked.columns),
         order=tuple((_numeric(c) if c.option in numbers else c, d) for c, d in asked.order),
     )
+
+
+def _spoken(condition: Condition, seen: Composable) -> None:
+    name, operator = condition.column.name, condition.operator
+    if name not in SPOKEN or operator not in EQUALS:
+        return
+    unknown = set(map(str, condition.values)) - set(SPOKEN[name]())
+    if not unknown:
+        return
+    with database().cursor() as cursor:
+        there = {word for (word,) in cursor.execute(sql.words(name, seen)).fetchall()}
+    if strange := sorted(unknown - there):
+        parameter = name if operator == "eq" else f"{name}__{operator}"
+        known = ", ".join(sorted(word for word in {*SPOKEN[name](), *there} if word))
+        raise Refused({parameter: f"{strange[0][:40]!r} is none of them; there are {known}."})
 
 
 def _numeric(column: Column) -> Column:

@@ -120,6 +120,15 @@ def options(names: Sequence[str], campaigns: Composable) -> Composed:
     )
 
 
+def words(column: str, campaigns: Composable) -> Composed:
+    """Which tools, or samplers, their runs have."""
+    series = " JOIN runs_attempt a ON a.run_id = r.id JOIN runs_series s ON s.attempt_id = a.id"
+    what, more = ("s.sampler", series) if column == "sampler" else ("r.tool", "")
+    return SQL("SELECT DISTINCT {} FROM campaigns_run r{} WHERE r.campaign_id IN ({})").format(
+        raw(what), raw(more), campaigns
+    )
+
+
 def series_arrays(asked: Asked, campaigns: Composable) -> Composed:
     """Each series' columns, then times and values as PostgreSQL sends float8[] (times NULL: as before)."""
     shown = [c for c in asked.columns if c.name not in ("time", "value")]

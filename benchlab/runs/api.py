@@ -8,16 +8,17 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
-from django_filters import CharFilter
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents import registry
+from agents.contracts import Unit
 from benchlab.api import Conflict, Problem, ReadOnly
 from benchlab.dynamo.api_files import OfAttempts
-from benchlab.filters import Strict, Whole
+from benchlab.filters import Moment, OneOf, Spoken, Strict, Whole
 from benchlab.hosts.api_tasks import GOES_ON, answered
 from benchlab.paging import FewAtOnce, KeysFirst
 from benchlab.results import answers
@@ -51,11 +52,20 @@ class ArtifactFilter(Strict):
 class MeasurementFilter(Strict):
     campaign = Whole(field_name="attempt__run__campaign")
     run = Whole(field_name="attempt__run")
-    stage = CharFilter(field_name="attempt__run__stage")
+    stage = Moment(field_name="attempt__run__stage")
+    unit = OneOf(choices=[(unit.value, unit.value) for unit in Unit])
 
     class Meta:
         model = Measurement
         fields: ClassVar = ["attempt", "name", "unit"]
+
+
+class SeriesFilter(Strict):
+    sampler = Spoken(registry.all_samplers)
+
+    class Meta:
+        model = Series
+        fields: ClassVar = ["attempt", "sampler", "device", "metric"]
 
 
 class AttemptFilter(Strict):
@@ -208,5 +218,5 @@ class AllSeries(ReadOnly[Series]):
     pagination_class = FewAtOnce
     queryset = Series.objects.all()
     serializer_class = SeriesSerializer
-    filterset_fields = ["attempt", "sampler", "device", "metric"]
+    filterset_class = SeriesFilter
     ordering_fields = ["id", "sampler", "device", "metric"]

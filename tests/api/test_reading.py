@@ -132,6 +132,67 @@ def test_filters(api, ours, path, number):
 
 
 @pytest.mark.parametrize(
+    ("path", "value", "there"),
+    [
+        ("layouts/?phase=", "runing", "stuck, tearing_down"),
+        ("attempts/?phase=", "runing", "collecting, done, queued, running, starting"),
+        ("attempts/?outcome=", "succeded", "failed, interrupted"),
+        ("steps/?kind=", "undoo", "undo"),
+        ("hosts/?access=", "shh", "ssh"),
+        ("memberships/?role=", "boss", "owner, viewer"),
+        ("comments/?kind=", "hots", "host"),
+        ("audit/?outcome=", "refusd", "done, refused"),
+        ("runs/?tool=", "foi", "bonnie"),
+        ("workloads/?tool=", "foi", "bonnie"),
+        ("runs/?stage=", "after", "resync, during-1, after-1"),
+        ("measurements/?stage=", "after", "resync, during-1, after-1"),
+        ("measurements/?unit=", "ms", "B/s"),
+        ("series/?sampler=", "disksats", "diskstats"),
+        ("devices/?role=", "sdd", "none"),
+        ("devices/?spare=", "yes", "true or false"),
+        ("runs/?host=", "vm-09", "a whole number"),
+        ("hosts/?library=", "perhaps", "true or false"),
+        ("notes/?object_id=", "seven", "umber"),
+    ],
+)
+def test_a_value_that_nobody_knows_is_refused(api, ours, path, value, there):
+    """Else a typo gives no rows, as if nothing had been measured."""
+    said = is_problem(api.get(f"/api/{path}{value}"), 400)
+    name = path.partition("?")[2].rstrip("=")
+    if name != "library" or "library" in said["errors"]:
+        (text,) = said["errors"][name]
+        assert there in text
+    if name not in ("object_id", "library"):
+        assert repr(value) in text
+
+
+def test_a_filter_that_is_given_twice_is_refused(api, ours):
+    """The last one would have counted, and the other been passed over."""
+    said = is_problem(api.get("/api/attempts/?phase=running&phase=done"), 400)
+    assert said["errors"] == {"phase": ["Given 2 times; give it once."]}
+
+
+def test_words_that_only_own_rows_have_are_known(api, ours, theirs):
+    type(ours.device).objects.filter(pk=ours.device.pk).update(role="journal")
+    type(theirs.device).objects.filter(pk=theirs.device.pk).update(role="secret")
+    assert len(results(api, "/api/devices/?role=journal")) == 1
+    said = is_problem(api.get("/api/devices/?role=jurnal"), 400)["detail"]
+    assert "journal" in said and "secret" not in said
+    type(ours.run).objects.filter(pk=ours.run.pk).update(tool="vdbench")
+    assert len(results(api, "/api/runs/?tool=vdbench")) == 1
+
+
+def test_pages_refuse_likewise(web, api, ours):
+    assert "'nvem' is none of them" in web.get("/hosts/?tag=nvem").text
+    for page in ("/hosts/", "/topologies/", "/workloads/", "/campaigns/"):
+        assert web.get(page, {"tag": "nvem"}).status_code == 400
+    wrong = {"outcome": "refusd"}
+    assert "'refusd' is none of them; there are done, refused" in web.get("/audit/", wrong).text
+    assert web.get("/audit/audit.csv", wrong).status_code == 400
+    assert "&#x27;colour&#x27; is no metric" in web.get("/compare/", {"metric": "colour"}).text
+
+
+@pytest.mark.parametrize(
     "path",
     ["runs/?campaign=", "layouts/?campaign=", "attempts/?campaign=", "measurements/?campaign="],
 )

@@ -151,6 +151,12 @@ def test_by_id_or_name_and_by_a_metric_of_the_attempt(api, ours):
         ("format=xls", "format", "parquet"),
         ("wide=true&fields=metric", "fields", "one row per attempt"),
         ("tool=a%00b", "tool", "NUL"),
+        ("tool=foi", "tool", "'foi' is none of them; there are bonnie,"),
+        ("tool__in=fio,foi", "tool__in", "'foi'"),
+        ("outcome=succeded", "outcome", "succeeded"),
+        ("source=impotred", "source", "imported, library"),
+        ("unit=ms", "unit", "B/s"),
+        ("stage=after", "stage", "after-1"),
     ],
 )
 def test_what_is_not_understood_is_refused_by_name(api, ours, query, name, said):
