@@ -20,9 +20,11 @@ from benchlab.team.models import Membership, Team
 def pytest_configure() -> None:
     """People are made and log in in nearly every test; a slow hash would be most of the suite's time."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    find = found_once(ServeStaticMiddleware.add_files_from_finders)
-    setattr(ServeStaticMiddleware, "add_files_from_finders", find)  # noqa: B010  # mypy: a method
-    DatabaseOperations.sql_flush = emptied_by_tests(DatabaseOperations.sql_flush)
+    ServeStaticMiddleware.add_files_from_finders = found_once(
+        ServeStaticMiddleware.add_files_from_finders
+    )
+    flush = emptied_by_tests(DatabaseOperations.sql_flush)
+    setattr(DatabaseOperations, "sql_flush", flush)  # noqa: B010  # mypy: a method is not assigned to
     # Attempts to log in are counted there: one test's must not shut out the next.
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 

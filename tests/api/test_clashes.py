@@ -131,7 +131,7 @@ def test_who_renames_slower_is_told(user, team, noun):
 
 def test_with_a_key_the_same_answer_comes_again(user, team):
     api = client_of(user)
-    key = {"HTTP_IDEMPOTENCY_KEY": "k1"}
+    key: dict[str, Any] = {"HTTP_IDEMPOTENCY_KEY": "k1"}
     with faster(lambda: topology(team)):
         first = api.post("/api/topologies/", TOPOLOGY, **key)
     again = api.post("/api/topologies/", TOPOLOGY, **key)
