@@ -31,11 +31,12 @@ class Tunnel:
         self._connection = loop.run(dial(address))
         try:
             listener = loop.run(self._listen())
-        except (asyncssh.Error, OSError) as error:
+        # It is no asyncssh.Error: a server that refuses to listen for us.
+        except (asyncssh.ChannelListenError, asyncssh.Error, OSError) as error:
             self.close()
             raise AgentError(
-                f"{address}: its SSH server gives no port for dynamo{why(error)}: allow "
-                "AllowTcpForwarding in sshd_config, or install Python 3.6 or later on the host",
+                f"{address}: its SSH server gives no port for dynamo{why(error)}: allow AllowTcpForwarding in its"
+                " sshd_config (our own server for this machine forbids it), or install Python 3.6 or later on the host",
                 Reason.COMMAND_FAILED,
             ) from None
         self.port: int = listener.get_port()

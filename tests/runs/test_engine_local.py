@@ -8,10 +8,11 @@ import shutil
 import pytest
 from django.db import OperationalError, connection
 
+from agents.shell import Tunnel
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import collect, commands, engine
+from benchlab.runs import collect, commands, engine, running
 from benchlab.runs.models import Attempt, LiveChunk, StepLog
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -47,6 +48,25 @@ def make_campaign(here, team, user, tmp_path):
         )  # fmt: skip
 
     return make
+
+
+def test_a_tunnel_that_is_forbidden_costs_its_own_run_alone(make_campaign, monkeypatch):
+    """Our own server for this machine forbids it, as do those of careful people: the other runs go on."""
+    begin = running._begin
+
+    def tunnelled(attempt, work, facts, shell):
+        if attempt.run.repeat == 1:
+            Tunnel(shell.address).close()
+        return begin(attempt, work, facts, shell)
+
+    monkeypatch.setattr(running, "_begin", tunnelled)
+    campaign = make_campaign(options=SMALL, repeats=2)
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    first, second = Attempt.objects.order_by("run__repeat")
+    assert (first.outcome, first.reason) == ("failed", "command_failed")
+    assert "gives no port for dynamo" in first.reason_text
+    assert (second.outcome, campaign.layouts.get().outcome) == ("succeeded", "succeeded")
 
 
 SMALL = {"block_size": 65536, "count": 16}

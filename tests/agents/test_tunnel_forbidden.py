@@ -1,0 +1,25 @@
+"""A server that forbids forwarding refuses the tunnel in words, so that only the run that wanted it is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents import shell
+from agents.contracts import RETRYABLE, AgentError
+from benchlab.runs.running import LAYOUT_IS_LOST
+from tests.agents import sshd
+
+
+@pytest.mark.parametrize("line", ["AllowTcpForwarding no", "DisableForwarding yes"])
+def test_an_sshd_that_forbids_it(line, tmp_path, monkeypatch):
+    monkeypatch.setattr(sshd, "CONFIG", sshd.CONFIG + line + "\n")
+    with sshd.sshd(tmp_path) as address:
+        refused(address)
+
+
+def refused(address: shell.Address) -> None:
+    with pytest.raises(
+        AgentError, match=r"gives no port for dynamo .*AllowTcpForwarding"
+    ) as raised:
+        shell.Tunnel(address)
+    assert raised.value.reason not in LAYOUT_IS_LOST | RETRYABLE
