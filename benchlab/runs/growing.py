@@ -92,10 +92,7 @@ def _follow(layout: Layout, plan: stack.StackPlan, shell: Shell) -> None:
 
 def _apply(layout: Layout, commands: Sequence[Step], shell: Shell, part: str) -> None:
     if layout.steps.filter(kind=StepLog.Kind.APPLY, part=part).exists():
-        raise AgentError(
-            "The worker died while it let the layout grow. The layout is taken down; retry the runs.",
-            Reason.WORKER_LOST,
-        )
+        raise steps.cut_off(layout, "the layout grew", "The layout is taken down; retry the runs.")
     steps.run(layout, commands, shell, StepLog.Kind.APPLY, part=part)
 
 

@@ -115,6 +115,9 @@ class Layout(models.Model):
     person_trouble = models.TextField(
         blank=True, help_text="Why what the person did was not accepted"
     )
+    # A build that was cut off is taken back and begun anew: how often, and the commands of the tries before this one.
+    rebuilds = models.PositiveSmallIntegerField(default=0)
+    discarded = models.PositiveIntegerField(default=0)
     teardown_tries = models.PositiveSmallIntegerField(default=0)
     next_step_at = models.DateTimeField(
         null=True, blank=True, help_text="When the engine looks again"

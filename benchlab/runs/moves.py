@@ -105,6 +105,7 @@ def begin_teardown(row: Layout, outcome: Outcome, reason: str = "", text: str = 
         reason=reason,
         reason_text=text,
         seen_at=timezone.now(),
+        teardown_tries=0,
         needs_person="",
         person_said_at=None,
         person_trouble="",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from agents import stack
 from agents.contracts import AgentError, Ask, Reason, Shell
 from agents.facts.model import HostFacts
-from benchlab.runs import events, moves, planning, steps
+from benchlab.runs import events, moves, planning, steps, touched
 from benchlab.runs.models import Layout, StepLog
 
 WAITS_S = 60.0  # a word from a person wakes the layout at once; this is for a word that got lost
@@ -22,7 +22,7 @@ def waits(layout: Layout) -> bool:
 
 def ask(layout: Layout, number: int, says: str) -> float:
     """Wait at layer `number` (1-based, bottom up); what is below it stands and was verified."""
-    applied = layout.steps.filter(kind=StepLog.Kind.APPLY).count()
+    applied = touched.begun(layout).count()
     _need(layout, says, asked=number, built=number - 1, applied=applied)
     return WAITS_S
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.utils import timezone
 
 from agents import packages, stack
@@ -87,7 +89,10 @@ def held(layout: Layout, shell: Shell) -> FactSnapshot:
 
 
 def confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
-    """The plan made anew from facts read now. Raises PLAN_STALE when it is not the one that a person confirmed."""
+    """The plan made anew from facts read now, with the fingerprint that a person confirmed.
+
+    Raises PLAN_STALE when it is another plan.
+    """
     snapshot = held(layout, shell)
     facts = hosts.facts_of(snapshot)
     plan = make(layout, facts)
@@ -97,7 +102,7 @@ def confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapsh
             "Look at the host's disks, then retry: the new plan will be shown before it runs.",
             Reason.PLAN_STALE,
         )
-    return plan, snapshot
+    return replace(plan, fingerprint=layout.confirmed_fingerprint), snapshot
 
 
 def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bool:

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import time
 
+from django.db import transaction
 from django.utils import timezone
 
 from agents import apply, stack, stored
-from agents.contracts import AgentError, Reason, Shell
+from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.lasting import lasting
 from agents.reached import own
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import growing, moves, person, planning, preflight, steps, touched
+from benchlab.runs import (
+    events,
+    growing,
+    moves,
+    person,
+    planning,
+    preflight,
+    steps,
+    teardown,
+    touched,
+)
 from benchlab.runs.commands import drop
-from benchlab.runs.models import Layout, StepLog
+from benchlab.runs.models import Layout, StepLog, Transition
 from benchlab.runs.states import LayoutPhase, Outcome
 
 BUSY_S = 3.0
+REBUILDS = 3  # a host that cuts off every build is not one to measure on
 
 
 def wait(layout: Layout) -> float | None:
@@ -45,22 +57,47 @@ def wait(layout: Layout) -> float | None:
 
 
 def build(layout: Layout) -> float | None:
-    """Plan anew, compare with what was confirmed, apply, look again. An apply that was cut off is taken down."""
+    """Plan anew, compare with what was confirmed, apply, look again. What was cut off is taken back and begun anew."""
     if layout.cancelled_at:
         moves.begin_teardown(layout, Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
         return 0.0
     if person.waits(layout):
         return person.WAITS_S
-    if layout.steps.filter(kind=StepLog.Kind.APPLY).count() != layout.applied:
-        raise AgentError(
-            "The worker died while it built the layout. What it left is taken down; retry the runs.",
-            Reason.WORKER_LOST,
+    cut_off = touched.begun(layout).count() != layout.applied
+    if cut_off and (layout.asked or layout.rebuilds >= REBUILDS):
+        raise steps.cut_off(
+            layout, "the layout was built", "What it left is taken down; retry the runs."
         )
     shell = hosts.connect(layout.host)
+    if cut_off:
+        return _take_back(layout, shell)
     if layout.needs_person and not person.accepted(layout, shell):
         return person.WAITS_S
     with lasting(shell) as quick:
         return _layers(layout, quick)
+
+
+def _take_back(layout: Layout, shell: Shell) -> float:
+    """A network cut, a worker that ended, a reboot: nobody knows how far the commands came. Blank disks are sure."""
+    why = layout.trouble or "BenchLab's worker ended while the layout was built."
+    try:
+        teardown.clear(layout, shell)
+    except AgentError as error:
+        if error.reason in RETRYABLE or not teardown.again(layout, error.reason, str(error)):
+            raise
+        return teardown.BETWEEN_TRIES_S
+    with transaction.atomic():
+        moves.note(
+            layout,
+            rebuilds=layout.rebuilds + 1,
+            discarded=layout.discarded + touched.begun(layout).count(),
+            teardown_tries=0,
+            trouble="",
+        )
+        said = f"{why} What was built is taken back, and built anew."
+        Transition.objects.create(layout=layout, old=layout.phase, new=layout.phase, reason=said)
+    events.changed(layout.campaign_id)
+    return 0.0
 
 
 def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:

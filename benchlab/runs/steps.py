@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from django.utils import timezone
 
 from agents import apply
-from agents.contracts import Claim, Shell, Step
+from agents.contracts import AgentError, Claim, Reason, Shell, Step
 from agents.facts.model import HostFacts
 from agents.gone import forgotten
 from benchlab.audit import chain
 from benchlab.hosts import services as hosts
-from benchlab.runs import events
+from benchlab.runs import events, moves
 from benchlab.runs.models import Layout, StepLog
 
 
@@ -46,6 +46,13 @@ def run(
     )
 
 
+def cut_off(layout: Layout, during: str, then: str) -> AgentError:
+    """Commands were begun and nobody knows how far they came: by the last trouble, or the worker ended in them."""
+    if layout.trouble:
+        return AgentError(f"{layout.trouble} That was while {during}. {then}", Reason.HOST_LOST)
+    return AgentError(f"BenchLab's worker ended while {during}. {then}", Reason.WORKER_LOST)
+
+
 def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.StepRecord], None]:
     rows: dict[int, int] = {}  # index of the record -> StepLog row
 
@@ -60,6 +67,8 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
                 stderr=record.stderr or record.error,
                 ended_at=timezone.now(),
             )
+        if record.exit_code is not None:
+            moves.note(layout, seen_at=timezone.now())
         events.changed(layout.campaign_id)
 
     return log

@@ -29,7 +29,7 @@ def step(layout: Layout) -> float | None:
     if person.waits(layout):
         return person.WAITS_S
     verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
-    if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
+    if not touched.begun(layout).exists():
         ending.end_open(layout, verdict)
         return _end(layout, "nothing was built")
     shell = hosts.connect(layout.host)
@@ -37,6 +37,15 @@ def step(layout: Layout) -> float | None:
     for attempt in started:
         ending.stop(layout, attempt, shell)
     ending.end_open(layout, verdict)
+    plan, after = clear(layout, shell)
+    for attempt in started:
+        ending.forget(layout, attempt, shell)
+    over = "taken down, every device proven blank" if plan.claims else "taken down"
+    return _end(layout, over, facts_after=after)
+
+
+def clear(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+    """Take down what was there and prove it: what that was, and the host afterwards. Raises AgentError."""
     with lasting(shell) as quick:
         plan, after = _take_down(layout, quick)
     found = hosts.facts_of(after)
@@ -44,10 +53,7 @@ def step(layout: Layout) -> float | None:
         raise AgentError(said, Reason.NOT_BLANK)
     if left := stack.not_restored(plan, found):
         raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
-    for attempt in started:
-        ending.forget(layout, attempt, shell)
-    over = "taken down, every device proven blank" if plan.claims else "taken down"
-    return _end(layout, over, facts_after=after)
+    return plan, after
 
 
 def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
@@ -97,10 +103,17 @@ def _end(layout: Layout, said: str, **fields: object) -> float | None:
     return None
 
 
+def again(layout: Layout, reason: Reason, text: str) -> bool:
+    """Whether what could not be taken down is tried once more; then that is noted."""
+    if layout.teardown_tries >= TRIES or reason in NO_USE_TO_TRY:
+        return False
+    moves.note(layout, teardown_tries=layout.teardown_tries + 1, trouble=text)
+    return True
+
+
 def stick(layout: Layout, reason: Reason, text: str) -> float | None:
     """A try failed. The last one leaves the layout stuck: its host stays locked until a person looked."""
-    if layout.teardown_tries < TRIES and reason not in NO_USE_TO_TRY:
-        moves.note(layout, teardown_tries=layout.teardown_tries + 1, trouble=text)
+    if again(layout, reason, text):
         return BETWEEN_TRIES_S
     moves.layout(layout, LayoutPhase.STUCK, text, trouble=text)
     return None

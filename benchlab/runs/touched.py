@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db.models import QuerySet
+
 from agents import planprint, stack
 from agents.contracts import AgentError, Claim, Reason
 from agents.facts.model import HostFacts
@@ -41,10 +43,16 @@ def plan_of(layout: Layout, facts: HostFacts | None) -> stack.StackPlan:
     return reached(plan, sure | perhaps)
 
 
+def begun(layout: Layout) -> QuerySet[StepLog]:
+    """The commands that built the layout, or began to, as it stands: those of a build that was taken back are none."""
+    rows = layout.steps.filter(kind=StepLog.Kind.APPLY).order_by("pk")
+    return rows[layout.discarded :]
+
+
 def touched(layout: Layout) -> tuple[set[str], set[str]]:
     """Identities of disks that a command which built the layout has claimed: and it ran, or perhaps it ran."""
     sure, perhaps = set[str](), set[str]()
-    rows = layout.steps.filter(kind=StepLog.Kind.APPLY).values_list("destroys", "exit_code")
+    rows = begun(layout).values_list("destroys", "exit_code")
     for identities, exit_code in rows:
         (perhaps if exit_code is None else sure).update(identities)
     return sure, perhaps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from threading import Timer
 
 import pytest
 
@@ -10,7 +11,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
-from benchlab.runs import commands, engine, planning
+from benchlab.runs import commands, engine, planning, steps
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -221,6 +222,37 @@ def test_the_network_may_fail_during_a_run(make_campaign, rig_host):
     drive.to_the_end(campaign, 240)
     attempt = Attempt.objects.get()
     assert attempt.outcome == "succeeded", attempt.reason_text
+    assert_blank(rig_host, "ubdb", "ubdc")
+
+
+CUT_S = 100.0  # longer than the connection is kept, and than a command waits for an answer
+
+
+def test_the_network_may_fail_while_a_layout_is_built(make_campaign, rig_host, monkeypatch):
+    """It is taken back and built anew; nobody is asked."""
+    campaign = make_campaign(mounted("xfs"), [("fio", FIO)])
+    drive.plan_and_start(campaign)
+    begin, cut = steps._begin, list[Timer]()
+
+    def begun(layout, kind, part, record):
+        if record.argv[0] == "mkfs.xfs" and not cut:
+            cut.append(Timer(CUT_S, rig_host.heal))
+            rig_host.cut()
+            cut[0].start()
+        return begin(layout, kind, part, record)
+
+    monkeypatch.setattr(steps, "_begin", begun)
+    try:
+        drive.to_the_end(campaign, 600)
+    finally:
+        cut[0].cancel()
+        rig_host.heal()
+    attempt, layout = Attempt.objects.get(), campaign.layouts.get()
+    assert attempt.outcome == "succeeded", (attempt.reason_text, layout.reason_text)
+    assert layout.rebuilds == 1
+    said = " ".join(layout.transitions.values_list("reason", flat=True))
+    assert "What was built is taken back, and built anew" in said
+    assert "worker" not in said
     assert_blank(rig_host, "ubdb", "ubdc")
 
 

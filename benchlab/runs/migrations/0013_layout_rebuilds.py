@@ -1,0 +1,20 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("runs", "0012_large_artifacts"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="layout",
+            name="discarded",
+            field=models.PositiveIntegerField(default=0),
+        ),
+        migrations.AddField(
+            model_name="layout",
+            name="rebuilds",
+            field=models.PositiveSmallIntegerField(default=0),
+        ),
+    ]
