@@ -134,6 +134,18 @@ class Naming(Tool, Protocol):
         ...
 
 
+class Sized(Tool, Protocol):
+    """A tool that works on so many bytes of its target."""
+
+    def room(self, options: Any, target: Target) -> int:
+        """Bytes that must be there; 0: as many as there are, or nobody can tell."""
+        ...
+
+    def reads(self, options: Any) -> bool:
+        """Whether it reads blocks of a volume that it has not written before."""
+        ...
+
+
 class Recording(Tool, Protocol):
     """A tool whose outputs hold figures over time, too: fio's logs."""
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from agents import layers, options, readers, samplers, tools
-from agents.contracts import Need, OptionsError
+from agents.contracts import Need, OptionsError, Target
 from agents.protocols import (
     Asking,
     Awaiting,
@@ -125,6 +125,18 @@ def programs(kind: str, built: Any) -> tuple[str, ...]:
     """Programs on the host that a person named in these options and that root will run: an owner's to say."""
     names = getattr(tool(kind), "programs", None)
     return tuple(names(built)) if names else ()
+
+
+def room(kind: str, built: Any, target: Target) -> int:
+    """Bytes that the tool needs on the target; 0 where it says none."""
+    asks = getattr(tool(kind), "room", None)
+    return int(asks(built, target)) if asks else 0
+
+
+def reads(kind: str, built: Any) -> bool:
+    """Whether the tool reads what it has not written itself, on a volume."""
+    asks = getattr(tool(kind), "reads", None)
+    return bool(asks and asks(built))
 
 
 def recording(kind: str) -> Recording | None:

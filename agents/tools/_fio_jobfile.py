@@ -261,6 +261,30 @@ def work(sections: Sections, whole: int) -> int | None:
     return total
 
 
+def room(sections: Sections, files: bool) -> int:
+    """Bytes that the jobs take in all; where they are no `files` of their own, they share one volume from its start."""
+    total, furthest = 0, 0
+    for told in _jobs_of(sections):
+        count = _whole(told, "numjobs") or 1
+        size = _bytes(told.get("size") or "0", 0)
+        begins = _bytes(told.get("offset") or "0", 0)
+        begins += _bytes(told.get("offset_increment") or "0", 0) * (count - 1)
+        total += (begins + size if begins else size) * (1 if begins else count)
+        furthest = max(furthest, begins + size if size else 0)
+    return total if files else furthest
+
+
+def reads(sections: Sections) -> bool:
+    """Whether a job reads: fio's own direction, where none is told, is read."""
+    told = [one.get("rw") or one.get("readwrite") or "read" for one in _jobs_of(sections)]
+    return any("read" in rw or rw.partition(":")[0] in ("rw", "randrw") for rw in told)
+
+
+def _jobs_of(sections: Sections) -> list[dict[str, str | None]]:
+    shared = sections.get("global", {})
+    return [{**shared, **keys} for name, keys in sections.items() if name != "global"]
+
+
 def _bytes(value: str, whole: int) -> int:
     """0 where it is not known."""
     found = re.match(r"(\d{1,15})\s*(?:(%)|([kmgtp]?)i?b?)\Z", value.lower())

@@ -147,6 +147,14 @@ def precheck(options: Options, target: Target) -> Job | None:
     return None
 
 
+def room(options: Options, target: Target) -> int:
+    return options.size + options.files * 1024 * options.file_min
+
+
+def reads(options: Options) -> bool:
+    return False
+
+
 def outstanding(options: Options) -> int | None:
     """None: one for most tests, several processes seek."""
     return None

@@ -190,6 +190,14 @@ def precheck(options: Options, target: Target) -> Job | None:
     )
 
 
+def room(options: Options, target: Target) -> int:
+    return (options.block_size or options.ibs or 512) * options.count
+
+
+def reads(options: Options) -> bool:
+    return options.direction == "read"
+
+
 def outstanding(options: Options) -> int | None:
     return 1
 

@@ -296,6 +296,14 @@ def poll_s(options: Options) -> float:
     return min(max(POLL_S, options.runtime_s / MOST_UPDATES), options.runtime_s / 3)
 
 
+def room(options: Options, target: Target) -> int:
+    return _files(options) if target.mount else options.size
+
+
+def reads(options: Options) -> bool:
+    return any(line.reads > 0 for line in access_lines(options))
+
+
 def _files(options: Options) -> int:
     """Bytes of all files."""
     return options.size * options.targets * (options.workers if options.own_targets else 1)

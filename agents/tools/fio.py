@@ -93,6 +93,14 @@ def outstanding(options: Options) -> int | None:
     return jobfile.outstanding(sections(options))
 
 
+def room(options: Options, target: Target) -> int:
+    return jobfile.room(sections(options), files=bool(target.mount))
+
+
+def reads(options: Options) -> bool:
+    return jobfile.reads(sections(options))
+
+
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
     name = RESULT if outputs.get(RESULT) else "stdout"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agents import chain, registry
+from agents import chain, fits, registry
 from agents import options as driver_options
 from agents.contracts import AgentError, Target
 from benchlab.campaigns import matrix, points
@@ -48,11 +48,14 @@ def check_sweep(
             raise ValidationError(f"Workload {name}{_at(point)}: {error}") from None
 
 
-def of_workload(workload: Workload, target: Target) -> dict[str, Cost]:
-    """matrix.key(point) -> its cost on `target`. Raises ValidationError as `check_sweep`."""
+def of_workload(
+    workload: Workload, target: Target, stack: Sequence[chain.LayerSpec] = ()
+) -> dict[str, Cost]:
+    """matrix.key(point) -> its cost on `target`, the top of `stack`. Raises ValidationError as `check_sweep`."""
     found = {}
     for point, built in check_sweep(workload.name, workload.tool, workload.options, workload.sweep):
         try:
+            fits.check(stack, workload.tool, built, target)
             found[matrix.key(point)] = _of_point(workload.tool, built, target)
         except AgentError as error:
             raise ValidationError(f"Workload {workload.name}{_at(point)}: {error}") from None

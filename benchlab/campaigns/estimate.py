@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
+from agents import chain, fits, registry
 from benchlab.campaigns import cost, matrix, services
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Device, FactSnapshot, Host
@@ -91,12 +92,23 @@ def _warnings(
         for topology in topologies:
             yield from _missing_devices(host, topology, spares[host.pk])
     yield from _missing_tools(hosts, workloads)
+    yield from _unwritten(topologies, workloads)
     waits = [str(topology) for topology in topologies if _awaits(topology)]
     if waits:
         yield (
             f"{', '.join(waits)}: how long a resync or reshape takes is known only when it runs;"
             " the time waited for it is not in this estimate."
         )
+
+
+def _unwritten(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> Iterator[str]:
+    """Reads that would measure no disk. One word for each pair, however many points it has."""
+    for topology, workload in itertools.product(topologies, workloads):
+        points = cost.check_sweep(workload.name, workload.tool, workload.options, workload.sweep)
+        specs = chain.specs(topology.stack)
+        told = (fits.unwritten(specs, workload.tool, built) for _, built in points)
+        if said := next(filter(None, told), ""):
+            yield f"{workload} on {topology}: {said}."
 
 
 def _awaits(topology: Topology) -> bool:

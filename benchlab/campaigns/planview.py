@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from agents import fits, registry, stack, stored
 from agents import options as driver_options
-from agents import registry, stack, stored
-from agents.chain import specs
+from agents.chain import LayerSpec, specs
 from agents.contracts import AgentError, Target
 from agents.destroyed import Destroyed
 from agents.packages import Missings
@@ -33,6 +33,7 @@ class Planned:
     argv: str
     files: tuple[tuple[str, str], ...]
     error: str = ""
+    doubt: str = ""  # what speaks against the figures that it will give
 
 
 NOTHING_MISSING = Missings((), ())
@@ -47,6 +48,11 @@ class View:
     error: str = ""
     asks: list[str] = field(default_factory=list)  # what a person must do, in order
     missing: Missings = NOTHING_MISSING
+
+    @property
+    def doubts(self) -> list[str]:
+        """Each once, however many points it concerns."""
+        return list(dict.fromkeys(f"{p.workload}: {p.doubt}" for p in self.points if p.doubt))
 
     @property
     def pending(self) -> bool:
@@ -102,7 +108,10 @@ def _view(layout: Layout) -> View:
     return View(
         layout=layout,
         plan=told,
-        points=[_planned(run, planning.target_of(layout, run)) for run in runs[:MOST_POINTS]],
+        points=[
+            _planned(run, planning.target_of(layout, run), specs(layout.stack))
+            for run in runs[:MOST_POINTS]
+        ],
         points_left=max(0, len(runs) - MOST_POINTS),
         error=layout.plan_error,
         missing=_missing(layout),
@@ -136,14 +145,17 @@ def _points(layout: Layout) -> list[Run]:
     )
 
 
-def _planned(run: Run, target: Target) -> Planned:
+def _planned(run: Run, target: Target, stack_of: Sequence[LayerSpec]) -> Planned:
     point = points.words(run.point)
     try:
         tool = registry.tool(run.tool)
-        job = tool.job(driver_options.build(tool.Options, run.options), target)
+        built = driver_options.build(tool.Options, run.options)
+        job = tool.job(built, target)
+        doubt = fits.unwritten(stack_of, run.tool, built)
     except AgentError as error:
         return Planned(run.workload.name, point, "", (), str(error))
-    return Planned(run.workload.name, point, shown(job.argv), _files(job.inputs.items()))
+    files = _files(job.inputs.items())
+    return Planned(run.workload.name, point, shown(job.argv), files, doubt=doubt)
 
 
 def _files(inputs: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
-from agents import registry
+from agents import chain, registry
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Device, Host
@@ -180,7 +180,7 @@ def all_costs(
             target = cost.likely_target(topology, spares[host.pk], stage)
             for workload in workloads:
                 key = host.pk, topology.pk, workload.pk, stage
-                costs[key] = cost.of_workload(workload, target)
+                costs[key] = cost.of_workload(workload, target, chain.specs(topology.stack))
     return costs
 
 

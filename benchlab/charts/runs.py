@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 from django_htmx.middleware import HtmxDetails
 
-from agents import stored
+from agents import chain, fits, options, registry, stored
 from agents.contracts import AgentError
 from agents.tools.dynamo import MESSAGES
 from benchlab.analysis.curves import Little, little
@@ -143,6 +143,7 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
         "numbers": _numbers(measured),
         "measurements": measured,
+        "doubt": _unwritten(run, attempt),
         "little": _little(run, measured),
         "devices": device_rows(part.tracks, attempt.facts.facts if attempt.facts else {}),
         "sampled": bool(tracks),
@@ -181,6 +182,17 @@ def _figures(
     """Each with the artifact whose line says it, where one does."""
     kept = {row.name: row for row in attempt.artifacts.all()}
     return [(row, kept.get(row.output) if row.line else None) for row in measured]
+
+
+def _unwritten(run: Run, attempt: Attempt) -> str:
+    """Why what it read may have been nothing; "" of results measured elsewhere, whose options are what was told."""
+    if run.campaign.source:
+        return ""
+    try:
+        built = options.build(registry.tool(run.tool).Options, run.options)
+        return fits.unwritten(chain.specs(attempt.layout.stack), run.tool, built)
+    except AgentError:  # a driver that has changed since
+        return ""
 
 
 def _numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:

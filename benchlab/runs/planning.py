@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from django.utils import timezone
 
-from agents import packages, stack
+from agents import fits, options, packages, registry, stack
 from agents import stored as plans
 from agents.blank import not_blank
 from agents.chain import specs, stage_specs
-from agents.contracts import AgentError, GuardError, Reason, Shell, Target
+from agents.contracts import AgentError, GuardError, PlanError, Reason, Shell, Target
 from agents.facts.model import HostFacts
 from agents.guard import refusals
 from benchlab.campaigns.models import Run
@@ -34,7 +34,19 @@ def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
     if said:
         raise GuardError("; ".join(dict.fromkeys(said)))
+    _check_room(layout, plan)
     return plan
+
+
+def _check_room(layout: Layout, plan: stack.StackPlan) -> None:
+    """Every run must fit what it will work on, whose size is known now. Raises PlanError naming the workload."""
+    runs = Run.objects.filter(attempts__layout=layout).distinct().select_related("workload")
+    for run in runs.order_by("position"):
+        moment = moments.parse(run.stage)
+        built = options.build(registry.tool(run.tool).Options, run.options)
+        target = plan.target_at(moment.stage, moment.growing)
+        if said := fits.too_large(specs(layout.stack), run.tool, built, target):
+            raise PlanError(f"Workload {run.workload.name}: {said}")
 
 
 def stored(layout: Layout) -> stack.StackPlan:

@@ -1,0 +1,52 @@
+"""Whether a run fits what it works on: room for its blocks, and blocks that hold something. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents import registry
+from agents.chain import LayerSpec, gives
+from agents.contracts import PlanError, Target
+
+SINCE = "write all of it first, by a workload before this one that writes the whole size"
+SPARSE = "ZFS answers for blocks of a zvol that were never written without asking a disk"
+DISCARDED = (
+    "the disk was discarded, and an SSD answers for discarded blocks without reading its flash"
+)
+BLANK = "an SSD answers for blocks that were never written, or discarded before, without reading its flash"
+
+
+def too_large(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> str:
+    """Why a tool has no room on a target of a known size, with the numbers; "" where it has, or nobody can tell."""
+    room = registry.room(kind, built, target)
+    if not target.size or room <= target.size or any(map(_packs, specs)):
+        return ""
+    where = "file system" if target.mount else "volume"
+    return (
+        f"{kind} needs {room:,} B ({room / 2**30:,.1f} GiB) of a {where} of {target.size:,} B"
+        f" ({target.size / 2**30:,.1f} GiB): give it a smaller size, or larger disks"
+    )
+
+
+def check(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> None:
+    """Raises PlanError for what is too large."""
+    if said := too_large(specs, kind, built, target):
+        raise PlanError(said)
+
+
+def _packs(spec: LayerSpec) -> bool:
+    """Whether more may be written than there is room for: the layer compresses, or promises what it has not."""
+    told = spec.options
+    packed = any(word.startswith("compress") for word in told.get("mount_options", ()))
+    return bool(told.get("compression", "off") != "off" or told.get("sparse") or packed)
+
+
+def unwritten(specs: Sequence[LayerSpec], kind: str, built: Any) -> str:
+    """In words, where a tool may read blocks that nothing ever wrote: it would measure no disk. "" else."""
+    if gives(spec.kind for spec in specs) == "mount" or not registry.reads(kind, built):
+        return ""
+    if any(spec.kind == "zvol" for spec in specs):
+        return f"it reads a volume on which nothing was written: {SPARSE}; {SINCE}"
+    discarded = any(spec.kind == "raw" and spec.options.get("discard") for spec in specs)
+    return f"it reads a volume on which nothing was written: {DISCARDED if discarded else BLANK}; {SINCE}"
