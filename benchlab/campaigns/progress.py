@@ -49,6 +49,9 @@ class Progress:
     counts: Mapping[str, int]
     drafts: int
     eta_s: float | None
+    trouble: str = (
+        ""  # why a layout does not get on just now: then nobody can say how long it takes
+    )
 
     @property
     def over(self) -> bool:
@@ -119,7 +122,12 @@ def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
     asking = Count("pk", filter=~Q(needs_person=""))
     return _by_campaign(
         rows.values("campaign", "host", "phase")
-        .annotate(number=Count("pk"), asking=asking, awaited_until=Max("awaited_until"))
+        .annotate(
+            number=Count("pk"),
+            asking=asking,
+            awaited_until=Max("awaited_until"),
+            trouble=Max("trouble", filter=Q(phase__in=HOLDING)),
+        )
         .iterator()
     )
 
@@ -160,13 +168,15 @@ def _progress(
     for row in attempts:
         counts[_bin(row)] += row["number"]
     where = state(campaign, phases)
-    still = where in OVER or where in (State.DRAFT, State.STUCK, State.ASKS)
+    trouble = max((row["trouble"] or "" for row in layouts), default="")
+    still = where in OVER or where in (State.DRAFT, State.STUCK, State.ASKS) or bool(trouble)
     return Progress(
         state=where,
         runs=sum(counts.values()),
         counts=counts,
         drafts=phases[LayoutPhase.DRAFT],
         eta_s=None if still else _eta(layouts, attempts),
+        trouble="" if where in OVER else trouble,
     )
 
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from django.db import connection
 
 NAMESPACE = 0x626C  # "bl": keeps our keys apart from anybody else's advisory locks
-
-
+PLANNING = 0x626E  # of hosts that are read for the plans of their drafts (planning.py)
 PLAYING = 0x626D  # of attempts whose console is played by a process of ours (byhand.py)
 
 

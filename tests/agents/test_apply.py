@@ -176,6 +176,17 @@ def test_a_failure_undoes_what_was_done_newest_first_and_says_why():
     assert [r.argv[0] for r in trial.records if r.undo and r.exit_code == 0] == ran[3:]
 
 
+def test_a_busy_udev_fails_no_build():
+    """Its queue was not empty in time; whether the layer stands is looked at when all its steps have run."""
+    trial = Trial()
+    settle = Step(("udevadm", "settle", "--timeout=30"), "wait")
+    trial.apply([settle, WIPE], FakeShell([], codes={"udevadm": 1}))
+    assert "end wipefs" in trial.story
+    assert [r.exit_code for r in trial.records if r.argv[0] == "udevadm"] == [None, 1]
+    with pytest.raises(AgentError, match="udevadm control"):
+        trial.apply([Step(("udevadm", "control"), "")], FakeShell([], codes={"udevadm": 1}))
+
+
 def test_an_undo_that_fails_is_noted_and_the_others_run():
     trial = Trial()
     with pytest.raises(AgentError) as raised:

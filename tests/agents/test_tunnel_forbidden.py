@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents import shell
-from agents.contracts import RETRYABLE, AgentError
-from benchlab.runs.running import LAYOUT_IS_LOST
+from agents.contracts import AgentError, Reason
 from tests.agents import sshd
 
 
@@ -22,4 +21,4 @@ def refused(address: shell.Address) -> None:
         AgentError, match=r"gives no port for dynamo .*AllowTcpForwarding"
     ) as raised:
         shell.Tunnel(address)
-    assert raised.value.reason not in LAYOUT_IS_LOST | RETRYABLE
+    assert raised.value.reason is Reason.COMMAND_FAILED

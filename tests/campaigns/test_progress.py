@@ -40,6 +40,21 @@ def test_the_state_follows_from_layouts_and_wishes(phases, wishes, expected):
     assert progress.state(campaign, phases) == expected
 
 
+def test_a_host_that_is_cut_off_leaves_no_time_to_tell(campaign):
+    """Its page said "running, about 2 min left" while nobody could reach it."""
+    open_layout(campaign)
+    assert progress.of_one(campaign).eta_s is not None
+    campaign.layouts.update(trouble="lab1: no answer (timed out)")
+    found = progress.of_one(campaign)
+    assert (found.state, found.eta_s, found.trouble) == (
+        State.RUNNING,
+        None,
+        "lab1: no answer (timed out)",
+    )
+    campaign.layouts.update(phase=P.DONE, outcome=Outcome.SUCCEEDED)
+    assert progress.of_one(campaign).trouble == ""
+
+
 def end(attempt: Attempt, outcome: str = Outcome.SUCCEEDED, took: float = 20.0) -> None:
     now = timezone.now()
     Attempt.objects.filter(pk=attempt.pk).update(

@@ -13,8 +13,7 @@ from django.utils import timezone
 
 from benchlab.celery import app
 from benchlab.hosts.models import Host
-from benchlab.runs import beats, commands, planning, sweep, sweeper
-from benchlab.runs.lease import lease
+from benchlab.runs import beats, commands, sweep, sweeper
 from benchlab.runs.models import Layout
 from benchlab.runs.tasks import step_layout
 from tests import stack
@@ -68,26 +67,6 @@ def test_a_lost_wish_for_a_plan_is_repeated(make_layout, campaign, sent, monkeyp
 def test_a_draft_whose_plan_nobody_asked_for_is_left_alone(make_layout, sent):
     make_layout(phase="draft")
     assert sweeper.sweep_once() == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_two_planners_one_asks_the_host(make_layout, monkeypatch):
-    draft = make_layout(phase="draft")
-    asked: list[int] = []
-    monkeypatch.setattr(planning, "preview", asked.append)
-    with transaction.atomic():
-        other = connections.create_connection("default")
-        try:
-            with other.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_lock(%s, %s)", [0x626C, draft.pk])
-            planning.preview_once(draft.pk)
-        finally:
-            other.close()
-    assert asked == []
-    planning.preview_once(draft.pk)
-    assert asked == [draft.pk]
-    with lease(draft.pk) as held:  # it is free again
-        assert held
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,80 @@
+"""One reading of a host serves every draft that waits for it; and what a busy or silent host says is no riddle."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+import pytest
+from django.db import connection
+
+from agents.contracts import AgentError, Reason
+from agents.ssh import dial
+from benchlab.hosts import services
+from benchlab.runs import commands, planning
+from benchlab.runs.lease import PLANNING, lease
+from benchlab.runs.models import Layout
+from tests.runs.paper_host import TOY, paper, toy
+
+__all__ = ["paper", "toy"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def readings(paper, monkeypatch) -> list[int]:
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    read, seen = services.read_facts, []
+
+    def counted(host, shell=None):
+        seen.append(host.pk)
+        return read(host, shell)
+
+    monkeypatch.setattr(services, "read_facts", counted)
+    return seen
+
+
+@pytest.fixture
+def drafts(make_layout, readings) -> list[Layout]:
+    made = [make_layout(phase="draft", runs=0) for _ in range(7)]
+    Layout.objects.update(stack=[TOY])
+    commands.plan(made[0].campaign)
+    return made
+
+
+def test_seven_layouts_of_one_host_are_planned_by_one_reading(drafts, readings):
+    planning.preview_once(drafts[0].pk)
+    assert len(readings) == 1
+    assert all(row.plan and not row.plan_error for row in Layout.objects.all())
+    assert len(set(Layout.objects.values_list("facts_planned", flat=True))) == 1
+
+
+def test_who_finds_the_host_being_read_leaves_it_to_that_one(drafts, readings):
+    def beside() -> None:
+        planning.preview_once(drafts[1].pk)
+        connection.close()
+
+    with lease(drafts[0].host_id, PLANNING) as held:
+        assert held
+        other = Thread(target=beside)
+        other.start()
+        other.join(20)
+    assert not readings and Layout.objects.filter(planned_at=None).count() == 7
+
+
+def test_a_host_that_does_not_answer_is_asked_once_and_each_plan_says_so(drafts, monkeypatch):
+    asked = []
+
+    def silent(host, shell=None):
+        asked.append(host.pk)
+        raise AgentError("lab1: no answer (timed out)", Reason.TIMED_OUT)
+
+    monkeypatch.setattr(services, "read_facts", silent)
+    planning.preview_once(drafts[3].pk)
+    assert len(asked) == 1
+    assert set(Layout.objects.values_list("plan_error", flat=True)) == {
+        "lab1: no answer (timed out)"
+    }
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), OSError(), ConnectionResetError()])
+def test_no_brackets_are_empty(error):
+    assert "()" not in str(dial._said(error, "lab1"))
