@@ -25,6 +25,7 @@ from agents.contracts import (
     Watch,
     Window,
 )
+from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.found import Found
 
@@ -34,7 +35,7 @@ class Layer(Protocol):
 
     A layer that wants "devices" takes disks of its own, by use; those of its first use may instead be the volume
     below it, and any use may be filled by `target.parts`. It may also have the functions of Growing, Stretching,
-    Awaiting, Restoring and Asking.
+    Awaiting, Ailing, Restoring and Asking.
     """
 
     LABEL: str
@@ -87,6 +88,17 @@ class Awaiting(Layer, Protocol):
 
     def awaits(self, options: Any, target: Target, facts: HostFacts) -> Progress | None:
         """What is still going on, by the facts; None when nothing is."""
+        ...
+
+
+class Ailing(Layer, Protocol):
+    """A layer that serves on when something in it has failed."""
+
+    def ails(self, options: Any, target: Target, health: Health) -> list[str]:
+        """What is not in order any more (target: the one given to plan); [] is right.
+
+        What verify finds too is said in the same words: who measures on all the same is not stopped by it.
+        """
         ...
 
 

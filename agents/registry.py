@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from agents import layers, options, readers, samplers, tools
 from agents.contracts import Need, OptionsError, Target
 from agents.protocols import (
+    Ailing,
     Asking,
     Awaiting,
     Growing,
@@ -96,6 +97,12 @@ def awaiting(kind: str) -> Awaiting | None:
     """The layer, if the kernel may still work on it when its commands have ended."""
     driver = layer(kind)
     return cast(Awaiting, driver) if hasattr(driver, "awaits") else None
+
+
+def ailing(kind: str) -> Ailing | None:
+    """The layer, if something in it may fail and it serves on."""
+    driver = layer(kind)
+    return cast(Ailing, driver) if hasattr(driver, "ails") else None
 
 
 def restoring(kind: str) -> Restoring | None:

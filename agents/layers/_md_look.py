@@ -34,17 +34,24 @@ def wrong_members(
     array: MdArray, data: Sequence[Part], spares: Sequence[Part], facts: HostFacts
 ) -> list[str]:
     """By who is in it: a slot that is not in sync yet may be on its way."""
-    graph, wrong = Graph(facts), []
-    flags = {member.device: member.flags for member in array.members}
-    wished = {d.name if (d := graph.find(p.node)) else p.node for p in [*data, *spares]}
-    wrong += [f"{name} is not in {array.name}" for name in sorted(wished - flags.keys())]
-    wrong += [f"{name} is in {array.name} too" for name in sorted(flags.keys() - wished)]
-    wrong += [f"{name} has failed in {array.name}" for name, said in flags.items() if "F" in said]
-    idle = sum("S" in said for said in flags.values())
-    if idle != len(spares) and not array.action:
-        wrong.append(f"{array.name} has {idle} spares, not {len(spares)}")
+    graph = Graph(facts)
+    wished = [d.name if (d := graph.find(p.node)) else p.node for p in [*data, *spares]]
+    wrong = lost_members(array, wished, len(spares))
+    inside = {member.device for member in array.members}
+    wrong += [f"{name} is in {array.name} too" for name in sorted(inside - set(wished))]
     if array.slots and array.slots != len(data) and not array.action:
         wrong.append(f"{array.name} has {array.slots} slots, not {len(data)}")
+    return wrong
+
+
+def lost_members(array: MdArray, wished: Sequence[str], spares: int) -> list[str]:
+    """Who of these (kernel names) is not in it or has failed, and spares that were taken."""
+    flags = {member.device: member.flags for member in array.members}
+    wrong = [f"{name} is not in {array.name}" for name in sorted(set(wished) - flags.keys())]
+    wrong += [f"{name} has failed in {array.name}" for name, said in flags.items() if "F" in said]
+    idle = sum("S" in said for said in flags.values())
+    if idle != spares and not array.action:
+        wrong.append(f"{array.name} has {idle} spares, not {spares}")
     return wrong
 
 

@@ -78,7 +78,11 @@ def differences(pool: Zpool, wanted: Iterable[Group], facts: HostFacts) -> list[
     wrong = [f"{pool.name} has no {g.use} {g}" for key, g in meant.items() if key not in found]
     wrong += [f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which nobody asked for".replace("  ", " ")
               for use, kind, names in sorted(found - meant.keys(), key=str)]  # fmt: skip
-    return wrong + [
+    return wrong + out_of_order(pool)
+
+
+def out_of_order(pool: Zpool) -> list[str]:
+    return [
         f"{pool.name}: {vdev.path} is {vdev.state}"
         for vdev in pool.vdevs
         if vdev.state not in IN_ORDER

@@ -14,6 +14,7 @@ from typing import Any
 from agents.contracts import Claim, Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.bcache import bytes_of
 from agents.facts.graph import Graph
+from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.guard import claims_of
 from agents.layers import _scripts
@@ -188,6 +189,25 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     return [_release(here, claims_of(target)), *erase_all(target, here, facts)]
 
 
+def ails(options: Any, target: Target, health: Health) -> list[str]:
+    """A backing disk that runs without its cache, which the kernel detaches after errors; and errors of the cache."""
+    backing, cache = _given(options, target)
+    wrong = []
+    for node in backing:
+        values = health.values.get(health.name(node.node), {})
+        if values.get("bcache/running") != "1" or values.get("bcache/state") not in (
+            "clean",
+            "dirty",
+        ):
+            wrong.append(_alone(node, values.get("bcache/state")))
+    errors = health.values.get(health.name(cache.node), {}).get("bcache/io_errors", "0")
+    return wrong + ([f"{cache.node} had {errors} I/O errors"] if errors != "0" else [])
+
+
+def _alone(node: Part, state: str | None) -> str:
+    return f"{node.node} does not run with its cache (state {state!r})"
+
+
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     """Every option, read back from sysfs (which rounds sizes), and that the nodes lie on these disks."""
     backing, cache = _given(options, target)
@@ -217,7 +237,7 @@ def _backing(options: Any, node: Part, label: str, graph: Graph) -> list[str]:
     if found.label != label:
         wrong.append(f"{node.node} has the label {found.label!r}, not {label!r}")
     if values.get("running") != "1" or values.get("state") not in ("clean", "dirty"):
-        wrong.append(f"{node.node} does not run with its cache (state {values.get('state')!r})")
+        wrong.append(_alone(node, values.get("state")))
     if f"[{options.cache_mode}]" not in values.get("cache_mode", ""):
         wrong.append(f"{node.node}: cache_mode is {values.get('cache_mode')!r}")
     if values.get("writeback_percent") != str(options.writeback_percent):

@@ -10,6 +10,7 @@ from typing import Any
 
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
+from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _fs_words, _mkfs, _scripts
 from agents.layers._steps import below, mount_point, settle, wipe
@@ -129,6 +130,23 @@ def _must_wipe(target: Target, claims: tuple[Claim, ...], facts: HostFacts) -> b
     if not graph.disks_under(device.name) <= ours:
         return False
     return not device.signatures_known or bool(device.signatures)
+
+
+def ails(options: Any, target: Target, health: Health) -> list[str]:
+    """Mounted no more, made read-only by the kernel (which a mount says in its superblock's options), or with errors
+    that btrfs counted.
+    """
+    wrong = [f"{what} is {count}" for what, count in health.counters.items()]
+    if health.mounts is None:
+        return wrong
+    mount = mount_point(target)
+    found = [m for m in health.mounts if m.target == mount]
+    if not found:
+        return [f"{mount} is not mounted any more", *wrong]
+    shown = {word for one in found for word in one.options.split(",")}
+    for word in sorted(shown & {"ro", "emergency_ro", "shutdown"} - set(options.mount_options)):
+        wrong.append(f"{mount} has become {'read-only' if word == 'ro' else word}")
+    return wrong
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:

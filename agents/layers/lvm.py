@@ -6,6 +6,7 @@ Sources: lvcreate(8), lvextend(8), lvmraid(7); articles 000 (12-way stripe of 4 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -22,6 +23,7 @@ from agents.contracts import (  # fmt: skip
     Target,
     Use,
 )
+from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
@@ -209,6 +211,21 @@ def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
             part = int(done) / int(whole) if int(whole or 0) else 0.0
             return Progress(f"{words[7]} of {_volume(target)}", part)
     return None
+
+
+def ails(options: Any, target: Target, health: Health) -> list[str]:
+    """A mirror's legs, a letter each (A: in sync, a: not yet, D: dead): "0 LENGTH raid raid1 2 AD DONE/ALL …".
+
+    Of a volume under a cache the mirror is what is below the cache's own.
+    """
+    wrong = []
+    for name, words in health.mapped.items():
+        if not re.fullmatch(rf"{re.escape(target.name)}-data(?:_corig|_wcorig)?", name):
+            continue
+        if words[2:3] == ("raid",) and "D" in words[5]:
+            dead = [str(at) for at, state in enumerate(words[5], start=1) if state == "D"]
+            wrong.append(f"leg {' and '.join(dead)} of {words[4]} of {name} has failed")
+    return wrong
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:

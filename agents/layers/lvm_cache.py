@@ -12,6 +12,7 @@ from typing import Any
 
 from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
+from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
@@ -196,6 +197,19 @@ def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFact
     words = ("--type", "writecache" if options.kind == "writecache" else "cache",
              "--cachepool" if options.kind == "cache-pool" else "--cachevol", fast, *how, origin)  # fmt: skip
     return _run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)
+
+
+def ails(options: Any, target: Target, health: Health) -> list[str]:
+    """What the kernel says when metadata or disk of the cache cannot be written any more: it is then passed by."""
+    words = health.mapped.get(f"{target.name}-data", ())
+    if not words:
+        return [f"{target.volume} is not active any more"]
+    if words[2] == "writecache":
+        errors = words[3:4] != ("0",)
+        return [f"the write cache of {target.volume} has failed"] if errors else []
+    said = {"Fail": "has failed", "Error": "has failed", "needs_check": "needs a check",
+            "ro": "takes no more (read-only)"}  # fmt: skip
+    return [f"the cache of {target.volume} {what}" for word, what in said.items() if word in words]
 
 
 def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:

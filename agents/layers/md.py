@@ -24,6 +24,7 @@ from agents.contracts import (
     Use,
 )
 from agents.facts.graph import Graph
+from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.guard import claims_of
 from agents.layers import _md_look as look
@@ -227,6 +228,24 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     promised = _gives(options, target, data).size
     if device and device.size < promised and array.action != "reshape":
         wrong.append(f"{volume(target)} has {device.size} bytes, not {promised}")
+    return wrong
+
+
+def ails(options: Any, target: Target, health: Health) -> list[str]:
+    """Failed, missing, taken from the spares, or short of members that nothing is about to bring back."""
+    name = health.names.get(volume(target), "")
+    array = next((found for found in health.arrays if found.name == name), None)
+    if array is None:
+        return [f"{volume(target)} is not there any more"]
+    if array.state != "active":
+        return [f"{array.name} is {array.state}, not active"]
+    data, spares, _ = _given(options, target)
+    wished = [health.name(part.node) for part in [*data, *spares]]
+    wrong = look.lost_members(array, wished, len(spares))
+    if look.progress(array, options.level, target.name):
+        wrong = [said for said in wrong if "spares" not in said]  # they are at work
+    elif not wrong and array.up < array.slots:
+        wrong.append(f"{array.name} runs with {array.up} of {array.slots} members")
     return wrong
 
 

@@ -24,12 +24,13 @@ from agents.contracts import (
     Use,
 )
 from agents.facts.graph import Graph
+from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
 from agents.guard import claims_of
 from agents.layers import _zfs, _zfs_space
 from agents.layers._pieces import erase_all, still_there
 from agents.layers._steps import MIB, members, settle, taken, zeros
-from agents.layers._vdevs import PARITY, Group, differences, groups
+from agents.layers._vdevs import PARITY, Group, differences, groups, out_of_order
 
 LABEL = "zpool"
 NEEDS = (_zfs.ZPOOL,)
@@ -214,6 +215,16 @@ def _refuse_arrays(target: Target) -> None:
             raise PlanError(
                 f"{node} is an md array: give its disks to the pool itself (mirror, raidz1 to raidz3)"
             )
+
+
+def ails(options: Any, target: Target, health: Health) -> list[str]:
+    """By `zpool status -x`, which says nothing of a pool in order."""
+    if target.name in health.sound:
+        return []
+    pool = health.pools.get(target.name)
+    if pool is None:
+        return [f"the pool {target.name} is not there any more {health.said}".strip()]
+    return out_of_order(pool) or [f"{pool.name} is {pool.state}: {health.said}"]
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:

@@ -1,0 +1,43 @@
+"""What ails a layout that stands: no layer hides those below it here, as they do for `stack.verify`. Pure."""
+
+from __future__ import annotations
+
+from agents import options, registry
+from agents.facts.health import Health
+from agents.guard import claims_of
+from agents.stack import StackPlan
+
+
+def ails(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
+    """What is not in order in any layer, hidden or not, after `stage` stages; and disks that are gone."""
+    layers = plan.at(stage)
+    found = [said for claim in claims_of(layers[-1].gives) for said in _disk(claim.node, health)]
+    for layer in layers:
+        kind = layer.spec.kind
+        if driver := registry.ailing(kind):
+            built = options.build(driver.Options, layer.spec.options)
+            found += [f"{kind}: {said}" for said in driver.ails(built, layer.target, health)]
+    return list(dict.fromkeys(found))
+
+
+def _disk(node: str, health: Health) -> list[str]:
+    if node not in health.names:
+        return [f"{node} is gone"]
+    values = health.values.get(health.name(node), {})
+    wrong = [f"{node} is gone"] if values.get("size") == "0" else []
+    if values.get("ro") == "1":
+        wrong.append(f"{node} is read-only")
+    if values.get("device/state", "running") not in ("running", "live"):
+        wrong.append(f"{node} is {values['device/state']}")
+    return wrong
+
+
+def nodes(plan: StackPlan, stage: int = 0) -> list[str]:
+    """Every node that a layer after `stage` stages stands on or gives: disks, pieces of them, volumes."""
+    found: dict[str, None] = {}
+    for layer in plan.at(stage):
+        for target in (layer.target, layer.gives):
+            found |= dict.fromkeys(claim.node for claim in claims_of(target))
+            found |= dict.fromkeys(part.node for parts in target.parts.values() for part in parts)
+            found |= dict.fromkeys([target.volume] if target.volume else [])
+    return list(found)

@@ -1,0 +1,163 @@
+"""What may ail a layout that stands, at one moment: one cheap command, and what it printed.
+
+A layer hides those below it from a whole look (agents.stack.verify), and a mirror that lost a disk serves on as if
+nothing were: this asks every layer's own kernel driver what it knows, by what is in memory there.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+from agents.contracts import Shell
+from agents.facts import md, stacks, sysfs, zfs
+from agents.facts.asking import ask
+from agents.facts.model import MdArray, Mount, Zpool
+from agents.facts.sections import Section, bad_facts, split, text
+
+HOSTSIDE = files("agents.hostside")
+SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "health.sh"))
+PROC = {"/proc/mdstat": "mdstat", "/proc/self/mountinfo": "mountinfo"}
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A line of the kernel's log about an I/O error."""
+
+    at: float  # on the log's own clock
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    boot_id: str = ""  # "": this system has none (FreeBSD)
+    names: Mapping[str, str] = field(
+        default_factory=dict
+    )  # node -> kernel name; absent: it is gone
+    values: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # kernel name -> "size", "ro", "device/state", "bcache/state", …
+    holders: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    arrays: tuple[MdArray, ...] = ()
+    mapped: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # name in /dev/mapper -> words of its status, of all its segments in a row
+    pools: Mapping[str, Zpool] = field(default_factory=dict)  # with what ails them
+    sound: frozenset[str] = frozenset()  # pools that are healthy
+    said: str = ""  # of a pool that is not: in its own words
+    mounts: tuple[Mount, ...] | None = None  # None: not known here (FreeBSD)
+    counters: Mapping[str, int] = field(default_factory=dict)  # btrfs's errors, those above 0
+    log: tuple[Complaint, ...] = ()
+
+    def name(self, node: str) -> str:
+        """Its kernel name; the node itself when it is gone."""
+        return self.names.get(node, node)
+
+    def complaints(self, nodes: Iterable[str], after: float) -> list[str]:
+        """The log's lines about these nodes and all that stands on them that came later."""
+        ours, todo = set[str](), [self.name(node).removeprefix("/dev/") for node in nodes]
+        while todo:
+            name = todo.pop()
+            todo += self.holders.get(name, frozenset()) - ours
+            ours.add(name)
+        words = "|".join(_or_partition(name) for name in sorted(ours))
+        about = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
+        return [one.says for one in self.log if one.at > after and about.search(one.says)]
+
+    @property
+    def log_end(self) -> float:
+        return max((one.at for one in self.log), default=0.0)
+
+
+def _or_partition(name: str) -> str:
+    return re.escape(name) + (r"(?:p\d+)?" if name[-1:].isdigit() else r"\d*")
+
+
+def read(shell: Shell, nodes: Iterable[str], mount: str = "", pool: str = "") -> Health:
+    """One command. Raises AgentError (BAD_FACTS, or the connection's)."""
+    nonce = secrets.token_hex(8)
+    argv = ("sh", "-c", SCRIPT, "facts", nonce, mount, pool, *nodes)
+    try:
+        return parse(ask(shell, argv, 60.0), pool)
+    except (ValueError, LookupError, TypeError) as error:
+        raise bad_facts(f"{type(error).__name__}: {error}") from error
+
+
+def parse(output: bytes, pool: str = "") -> Health:
+    """Raises AgentError BAD_FACTS naming section and line."""
+    sections = split(output)
+    for name in ("names", "files", "tree"):
+        if name not in sections:
+            raise bad_facts(f"the look has no section {name!r}")
+    values = sysfs.attributes(sections["files"])
+    rest = values.pop("", {})
+    proc = {name: Section(name, 0, rest[path].encode(), "") for path, name in PROC.items()
+            if path in rest}  # fmt: skip
+    pools, sound, said = _pools(sections.get("zpool"), pool)
+    return Health(
+        boot_id=rest.get(BOOT, ""),
+        names=dict(_names(sections["names"])),
+        values=values,
+        holders={n: frozenset(found) for n, found in sysfs.tree(sections["tree"]).holders.items()},
+        arrays=md.arrays(proc["mdstat"]) if "mdstat" in proc else (),
+        mapped=_mapped(sections.get("dmstatus")),
+        pools=pools,
+        sound=sound,
+        said=said,
+        mounts=tuple(stacks.mounts(proc["mountinfo"])) if "mountinfo" in proc else None,
+        counters=dict(_counters(sections.get("btrfs"))),
+        log=tuple(_complaints(sections.get("log"))),
+    )
+
+
+def _names(section: Section) -> Iterator[tuple[str, str]]:
+    for number, line in section.lines():
+        node, space, name = text(line).partition(" ")
+        if not space:
+            raise section.bad(number, line, "not a node and its name")
+        yield node, name
+
+
+def _mapped(section: Section | None) -> dict[str, tuple[str, ...]]:
+    """Lines "NAME: start length type …", one for each segment; "No devices found"."""
+    found: dict[str, tuple[str, ...]] = {}
+    if section is None or section.exit_code:
+        return found
+    for _, line in section.lines():
+        name, colon, status = text(line).partition(": ")
+        if colon:
+            found[name] = (*found.get(name, ()), *status.split())
+    return found
+
+
+def _pools(section: Section | None, pool: str) -> tuple[dict[str, Zpool], frozenset[str], str]:
+    """Of `zpool status -x`: one line when all is well, else the whole status, with a sentence that says what is not."""
+    if section is None or section.exit_code:
+        return {}, frozenset(), section.failure if section else ""
+    printed = text(section.stdout)
+    if f"pool '{pool}' is healthy" in printed:
+        return {}, frozenset([pool]), ""
+    found = re.search(r"^status: (.*(?:\n\t.*)*)", printed, re.M)
+    said = " ".join(found[1].split()) if found else ""
+    return {one.name: one for one in zfs.status(section)}, frozenset(), said
+
+
+def _counters(section: Section | None) -> Iterator[tuple[str, int]]:
+    """[/dev/sdb].write_io_errs    0"""
+    if section is None or section.exit_code:
+        return
+    for _, line in section.lines():
+        match = re.fullmatch(r"\[(.+)\]\.(\w+)\s+(\d+)", text(line).strip())
+        if match and int(match[3]):
+            yield f"{match[1]}: {match[2]}", int(match[3])
+
+
+def _complaints(section: Section | None) -> Iterator[Complaint]:
+    """Lines "[  12.345678] text"; one without its time (of another system) cannot be placed."""
+    for _, line in section.lines() if section else ():
+        if match := re.match(r"(?:<\d+>)?\[\s*(\d+\.\d+)\](?:\[[^\]]*\])? ?(.*)", text(line)):
+            yield Complaint(float(match[1]), match[2])
