@@ -23,6 +23,7 @@ class Reason(StrEnum):
     GUARD_REFUSED = "guard_refused"
     PLAN_STALE = "plan_stale"
     VERIFY_FAILED = "verify_failed"
+    DEGRADED = "degraded"
     NOT_BLANK = "not_blank"
     TOOL_MISSING = "tool_missing"
     TOOL_FAILED = "tool_failed"

@@ -24,10 +24,15 @@ class Cell:
     repeat: int
     state: str  # an outcome, or the phase of an attempt that is not over
     value: str  # "12.3 k IOPS"; empty unless it succeeded
+    degraded: bool = False  # not all of its layout was in order
 
     @property
     def short(self) -> str:
-        return self.value.removesuffix("IOPS").strip() or self.state
+        return (self.value.removesuffix("IOPS").strip() or self.state) + self.degraded * " ⚠"
+
+    @property
+    def said(self) -> str:
+        return ", ".join(filter(None, (self.state, self.value, self.degraded * "degraded")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,8 @@ def _cell(run: Run, attempt: Attempt | None, values: Mapping[int, str]) -> Cell:
     if attempt is None:
         return Cell(run.pk, run.repeat, AttemptPhase.QUEUED, "")
     value = values.get(attempt.pk, "") if attempt.outcome == Outcome.SUCCEEDED else ""
-    return Cell(run.pk, run.repeat, attempt.outcome or attempt.phase, value)
+    state = attempt.outcome or attempt.phase
+    return Cell(run.pk, run.repeat, state, value, bool(attempt.degraded))
 
 
 def _values(attempts: Iterable[Attempt]) -> dict[int, str]:

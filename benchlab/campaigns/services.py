@@ -206,6 +206,7 @@ def _create_layouts(
             stack=rows[topology].stack,
             stages=rows[topology].stages,
             measure_resync=rows[topology].measure_resync,
+            on_degraded=rows[topology].on_degraded,
             position=position,
         )
         for position, (host, topology) in enumerate(order)

@@ -30,6 +30,28 @@ class Stuck:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A layout in which something failed, and the runs that were measured on it so."""
+
+    layout: Layout
+    runs: list[int] = field(default_factory=list)
+    says: list[str] = field(default_factory=list)
+
+
+def degraded(campaign: Campaign) -> list[Degraded]:
+    """One query."""
+    rows = latest_attempts().filter(run__campaign=campaign).exclude(degraded=[])
+    found: dict[int, Degraded] = {}
+    for attempt in rows.select_related(
+        "layout__topology", "layout__host", "layout__campaign"
+    ).order_by("run__position"):
+        one = found.setdefault(attempt.layout_id, Degraded(attempt.layout))
+        one.runs.append(attempt.run_id)
+        one.says.extend(m["says"] for m in attempt.degraded if m["says"] not in one.says)
+    return list(found.values())
+
+
 def failures(campaign: Campaign) -> list[Failure]:
     """One query."""
     found = latest_attempts().filter(

@@ -123,6 +123,7 @@ def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any
         "stuck": troubles.stuck(campaign),
         "asked": troubles.asked(campaign),
         "failures": troubles.failures(campaign),
+        "degraded": troubles.degraded(campaign),
     }
 
 

@@ -56,6 +56,7 @@ def _conditions(attempt: Attempt) -> dict[str, str]:
         "Memory": size(facts["memory"]) if facts.get("memory") else "",
         "Devices": ", ".join(sorted(set(identities(attempt.layout.plan)))),
         "Stack": _stack(attempt.layout.stack),
+        "Condition": "; ".join(one["says"] for one in attempt.degraded) or "in order",
         "Moment": moments.parse(attempt.run.stage).words or "as built",
         "Tool": attempt.tool_version or attempt.run.tool,
         "Workload": json.dumps(options, sort_keys=True),

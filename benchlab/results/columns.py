@@ -86,6 +86,12 @@ OF_AN_ATTEMPT = (
     Column("outcome", TEXT, "a.outcome", "Of the attempt: succeeded, failed, …; empty: not over",
            words=("", *Outcome.values)),
     Column("fingerprint", TEXT, "a.fingerprint", "Equal: comparable without a warning"),
+    Column(
+        "degraded",
+        TEXT,
+        "coalesce((SELECT string_agg(d->>'says', '; ') FROM jsonb_array_elements(a.degraded) d), '')",
+        "What of its layout was not in order; empty: all was",
+    ),
     Column("source", TEXT, "c.source", "Empty: measured here; imported; library", words=("", "imported", "library")),
 )  # fmt: skip
 OF_A_MEASUREMENT = (

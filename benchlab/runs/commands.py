@@ -184,6 +184,7 @@ def _layout_for_retry(run: Run, old: Layout) -> Layout:
         stack=old.stack,
         stages=old.stages,
         measure_resync=old.measure_resync,
+        on_degraded=old.on_degraded,
         position=old.position,
     )
     plan(old.campaign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents import registry
@@ -15,8 +15,13 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
 
 
-def context(layout: Layout, plan: StackPlan, attempt: Attempt, facts: HostFacts) -> dict[str, Any]:
-    """What the fingerprint is made of, so that a page can say in which of these two results differ."""
+def context(
+    layout: Layout, plan: StackPlan, attempt: Attempt, facts: HostFacts, ails: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What the fingerprint is made of, so that a page can say in which of these two results differ.
+
+    `ails`: what was not in order when the run began.
+    """
     moment = moments.parse(attempt.run.stage)
     claims = claims_of(plan.target_at(moment.stage))
     found = {
@@ -34,7 +39,14 @@ def context(layout: Layout, plan: StackPlan, attempt: Attempt, facts: HostFacts)
         moment != moments.Moment()
     ):  # without a key of its own, what was measured before there were stages stays equal
         found |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
+    if ails:  # as above
+        found["degraded"] = sorted(ails)
     return found
+
+
+def changed(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
+    """Of a run during which something failed: it compares to no run in which nothing, or something else, did."""
+    return digest({"began": digested, "degraded": list(marks)})
 
 
 def digest(found: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs.outputs import Artifact, ArtifactPiece, LiveChunk, Measurement, Series
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import OwnedQuerySet
-from benchlab.topologies.models import Topology
+from benchlab.topologies.models import OnDegraded, Topology
 
 __all__ = [
     "Artifact",
@@ -57,6 +57,7 @@ class Layout(models.Model):
     stack = models.JSONField(help_text="The topology's stack, copied")
     stages = models.JSONField(default=list, blank=True, help_text="Its stages, copied")
     measure_resync = models.BooleanField(default=False)
+    on_degraded = models.CharField(max_length=10, choices=OnDegraded, default=OnDegraded.STOP)
     tag = models.CharField(max_length=3, default=installation_tag, editable=False)
     # The boot id under which it was built: two rows may be one machine, whose disks are there once.
     machine = models.CharField(max_length=64, blank=True, default="", editable=False)
@@ -87,6 +88,12 @@ class Layout(models.Model):
     # A hash of mounts, holders and disks (agents.facts.glance) from just before the last whole look at the host.
     glance = models.CharField(max_length=64, blank=True)
     looked_at = models.DateTimeField(null=True, blank=True)
+    degraded = models.JSONField(
+        default=list, blank=True, help_text="What was not in order at the last look, in words"
+    )
+    log_end = models.FloatField(
+        null=True, blank=True, help_text="How far the kernel's log was read, on its own clock"
+    )
     stage = models.PositiveSmallIntegerField(default=0, help_text="Stages that have begun")
     followed = models.PositiveSmallIntegerField(
         default=0, help_text="Stages that the layers above followed"
@@ -198,6 +205,10 @@ class Attempt(models.Model):
         default=list,
         blank=True,
         help_text="What the tool did when; means are over what it measured",
+    )
+    # [{"says", "seen": before or during}] (benchlab.runs.condition)
+    degraded = models.JSONField(
+        default=list, blank=True, help_text="What was not in order before the run, or failed in it"
     )
     exit_code = models.IntegerField(null=True, blank=True)
     timeout_s = models.FloatField(default=0)

@@ -3,6 +3,7 @@ than none."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 
@@ -24,6 +25,7 @@ from agents.facts.model import HostFacts
 from agents.guard import job_refusals
 from benchlab.hosts import services as hosts
 from benchlab.runs import byhand, jobs, moves, planning
+from benchlab.runs.condition import Condition
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
@@ -40,11 +42,12 @@ class Passed(Exception):
 
 
 def check(
-    layout: Layout, attempt: Attempt, work: Job, shell: Shell
+    layout: Layout, attempt: Attempt, work: Job, shell: Shell, now: Condition
 ) -> tuple[HostFacts, list[Progress]]:
     """The host's facts and what goes on there, if everything is as it was when the layout was verified.
 
-    Raises AgentError, or Works or Passed when it is not the moment that the run wants.
+    `now`: what is known not to be in order, and measured all the same. Raises AgentError, or Works or Passed when it
+    is not the moment that the run wants.
 
     Between runs that follow each other closely a glance is enough: when mounts, swap, holders and disks are as they
     were right before the last whole look, so is what the guard would find.
@@ -54,10 +57,11 @@ def check(
     if missing := hosts.missing_tool(attempt.run.tool, attempt.run.options, ready):
         raise AgentError(missing, Reason.TOOL_MISSING)
     plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
-    facts, seen, found = ready, glance.read(shell, plan.claims), list[Progress]()
+    there = [claim for claim in plan.claims if claim.node not in now.gone]
+    facts, seen, found = ready, glance.read(shell, there), list[Progress]()
     recent = layout.looked_at and timezone.now() - layout.looked_at < WHOLE_LOOK_EVERY
     if moment.growing or not (recent and seen == layout.glance):
-        facts = whole(layout, shell, moment.growing)
+        facts = whole(layout, shell, moment.growing, now.ails)
         found = _awaited(layout, plan, facts, moment.growing)
     target = planning.target_of(layout, attempt.run)
     spares = hosts.spares(layout.host)
@@ -92,11 +96,16 @@ def look(layout: Layout, shell: Shell) -> HostFacts:
     return replace(facts, tools=ready.tools)
 
 
-def whole(layout: Layout, shell: Shell, growing: bool = False) -> HostFacts:
-    """A whole look: the same boot, and the layout as it was built and grown. Raises AgentError."""
+def whole(
+    layout: Layout, shell: Shell, growing: bool = False, known: Collection[str] = ()
+) -> HostFacts:
+    """A whole look: the same boot, and the layout as it was built and grown, but for what is `known` to ail it.
+
+    Raises AgentError.
+    """
     facts = look(layout, shell)
-    plan = planning.stored(layout)
-    if differences := stack.verify(plan, facts, stage=layout.stage, growing=growing):
+    found = stack.verify(planning.stored(layout), facts, stage=layout.stage, growing=growing)
+    if differences := [one for one in found if one not in known]:
         raise AgentError(
             "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
         )

@@ -13,7 +13,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents import job, registry, stack
-from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
+from agents.contracts import AgentError, Job, Reason, Shell
 from agents.dynamo.wire import DynamoError
 from agents.facts.model import HostFacts
 from agents.shell import SshShell
@@ -21,6 +21,7 @@ from benchlab.hosts import services as hosts
 from benchlab.runs import (
     byhand,
     collect,
+    condition,
     ending,
     events,
     fingerprint,
@@ -32,7 +33,7 @@ from benchlab.runs import (
     preflight,
 )
 from benchlab.runs.models import Attempt, Layout, LiveChunk
-from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.runs.states import LAYOUT_IS_LOST, AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
 
 PAUSED_S = 3.0
@@ -41,15 +42,6 @@ LIVE_S = (
     0.8  # one poll of a job that says each second what happens; what is around it takes the rest
 )
 LIVE_MAX = 256 << 20  # bytes of samples that are kept of a running attempt
-
-# What concerns the layout, not just this one run: it cannot serve the other runs either.
-LAYOUT_IS_LOST = RETRYABLE | {
-    Reason.GUARD_REFUSED,
-    Reason.HOST_KEY_CHANGED,
-    Reason.HOST_LOST,
-    Reason.HOST_REBOOTED,
-    Reason.VERIFY_FAILED,
-}
 
 
 def step(layout: Layout) -> float | None:
@@ -86,7 +78,8 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
     try:
         work = jobs.of(attempt, layout)
-        facts, awaited = preflight.check(layout, attempt, work, shell)
+        found = condition.before(layout, shell)
+        facts, awaited = preflight.check(layout, attempt, work, shell, found)
         player = _begin(attempt, work, facts, shell)
     except DynamoError as error:
         ending.end(attempt, Verdict(Outcome.FAILED, Reason.TOOL_FAILED, f"dynamo: {error}"))
@@ -106,7 +99,7 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         return
     if awaited:
         growing.tell(layout, awaited)
-    found = fingerprint.context(layout, planning.stored(layout), attempt, facts)
+    context = fingerprint.context(layout, planning.stored(layout), attempt, facts, found.ails)
     during = {"during": {"start": [asdict(one) for one in awaited]}} if awaited else {}
     moves.attempt(
         attempt,
@@ -115,11 +108,12 @@ def _start(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         timeout_s=work.timeout_s,
         boot_id=facts.boot_id[:64],
         facts=layout.facts_ready,
-        fingerprint=fingerprint.digest(found),
-        tool_version=found["tool_version"][:200],
+        fingerprint=fingerprint.digest(context),
+        tool_version=context["tool_version"][:200],
         meta=during | _way(attempt, player),
         seen_at=timezone.now(),
     )
+    condition.begun(layout, attempt, found)
     moves.note(layout, seen_at=timezone.now())
     if player:
         player.go()
@@ -222,6 +216,13 @@ def _overdue(attempt: Attempt, now: datetime) -> bool:
 
 
 def _collect(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Look what the run did to the layout, conclude, and end the layout when that is to be its end."""
+    condition.after(layout, attempt, shell)
+    _conclude(layout, attempt, shell)
+    condition.stop(layout, attempt)
+
+
+def _conclude(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Artifacts first, in one transaction; then figures; then the verdict."""
     work = ending.work_of(layout, attempt)
     spool = jobs.spool(attempt, work)

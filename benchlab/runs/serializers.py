@@ -20,6 +20,9 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
         child=serializers.DictField(),
         help_text="What the kernel still does: {says, done: 0 to 1, eta_s: seconds or null}",
     )
+    degraded = serializers.ListField(
+        child=serializers.CharField(), help_text="What was not in order at the last look, in words"
+    )
     plan = serializers.DictField(allow_null=True)
 
     class Meta:
@@ -33,6 +36,8 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
             "stack",
             "stages",
             "measure_resync",
+            "on_degraded",
+            "degraded",
             "stage",
             "followed",
             "settled",
@@ -90,6 +95,11 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         "[]: it did not tell",
     )
 
+    degraded = serializers.ListField(
+        child=serializers.DictField(child=serializers.CharField()),
+        help_text="What was not in order: {says, seen: before the run or during it}; empty: all was",
+    )
+
     class Meta:
         model = Attempt
         fields = [
@@ -106,6 +116,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
             "boot_id",
             "facts",
             "fingerprint",
+            "degraded",
             "meta",
             "windows",
             "exit_code",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from agents.contracts import RETRYABLE, Reason
+
 
 class Outcome(models.TextChoices):
     SUCCEEDED = "succeeded"
@@ -43,6 +45,16 @@ HOLDING = (
     LayoutPhase.TEARING_DOWN,
     LayoutPhase.STUCK,
 )
+
+# Reasons that concern the layout, not just one run: it cannot serve the other runs either.
+LAYOUT_IS_LOST = RETRYABLE | {
+    Reason.DEGRADED,
+    Reason.GUARD_REFUSED,
+    Reason.HOST_KEY_CHANGED,
+    Reason.HOST_LOST,
+    Reason.HOST_REBOOTED,
+    Reason.VERIFY_FAILED,
+}
 
 LAYOUT_MOVES: dict[str, frozenset[str]] = {
     LayoutPhase.DRAFT: frozenset({LayoutPhase.WAITING, LayoutPhase.DONE}),

@@ -66,6 +66,10 @@ WORDS: dict[str, Words] = {
         "A layer was made, but looking again showed something else than wished.",
         "Read the differences below; the layout was taken down again.",
     ),
+    Reason.DEGRADED: Words(
+        "Something in the layout failed, so nothing more was measured on it.",
+        "Look at the disk that is named. Retry when it is whole again, or let the topology be measured degraded.",
+    ),
     Reason.NOT_BLANK: Words(
         "The disks are not blank after teardown.",
         "Look at the host: the page names what is left. Then tear down again.",

@@ -20,9 +20,9 @@ from benchlab.hosts.models import FactSnapshot, Host, HostTask
 from benchlab.hosts.serializers import DestroyedSerializer
 from benchlab.runs import dryrun
 from benchlab.topologies import planned, services
-from benchlab.topologies.models import Topology
+from benchlab.topologies.models import OnDegraded, Topology
 
-EDITED = ("name", "description", "stack", "stages", "measure_resync")
+EDITED = ("name", "description", "stack", "stages", "measure_resync", "on_degraded")
 
 
 class TopologySerializer(serializers.ModelSerializer[Topology]):
@@ -43,11 +43,17 @@ class TopologySerializer(serializers.ModelSerializer[Topology]):
         default=False, help_text="Measure during the first resync too, not only after it"
     )
 
+    on_degraded = serializers.ChoiceField(
+        choices=OnDegraded.choices,
+        default=OnDegraded.STOP,
+        help_text="When something in it fails and it serves on: stop, or measure on and mark every run",
+    )
+
     team = Whose()
 
     class Meta:
         model = Topology
-        fields = ["id", "team", "name", "description", "stack", "stages", "measure_resync", "created_at"]  # fmt: skip
+        fields = ["id", "team", *EDITED, "created_at"]
         validators: list[Any] = []  # of a name that is taken the service tells
 
 

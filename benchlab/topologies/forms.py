@@ -14,7 +14,7 @@ from agents.chain import WORDS
 from agents.protocols import Layer
 from benchlab.driver_forms import DriverForm
 from benchlab.topologies import stage_forms
-from benchlab.topologies.models import Topology
+from benchlab.topologies.models import OnDegraded, Topology
 from benchlab.topologies.stage_forms import DisksForm, StageForms
 
 COMMON_ROLES = ("ssd", "hdd", "nvme")
@@ -23,8 +23,15 @@ COMMON_ROLES = ("ssd", "hdd", "nvme")
 class NameForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Topology
-        fields = ["name", "description", "measure_resync"]
+        fields = ["name", "description", "measure_resync", "on_degraded"]
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
+
+    def __init__(self, *given: Any, **fields: Any) -> None:
+        super().__init__(*given, **fields)
+        self.fields["on_degraded"].required = False
+
+    def clean_on_degraded(self) -> str:
+        return self.cleaned_data["on_degraded"] or OnDegraded.STOP
 
 
 class LayerForms:

@@ -8,6 +8,13 @@ from django.db import models
 from benchlab.team.models import OwnedQuerySet, Team
 
 
+class OnDegraded(models.TextChoices):
+    """What becomes of a layout in which something fails (a member of a mirror, a cache) and which serves on."""
+
+    STOP = "stop", "Stop: measure no more on it"
+    MEASURE = "measure", "Measure on, and mark every run"
+
+
 class Topology(models.Model):
     """`stack` is a list of {"kind", "options", "devices": [{"use", "role", "count"}]}, bottom up (agents.stack)."""
 
@@ -21,6 +28,13 @@ class Topology(models.Model):
         "measure during the first resync too",
         default=False,
         help_text="Without it the runs wait until the layers are in sync.",
+    )
+    on_degraded = models.CharField(
+        "when something in it fails",
+        max_length=10,
+        choices=OnDegraded,
+        default=OnDegraded.STOP,
+        help_text="It is looked at before and after each run: failed members, lost caches, errors of the disks.",
     )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)

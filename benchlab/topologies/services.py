@@ -16,7 +16,7 @@ from agents.chain import check_chain, check_stages, specs, stage_specs
 from agents.contracts import AgentError
 from agents.protocols import Layer
 from benchlab.team.models import Team
-from benchlab.topologies.models import Topology
+from benchlab.topologies.models import OnDegraded, Topology
 
 Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]
@@ -34,6 +34,7 @@ def create_topology(
     description: str = "",
     stages: Stack = (),
     measure_resync: bool = False,
+    on_degraded: str = OnDegraded.STOP,
 ) -> Topology:
     """Raises ValidationError naming the layer or stage and what is wrong."""
     made = Topology(team=team, created_by_id=user.pk if user else None)
@@ -44,6 +45,7 @@ def create_topology(
         description=description,
         stages=stages,
         measure_resync=measure_resync,
+        on_degraded=on_degraded,
     )
 
 
@@ -55,13 +57,14 @@ def change_topology(
     description: str = "",
     stages: Stack = (),
     measure_resync: bool = False,
+    on_degraded: str = OnDegraded.STOP,
 ) -> Topology:
     """Raises ValidationError naming the layer or stage and what is wrong; then nothing was stored."""
     topology.name, topology.description, topology.stack = name, description, checked(stack)
     topology.stages = checked_stages(topology.stack, stages)
     if measure_resync and not any(registry.awaiting(layer["kind"]) for layer in topology.stack):
         raise ValidationError("No layer of this topology has a first resync to measure.")
-    topology.measure_resync = measure_resync
+    topology.measure_resync, topology.on_degraded = measure_resync, on_degraded
     topology.full_clean(exclude=["created_by"])
     topology.save(
         force_update=topology.pk is not None

@@ -14,7 +14,8 @@ from agents.facts import reading
 from agents.facts.model import HostFacts
 from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Device, Host
-from benchlab.runs import planning
+from benchlab.runs import condition, planning
+from benchlab.runs.condition import Condition
 from benchlab.runs.models import Layout
 from tests.agents.growing import toy
 from tests.hosts.conftest import disk, facts
@@ -35,6 +36,7 @@ class Paper:
 
     facts: HostFacts
     ran: list[tuple[str, ...]] = field(default_factory=list)
+    condition: Condition = field(default_factory=Condition)
     then: Callable[[tuple[str, ...]], object] = lambda argv: None
 
     def run(self, argv: Any, **given: Any) -> Ran:
@@ -54,6 +56,7 @@ def paper(toy: Any, host: Host, monkeypatch: pytest.MonkeyPatch) -> Paper:
     monkeypatch.setattr(services, "connect", lambda row: made)
     monkeypatch.setattr(contact, "connect", lambda row: made)
     monkeypatch.setattr(reading, "read", lambda shell, needs=(): made.facts)
+    monkeypatch.setattr(condition, "look", lambda layout, shell: made.condition)
     monkeypatch.setattr(apply, "FRESH_S", 0.0)  # the guard looks before each command
     monkeypatch.setattr(apply, "SAME_S", 0.0)
     monkeypatch.setattr(registry.all_layers()["toy"], "verify", lambda o, t, f: [])

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("runs", "0012_large_artifacts"),
+        ("runs", "0013_attempt_windows"),
     ]
 
     operations = [

@@ -1,0 +1,181 @@
+"""A layout that is not in order: it stops, or its runs are marked; on pages, by the API and in the fingerprint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from agents.contracts import AgentError, Reason
+from agents.facts.model import HostFacts
+from benchlab.runs import (
+    commands,
+    condition,
+    fingerprint,
+    growing,
+    planning,
+    preflight,
+    provision,
+    running,
+)
+from benchlab.runs.condition import Condition
+from benchlab.runs.models import Attempt, Layout
+from benchlab.topologies.models import OnDegraded, Topology
+from tests.runs.paper_host import MORE, TOY, confirmed, paper, toy
+
+__all__ = ["paper", "toy"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FAILED = "md: sdc has failed in md127"
+ERROR = "the kernel said: I/O error, dev sdb, sector 8"
+
+
+@pytest.fixture(autouse=True)
+def nudges(monkeypatch) -> None:
+    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+
+
+@pytest.fixture
+def ready(paper, make_layout, monkeypatch) -> Layout:
+    layout = confirmed(make_layout(phase="draft", runs=2), TOY, stages=[MORE])
+    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
+    provision.build(layout)
+    layout.refresh_from_db()
+    assert layout.phase == "ready"
+    return layout
+
+
+def attempt_of(layout: Layout) -> Attempt:
+    return layout.attempts.order_by("pk")[0]
+
+
+def measuring(layout: Layout) -> Layout:
+    Layout.objects.filter(pk=layout.pk).update(on_degraded=OnDegraded.MEASURE)
+    layout.refresh_from_db()
+    return layout
+
+
+def test_nothing_is_started_on_a_layout_that_is_not_in_order(ready, paper):
+    paper.condition = Condition((FAILED,))
+    with pytest.raises(AgentError, match=FAILED) as raised:
+        running._start(ready, attempt_of(ready), paper)
+    assert raised.value.reason is Reason.DEGRADED
+    assert not any("spool" in argv for argv in paper.ran)
+
+
+def test_it_does_not_grow_either(ready, paper):
+    paper.condition = Condition((FAILED,))
+    ran = len(paper.ran)
+    with pytest.raises(AgentError, match=FAILED):
+        growing.begin(ready)
+    assert len(paper.ran) == ran
+    growing.begin(measuring(ready))
+    assert ready.stage == 1 and ready.degraded == [FAILED]
+
+
+def test_a_run_in_which_something_failed_is_marked_once_and_compares_to_none(ready, paper):
+    attempt = attempt_of(ready)
+    Attempt.objects.filter(pk=attempt.pk).update(fingerprint="f" * 64)
+    attempt.refresh_from_db()
+    condition.begun(ready, attempt, Condition((), frozenset(), 5.0))
+    paper.condition = Condition((FAILED, ERROR), frozenset(), 9.0)
+    condition.after(ready, attempt, paper)
+    paper.condition = Condition((FAILED,), frozenset(), 9.0)  # a worker died and does it again
+    condition.after(ready, attempt, paper)
+    attempt.refresh_from_db()
+    ready.refresh_from_db()
+    assert attempt.degraded == [
+        {"says": FAILED, "seen": "during"},
+        {"says": ERROR, "seen": "during"},
+    ]
+    assert attempt.fingerprint == fingerprint.changed("f" * 64, attempt.degraded)
+    assert (ready.log_end, ready.degraded) == (9.0, [FAILED])
+    with pytest.raises(AgentError, match="I/O error") as raised:
+        condition.stop(ready, attempt)
+    assert raised.value.reason is Reason.DEGRADED
+    condition.stop(measuring(ready), attempt)
+
+
+def test_what_was_known_before_a_run_did_not_happen_in_it(ready, paper):
+    attempt = attempt_of(measuring(ready))
+    paper.condition = Condition((FAILED,))
+    condition.begun(ready, attempt, condition.before(ready, paper))
+    condition.after(ready, attempt, paper)
+    assert attempt.degraded == [{"says": FAILED, "seen": "before"}]
+
+
+def test_nobody_could_look_costs_no_result_and_says_so(ready, paper, monkeypatch):
+    def unread(layout: object, shell: object) -> Any:
+        raise AgentError("mdstat cannot be read", Reason.BAD_FACTS)
+
+    attempt = attempt_of(ready)
+    monkeypatch.setattr(condition, "look", unread)
+    condition.after(ready, attempt, paper)
+    assert "mdstat cannot be read" in attempt.degraded[0]["says"]
+
+
+def test_a_host_that_is_silent_is_asked_again(ready, paper, monkeypatch):
+    def silent(layout: object, shell: object) -> Any:
+        raise AgentError("no answer", Reason.TIMED_OUT)
+
+    monkeypatch.setattr(condition, "look", silent)
+    with pytest.raises(AgentError, match="no answer"):
+        condition.after(ready, attempt_of(ready), paper)
+
+
+def test_a_degraded_run_has_a_fingerprint_of_its_own(ready):
+    bare = HostFacts("h", "debian", "Debian", "6.1", "x86_64", "b", "c", 1, 1, True, True)
+    plan = planning.stored(ready)
+    made = [
+        fingerprint.digest(fingerprint.context(ready, plan, attempt_of(ready), bare, ails))
+        for ails in ((), (FAILED,), (FAILED, ERROR), (ERROR, FAILED))
+    ]
+    assert len(set(made)) == 3 and made[2] == made[3]
+
+
+@pytest.fixture
+def marked(ready) -> Attempt:
+    attempt = attempt_of(ready)
+    Attempt.objects.filter(pk=attempt.pk).update(
+        phase="done", outcome="succeeded", degraded=[{"says": FAILED, "seen": "during"}]
+    )
+    attempt.refresh_from_db()
+    return attempt
+
+
+def test_pages_say_so(marked, web):
+    run = web.get(reverse("run-detail", args=[marked.run_id])).text
+    assert f"During the run: {FAILED}" in run
+    campaign = web.get(reverse("campaign-detail", args=[marked.run.campaign_id])).text
+    assert "was not in order" in campaign and FAILED in campaign and "degraded" in campaign
+
+
+def test_the_api_says_so(marked, user):
+    api = APIClient()
+    api.force_authenticate(user)
+    told = api.get(f"/api/attempts/{marked.pk}/").json()
+    assert told["degraded"] == [{"says": FAILED, "seen": "during"}]
+    layout = api.get(f"/api/layouts/{marked.layout_id}/").json()
+    assert (layout["on_degraded"], layout["degraded"]) == ("stop", [])
+
+
+def test_a_topology_chooses_by_the_api_and_on_its_page(team, user, web):
+    api = APIClient()
+    api.force_authenticate(user)
+    stack = [{"kind": "directory", "options": {}, "devices": []}]
+    made = api.post(
+        "/api/topologies/", {"name": "t", "stack": stack, "on_degraded": "measure"}, format="json"
+    ).json()
+    assert made["on_degraded"] == "measure"
+    assert "measured on" in web.get(reverse("topology-detail", args=[made["id"]])).text
+    refused = api.post(
+        "/api/topologies/", {"name": "u", "stack": stack, "on_degraded": "sing"}, format="json"
+    )
+    assert refused.status_code == 400 and "sing" in refused.text
+    post = {"name": "v", "kind": "directory", "layer0-path": "/var/tmp/x", "save": "1"}
+    web.post(reverse("topology-new"), post)
+    assert Topology.objects.get(name="v").on_degraded == "stop"
+    web.post(reverse("topology-new"), post | {"name": "w", "on_degraded": "measure"})
+    assert Topology.objects.get(name="w").on_degraded == "measure"
