@@ -218,13 +218,16 @@ def _refuse_arrays(target: Target) -> None:
 
 
 def ails(options: Any, target: Target, health: Health) -> list[str]:
-    """By `zpool status -x`, which says nothing of a pool in order."""
+    """By `zpool status -x`, silent on a pool in order. An ashift below that of the disks is a choice, no ailment."""
     if target.name in health.sound:
         return []
     pool = health.pools.get(target.name)
     if pool is None:
         return [f"the pool {target.name} is not there any more {health.said}".strip()]
-    return out_of_order(pool) or [f"{pool.name} is {pool.state}: {health.said}"]
+    if wrong := out_of_order(pool):
+        return wrong
+    chosen = pool.state == "ONLINE" and "non-native block size" in health.said
+    return [] if chosen else [f"{pool.name} is {pool.state}: {health.said}"]
 
 
 def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:

@@ -175,6 +175,10 @@ def test_a_pool_is_in_order_or_says_what_is_not():
     errors = DEGRADED.replace(b"REMOVED  ", b"ONLINE   ")
     [said] = ailing.ails(made, with_pool(errors))
     assert said.startswith("zpool: bl17 is DEGRADED: One or more devices has been removed")
+    small = errors.replace(b"DEGRADED", b"ONLINE").replace(
+        b"has been removed by", b"use a non-native block size"
+    )
+    assert ailing.ails(made, with_pool(small)) == []
     assert "not there any more" in ailing.ails(made, with_pool(b"", 1))[0]
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agents import apply, stack
+from agents import ailing, apply, stack
 from agents.apply import Look
 from agents.blank import not_blank
 from agents.chain import LayerSpec, StageSpec, Wanted
 from agents.contracts import Secret, Shell, Step
-from agents.facts import linux
+from agents.facts import health, linux
 from agents.facts.model import HostFacts
 from agents.guard import Spare
 from agents.lasting import lasting
@@ -91,10 +91,18 @@ class Bench:
             began = time.monotonic()
             look = Look(self.facts(), began)
             assert stack.verify(made, look.facts, upto=number) == []
+        assert self.ails(made) == []
+
+    def ails(self, made: stack.StackPlan, stage: int = 0) -> list[str]:
+        gives = [layer.gives for layer in made.at(stage)]
+        pool = next((target.pool for target in gives if target.pool), "")
+        nodes = ailing.nodes(made, stage)
+        return ailing.ails(made, health.read(self.shell, nodes, gives[-1].mount, pool), stage)
 
     def grow(self, made: stack.StackPlan, stage: int = 1) -> None:
         self.apply(made.stages[stage - 1].steps)
         assert stack.verify(made, self.facts(), stage=stage) == []
+        assert self.ails(made, stage) == []
 
     def wait(self, made: stack.StackPlan, stage: int = 0, seconds: float = 300) -> int:
         """Until nothing is awaited any more; says how often something was."""
