@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0012_large_artifacts'),
+        ("runs", "0014_layout_rebuilds"),
     ]
 
     operations = [
