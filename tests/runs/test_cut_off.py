@@ -6,7 +6,7 @@ import pytest
 
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import services
-from benchlab.runs import commands, engine, person, provision, steps
+from benchlab.runs import commands, engine, person, provision, steps, teardown
 from benchlab.runs.models import Layout, StepLog
 from tests.runs.paper_host import MORE, TOY, Paper, confirmed, paper, toy
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeyp
     """A command of the lost session may run on for a while, and hold the disk."""
     cutting(paper)
     step(layout)
-    whole, busy = provision.teardown.clear, [2]
+    whole, busy = teardown.clear, [2]
 
     def clear(*args):
         if busy[0]:
@@ -109,7 +109,7 @@ def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeyp
             raise AgentError("/dev/sdb is in use by mkfs.xfs[4711]", Reason.GUARD_REFUSED)
         return whole(*args)
 
-    monkeypatch.setattr(provision.teardown, "clear", clear)
+    monkeypatch.setattr(teardown, "clear", clear)
     assert (step(layout).phase, layout.teardown_tries) == ("provisioning", 1)
     assert (step(layout, 4).outcome, layout.teardown_tries) == ("succeeded", 0)
 

@@ -10,7 +10,8 @@ from django.core.exceptions import ValidationError
 from agents import options, registry, stack
 from agents.chain import specs, stage_specs
 from agents.contracts import AgentError, OptionsError, Target
-from agents.guard import job_refusals, refusals
+from agents.facts.model import HostFacts
+from agents.guard import Spare, job_refusals, refusals
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.preset_data import ALL as WORKLOADS
@@ -42,7 +43,7 @@ def seen(preset: Preset):
     """A host with just the disks that it wants, and their spare marks."""
     disks = [disk(f"sd{chr(98 + number)}", number + 1, size=40 * GIB, queue=SETTINGS)
              for number in range(len(roles(preset)))]  # fmt: skip
-    spares = {}
+    spares: dict[str, Spare] = {}
     for device, role in zip(disks, roles(preset), strict=True):
         spares |= spare(device, role=role)
     facts = situations.host_with([situations.see(d, situations.blank) for d in disks], **ABLE)
@@ -52,7 +53,7 @@ def seen(preset: Preset):
 SYSCTLS = {"vm.dirty_ratio": "20", "vm.dirty_background_ratio": "10", "vm.swappiness": "60"}
 
 
-def planned(preset: Preset) -> tuple[Target, object, dict]:
+def planned(preset: Preset) -> tuple[Target, HostFacts, dict[str, Spare]]:
     facts, spares = seen(preset)
     plan = stack.plan(
         specs(preset.stack), LAYOUT, facts, spares.values(), stage_specs(preset.stages)
