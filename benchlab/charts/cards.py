@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlencode
 
@@ -11,8 +11,9 @@ from django.urls import reverse
 
 from benchlab.charts import asked, naming
 from benchlab.charts.choice import Choice
-from benchlab.charts.conditions import Differences
+from benchlab.charts.conditions import Differences, within
 from benchlab.charts.curve import knee_words
+from benchlab.charts.deeds import cards_of
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Person, groups, in_percent, labels
 from benchlab.charts.tables import MetricRow, Point, curve_points, latency_columns, metric_rows
@@ -21,9 +22,9 @@ from benchlab.topologies import moments
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One workload's chart. `metrics` and `operations` hold only what was measured."""
+    """The chart of a workload, or of several that did the same. `metrics`, `operations`: only what was measured."""
 
-    workload: int
+    workloads: tuple[int, ...]
     title: str
     figure_url: str
     csv_url: str
@@ -47,7 +48,7 @@ class Card:
     @property
     def key(self) -> str:
         """Its DOM id. A live page keeps what has the same id, so a sweep's first result, which is bars, has another."""
-        return f"chart-{self.workload}" if self.swept else f"chart-{self.workload}-bars"
+        return f"chart-{self.workloads[0]}{'' if self.swept else '-bars'}"
 
     @property
     def rates(self) -> list[tuple[str, str]]:
@@ -105,28 +106,35 @@ def _is_main(metric: str) -> bool:
 
 
 def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) -> list[Card]:
-    """A card per workload of the campaign that has results. Two queries.
+    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike.
 
     `query` is the page's: its ?metric= and ?moment= are shown where they were measured.
     """
     asks = QueryDict() if query is None else query
-    return cards(
-        groups(user, [campaign]),
+    found = groups(user, [campaign])
+    made = cards(
+        found,
         reverse("campaign-figure", args=[campaign]),
         reverse("campaign-csv", args=[campaign]),
         asked.Filter(moment=asked.moment(asks)),
         asked.metric(asks),
     )
+    return with_differences(made, within(user, found))
 
 
 def cards(
     found: Sequence[Group], figure_url: str, csv_url: str, wanted: asked.Filter, metric: str = ""
 ) -> list[Card]:
     """`wanted` narrowed the lines down already but for their moment; the card adds its workload."""
-    by_workload: dict[int, list[Group]] = {}
-    for group in found:
-        by_workload.setdefault(group.workload, []).append(group)
-    return [_card(lines, figure_url, csv_url, wanted, metric) for lines in by_workload.values()]
+    return [_card(lines, figure_url, csv_url, wanted, metric) for lines in cards_of(found)]
+
+
+def with_differences(made: Iterable[Card], found: Mapping[int, Differences]) -> list[Card]:
+    """`found`: {workload: what differs between the lines of its card}."""
+    return [
+        replace(card, differences=next((found[w] for w in card.workloads if w in found), None))
+        for card in made
+    ]
 
 
 def _card(
@@ -137,18 +145,18 @@ def _card(
         wanted = replace(wanted, moment=None)
     lines = wanted.keep(every)
     query = wanted.query()
-    workload = lines[0].workload
+    workloads = tuple(dict.fromkeys(group.workload for group in every))
     names = list(dict.fromkeys(name for group in lines for name in group.units))
     swept = any(group.swept for group in lines)
     metrics = tuple(naming.ordered(names, lines[0].tool, swept))
     chosen = metric if metric in metrics else (metrics[0] if metrics else "iops")
-    only = "&".join(filter(None, [query, urlencode({"workload": workload})]))
+    only = "&".join(filter(None, [query, urlencode([("workload", pk) for pk in workloads])]))
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
     default = f"&{urlencode({'metric': chosen})}" if chosen != "iops" else ""
     plain = swept or any(name in METRICS for name in names)
     return Card(
-        workload=workload,
-        title=lines[0].workload_name,
+        workloads=workloads,
+        title=" · ".join(dict.fromkeys(group.workload_name for group in every)),
         figure_url=f"{figure_url}?{only}{default}",
         csv_url=f"{csv_url}?{only}",
         tool=lines[0].tool,

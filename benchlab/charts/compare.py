@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import asked
-from benchlab.charts.cards import Card, cards
+from benchlab.charts.cards import Card, cards, with_differences
 from benchlab.charts.conditions import differences
 from benchlab.charts.queries import Group, Person, groups
 from benchlab.topologies import moments
@@ -49,9 +49,8 @@ def _stages(every: list[Group], wanted: asked.Filter) -> list[tuple[str, str, bo
 
 
 def _cards(user: Person, wanted: asked.Filter, every: list[Group], metric: str) -> list[Card]:
-    """A chart per workload: they differ too much to overlay. Each says under which conditions its lines differ."""
+    """A chart for each thing that was done, by whatever workload. Each says under which conditions its lines differ."""
     unequal = differences(user, wanted.keep(every))
     found = replace(wanted, moment=None).keep(every)
     urls = reverse("compare-figure"), reverse("compare-csv")
-    made = cards(found, *urls, wanted, metric)
-    return [replace(card, differences=unequal.get(card.workload)) for card in made]
+    return with_differences(cards(found, *urls, wanted, metric), unequal)

@@ -1,79 +1,349 @@
-"""Under what conditions lines were measured, and in what they differ: only equals compare without a warning."""
+"""Under what conditions lines were measured: what one compares, and what else differs.
+
+Only equals compare without a warning (METHOD.md), but what one compares on purpose is no cause for one: layouts, hosts,
+moments, points of a sweep, and what follows from them. What a source never told is not known, neither equal nor
+different, and a driver's default is no fact of a result that it did not make.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from agents import registry
+from benchlab.campaigns import points
+from benchlab.campaigns.models import Campaign
+from benchlab.charts.deeds import cards_of, told
 from benchlab.charts.queries import Group, Person, labels
 from benchlab.charts.templatetags.si import size
-from benchlab.runs.models import Attempt
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
+
+NOT_TOLD = "not told"
+LAYOUT = "Layout"
+OPTION, OPTIONS = "Option ", "some options of the tool"
+# What a line is, by the attribute that tells whether lines differ in it on purpose.
+CHOSEN = {"Host": "host", LAYOUT: "topology", "Moment": "stage", "Point": "rest"}
+OF_HOST = ("CPU", "Memory")  # a host has its own
+DEVICES = "Devices"
+# Of each device that a layout claims: what facts and plan call it.
+OF_DEVICE = {
+    "Device model": "model",
+    "Device size": "size",
+    "Sectors": "sectors",
+    "Scheduler": "scheduler",
+}
+TUNED = "Scheduler"  # a layer of the layout may set it
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A column per condition; a row per line, its label and values."""
+
+    names: tuple[str, ...] = ()
+    rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The conditions that are not the same for all lines: their names, and per line its label and values."""
+    """`untold`: (line, conditions that others tell and its source does not)."""
 
-    names: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    compared: Table = field(default_factory=Table)
+    others: Table = field(default_factory=Table)
+    untold: tuple[tuple[str, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.compared.names or self.others.names or self.untold)
+
+
+Devices = Mapping[str, Mapping[str, str]]  # identity -> its model, size, …, each in words
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Of one attempt; "" is not told."""
+
+    words: Mapping[str, str]
+    devices: Devices
+    tunes: bool  # its layout sets schedulers
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    group: Group
+    label: str
+    conditions: tuple[Condition, ...]
+
+    def counted(self, name: str) -> Counter[str]:
+        """What its attempts say, and how many say so."""
+        return Counter(one.words.get(name, "") for one in self.conditions)
 
 
 def differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
-    """{workload: what differs between its lines}; a workload whose lines are all alike is left out. One query."""
-    newest = [max(sample.attempt for sample in group.samples) for group in groups]
-    rows = (
-        Attempt.objects.visible_to(user)
-        .select_related("facts", "layout", "run__host")
-        .in_bulk(newest)
+    """{workload: what differs between the lines of its chart}; charts whose lines are all alike are left out."""
+    return _by_workload(user, groups, _between)
+
+
+def within(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
+    """{workload: what differs between repeats of one point}; asks for nothing while all fingerprints are alike."""
+    mixed = [group for group in groups if group.mixed]
+    return _by_workload(user, mixed, _mixed) if mixed else {}
+
+
+def _by_workload(
+    user: Person, groups: Sequence[Group], make: Callable[[Sequence[Line]], Differences]
+) -> dict[int, Differences]:
+    known = _conditions(user, groups)
+    found: dict[int, Differences] = {}
+    for some in cards_of(groups):
+        lines = [
+            Line(group, label, tuple(known[s.attempt] for s in group.samples if s.attempt in known))
+            for group, label in zip(some, labels(some), strict=True)
+        ]
+        if one := make([line for line in lines if line.conditions]):
+            found |= {group.workload: one for group in some}
+    return found
+
+
+def _mixed(lines: Sequence[Line]) -> Differences:
+    names = [name for name in _names(lines) if any(_several(line, name) for line in lines)]
+    return Differences(others=_table(lines, names))
+
+
+def _between(lines: Sequence[Line]) -> Differences:
+    groups = [line.group for line in lines]
+    chosen = [name for name, part in CHOSEN.items() if len({getattr(g, part) for g in groups}) > 1]
+    follows = _follows(lines, chosen)
+    differing = [name for name in _names(lines) if _differs(lines, name, chosen)]
+    others = [
+        name
+        for name in differing
+        if name not in (*chosen, *follows) or any(_several(line, name) for line in lines)
+    ]
+    compared = [*chosen, *(name for name in differing if name in follows and name not in others)]
+    return Differences(_table(lines, compared), _table(lines, others), tuple(_untold(lines)))
+
+
+def _follows(lines: Sequence[Line], chosen: Sequence[str]) -> tuple[str, ...]:
+    """What differs because of what one compares."""
+    of_host = OF_HOST if "Host" in chosen else ()
+    tuned = LAYOUT in chosen and any(one.tunes for line in lines for one in line.conditions)
+    return *of_host, *((TUNED,) if tuned else ())
+
+
+def _names(lines: Sequence[Line]) -> list[str]:
+    return list(dict.fromkeys(n for line in lines for one in line.conditions for n in one.words))
+
+
+def _told(lines: Iterable[Line], name: str) -> set[str]:
+    return {word for line in lines for word in line.counted(name) if word}
+
+
+def _several(line: Line, name: str) -> bool:
+    return len(_told([line], name)) > 1
+
+
+def _differs(lines: Sequence[Line], name: str, chosen: Sequence[str]) -> bool:
+    if any(_several(line, name) for line in lines):
+        return True
+    if name == DEVICES:
+        return _other_disks(lines, nested=LAYOUT in chosen)
+    if name in OF_DEVICE:
+        return _other_kinds(lines, OF_DEVICE[name], nested=LAYOUT in chosen)
+    return len(_told(lines, name)) > 1
+
+
+def _other_disks(lines: Sequence[Line], *, nested: bool) -> bool:
+    """Whether lines of one host stand on other disks; a layout that takes more of the same ones is `nested`."""
+    by_host: dict[int, list[set[str]]] = {}
+    for line in lines:
+        if disks := set(line.conditions[0].devices):
+            by_host.setdefault(line.group.host, []).append(disks)
+    return any(not _alike(sets, nested=nested) for sets in by_host.values())
+
+
+def _alike(sets: Sequence[set[str]], *, nested: bool) -> bool:
+    return all(a == b or (nested and (a < b or b < a)) for a in sets for b in sets)
+
+
+def _other_kinds(lines: Sequence[Line], part: str, *, nested: bool) -> bool:
+    """Whether one disk is not what it was, or lines stand on disks of other kinds that are no subset of each other."""
+    by_disk: dict[str, set[str]] = {}
+    kinds: list[set[str]] = []
+    for line in lines:
+        devices = line.conditions[0].devices
+        for identity, known in devices.items():
+            by_disk.setdefault(identity, set()).update(filter(None, [known[part]]))
+        kinds.append({known[part] for known in devices.values() if known[part]})
+    if any(len(words) > 1 for words in by_disk.values()):
+        return True
+    return not _alike(
+        [one for one in kinds if one], nested=nested and not _other_disks(lines, nested=True)
     )
-    lines: dict[int, list[tuple[Group, dict[str, str]]]] = {}
-    for group, pk in zip(groups, newest, strict=True):
-        if pk in rows:
-            lines.setdefault(group.workload, []).append((group, _conditions(rows[pk])))
-    found = {workload: _differences(some) for workload, some in lines.items()}
-    return {workload: one for workload, one in found.items() if one.names}
 
 
-def _differences(lines: Sequence[tuple[Group, Mapping[str, str]]]) -> Differences:
-    every = [conditions for _, conditions in lines]
-    names = tuple(name for name in every[0] if len({one[name] for one in every}) > 1)
-    texts = labels([group for group, _ in lines])
-    cells = (tuple(one[name] for name in names) for one in every)
-    return Differences(names, tuple(zip(texts, cells, strict=True)))
+def _table(lines: Sequence[Line], names: Sequence[str]) -> Table:
+    rows = ((line.label, tuple(_cell(line.counted(name)) for name in names)) for line in lines)
+    return Table(tuple(names), tuple(rows) if names else ())
 
 
-def _conditions(attempt: Attempt) -> dict[str, str]:
-    """The parts of benchlab.runs.fingerprint, in words. The sweep's own options are the x axis, not a condition."""
-    facts: Mapping[str, Any] = attempt.facts.facts if attempt.facts else {}
-    options = {k: v for k, v in attempt.run.options.items() if k not in attempt.run.point}
+def _cell(counted: Counter[str]) -> str:
+    if len(counted) == 1:
+        return next(iter(counted)) or NOT_TOLD
+    return "; ".join(f"{word or NOT_TOLD} ({n} run{'s' * (n > 1)})" for word, n in counted.items())
+
+
+def _untold(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """The tool's options in one word: there are many, and few sources tell them."""
+    names = [name for name in _names(lines) if _told(lines, name) and name not in CHOSEN]
+    for line in lines:
+        missing = [name for name in names if not _told([line], name)]
+        told_of = [OPTIONS if name.startswith(OPTION) else name for name in missing]
+        if told_of:
+            yield line.label, ", ".join(dict.fromkeys(told_of))
+
+
+def _conditions(user: Person, groups: Sequence[Group]) -> dict[int, Condition]:
+    """{attempt: its conditions}, in three queries; most attempts share what is large."""
+    rest = {sample.attempt: group.rest for group in groups for sample in group.samples}
+    rows = list(
+        Attempt.objects.visible_to(user)
+        .filter(pk__in=rest)
+        .select_related("run__host", "run__campaign")
+        .only("facts", "layout", "tool_version", "degraded", "run__tool", "run__options", "run__point", "run__stage",
+              "run__host__name", "run__campaign__source")
+    )  # fmt: skip
+    facts = FactSnapshot.objects.in_bulk({row.facts_id for row in rows if row.facts_id})
+    layouts = Layout.objects.only("stack", "plan").in_bulk({row.layout_id for row in rows})
+    shared: dict[tuple[int | None, int], tuple[dict[str, str], Devices]] = {}
+    found = {}
+    for row in rows:
+        layout, key = layouts[row.layout_id], (row.facts_id, row.layout_id)
+        if key not in shared:
+            shared[key] = _of_layout(facts[row.facts_id].facts if row.facts_id else {}, layout)
+        words, devices = shared[key]
+        tunes = any(one["kind"] == "tuning" for one in layout.stack)
+        found[row.pk] = Condition(
+            {**_of_run(row, rest[row.pk]), **words, **_of_options(row)}, devices, tunes
+        )
+    return found
+
+
+def _of_run(attempt: Attempt, rest: str) -> dict[str, str]:
+    moment = moments.parse(attempt.run.stage).words or "as built"
     return {
         "Host": attempt.run.host.name,
-        "Kernel": str(facts.get("kernel", "")),
-        "CPU": f"{facts.get('cpus', '')} × {facts.get('cpu_model', '')}",
-        "Memory": size(facts["memory"]) if facts.get("memory") else "",
-        "Devices": ", ".join(sorted(set(identities(attempt.layout.plan)))),
-        "Stack": _stack(attempt.layout.stack),
+        "Moment": moment,
+        "Point": rest,
+        "Tool": attempt.tool_version,
         "Condition": "; ".join(one["says"] for one in attempt.degraded) or "in order",
-        "Moment": moments.parse(attempt.run.stage).words or "as built",
-        "Tool": attempt.tool_version or attempt.run.tool,
-        "Workload": json.dumps(options, sort_keys=True),
     }
 
 
-def _stack(layers: Sequence[Mapping[str, Any]]) -> str:
-    return " > ".join(f"{layer['kind']} {json.dumps(layer.get('options', {}))}" for layer in layers)
+def _of_options(attempt: Attempt) -> dict[str, str]:
+    """The sweep's own options are the x axis or the line, not a condition."""
+    run = attempt.run
+    known = told(run.tool, run.options, ours=run.campaign.source == Campaign.Source.MEASURED)
+    return {
+        f"{OPTION}{name.replace('_', ' ')}": _word(name, value)
+        for name, value in known.items()
+        if name not in run.point
+    }
 
 
-def identities(plan: object) -> Iterator[str]:
-    """Every device identity that a plan claims, however deep."""
+def _word(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return points.value(name, value) or "none"
+
+
+def _of_layout(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[str, str], Devices]:
+    devices = {identity: _device(facts, claim) for identity, claim in claims(layout.plan)}
+    cpu = f"{facts['cpus']} × {facts.get('cpu_model', '')}" if facts.get("cpus") else ""
+    words = {
+        LAYOUT: stack_words(layout.stack),
+        "Kernel": str(facts.get("kernel", "")),
+        "CPU": cpu,
+        "Memory": size(facts["memory"]) if facts.get("memory") else "",
+        DEVICES: ", ".join(sorted(devices)),
+        **{name: _of_each(devices, part) for name, part in OF_DEVICE.items()},
+    }
+    return words, devices
+
+
+def _of_each(devices: Devices, part: str) -> str:
+    """ "none" where all have it, else "none (sdb, sdc), mq-deadline (sdd)"."""
+    nodes: dict[str, list[str]] = {}
+    for known in devices.values():
+        if known[part]:
+            nodes.setdefault(known[part], []).append(known["name"])
+    if len(nodes) < 2:
+        return "".join(nodes)
+    return ", ".join(
+        f"{word} ({', '.join(sorted(names))})" for word, names in sorted(nodes.items())
+    )
+
+
+def stack_words(layers: Sequence[Mapping[str, Any]]) -> str:
+    """The layers from the bottom up, each with what its driver would not have done by itself."""
+    return " > ".join(" ".join(filter(None, [layer["kind"], _asked(layer)])) for layer in layers)
+
+
+def _asked(layer: Mapping[str, Any]) -> str:
+    known = layer["kind"] in registry.all_layers()
+    specs = (
+        {one.name: one for one in dataclasses.fields(registry.layer(layer["kind"]).Options)}
+        if known
+        else {}
+    )
+    said = [
+        f"{name.replace('_', ' ')} {_word(_unit(specs.get(name), name), value)}"
+        for name, value in layer.get("options", {}).items()
+        if not (name in specs and _plain(specs[name].default) == value)
+    ]
+    return f"({', '.join(said)})" if said else ""
+
+
+def _unit(spec: dataclasses.Field[Any] | None, name: str) -> str:
+    """A name by which `points.value` knows bytes."""
+    return "size" if spec is not None and spec.metadata.get("unit") == "B" else name
+
+
+def _plain(value: Any) -> Any:
+    """As JSON keeps it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
+    """What the facts say of a claimed device, else the plan."""
+    node = str(claim["node"])
+    known: Mapping[str, Any] = next(
+        (one for one in facts.get("devices", ()) if one.get("path") == node), {}
+    )
+    sectors = [known.get(f"{name}_sector") for name in ("logical", "physical")]
+    taken = known.get("size") or claim.get("size")
+    return {
+        "name": node.removeprefix("/dev/"),
+        "model": str(known.get("model") or claim.get("model") or ""),
+        "size": size(taken) if taken else "",
+        "scheduler": str(known.get("scheduler") or ""),
+        "sectors": "/".join(map(str, sectors)) + " B" if all(sectors) else "",
+    }
+
+
+def claims(plan: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(identity, claim) of every device that a plan claims, however deep."""
     if isinstance(plan, Mapping):
         if "identity" in plan and "node" in plan:
-            yield str(plan["identity"])
+            yield str(plan["identity"]), plan
         for value in plan.values():
-            yield from identities(value)
+            yield from claims(value)
     elif isinstance(plan, list):
         for value in plan:
-            yield from identities(value)
+            yield from claims(value)

@@ -11,6 +11,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from benchlab.campaigns import points
+from benchlab.campaigns.models import Campaign
 from benchlab.charts import naming
 from benchlab.charts.palette import Identity, Style, styles
 from benchlab.runs.models import Attempt, Layout, Measurement
@@ -35,6 +36,7 @@ class Sample:
     repeat: int
     outstanding: int | None
     values: Mapping[str, float]
+    fingerprint: str = ""
     during: str = ""  # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
 
 
@@ -55,13 +57,24 @@ class Group:
     stage: str = ""  # the moment's code (benchlab.topologies.moments)
     stage_name: str = ""  # "before growth"; empty when there is nothing but "as built"
     samples: tuple[Sample, ...] = ()
-    fingerprints: Mapping[str, int] = field(default_factory=dict)  # -> an attempt that has it
     units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
+    options: Mapping[str, Any] = field(default_factory=dict)  # of its first run, as stored
+    varied: tuple[str, ...] = ()  # options that `rest` tells
+    ours: bool = True  # measured here, so the options that are left out are known
     over: bool = True  # whether its campaign is; what is told of a whole curve waits for that
 
     @property
     def identity(self) -> Identity:
         return (self.topology, self.host, self.workload, self.rest, moments.parse(self.stage).rank)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether repeats of one point were measured under unlike conditions."""
+        seen: dict[int | None, str] = {}
+        known = (one for one in self.samples if one.fingerprint)
+        return any(
+            seen.setdefault(one.outstanding, one.fingerprint) != one.fingerprint for one in known
+        )
 
     @property
     def swept(self) -> bool:
@@ -142,6 +155,7 @@ def _group(
             repeat=a.run.repeat,
             outstanding=a.run.outstanding,
             values=values.get(a.pk, {}),
+            fingerprint=a.fingerprint,
             during=during(a.meta),
         )
         for a in sorted(attempts, key=lambda a: (a.run.outstanding or 0, a.run.repeat))
@@ -159,8 +173,10 @@ def _group(
         rest=rest,
         stage=run.stage,
         samples=samples,
-        fingerprints={a.fingerprint: a.pk for a in attempts if a.fingerprint},
         units={name: units[name] for sample in samples for name in sample.values},
+        options=run.options,
+        varied=tuple(rest_of(run.point)),
+        ours=run.campaign.source == Campaign.Source.MEASURED,
         over=not any(vars(a)["going"] for a in attempts),
     )
 

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from benchlab.campaigns import progress
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.conditions import identities
+from benchlab.charts.conditions import claims
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs.models import Artifact, Layout, StepLog
 from benchlab.runs.states import Outcome
@@ -75,7 +75,9 @@ def _machines(campaign: Campaign, layouts: Iterable[Layout]) -> list[Machine]:
     for layout in layouts:
         if facts := layout.facts_ready or layout.facts_planned:
             newest[layout.host_id] = facts
-        used.setdefault(layout.host_id, set()).update(identities(layout.plan))
+        used.setdefault(layout.host_id, set()).update(
+            identity for identity, _ in claims(layout.plan)
+        )
     disks: dict[int, list[Device]] = {}
     for disk in Device.objects.filter(host__in=used).order_by("host", "name"):
         if disk.identity in used[disk.host_id]:

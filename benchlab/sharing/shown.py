@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -10,7 +9,7 @@ from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import asked, caches, figures, runs
-from benchlab.charts.cards import Card, cards
+from benchlab.charts.cards import Card, cards, with_differences
 from benchlab.charts.conditions import differences
 from benchlab.charts.queries import Group, groups
 from benchlab.runs.models import Attempt
@@ -31,7 +30,7 @@ def cards_of(link: Opened, request: HttpRequest) -> list[Card]:
     wanted = asked.Filter(moment=asked.moment(request.GET))
     metric = asked.metric(request.GET)
     made = cards(link.hiding.groups(found), figure, csv, wanted, metric)
-    return [replace(card, differences=unequal.get(card.workload)) for card in made]
+    return with_differences(made, unequal)
 
 
 def campaign_of(link: Opened) -> Campaign:

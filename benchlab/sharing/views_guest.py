@@ -52,7 +52,7 @@ def _embeds(request: HttpRequest, link: Opened, context: dict[str, Any]) -> list
     if link.of_a_run:
         return [("The devices over the run", snippet(path, "Devices over the run"))]
     return [
-        (card.title, snippet(f"{path}?workload={card.workload}", card.title))
+        (card.title, snippet(f"{path}?workload={card.workloads[0]}", card.title))
         for card in context["cards"]
     ]
 
@@ -79,7 +79,7 @@ def embed(request: HttpRequest, link: Opened) -> HttpResponse:
 
 
 def _card(found: list[Card], workloads: frozenset[int]) -> Card:
-    chosen = [card for card in found if not workloads or card.workload in workloads]
+    chosen = [card for card in found if not workloads or workloads.intersection(card.workloads)]
     if not chosen:
         raise Http404
     return chosen[0]

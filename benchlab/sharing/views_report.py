@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.cards import campaign_cards
+from benchlab.charts.cards import campaign_cards, with_differences
 from benchlab.charts.conditions import differences
 from benchlab.charts.queries import groups
 from benchlab.sharing import report as reports
@@ -20,8 +18,5 @@ def report(request: HttpRequest, pk: int) -> HttpResponse:
     """?metric= as on the campaign's page."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     unequal = differences(request.user, groups(request.user, [campaign.pk]))
-    cards = [
-        replace(card, differences=unequal.get(card.workload))
-        for card in campaign_cards(request.user, campaign.pk, request.GET)
-    ]
+    cards = with_differences(campaign_cards(request.user, campaign.pk, request.GET), unequal)
     return render(request, "sharing/report.html", {**reports.context(campaign), "cards": cards})

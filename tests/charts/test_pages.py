@@ -264,7 +264,8 @@ def test_compare_lists_what_differs(web, lab):
     made.swept(other, elsewhere, lab.stacks[0], lab.load, depths=(1, 4, 16))
     answer = web.get(reverse("compare"), {"campaign": [lab.campaign.pk, other.pk]})
     card = answer.context["cards"][0]
-    assert card.differences.names == ("Host", "Kernel")
+    assert card.differences.compared.names == ("Host", "Layout")
+    assert card.differences.others.names == ("Kernel",)
     assert card.lines == 3
     figure = web.get(card.figure_url).json()
     go.Figure(figure)
@@ -277,6 +278,7 @@ def test_compare_can_be_narrowed_down(web, lab):
     )
     assert answer.context["cards"][0].lines == 1
     assert answer.context["cards"][0].differences is None
+    assert "What else differs" not in answer.content.decode()
 
 
 def test_compare_without_a_choice_says_what_to_do(web, lab):

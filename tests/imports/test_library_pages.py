@@ -125,7 +125,7 @@ def test_it_compares_with_itself_and_says_what_differs(web):
     page = web.get(reverse("compare"), {"campaign": [one.pk for one in both]})
     card = next(card for card in page.context["cards"] if card.title == PG)
     assert len(card.names) == 7
-    assert "Host" in card.differences.names
+    assert "Host" in card.differences.compared.names
     assert len(bars(web.get(card.figure_url).json())) == 7
 
 

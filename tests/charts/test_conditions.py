@@ -1,0 +1,167 @@
+"""What one compares, and what else differs: a warning for the second only, in words."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+from django.urls import reverse
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts.cards import campaign_cards
+from benchlab.charts.conditions import differences, stack_words
+from benchlab.charts.queries import groups
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs.models import Attempt, Layout
+from tests.charts import made
+
+
+def changed(host, **devices):
+    """A later snapshot of the host: each of its disks with these."""
+    told = copy.deepcopy(host.snapshots.latest().facts)
+    for device in told["devices"]:
+        device.update(devices)
+    return FactSnapshot.objects.create(host=host, facts=told)
+
+
+@pytest.fixture
+def pair(team, user):
+    """The same sweep on the same layout in two campaigns."""
+    host, stack, load = made.host(team), made.topology(team, "raw"), made.workload(team)
+    changed(host, scheduler="none", logical_sector=512, physical_sector=4096, serial="S1")
+    both = [made.campaign(team, name) for name in ("Monday", "Friday")]
+    for one in both:
+        made.swept(one, host, stack, load, depths=(1, 4, 16))
+    return SimpleNamespace(team=team, user=user, host=host, stack=stack, load=load, both=both)
+
+
+def between(pair):
+    found = differences(pair.user, groups(pair.user, [one.pk for one in pair.both]))
+    return found.get(pair.load.pk)
+
+
+def on_facts(campaign, **devices):
+    facts = changed(campaign.runs.first().host, **devices)
+    Attempt.objects.filter(run__campaign=campaign).update(facts=facts)
+
+
+def test_equals_compare_without_a_word(pair):
+    assert between(pair) is None
+
+
+@pytest.mark.parametrize(
+    ("devices", "name", "words"),
+    [
+        ({"scheduler": "mq-deadline"}, "Scheduler", ("none", "mq-deadline")),
+        ({"model": "OTHER"}, "Device model", ("INTEL SSDSC2BB48", "OTHER")),
+        ({"size": 1 << 40}, "Device size", ("480 GiB", "1 TiB")),
+        ({"physical_sector": 512}, "Sectors", ("512/4096 B", "512/512 B")),
+    ],
+)
+def test_two_campaigns_on_unlike_devices_say_so(web, pair, devices, name, words):
+    on_facts(pair.both[1], **devices)
+    found = between(pair)
+    assert found.compared.names == ()
+    assert found.others.names == (name,)
+    assert [cells for _, cells in found.others.rows] == [(words[0],), (words[1],)]
+    page = web.get(reverse("compare"), {"campaign": [one.pk for one in pair.both]})
+    assert f"<strong>What else differs:</strong> {name}." in page.content.decode()
+
+
+def test_other_disks_say_so_and_more_of_the_same_do_not(pair):
+    disks = [
+        {"identity": f"serial:S{n}", "node": f"/dev/sd{n}", "size": 1, "model": "M"}
+        for n in range(4)
+    ]
+    first, second = (Layout.objects.filter(campaign=one) for one in pair.both)
+    first.update(plan={"claims": disks[:2]})
+    second.update(plan={"claims": disks[2:]})
+    assert between(pair).others.names == ("Devices",)
+    stripe = made.topology(pair.team, "stripe")
+    for rows in (second, Run.objects.filter(campaign=pair.both[1])):
+        rows.update(topology=stripe)
+    second.update(plan={"claims": disks})
+    found = between(pair)
+    assert (found.compared.names, found.others.names) == (("Layout",), ())
+
+
+def test_the_layout_that_is_compared_rings_no_alarm(pair):
+    other = [{"kind": "lvm", "options": {"stripes": 2, "stripe_size": 65536}}]
+    stripe = made.topology(pair.team, "stripe of two")
+    Run.objects.filter(campaign=pair.both[1]).update(topology=stripe)
+    Layout.objects.filter(campaign=pair.both[1]).update(topology=stripe, stack=other)
+    found = between(pair)
+    assert found.others.names == ()
+    assert found.compared.names == ("Layout",)
+    assert [cells[0] for _, cells in found.compared.rows] == [
+        stack_words(pair.stack.stack),
+        stack_words(other),
+    ]
+
+
+def test_a_layout_of_one_name_that_was_edited_does(pair):
+    Layout.objects.filter(campaign=pair.both[1]).update(stack=[{"kind": "raw", "options": {}}])
+    found = between(pair)
+    assert (found.compared.names, found.others.names) == ((), ("Layout",))
+
+
+def test_a_scheduler_that_the_layout_sets_is_what_is_compared(pair):
+    tuned = [{"kind": "raw", "options": {}}, {"kind": "tuning", "options": {"scheduler": "kyber"}}]
+    stack = made.topology(pair.team, "raw, kyber")
+    Run.objects.filter(campaign=pair.both[1]).update(topology=stack)
+    Layout.objects.filter(campaign=pair.both[1]).update(topology=stack, stack=tuned)
+    on_facts(pair.both[1], scheduler="kyber")
+    found = between(pair)
+    assert found.compared.names == ("Layout", "Scheduler")
+    assert found.others.names == ()
+
+
+def test_what_nobody_told_is_neither_equal_nor_different(pair):
+    """An imported result: no facts, and of its options only what the text says."""
+    Campaign.objects.filter(pk=pair.both[1].pk).update(source=Campaign.Source.LIBRARY)
+    Attempt.objects.filter(run__campaign=pair.both[1]).update(facts=None, tool_version="")
+    found = between(pair)
+    assert (found.compared.names, found.others.names) == ((), ())
+    ((label, names),) = found.untold
+    assert label == "Friday"
+    assert {"Kernel", "CPU", "Memory", "Scheduler", "Tool", "some options of the tool"} <= set(
+        names.split(", ")
+    )
+
+
+def test_a_drivers_default_is_no_word_of_the_source():
+    from agents import options, registry
+
+    full = options.dump(
+        options.build(registry.layer("lvm").Options, {"stripes": 4, "stripe_size": 4096})
+    )
+    assert stack_words([{"kind": "lvm", "options": full}, {"kind": "raw"}]) == (
+        "lvm (stripes 4, stripe size 4 KiB) > raw"
+    )
+
+
+def test_repeats_that_were_not_measured_alike_are_told_where_they_are_drawn(pair, web):
+    """The kernel was changed before the last repeat; every depth's median would mix both."""
+    (campaign, _) = pair.both
+    late = Attempt.objects.filter(run__campaign=campaign, run__repeat=3)
+    told = copy.deepcopy(pair.host.snapshots.latest().facts) | {"kernel": "6.12.9-amd64"}
+    late.update(
+        facts=FactSnapshot.objects.create(host=pair.host, facts=told), fingerprint="another"
+    )
+    (card,) = campaign_cards(pair.user, campaign.pk)
+    assert card.differences.others.names == ("Kernel",)
+    assert card.differences.others.rows == (
+        ("raw", ("6.1.0-28-amd64 (6 runs); 6.12.9-amd64 (3 runs)",)),
+    )
+    assert (
+        "6.12.9-amd64 (3 runs)"
+        in web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
+    )
+    assert between(pair).others.names == ("Kernel",)
+
+
+def test_nothing_is_asked_of_repeats_that_were_measured_alike(pair, django_assert_num_queries):
+    with django_assert_num_queries(2):
+        (card,) = campaign_cards(pair.user, pair.both[0].pk)
+    assert card.differences is None
