@@ -32,7 +32,7 @@ class Options:
             raise OptionsError(f"path: {self.path!r} is not an absolute path written out plainly")
         if self.path == "/" or any(path.is_relative_to(root) for root in NOT_HERE):
             raise OptionsError(f"path: {self.path} is no place for scratch files")
-        if any(ord(char) < 32 for char in self.path):
+        if not self.path.isprintable():
             raise OptionsError("path: has a control character")
 
 
