@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents import reading, registry
+from agents.found import Found
 from tests.agents.test_readers import cases, text_of
 
 
@@ -25,7 +27,15 @@ def test_a_text_with_a_result_has_one_of_its_readers_words(path: Path) -> None:
 def test_readers_of_others_do_not_look_at_fios_json(kind: str, monkeypatch) -> None:
     text = (Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json").read_text()
     looked: list[str] = []
+
+    def watched(name: str) -> Any:
+        def find(text: str, file: str) -> list[Found]:
+            looked.append(name)
+            return []
+
+        return find
+
     for name, reader in registry.all_readers().items():
-        monkeypatch.setattr(reader, "find", lambda text, file, name=name: looked.append(name) or [])
+        monkeypatch.setattr(reader, "find", watched(name))
     reading.read(text, "a.json")
     assert kind not in looked and "fio" in looked

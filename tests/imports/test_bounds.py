@@ -48,8 +48,17 @@ def looked(monkeypatch) -> list[str]:
     """What was unpacked or read."""
     seen: list[str] = []
     unpack, read = Unpacker.unpack, texts.read
-    monkeypatch.setattr(Unpacker, "unpack", lambda *args: seen.append(args[1]) or unpack(*args))
-    monkeypatch.setattr(texts, "read", lambda *args: seen.append(args[0]) or read(*args))
+
+    def unpacking(unpacker, name, stream, size):
+        seen.append(name)
+        return unpack(unpacker, name, stream, size)
+
+    def reading(name, raw):
+        seen.append(name)
+        return read(name, raw)
+
+    monkeypatch.setattr(Unpacker, "unpack", unpacking)
+    monkeypatch.setattr(texts, "read", reading)
     return seen
 
 
