@@ -61,7 +61,9 @@ def test_pg_test_fsync_tells_each_test(ran):
     rates = [m.name.removesuffix(".ops") for m in pg_test_fsync.parse(done.files, options)
              if m.name.endswith(".ops") and m.value is not None]  # fmt: skip
     assert [one.name for one in found] == rates and len(rates) > 12
-    assert all(0.99 <= one.end - one.start < 2.0 for one in found), found
+    assert all(one.end - one.start >= 0.99 for one in found), (
+        found
+    )  # how much more says how busy the machine is
     assert all(a.end <= b.start + 0.01 for a, b in pairwise(found))
 
 
@@ -73,7 +75,7 @@ def test_dd_tells_when_it_read_and_when_its_file_was_laid_out(ran):
     ]
     seconds = {m.name: m.value for m in dd.parse(done.files, dd.Options())}["runtime"]
     assert seconds is not None
-    assert seconds <= found[1].end - found[1].start < seconds + 0.5
+    assert seconds <= found[1].end - found[1].start
     assert found[0].end == found[1].start
 
 

@@ -42,7 +42,7 @@ def api(ask: Callable[[str], Any], user: User) -> Iterator[str]:
                 yield f"{url}?ordering={sign}{field}"
                 yield f"{url}?ordering={sign}{field}&page={max(last, 1)}"
                 yield from _deep(url, view, user, sign + field)
-        yield from _filtered(url, view, told["results"])
+        yield from _filtered(url, view, told["results"], ask)
 
 
 def _deep(url: str, view: Any, user: User, order: str) -> Iterator[str]:
@@ -56,16 +56,19 @@ def _deep(url: str, view: Any, user: User, order: str) -> Iterator[str]:
         yield f"{url}?ordering={order}&cursor={quote(cursors.of(cursors.values(row, terms), terms))}"
 
 
-def _filtered(url: str, view: Any, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """By what the newest row has, which may be most of them, and by what none has."""
+def _filtered(
+    url: str, view: Any, rows: list[dict[str, Any]], ask: Callable[..., Any]
+) -> Iterator[str]:
+    """By what the newest row has, which may be most of them, and by what none has, where that may be any word."""
     chosen = getattr(view, "filterset_class", None)
     for name in chosen.base_filters if chosen else view.filterset_fields:
         value = rows[0].get(name) if rows else None
         if value in (None, ""):
             continue
         yield f"{url}?{name}={quote(str(value).lower() if isinstance(value, bool) else str(value))}"
-        if name in TEXTS:
-            yield f"{url}?{name}=nosuch"
+        nothing = f"{url}?{name}=nosuch"
+        if name in TEXTS and ask(nothing).status_code == 200:
+            yield nothing
 
 
 def pages(look: Callable[[str], Any]) -> Iterator[str]:

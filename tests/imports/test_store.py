@@ -28,6 +28,7 @@ class Rates:
     """A reader as plain as can be."""
 
     LABEL = "Rates"
+    WORDS = ("RATE",)
 
     @staticmethod
     def find(text: str, name: str) -> list[Found]:
