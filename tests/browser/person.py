@@ -8,7 +8,7 @@ from typing import Any
 from tests.browser.axe import violations
 
 PICTURES = Path(__file__).parent / "screenshots"
-PATIENCE_MS = 15_000  # a busy machine
+PATIENCE_MS = 30_000  # a busy machine
 SETTLED_MS = 600  # charts are drawn anew a moment after the last change of width
 DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 # A violation of the content security policy is reported to the page, not always to the console.

@@ -126,13 +126,15 @@ def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     assert person.complaints == []
 
 
-def test_a_dry_run_asks_which_host_and_says_what_is_wrong(person, team, lab, hosts_at_once):
+def test_a_dry_run_asks_which_host_and_says_what_is_wrong(person, team, lab, tmp_path):
     """That host does not answer: the dry run is over with words, not with an error page."""
     Host.objects.filter(pk=lab.pk).update(address="127.0.0.1", port=1)
     topology = Topology.objects.create(team=team, name="LVM cache", stack=cached())
     person.page.goto(f"/topologies/{topology.pk}/")
     person.press("Plan on a host…")
-    person.press("Show the plan")
-    expect(person.page.locator(".notice-bad")).to_contain_text("It cannot be built")
+    with stack.worker(tmp_path, stack.redis_url(REDIS)):  # it asks the host
+        person.press("Show the plan")
+        failed = person.page.locator(".notice-bad").filter(has_text="It cannot be built")
+        expect(failed).to_be_visible(timeout=60_000)
     person.look("topology-plan-failed")
     assert person.complaints == []
