@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from benchlab.testing import journal
 
 def register(config: pytest.Config) -> None:
     if place := os.environ.get(journal.JOURNAL):
-        before = journal.passed(Path(os.environ[journal.BEFORE]))
+        before = frozenset(Path(os.environ[journal.BEFORE]).read_text().splitlines())
         writes = not hasattr(
             config, "workerinput"
         )  # the controller of pytest-xdist hears of every test
@@ -23,6 +24,7 @@ class Passing:
     def __init__(self, place: Path, before: frozenset[str], writes: bool) -> None:
         self.place, self.before, self.writes = place, before, writes
         self.bad: set[str] = set()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -34,8 +36,8 @@ class Passing:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test has passed when it was taken down, too."""
+        self.seconds[report.nodeid] += report.duration
         if not report.passed:
             self.bad.add(report.nodeid)
         if report.when == "teardown" and report.nodeid not in self.bad and self.writes:
-            with self.place.open("a") as file:
-                file.write(f"{report.nodeid}\n")
+            journal.note(self.place, report.nodeid, self.seconds[report.nodeid])

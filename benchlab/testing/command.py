@@ -185,9 +185,11 @@ def run_round(wish: Wish, number: int, required: bool) -> bool:
         env = {**stored, PROFILE: wish.profile, SEED: str(seed)}
         if not wish.words:
             env[WHOLE_GROUP] = "1"
-        with remembering(wish, env):
+        with remembering(wish, env) as before:
             for title, arguments in calls(wish):
                 results.append(run_group(title, arguments, env, seed))
+            if before:
+                results.append(report.earlier(before))
     total = sum((one.count for one in results), Count())
     report.tell(results)
     if wish.table:
@@ -210,10 +212,13 @@ def calls(wish: Wish) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 @contextmanager
-def remembering(wish: Wish, env: dict[str, str]) -> Iterator[None]:
-    """A night's run notes what has passed; the next one of the same sources goes on behind it."""
+def remembering(wish: Wish, env: dict[str, str]) -> Iterator[Mapping[str, float]]:
+    """A night's run notes what has passed; the next one of the same sources goes on behind it.
+
+    Yields what had passed: seconds by test.
+    """
     if wish.profile != FULL or wish.words or wish.repeat > 1:
-        yield
+        yield {}
         return
     place = journal.open_for(ROOT, anew=wish.anew)
     if passed := journal.passed(place):
@@ -224,7 +229,7 @@ def remembering(wish: Wish, env: dict[str, str]) -> Iterator[None]:
     before = Path(env["BENCHLAB_STATE"]) / "passed-before"
     before.write_text("".join(f"{line}\n" for line in sorted(passed)))
     env |= {journal.JOURNAL: str(place), journal.BEFORE: str(before)}
-    yield
+    yield passed
 
 
 def run_group(title: str, arguments: Sequence[str], env: Mapping[str, str], seed: int) -> Result:

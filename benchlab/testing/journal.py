@@ -1,7 +1,7 @@
 """Which tests of a night's run have passed: a run that was interrupted goes on behind them.
 
-One line a test in a file of `.pytest_cache`, named for the sources: another commit, or another change to a tracked
-file, begins anew.
+One line a test, with its seconds, in a file of `.pytest_cache`, named for the sources: another commit, or another
+change to a tracked file, begins anew.
 """
 
 from __future__ import annotations
@@ -32,12 +32,20 @@ def open_for(root: Path, anew: bool = False) -> Path:
     return place
 
 
-def passed(place: Path) -> frozenset[str]:
-    """Node ids; a last line that was cut short is no name of a test, and harms nobody."""
+def note(place: Path, test: str, seconds: float) -> None:
+    """One test (its node id) has passed, in so many seconds."""
+    with place.open("a") as file:
+        file.write(f"{test}\t{seconds:.2f}\n")
+
+
+def passed(place: Path) -> dict[str, float]:
+    """Seconds by node id. A last line that was cut short is left out: its test runs again."""
     try:
-        return frozenset(place.read_text().splitlines())
+        text = place.read_text()
     except OSError:
-        return frozenset()
+        return {}
+    found = (line.rpartition("\t") for line in text.splitlines(keepends=True))
+    return {test: float(seconds) for test, _, seconds in found if test and seconds.endswith("\n")}
 
 
 def _git(root: Path, *words: str) -> str:

@@ -63,15 +63,21 @@ def test_a_journal_is_of_its_sources(tmp_path):
     git("add", "a")
     git("commit", "-qm", "a")
     first = journal.open_for(tmp_path)
-    first.write_text("tests/test_a.py::test_a\n")
-    assert journal.passed(journal.open_for(tmp_path)) == {"tests/test_a.py::test_a"}
+    journal.note(first, "tests/test_a.py::test_a", 1.5)
+    assert journal.passed(journal.open_for(tmp_path)) == {"tests/test_a.py::test_a": 1.5}
     (tmp_path / "a").write_text("2")
     second = journal.open_for(tmp_path)
     assert second != first and not journal.passed(second) and not first.exists()
-    second.write_text("tests/test_b.py::test_b\n")
+    journal.note(second, "tests/test_b.py::test_b", 0.1)
     assert not journal.passed(journal.open_for(tmp_path, anew=True))
 
 
 def test_outside_of_git_there_is_one_journal(tmp_path):
     assert journal.commit(tmp_path) == ""
     assert journal.open_for(tmp_path) == journal.open_for(tmp_path)
+
+
+def test_a_line_that_was_cut_short_runs_again(tmp_path):
+    place = tmp_path / "full"
+    place.write_text("tests/a.py::test[x\ty]\t1.25\ntests/b.py::test_b\t3")
+    assert journal.passed(place) == {"tests/a.py::test[x\ty]": 1.25}

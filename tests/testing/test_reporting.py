@@ -41,6 +41,12 @@ def test_the_table_says_what_each_file_proves(tmp_path):
     assert lines[3].startswith("| tests/agents/test_guard.py | 2 | 3.0 | ")
 
 
+def test_what_passed_before_an_interruption_counts():
+    earlier = report.earlier({"tests/agents/test_guard.py::test_a[x::y]": 2.0})
+    assert earlier.count.passed == 1
+    assert "| tests/agents/test_guard.py | 1 | 2.0 | " in report.table([earlier])
+
+
 def test_every_test_file_says_what_it_proves():
     root = Path(__file__).parents[1]
     assert [p for p in sorted(root.rglob("test_*.py")) if not report.proves(p)] == []
