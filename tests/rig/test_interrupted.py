@@ -2,10 +2,11 @@
 teardown, of every layer.
 
 Afterwards a teardown from fresh facts leads to blank disks. Nothing is left to luck: the commands are counted. One
-round interrupts all lanes (tests/rig/lanes.py) after the same number of commands; in `full` the rounds are shared out
-among the tests of this module, so that two processes can take half of them each; in `ci` they are drawn so that each
-kind of layer is interrupted while it is built, grown or taken down. Power is lost at moments of one life
-(tests/rig/moments.py); for a killed worker the host lives on, so each round lives anew up to its command.
+round interrupts all lanes (tests/rig/lanes.py) after the same number of commands. In `full` the rounds are shared out
+among the tests of this module: several processes take some each, and a night that is interrupted loses little. In `ci`
+they are drawn so that each kind of layer is interrupted while it is built, grown or taken down. Power is lost at
+moments of one life (tests/rig/moments.py); for a killed worker the host lives on, so each round lives anew up to its
+command.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ STACKS = (
     Grows((layer("raw", data=1), filesystem("ext4", nodiscard=True), layer("tuning", {"read_ahead_kb": 64}))),
 )  # fmt: skip
 DISKS = tuple(f"ubd{letter}" for letter in "bcdefghijklmnop")
-PARTS = 2 if profiles.profile() == profiles.FULL else 1
+PARTS = 6 if profiles.profile() == profiles.FULL else 1
 
 
 @pytest.fixture(scope="module")
