@@ -23,7 +23,9 @@ LEAST_ROOM = 8 << 30  # bytes
 @contextmanager
 def stores() -> Iterator[Mapping[str, str]]:
     """The environment of a test process: own PostgreSQL and Valkey, gone with the block."""
-    signal.signal(signal.SIGTERM, interrupted)
+    # What a shell starts in the background ignores SIGINT, and so would the pytest that is told to stop by it.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, interrupted)
     with tempfile.TemporaryDirectory(prefix=PLACES, ignore_cleanup_errors=True) as place:
         state = State(Path(place))
         state.create()
@@ -54,7 +56,7 @@ def hosts_in_memory() -> dict[str, str]:
 
 
 def interrupted(number: int, frame: object) -> None:
-    """SIGTERM unwinds like Ctrl-C, so that the stores are stopped and the directory removed."""
+    """Unwinds, so that the stores are stopped and the directory removed."""
     raise KeyboardInterrupt
 
 

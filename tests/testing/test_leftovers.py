@@ -96,7 +96,7 @@ def test_a_directory_that_names_no_run_is_left_alone(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 4
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_killed_leaves_nothing(tmp_path, how):
     """The real command: killed outright a guardian clears up after it, told to end it does so itself."""
     told, cache = tmp_path / "told", tmp_path / "cache"
@@ -106,13 +106,15 @@ def test_a_run_that_is_killed_leaves_nothing(tmp_path, how):
     env["BENCHLAB_CACHE"] = str(cache)
     argv = [sys.executable, str(ROOT / "manage.py"), "test", str(tmp_path / "test_hangs.py")]
     with (tmp_path / "log").open("wb") as log:
-        run = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=log, stderr=log)
+        run = subprocess.Popen(
+            argv, cwd=ROOT, env=env, stdout=log, stderr=log, preexec_fn=in_the_background
+        )
     until(lambda: told.exists() and " " in told.read_text(), 90)
     left, place = told.read_text().split()
     postmaster = int(next(Path(place).rglob("postmaster.pid")).read_text().split()[0])
     assert start_time(int(left)) and start_time(postmaster)
     run.send_signal(how)
-    run.wait(60)
+    run.wait(30)
     until(lambda: not Path(place).exists() and start_time(int(left)) is None)
     until(lambda: start_time(postmaster) is None)
     if how == signal.SIGKILL:
@@ -121,6 +123,11 @@ def test_a_run_that_is_killed_leaves_nothing(tmp_path, how):
         assert f"process {left} (sleep)" in said.read_text()
     else:
         assert f"Left by a test, and cleared away: process {left}" in (tmp_path / "log").read_text()
+
+
+def in_the_background() -> None:
+    """As a shell starts what ends in `&`: Ctrl-C is for others. A night's run is often started so."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def test_files_of_a_host_that_was_half_removed_go(tmp_path, monkeypatch):
