@@ -9,12 +9,14 @@ from typing import Any
 
 # Okabe and Ito's palette without yellow, which vanishes on white. Order: neighbours differ most.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-# What a dark page shows instead (charts.js swaps them): same hue, lighter where the original would sink.
+# What a dark page shows instead (charts.js swaps them): same hue, lighter where the original would sink, and the two
+# blues as far apart as they are on white.
 DARK = {
-    "#0072b2": "#4aa8e0",
+    "#0072b2": "#3d8fe0",
     "#d55e00": "#f08040",
     "#009e73": "#2fc79c",
     "#cc79a7": "#dc98bd",
+    "#56b4e9": "#8fd3f7",
     "#000000": "#e4e7ec",
 }
 # Small gaps: lines that jump every second stay lines, and are still told apart in print.
