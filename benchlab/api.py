@@ -21,7 +21,6 @@ from rest_framework.exceptions import (
     ValidationError,
 )
 from rest_framework.permissions import SAFE_METHODS
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
@@ -30,6 +29,7 @@ from rest_framework.views import APIView, exception_handler
 from benchlab import clashes, filters, unknown
 from benchlab.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.idempotency.once import Once
+from benchlab.rendering import Json
 from benchlab.schema import KIND
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.team.roles import asked_of
@@ -81,8 +81,8 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     response.data = body
     response.content_type = KIND
     # Whatever was asked for, and by a view that gives YAML too.
-    context["request"].accepted_renderer = JSONRenderer()
-    context["request"].accepted_media_type = JSONRenderer.media_type
+    context["request"].accepted_renderer = Json()
+    context["request"].accepted_media_type = Json.media_type
     return response
 
 

@@ -10,6 +10,8 @@ from rest_framework.renderers import JSONRenderer
 
 
 class Json(JSONRenderer):
+    ensure_ascii = True  # else half of a character, which a refusal repeats, could not be sent
+
     def render(
         self,
         data: Any,

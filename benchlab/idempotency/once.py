@@ -15,11 +15,11 @@ import orjson
 from django.db import connection
 from django.utils import timezone
 from rest_framework.exceptions import APIException, ValidationError
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.idempotency.models import KeptAnswer
+from benchlab.rendering import Json
 from benchlab.schema import KIND
 
 HEADER = "Idempotency-Key"
@@ -84,7 +84,7 @@ class Once:
         told = response.data
         if isinstance(told, dict):
             told = {name: None if name in SHOWN_ONCE else value for name, value in told.items()}
-        body = JSONRenderer().render(told).decode()
+        body = Json().render(told).decode()
         KeptAnswer.objects.filter(pk=self.row.pk).update(status=response.status_code, body=body)
 
     def _wait(self) -> None:

@@ -71,6 +71,14 @@ def test_malformed_json(api, body):
     is_problem(api.post("/api/credentials/", body.encode("latin-1"), content_type=JSON), 400)
 
 
+@pytest.mark.parametrize("word", ['"\\ud800"', '{"a": ["x\\udfff"]}', '{"\\ud83d": 1}'])
+@pytest.mark.parametrize("field", ["name", "order", "hosts"])
+def test_half_of_a_character(api, field, word):
+    """It is valid JSON; a refusal that repeated it could not be sent: 500."""
+    body = f'{{"{field}": {word}}}'
+    is_problem(api.post("/api/campaigns/", body, content_type=JSON), 400)
+
+
 @pytest.mark.parametrize(
     "body", ["[]", "null", "3", '"x"', '{"name": null}', '{"name": "\\u0000"}']
 )
