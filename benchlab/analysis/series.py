@@ -19,15 +19,15 @@ class Summary:
     maximum: float
 
 
-def mean(values: Sequence[float], lengths: Sequence[float] = ()) -> float:
-    """Of the known values, each for the seconds that it is of: of rates, what was done over the time it took."""
+def mean(values: Sequence[float], weights: Sequence[float] = ()) -> float:
+    """Of the known values, each as much as it weighs: a rate by the seconds that it is of, a wait by its requests."""
     array = np.asarray(values, dtype=float)
-    weights = np.asarray(lengths, dtype=float) if lengths else np.ones(array.shape)
-    known = ~np.isnan(array) & (weights > 0)
-    return float(np.average(array[known], weights=weights[known])) if known.any() else float("nan")
+    weight = np.asarray(weights, dtype=float) if len(weights) else np.ones(array.shape)
+    known = ~np.isnan(array) & (weight > 0)
+    return float(np.average(array[known], weights=weight[known])) if known.any() else float("nan")
 
 
-def summary(values: Sequence[float], lengths: Sequence[float] = ()) -> Summary | None:
+def summary(values: Sequence[float], weights: Sequence[float] = ()) -> Summary | None:
     """Of the known values; None when there are none."""
     known = np.asarray(values, dtype=float)
     known = known[~np.isnan(known)]
@@ -37,7 +37,7 @@ def summary(values: Sequence[float], lengths: Sequence[float] = ()) -> Summary |
     return Summary(
         known.size,
         float(known.min()),
-        mean(values, lengths),
+        mean(values, weights),
         float(p50),
         float(p99),
         float(known.max()),

@@ -13,6 +13,7 @@ from benchlab.charts.choice import Choice
 from benchlab.charts.curve import knee_of
 from benchlab.charts.devices import CPU, PANELS, Track
 from benchlab.charts.differing import of_depths, of_lines, rate_of
+from benchlab.charts.per_request import weights
 from benchlab.charts.queries import BASES, Group, Sample, labels
 from benchlab.charts.stack import order
 from benchlab.spreadsheets import lines
@@ -153,26 +154,26 @@ class DeviceRow:
 
 def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[DeviceRow]:
     """A row per device and drawn metric, volumes above their disks, then the CPU of the whole host."""
-    by_device: dict[str, list[Track]] = {}
-    cpu: list[Track] = []
+    by_device: dict[str, dict[str, Track]] = {}
     for track in tracks:
-        if track.metric in TITLES:
-            by_device.setdefault(track.device, []).append(track)
-        elif track.metric in CPU and not track.device:
-            cpu.append(track)
+        by_device.setdefault(track.device, {})[track.metric] = track
+    shown = {device for device, found in by_device.items() if not TITLES.keys().isdisjoint(found)}
     rows = [
-        _device_row(placed.indented, track)
-        for placed in order(by_device, facts)
-        for track in by_device[placed.name]
+        _device_row(placed.indented, track, weights(track, by_device[placed.name]))
+        for placed in order(shown, facts)
+        for metric, track in by_device[placed.name].items()
+        if metric in TITLES
     ]
-    return [row for row in [*rows, *(_device_row("", track) for track in cpu)] if row]
+    host = by_device.get("", {})
+    cpu = [_device_row("", track, track.lengths) for name, track in host.items() if name in CPU]
+    return [row for row in [*rows, *cpu] if row]
 
 
-def _device_row(device: str, track: Track) -> DeviceRow | None:
+def _device_row(device: str, track: Track, weights: Sequence[float]) -> DeviceRow | None:
     share = track.metric in CPU or TITLES[track.metric][1] == "%"
     title = f"CPU {CPU[track.metric]}" if track.metric in CPU else TITLES[track.metric][0]
     values = [value * 100 for value in track.values] if share else track.values
-    found = summary(values, track.lengths)
+    found = summary(values, weights)
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 
 
