@@ -1,0 +1,94 @@
+"""The documents name every setting, driver and page; their links lead somewhere, and their commands exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from agents import registry
+from benchlab.up.bootstrap import ROOT
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+GUIDE, OPERATING = ROOT / "docs" / "guide.md", ROOT / "docs" / "operating.md"
+OWN = {"up", "down", "test", "lint", "bench"}
+SETTING = (
+    r'"(BENCHLAB_[A-Z_]+|DATABASE_URL|REDIS_URL|SECRET_KEY|ALLOWED_HOSTS|CSRF_TRUSTED_ORIGINS)"'
+)
+# What one of our processes tells another, the command tool's environment (guide), and NAME_FILE of a NAME.
+NOT_FOR_PEOPLE = re.compile(
+    r"BENCHLAB_(TEST|NO_BOOTSTRAP|INSTALLATION|FINISHES|VOLUME|SIZE|MOUNT|PARAMETER|OUTSTANDING)|.*_FILE$"
+)
+
+
+def kinds() -> Iterable[str]:
+    return {
+        *registry.all_layers(),
+        *registry.all_tools(),
+        *registry.all_samplers(),
+        *registry.all_readers(),
+    }
+
+
+def settings() -> set[str]:
+    sources = (
+        path.read_text() for top in ("benchlab", "agents") for path in (ROOT / top).rglob("*.py")
+    )
+    found = {name for text in sources for name in re.findall(SETTING, text)}
+    return {name for name in found if not NOT_FOR_PEOPLE.match(name)}
+
+
+@pytest.mark.parametrize("kind", sorted(kinds()))
+def test_every_driver_is_in_the_guide(kind):
+    assert f"`{kind}`" in GUIDE.read_text()
+
+
+@pytest.mark.parametrize("name", sorted(settings()))
+def test_every_setting_is_told(name):
+    told = OPERATING.read_text()
+    family, _, rest = name.removeprefix("BENCHLAB_").partition("_")
+    short = f"`_{rest}`" in told and f"`BENCHLAB_{family}_" in told  # `BENCHLAB_OIDC_URL`, `_NAME`
+    assert name in told or short
+
+
+@pytest.mark.parametrize("page", ["Home", "Campaigns", "Hosts", "Topologies", "Workloads", "Import", "Library",
+                                  "Compare", "Team", "API"])  # fmt: skip
+def test_every_page_of_the_menu_is_in_the_guide(page):
+    assert f">{page}</a>" in (ROOT / "templates" / "base.html").read_text()
+    assert page in GUIDE.read_text().partition("## Pages")[2]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text())
+    gone = [to for to in links if "://" not in to and not (document.parent / to).exists()]
+    assert gone == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_exist(document):
+    used = set(re.findall(r"(?:python3 |`)manage\.py ([a-z_]+)", document.read_text()))
+    assert used <= OWN | set(get_commands())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_are_there(document):
+    named = re.findall(
+        r"`((?:agents|benchlab|tests|docs|notebooks)/[\w./-]+)`", document.read_text()
+    )
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_readme_is_read_in_one_go():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_every_document_is_reached_from_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    assert [
+        path for path in (ROOT / "docs").glob("*.md") if f"docs/{path.name}" not in readme
+    ] == []
+    assert Path(ROOT / "CONTRIBUTING.md").exists()
