@@ -6,6 +6,7 @@ from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import DefaultRouter
 
+from benchlab import drivers_api as drivers
 from benchlab.api import Nowhere
 from benchlab.audit import api as audit
 from benchlab.campaigns import api as campaigns
@@ -37,6 +38,10 @@ router.register("dynamo-programs", dynamo.Programs)
 router.register("dynamo-checks", dynamo.Checks, "dynamo-check")
 router.register("dynamo-listener", dynamo.Listener, "dynamo-listener")
 router.register("reported-targets", dynamo.ReportedTargets)
+router.register("layers", drivers.Layers, "layer")
+router.register("tools", drivers.Tools, "tool")
+router.register("samplers", drivers.Samplers, "sampler")
+router.register("presets", drivers.Presets, "preset")
 router.register("topologies", topologies.Topologies)
 router.register("workloads", campaigns.Workloads)
 router.register("icf-files", api_icf.IcfFiles, "icf-file")

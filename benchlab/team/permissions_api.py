@@ -47,6 +47,11 @@ API: Mapping[str, Level] = {
     "binary.destroy": OWNER,
     "dynamocheck.create": OPERATOR,
     "listener.list": VIEWER,
+    # What every installation has.
+    "layer.list": VIEWER,
+    "tool.list": VIEWER,
+    "sampler.list": VIEWER,
+    "preset.list": VIEWER,
     "reported.list": VIEWER,
     "reported.retrieve": VIEWER,
     "reported.mark_spare": OWNER,
