@@ -1,10 +1,10 @@
-"""Disks that a host has no more: what is left of a layout is taken down without them. Pure."""
+"""Disks that a host has no more, or has again under another name: what stands on them is taken down still. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from agents.contracts import Claim, Step
 from agents.facts.model import HostFacts
@@ -16,19 +16,58 @@ def gone(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
     return tuple(claim for claim in claims if claim.identity not in here)
 
 
-def forgotten(facts: HostFacts, lost: Collection[Claim]) -> HostFacts:
-    """The facts without the kernel's memory of lost disks: what stood on one still names it as what it stands on, and
-    the guard would take it for a disk that nobody claims. Only names that no device of the host has now.
+def as_now(facts: HostFacts, claims: Iterable[Claim]) -> HostFacts:
+    """The facts without the kernel's memory of disks as they were called when they were claimed.
+
+    What stood on a disk that was pulled out names it still as what it stands on, and the guard would take that for a
+    disk that nobody claims: for it the name stands that the disk has now, if it was plugged in again, or none. Only
+    names that no device of the host has, and those of their partitions.
     """
     here = {device.name for device in facts.devices}
-    names = {PurePosixPath(claim.node).name for claim in lost} - here
-    if not names:
+    old = {_kernel_name(claim): _name_now(claim, facts) for claim in claims}
+    old = {name: now for name, now in old.items() if name not in here}
+
+    if not old:
         return facts
+    disks = re.compile(rf"({'|'.join(map(re.escape, old))})(?:p?(\d+))?")
+
+    def now(name: str) -> str:
+        """Its name, or "" for a disk that is gone."""
+        found = disks.fullmatch(name)
+        if name in here or found is None:
+            return name
+        disk, number = old[found[1]], found[2]
+        parts = (f"{disk}{number}", f"{disk}p{number}") if number else (disk,)
+        return next((part for part in parts if part in here), "")
+
     devices = tuple(
-        replace(device, parents=tuple(p for p in device.parents if p not in names))
-        for device in facts.devices
+        replace(device, parents=_named(device.parents, now)) for device in facts.devices
     )
-    return replace(facts, devices=devices)
+    arrays = tuple(
+        replace(
+            array,
+            members=tuple(
+                replace(member, device=now(member.device) or member.device)
+                for member in array.members
+            ),
+        )
+        for array in facts.md_arrays
+    )
+    return replace(facts, devices=devices, md_arrays=arrays)
+
+
+def _named(names: Iterable[str], now: Callable[[str], str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found for name in names if (found := now(name))))
+
+
+def _kernel_name(claim: Claim) -> str:
+    return claim.node.removeprefix("/dev/").replace("/", "!")
+
+
+def _name_now(claim: Claim, facts: HostFacts) -> str:
+    """ "" where no device, or more than one, has its identity."""
+    found = [device.name for device in facts.devices if device.identity == claim.identity]
+    return found[0] if len(found) == 1 else ""
 
 
 def without(steps: Iterable[Step], lost: Collection[Claim]) -> list[Step]:

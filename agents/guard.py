@@ -215,7 +215,9 @@ def _net(
                 continue  # made by an earlier Step of the same plan, or about to be
             yield f"the command names {word}, which is no device that the facts know"
         for name in sorted(named):
-            if claimed and graph.disks_under(name) <= claimed:
+            under = graph.disks_under(name)
+            # What stands on no disk at all harms none, but may be a stranger's.
+            if claimed and under <= claimed and (under or graph.is_ours(name, layout)):
                 continue
             if not claims and graph.is_ours(name, layout):
                 continue

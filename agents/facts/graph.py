@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agents.facts.model import BlockDevice, HostFacts
 from agents.layers._names import is_uuid_of
@@ -67,6 +67,7 @@ class Graph:
                 self.above.setdefault(parent, set()).add(device.name)
             for holder in device.holders:
                 self.below.setdefault(holder, set()).add(device.name)
+        self.hollow = _hollow(facts, self.below)
         self.owners = owners(facts.devices)
         self.paths = leading(self.owners, self.devices)  # a path of several devices leads nowhere
 
@@ -79,8 +80,8 @@ class Graph:
         return _reach(name, lambda n: self.below.get(n, ()))
 
     def disks_under(self, name: str) -> set[str]:
-        """The devices at the very bottom."""
-        return {n for n in self.stack_under(name) if not self.below.get(n)}
+        """The devices at the very bottom; none where all that it stands on answers nothing but errors."""
+        return {n for n in self.stack_under(name) if not self.below.get(n)} - self.hollow
 
     def find(self, path_or_name: str) -> BlockDevice | None:
         """By any path, link or kernel name."""
@@ -89,12 +90,12 @@ class Graph:
     def is_ours(self, name: str, layout: str) -> bool:
         """Whether a stacked device was made by this layout: it has a name that we gave."""
         device = self.devices.get(name)
-        if device is None or not self.below.get(name):
+        if device is None or not (self.below.get(name) or name in self.hollow):
             return False  # a disk is never made by a layout
         certain = (path for path in device.links if self.paths.get(path) == name)
         if any(carries(_own_name(path), layout) for path in (device.path, *certain)):
             return True
-        below = self.below[name]
+        below = self.below.get(name, set())
         if device.name.startswith("md"):  # one that could not start has no name of ours itself
             owners = [self.facts.members.get(parent, "") for parent in below]
             return all(o.startswith("md ") and carries(o[3:], layout) for o in owners)
@@ -106,6 +107,16 @@ class Graph:
         if owner.startswith("bcache ") and carries(owner[7:], layout):
             return True
         return found is not None and is_uuid_of(found.set_uuid, layout)
+
+
+def _hollow(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
+    """Mappings that stand on nothing: all of their table is `error`, as of a mirror's leg whose disk LVM misses."""
+    tables: dict[str, set[str]] = {}
+    for line in facts.dm_tables:
+        name, _, row = line.partition(":")
+        tables.setdefault(f"/dev/mapper/{name}", set()).add("".join(row.split()[2:3]))
+    return {device.name for device in facts.devices
+            if not below.get(device.name) and tables.get(device.path) == {"error"}}  # fmt: skip
 
 
 def _own_name(path: str) -> str:

@@ -163,7 +163,8 @@ def piece_there(node: str, claims: tuple[Claim, ...], facts: HostFacts) -> Block
     graph = Graph(facts)
     device = graph.find(node)
     ours = {here.name for claim in claims if (here := is_claimed(claim, facts))}
-    return device if device is not None and graph.disks_under(device.name) <= ours else None
+    under = graph.disks_under(device.name) if device else set()
+    return device if under and under <= ours else None
 
 
 def taken(target: Target, *uses: str) -> Target:

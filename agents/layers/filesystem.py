@@ -127,7 +127,8 @@ def _must_wipe(target: Target, claims: tuple[Claim, ...], facts: HostFacts) -> b
     if device is None:
         return False
     ours = {d.name for c in claims if (d := graph.find(c.node)) and d.identity == c.identity}
-    if not graph.disks_under(device.name) <= ours:
+    under = graph.disks_under(device.name)
+    if not under or not under <= ours:
         return False
     return not device.signatures_known or bool(device.signatures)
 

@@ -263,7 +263,8 @@ def _on_disks(options: Any, target: Target, facts: HostFacts) -> list[str]:
         device = graph.find(f"/dev/mapper/{target.name}-{name}")
         if device is None:
             continue
-        if not graph.disks_under(device.name) <= allowed:
+        under = graph.disks_under(device.name)
+        if not under or not under <= allowed:
             return [f"{device.path} is not on the SSD alone"]
         if device.size < options.size:
             return [f"{device.path} has {device.size} B, not {options.size} B"]

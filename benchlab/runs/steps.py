@@ -10,7 +10,7 @@ from django.utils import timezone
 from agents import apply
 from agents.contracts import AgentError, Claim, Reason, Shell, Step
 from agents.facts.model import HostFacts
-from agents.gone import forgotten
+from agents.gone import as_now
 from benchlab.audit import chain
 from benchlab.hosts import services as hosts
 from benchlab.runs import events, moves
@@ -24,15 +24,15 @@ def run(
     kind: StepLog.Kind,
     look: apply.Look | None = None,
     part: str = "",
-    lost: Sequence[Claim] = (),
+    claims: Sequence[Claim] = (),
 ) -> None:
     """Execute `steps` by agents.apply, guarded, each one logged as of `part`. Raises AgentError when one fails.
 
-    `lost`: disks of the layout that the host has no more; see agents.gone.
+    `claims`: disks of a layout that comes down, as they were when it was planned; see agents.gone.
     """
 
     def read_facts() -> HostFacts:
-        return forgotten(hosts.look(shell), lost)
+        return as_now(hosts.look(shell), claims)
 
     apply.apply(
         tuple(steps),

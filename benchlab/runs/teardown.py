@@ -9,7 +9,7 @@ from django.utils import timezone
 from agents import apply, blank, stack
 from agents.contracts import AgentError, Claim, Reason, Shell
 from agents.facts.model import HostFacts
-from agents.gone import forgotten, gone, without
+from agents.gone import as_now, gone, without
 from agents.lasting import lasting
 from agents.relocated import relocated
 from benchlab.hosts import services as hosts
@@ -64,10 +64,10 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
     plan = touched.plan_of(layout, facts)
     # What is there goes, also when a disk of it is dead; that one is told at the end.
     lost = gone(plan.claims, facts)
-    facts = forgotten(facts, lost)
+    facts = as_now(facts, plan.claims)
     down = without(stack.teardown(relocated(plan, facts), facts), lost)
     look = apply.Look(facts, began)
-    steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, look, lost=lost)
+    steps.run(layout, down, shell, StepLog.Kind.TEARDOWN, look, claims=plan.claims)
     return plan, hosts.read_facts(layout.host, shell)
 
 

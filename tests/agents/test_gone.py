@@ -12,9 +12,11 @@ from agents.blank import not_blank
 from agents.chain import LayerSpec, Wanted
 from agents.contracts import Step
 from agents.facts.model import BlockDevice, HostFacts, Signature
-from agents.gone import forgotten, gone, without
+from agents.gone import as_now, gone, without
 from agents.guard import refusals
+from agents.layers import _scripts
 from agents.layers._names import lvm_uuid_of
+from agents.relocated import relocated
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare
 
 TOOLS = {n.program: "1" for kind in registry.all_layers().values() for n in kind.NEEDS}
@@ -49,6 +51,21 @@ def left(signature: Signature, on_it: BlockDevice, **facts: Any) -> HostFacts:
     return host(alive, on_it, tools=TOOLS, **facts)
 
 
+MD_ONLY: dict[str, Any] = {
+    "md_arrays": [{"name": "md127", "state": "active", "level": "raid0",
+                   "members": [{"device": "sdb", "number": 0}, {"device": "sdc", "number": 1}]}],
+}  # fmt: skip
+MD_BOTH = {**MD_ONLY, "members": {"sdb": f"md {LAYOUT}"}, "md_members": ["sdb"]}
+BOTH = replace(ARRAY, parents=("sdb", "sdc"))
+
+
+def replugged(signature: Signature, on_it: BlockDevice, **facts: Any) -> HostFacts:
+    """The same, when the second disk was pulled out and plugged in again: the kernel gave it another name."""
+    alive = replace(SDB, holders=(on_it.name,), signatures=(signature,))
+    again = replace(SDC, name="sdz", path="/dev/sdz", majmin="65:144", signatures=(signature,))
+    return host(alive, again, on_it, tools=TOOLS, **facts)
+
+
 @pytest.mark.parametrize(
     ("made", "facts"),
     [(plan("lvm"), left(PV, DM, **LVM_FACTS)), (plan("md", level=1), left(MD, ARRAY, **MD_FACTS))],
@@ -56,7 +73,7 @@ def left(signature: Signature, on_it: BlockDevice, **facts: Any) -> HostFacts:
 )
 def test_what_is_left_is_taken_down_without_the_dead_disk(made, facts):
     lost = gone(made.claims, facts)
-    facts = forgotten(facts, lost)
+    facts = as_now(facts, made.claims)
     assert [claim.node for claim in lost] == ["/dev/sdc"]
     steps = without(stack.teardown(made, facts), lost)
     assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
@@ -79,13 +96,101 @@ def test_a_disk_with_another_name_is_not_gone():
     assert gone([claim(SDC)], host(SDB, renamed)) == ()
 
 
+def under(facts: HostFacts, name: str = "dm-0") -> tuple[str, ...]:
+    return next(device.parents for device in facts.devices if device.name == name)
+
+
 def test_only_names_that_nobody_has_are_forgotten():
     """Another disk may have come, and have the name now: what stands on it stands on it."""
     facts = host(SDB, replace(SDC, serial="another"), DM, tools=TOOLS)
-    assert forgotten(facts, gone([claim(SDC)], facts)) == facts
-    assert forgotten(facts, []) == facts
-    [volume] = [d for d in forgotten(host(SDB, DM), [claim(SDC)]).devices if d.name == "dm-0"]
-    assert volume.parents == ("sdb",)
+    assert as_now(facts, [claim(SDC)]) == facts
+    assert as_now(facts, []) == facts
+    assert under(as_now(host(SDB, DM), [claim(SDC)])) == ("sdb",)
+    stranger = replace(DM, parents=("sdb", "sdx"))
+    assert under(as_now(host(SDB, stranger), [claim(SDC)])) == ("sdb", "sdx")
+
+
+SDZ = replace(SDC, name="sdz", path="/dev/sdz", majmin="65:144")  # the disk that was sdc
+
+
+def test_what_stood_on_a_disk_stands_on_it_under_the_name_that_it_has_now():
+    assert under(as_now(host(SDB, SDZ, DM), [claim(SDC)])) == ("sdb", "sdz")
+    twin = replace(SDZ, name="sdy", path="/dev/sdy")
+    assert under(as_now(host(SDB, SDZ, twin, DM), [claim(SDC)])) == ("sdb",)
+
+
+def test_so_do_partitions_and_members_of_arrays():
+    parts = replace(DM, parents=("sdb1", "sdc2", "sdc3"))
+    now = disk("sdz2", 40, type="part", serial="", parents=["sdz"])
+    assert under(as_now(host(SDB, SDZ, now, parts), [claim(SDC)])) == ("sdb1", "sdz2")
+    facts = as_now(host(SDB, SDZ, **MD_ONLY), [claim(SDC)])
+    assert [member.device for member in facts.md_arrays[0].members] == ["sdb", "sdz"]
+
+
+@pytest.mark.parametrize(
+    ("made", "facts"),
+    [
+        (plan("lvm"), replugged(PV, DM, **LVM_FACTS)),
+        (plan("md", level=0), replugged(MD, BOTH, **MD_BOTH)),
+    ],
+    ids=["lvm", "md"],
+)
+def test_a_disk_that_was_pulled_and_plugged_in_again_comes_down_with_the_rest(made, facts):
+    """The volume held sdc, which is gone; the same disk is sdz now. It was not taken out of the kernel, so the other
+    disk was busy, three times.
+    """
+    assert gone(made.claims, facts) == ()
+    facts = as_now(facts, made.claims)
+    steps = stack.teardown(relocated(made, facts), facts)
+    assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
+    first = steps[0].argv
+    assert f"{LAYOUT}-data" in first or first[-1] == "/dev/md127"
+    assert any("/dev/sdz" in step.argv for step in steps)
+    assert not any("/dev/sdc" in str(word) for step in steps for word in step.argv)
+
+
+LEG = disk("dm-2", 12, path=f"/dev/mapper/{LAYOUT}-data_rimage_1", type="lvm", majmin="253:2", serial="",
+           signatures_known=False)  # fmt: skip
+ALIVE = replace(LEG, name="dm-1", path=f"/dev/mapper/{LAYOUT}-data_rimage_0", majmin="253:1", parents=("sdb",),
+                signatures_known=True)  # fmt: skip
+DEAD_LEG = {
+    "members": {"sdb": f"lvm {LAYOUT}", "sdc": f"lvm {LAYOUT}"},
+    "dm_tables": [f"{LAYOUT}-data: 0 8 raid raid1 3 0 region_size 4096 2 - 253:1 - 253:2",
+                  f"{LAYOUT}-data_rimage_0: 0 8 linear 8:16 0", f"{LAYOUT}-data_rimage_1: 0 8 error"],
+}  # fmt: skip
+
+
+def mirror(leg: BlockDevice, **facts: Any) -> HostFacts:
+    """A mirror of LVM's on sdb and sdc, one of whose legs stands on nothing."""
+    signed = [replace(device, signatures=(PV,)) for device in (SDB, SDC)]
+    on_it = replace(DM, parents=("dm-1", leg.name))
+    return host(*signed, ALIVE, leg, on_it, tools=TOOLS, **{**DEAD_LEG, **facts})
+
+
+def test_a_mirror_whose_leg_answers_nothing_but_errors_is_taken_out_of_the_kernel():
+    made, facts = plan("lvm", type="mirror"), mirror(LEG)
+    steps = stack.teardown(made, facts)
+    assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
+    removed = [f"{LAYOUT}-{name}" for name in ("data", "data_rimage_0", "data_rimage_1")]
+    assert steps[0].argv[4:] == tuple(removed)
+    assert any(LAYOUT in said for said in not_blank(made.claims, facts, LAYOUT))
+
+
+@pytest.mark.parametrize(
+    ("leg", "table"),
+    [(replace(LEG, path="/dev/mapper/vg0-lost"), "vg0-lost: 0 8 error"),  # a stranger's
+     (LEG, f"{LAYOUT}-data_rimage_1: 0 4 error"),  # one that is half of it only: see below
+     (LEG, f"{LAYOUT}-data_rimage_1: 0 8 linear 9:9 0")],
+    ids=["a stranger's", "in part", "not known"],
+)  # fmt: skip
+def test_nothing_but_our_own_that_is_wholly_errors_passes_for_standing_on_nothing(leg, table):
+    rows = [table, table.replace("0 4 error", "4 4 linear 9:9 0")]
+    facts = mirror(leg, dm_tables=[*DEAD_LEG["dm_tables"][:2], *rows])
+    name = leg.path.removeprefix("/dev/mapper/")
+    step = Step(
+        ("sh", "-c", _scripts.DM_REMOVE, "remove", name), "", destroys=(claim(SDB), claim(SDC))
+    )
+    assert any("does not claim" in said for said in refusals(step, facts, POOL, LAYOUT))
 
 
 def test_a_command_that_names_the_dead_disk_is_refused_still():

@@ -1,4 +1,6 @@
-"""A disk is pulled out from under a layout, on a real kernel: the rest is taken down, and the host released."""
+"""A disk is pulled out from under a layout, on a real kernel: the rest is taken down, and the host released; or the
+disk is plugged in again, and all of it is taken down.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,20 @@ STACKS = {
     "lvm": [layer("lvm", {"type": "striped"}, data=("ssd", 2)), EXT4],
     "md": [layer("md", {"level": 1}, data=("ssd", 2)), EXT4],
 }
+REPLUGGED = {
+    **STACKS,
+    "mirror": [layer("lvm", {"type": "mirror"}, data=("ssd", 2)), EXT4],
+    "stripe of md": [layer("md", {"level": 0}, data=("ssd", 2)), EXT4],
+    "lvm on md": [STACKS["md"][0], layer("lvm", {"type": "linear"}), EXT4],
+}
+# The kernel gives it another name: what stood on it keeps the one it had.
+REPLUG = """
+set -e
+place=$(readlink -f /sys/block/$1/device); place=${place%/target*}; host=${place##*/}
+echo 1 >/sys/block/$1/device/delete
+echo "- - -" >/sys/class/scsi_host/$host/scan
+udevadm settle
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,4 +90,22 @@ def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_
     layout.refresh_from_db()
     assert layout.phase == "done"
     assert [row.name for row in Device.objects.filter(spare=True)] == [kept.name]
+    scsi_host.ssh("sh", "-c", "udevadm settle; modprobe -r scsi_debug")  # for the next one
+
+
+@pytest.mark.parametrize("kind", REPLUGGED)
+def test_a_disk_that_is_plugged_in_again_is_taken_down_at_the_first_try(
+    kind, team, user, scsi_host, monkeypatch
+):
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)
+    layout = standing(team, user, scsi_host, add_scsi_disks(scsi_host, 2), REPLUGGED[kind])
+    rows = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
+    scsi_host.ssh("sh", "-c", REPLUG, "replug", rows[-1].name)
+    commands.cancel(layout.campaign)
+    drive.to_the_end(layout.campaign)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.trouble, layout.teardown_tries) == ("done", "", 0)
+    for row in rows:
+        row.refresh_from_db()
+    assert_blank(scsi_host, *(row.name for row in rows))
     scsi_host.ssh("sh", "-c", "udevadm settle; modprobe -r scsi_debug")  # for the next one
