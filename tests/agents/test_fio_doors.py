@@ -1,0 +1,167 @@
+"""Every option of the real fio that runs a program, opens a file or acts on the host: refused, or kept on the target.
+
+The lists are deliberate: an option or engine that another fio brings fails here until somebody has looked at it. What
+is not known to be harmless is refused by agents/tools/_fio_jobfile.py in any case.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agents.contracts import OptionsError, Target
+from agents.tools import _fio_jobfile as jobfile
+from agents.tools import fio
+from agents.tools._fio_options import Options
+from tests.agents.made_up import LAYOUT
+
+pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+
+PROGRAMS = ("exec_prerun", "exec_postrun")
+FILES = (
+    "filename", "directory", "filename_format", "opendir", "lockfile", "read_iolog", "write_iolog",
+    "replay_redirect", "merge_blktrace_file", "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log",
+    "verify_state_load", "verify_state_save", "verify_dump", "unlink", "unlink_each_loop", "allow_file_create",
+    "allow_mounted_write", "unique_filename", "log_store_compressed",
+)  # fmt: skip
+THE_HOST = (
+    "ioscheduler", "cgroup", "cgroup_nodelete", "cgroup_weight", "uid", "gid", "lockmem", "profile", "wait_for", "name",
+    "reset_zones",
+)  # fmt: skip
+# Of the command line and of job files, which --cmdhelp does not list; "" is what a line without = holds.
+ELSEWHERE = (
+    "include", "aux-path", "aux_path", "trigger", "trigger-file", "trigger_remote", "trigger-timeout", "output",
+    "client", "server", "daemonize", "section", "showcmd", "status-interval", "bandwidth-log", "crctest", "external",
+    "include /etc/passwd", "include=/etc/passwd",
+)  # fmt: skip
+# Of engines: what to connect to, run or load.
+OF_ENGINES = (
+    "program", "arguments", "grace_time", "std_redirect", "hostname", "port", "uri", "host", "pool", "chunk_size",
+    "http_host", "namenode", "pidfile", "donorname", "clustername", "rbdname", "volume", "brick", "interface",
+)  # fmt: skip
+REFUSED = (*PROGRAMS, *FILES, *THE_HOST, *ELSEWHERE, *OF_ENGINES)
+# Those that may be set and take words: what they take is a number, a list of numbers, or a word of fio's own.
+WORDS = {
+    "description", "rw", "bssplit", "randseed", "ignore_error", "rw_sequencer", "ioengine", "filesize", "number_ios",
+    "random_generator", "random_distribution", "fallocate", "fadvise_hint", "file_service_type", "startdelay",
+    "runtime", "ramp_time",
+    "clocksource", "mem", "verify", "verify_pattern", "verify_backlog", "trim_backlog", "zonemode", "zonesize",
+    "zonerange", "rate_process", "latency_target", "latency_window", "sync", "cpus_allowed", "cpus_allowed_policy",
+    "numa_cpu_nodes", "buffer_pattern", "unified_rw_reporting", "continue_on_error", "steadystate",
+    "steadystate_duration", "steadystate_ramp_time", "size", "io_size", "offset", "offset_increment", "zoneskip",
+    "rate_cycle", "thinktime", "thinktime_spin", "max_latency", "bs", "loops", "nice", "percentile_list",
+}  # fmt: skip
+STAYING = {  # engines that work on the target alone
+    "mmap", "sync", "psync", "vsync", "pvsync", "pvsync2", "null", "ftruncate", "filecreate", "filestat", "posixaio",
+    "falloc", "splice", "mtd", "sg", "io_uring", "io_uring_cmd", "libaio", "dev-dax", "libpmem", "guasi", "libzbc",
+}  # fmt: skip
+MOUNT = Target(LAYOUT, mount=f"/mnt/benchlab/{LAYOUT}", size=1 << 30)
+
+
+@functools.cache
+def said(*words: str) -> str:
+    return subprocess.run(["fio", *words], capture_output=True, text=True, check=False).stdout
+
+
+def options_of_fio() -> list[str]:
+    lines = said("--cmdhelp=all").splitlines()
+    return [line.partition(":")[0].strip() for line in lines if re.match(r"\s*[a-z_-]+\s*:", line)]
+
+
+def engines_of_fio() -> list[str]:
+    return re.findall(r"(?m)^\s+([a-z0-9_-]+)$", said("--enghelp"))
+
+
+def options_of(engine: str) -> list[str]:
+    """A heading may come first, and an engine may have none."""
+    return re.findall(r"(?m)^\s*([a-z_0-9-]+)\s*:", said(f"--enghelp={engine}"))
+
+
+def takes_words(option: str) -> bool:
+    return "string (opt=bla)" in said(f"--cmdhelp={option}")
+
+
+def refused(key: str, value: str | None) -> bool:
+    """As an extra, as a line of a job file, and as one of its global ones."""
+    line = key if value is None else f"{key}={value}"
+    answers = []
+    for given in ({"extra": (line,)}, {"job_file": f"[a]\nrw=read\n{line}\n"},
+                  {"job_file": f"[global]\n{line}\n[a]\nrw=read\n"}):  # fmt: skip
+        try:
+            fio.job(Options(**{"size": 1 << 20, **given}), MOUNT)
+            answers.append(False)
+        except OptionsError:
+            answers.append(True)
+    assert len(set(answers)) == 1, f"{line}: {answers}"
+    return answers[0]
+
+
+def test_fio_tells_its_options_and_engines():
+    assert len(options_of_fio()) > 180 and {"libaio", "exec", "net"} <= set(engines_of_fio())
+    assert set(FILES) - {"log_store_compressed"} <= set(options_of_fio())
+
+
+@pytest.mark.parametrize("value", [None, "", "1", "/etc/zqx", "zqx", "x:/etc/zqx"])
+@pytest.mark.parametrize("key", REFUSED)
+def test_what_runs_a_program_or_opens_a_file_is_refused(key, value):
+    assert refused(key, value)
+    assert refused(f" {key} ", value)
+
+
+@pytest.mark.parametrize("option", options_of_fio() if shutil.which("fio") else [])
+def test_whatever_of_this_fio_takes_words_was_looked_at(option):
+    if option in jobfile.ALLOWED:
+        assert not takes_words(option) or option in WORDS, f"{option}: look at what it takes"
+        assert option not in REFUSED
+    else:
+        assert refused(option, None) and refused(option, "1")
+
+
+@pytest.mark.parametrize("engine", engines_of_fio() if shutil.which("fio") else [])
+def test_every_engine_of_this_fio_was_looked_at(engine):
+    """Its own options too: none that may be set takes words."""
+    assert (engine in STAYING) != (engine in jobfile.HARMFUL_ENGINES), engine
+    assert refused("ioengine", engine) == (engine in jobfile.HARMFUL_ENGINES)
+    for word in (f"{engine}:/tmp/zqx.so", f"external:/tmp/{engine}.so", f"/tmp/{engine}"):
+        assert refused("ioengine", word)
+    own = set(options_of(engine)) & jobfile.ALLOWED
+    for option in own:
+        told = subprocess.run(
+            ["fio", f"--enghelp={engine},{option}"], capture_output=True, text=True, check=False
+        )
+        assert "string (opt=bla)" not in told.stdout, (engine, option)
+
+
+TRIED = sorted(WORDS | {"bsrange", "rate", "cpus_allowed", "ss", "iomem", "blocksize", "timeout"})
+
+
+@pytest.mark.parametrize("value", ["{out}", "x:{out}"])
+@pytest.mark.parametrize("key", TRIED)
+def test_a_path_in_whatever_may_be_set_opens_no_file(tmp_path: Path, key, value):
+    """The real fio runs it: nothing but its own file in the target and its result in its own directory."""
+    mount, cwd, outside = tmp_path / "mount", tmp_path / "cwd", tmp_path / "outside"
+    for place in (mount, cwd, outside):
+        place.mkdir()
+    given = value.format(out=outside / "zqx")
+    target = Target(LAYOUT, mount=str(mount), size=1 << 20)
+    try:
+        options = Options(
+            rw="write", size=65536, ioengine="psync", runtime_s=0, time_based=False, direct=False,
+            extra=(f"{key}={given}",),
+        )  # fmt: skip
+        made = fio.job(options, target)
+    except OptionsError:
+        return
+    for name, content in made.inputs.items():
+        (cwd / name).write_bytes(content)
+    with suppress(subprocess.TimeoutExpired):  # one that waits opens nothing either
+        subprocess.run(made.argv, cwd=cwd, capture_output=True, timeout=5, check=False)
+    assert list(outside.iterdir()) == []
+    assert {one.name for one in tmp_path.iterdir()} == {"mount", "cwd", "outside"}
+    assert {one.name for one in cwd.iterdir()} <= {"job.fio", *made.outputs}
