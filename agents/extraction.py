@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agents import finding
@@ -83,6 +84,16 @@ def metrics(extractions: Sequence[Extraction], outputs: Mapping[str, bytes]) -> 
     """All figures. Raises ParseError naming the extraction that found none, and the line where it looked."""
     texts = {name: text(raw) for name, raw in outputs.items()}
     return [metric for one in extractions for metric in _metrics(one, texts)]
+
+
+def salvaged(extractions: Sequence[Extraction], outputs: Mapping[str, bytes]) -> list[Metric]:
+    """Of those that are found; the others are left out. Raises nothing."""
+    texts = {name: text(raw) for name, raw in outputs.items()}
+    found: list[Metric] = []
+    for one in extractions:
+        with suppress(ParseError):
+            found += _metrics(one, texts)
+    return found
 
 
 def try_extractions(

@@ -174,6 +174,14 @@ class Marking(Tool, Protocol):
         ...
 
 
+class Salvaging(Tool, Protocol):
+    """A tool whose figures are read one by one: where it gave up, those that it had printed stand."""
+
+    def salvage(self, outputs: Mapping[str, bytes], options: Any) -> list[Metric]:
+        """[] where there are none. Raises ParseError."""
+        ...
+
+
 class Reader(Protocol):
     """A module in agents/readers/: finds its kind of result in any text that a person pasted or uploaded.
 

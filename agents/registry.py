@@ -21,6 +21,7 @@ from agents.protocols import (
     Reader,
     Recording,
     Restoring,
+    Salvaging,
     Sampler,
     Stretching,
     Tool,
@@ -156,6 +157,12 @@ def marking(kind: str) -> Marking | None:
     """The tool, if it tells what it did when."""
     driver = tool(kind)
     return cast(Marking, driver) if hasattr(driver, "windows") else None
+
+
+def salvaging(kind: str) -> Salvaging | None:
+    """The tool, if it can read what one that gave up had printed by then."""
+    driver = tool(kind)
+    return cast(Salvaging, driver) if hasattr(driver, "salvage") else None
 
 
 def _pick(drivers: dict[str, D], kind: str, what: str) -> D:

@@ -123,6 +123,11 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     return found
 
 
+def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """Of a script that failed: the lines of `extract` that do find something."""
+    return extraction.salvaged(extraction.read(options.extract), outputs)
+
+
 def _environment(options: Options, target: Target) -> dict[str, str]:
     """What the script is told; what there is none of is not set, so that ${…:?} ends it."""
     told = {

@@ -196,6 +196,13 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     return lines_of("stdout", run.metrics)
 
 
+def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """The tests before the one at which it ended: the disk was full, or failed."""
+    lines = decoded(outputs.get("stdout", b""))
+    first = next((index for index, line in enumerate(lines) if text.START.fullmatch(line)), None)
+    return [] if first is None else lines_of("stdout", text.read(lines, first).metrics)
+
+
 def _not_measured(run: text.Run, said: str) -> list[Metric]:
     """The test at which it broke off, and those behind it. Raises ParseError where nothing was measured before."""
     if not run.metrics:

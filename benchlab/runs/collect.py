@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ from benchlab.runs.kept import Outputs
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
 from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
+
+log = logging.getLogger(__name__)
 
 SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
 # In the meta of an attempt that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …];
@@ -89,7 +92,14 @@ def keep(attempt: Attempt, files: Mapping[str, bytes]) -> None:
 
 
 def conclude(attempt: Attempt, verdict: Verdict) -> Verdict:
-    """Store the figures and say how the attempt ended, now that its output was read."""
+    """Store the figures and say how the attempt ended, now that its output was read.
+
+    Of a tool that gave up, what it had printed is kept; it ends as failed, and says so.
+    """
+    if _gave_up(attempt, verdict.reason):
+        figures = read(attempt, partly=True)
+        replace(attempt, figures)
+        return dataclasses.replace(verdict, text=verdict.text + _kept_words(figures))
     figures = read(attempt, with_metrics=verdict.outcome == Outcome.SUCCEEDED)
     replace(attempt, figures)
     if verdict.outcome != Outcome.SUCCEEDED:
@@ -97,6 +107,21 @@ def conclude(attempt: Attempt, verdict: Verdict) -> Verdict:
     if figures.errors:
         return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, "; ".join(figures.errors))
     return _io_errors(figures) or verdict
+
+
+def _gave_up(attempt: Attempt, reason: str) -> bool:
+    """Whether the tool ended by itself and said that it failed."""
+    return reason == Reason.TOOL_FAILED and bool(attempt.exit_code)
+
+
+def _kept_words(figures: Figures) -> str:
+    told = sum(one.value is not None for one in figures.metrics)
+    if not told:
+        return ""
+    what = f"figure{'s' * (told > 1)} that it had printed {'are' if told > 1 else 'is'}"
+    return (
+        f"\n{told} {what} kept, of a run that failed: no chart has {'them' if told > 1 else 'it'}."
+    )
 
 
 def _io_errors(figures: Figures) -> Verdict | None:
@@ -107,13 +132,18 @@ def _io_errors(figures: Figures) -> Verdict | None:
     return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, said)
 
 
-def read(attempt: Attempt, with_metrics: bool = True) -> Figures:
-    """Parse the stored artifacts. A tool that failed has no figures worth keeping, its devices do."""
+def read(attempt: Attempt, with_metrics: bool = True, partly: bool = False) -> Figures:
+    """Parse the stored artifacts. A run that was cut off has no figures worth keeping, its devices do.
+
+    `partly`: its tool gave up, and as much as can be read of what it printed is enough.
+    """
     files = Outputs(attempt)
     if readers := attempt.meta.get(READERS):
         return _elsewhere(files, readers)
     sampled = _sampled(files)
-    told = _told(attempt, files, sampled.began) if with_metrics else Figures([], [], [])
+    told = Figures([], [], [])
+    if with_metrics:
+        told = _partly(attempt, files) if partly else _told(attempt, files, sampled.began)
     series = told.series + sampled.series
     return Figures(
         told.metrics, series, told.errors, {**told.doubts, **sampled.doubts}, told.windows
@@ -139,6 +169,21 @@ def _told(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
     except ParseError as error:
         return Figures(metrics, [], [f"{kind}: {error}"], doubts, windows)
     return Figures(metrics, _placed(series, windows), [], doubts, windows)
+
+
+def _partly(attempt: Attempt, files: Outputs) -> Figures:
+    """Of a tool that gave up: no window of it is whole, and a parser that stumbles over half an output is no news."""
+    kind = attempt.run.tool
+    tool, salvaging = registry.tool(kind), registry.salvaging(kind)
+    parse = tool.parse if salvaging is None else salvaging.salvage
+    try:
+        built = options.build(tool.Options, attempt.run.options)
+        return Figures(storable.metrics(parse(files, built)), [], [])
+    except ParseError:
+        return Figures([], [], [])
+    except Exception:  # how the tool ended must not be lost to it
+        log.exception("attempt %s", attempt.pk)
+        return Figures([], [], [])
 
 
 def _windows(
@@ -243,6 +288,8 @@ def _of_point(found: Found, artifact: str, only: Mapping[str, str]) -> list[Metr
 def reparse(attempt: Attempt) -> str:
     """Figures anew from the artifacts. Returns what could not be read; then the old figures stay as they are."""
     unread = _unread(attempt)
+    if _gave_up(attempt, attempt.reason):
+        return _reparse_partly(attempt)
     measured = attempt.outcome == Outcome.SUCCEEDED or unread or attempt.measurements.exists()
     figures = read(attempt, with_metrics=measured)
     if figures.errors:
@@ -254,6 +301,14 @@ def reparse(attempt: Attempt) -> str:
             attempt.outcome, attempt.reason = verdict.outcome, verdict.reason
             attempt.reason_text = verdict.text
             attempt.save(update_fields=["outcome", "reason", "reason_text"])
+    return ""
+
+
+def _reparse_partly(attempt: Attempt) -> str:
+    figures = read(attempt, partly=True)
+    if not figures.metrics and attempt.measurements.exists():
+        return "nothing of what its tool had printed can be read any more"
+    replace(attempt, figures)
     return ""
 
 

@@ -9,6 +9,8 @@ import pytest
 from agents import job
 from agents.contracts import ParseError, Reason
 from agents.samplers import zpool
+from agents.tools import dd
+from benchlab.charts import queries
 from benchlab.charts.figures import tracks_of, windows_of
 from benchlab.charts.tables import device_rows
 from benchlab.charts.windows import part
@@ -213,3 +215,87 @@ def test_marks_that_cannot_be_read_cost_no_figure(attempt, web):
     assert collect.reparse(attempt) == "" and attempt.measurements.exists()
     attempt.refresh_from_db()
     assert attempt.windows == [] and "not a mark" in attempt.meta[collect.NOT_SAMPLED][collect.WHEN]
+
+
+# A tool that gave up: what it had printed stands, and the run is a failed one all the same.
+
+FAILED = Verdict(
+    Outcome.FAILED, Reason.TOOL_FAILED, "dd ended with exit code 1: No space left on device"
+)
+
+
+def given_up(attempt: Attempt, tool: str, options: dict[str, object], **files: bytes) -> Verdict:
+    attempt.run.tool, attempt.run.options = tool, options
+    attempt.run.save()
+    attempt.measurements.all().delete()
+    attempt.exit_code = 1
+    attempt.save()
+    collect.keep(attempt, {"stdout": b"", "stderr": b"", **files})
+    return collect.conclude(attempt, FAILED)
+
+
+def names(attempt: Attempt) -> set[str]:
+    return set(attempt.measurements.values_list("name", flat=True))
+
+
+def test_figures_of_a_tool_that_gave_up_are_kept_and_its_run_has_failed(attempt, user, web):
+    verdict = given_up(attempt, "dd", {}, stderr=DD)
+    assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.TOOL_FAILED)
+    first, kept = verdict.text.split("\n")
+    told = attempt.measurements.exclude(value=None).count()
+    assert first == FAILED.text and kept.startswith(f"{told} figures that it had printed are kept")
+    assert "bandwidth" in names(attempt) and attempt.artifacts.filter(name="stderr").exists()
+    attempt.outcome = verdict.outcome
+    attempt.save()
+    assert queries.groups(user, [attempt.run.campaign_id]) == []  # no chart has them
+    assert "This run failed" in web.get(f"/runs/{attempt.run_id}/").content.decode()
+
+
+def test_of_fio_that_met_io_errors(attempt):
+    raw = (Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.25-randrw.json").read_bytes()
+    given_up(attempt, "fio", {}, **{"fio.json": raw})
+    assert {"read.iops", "write.iops"} <= names(attempt)
+
+
+def test_of_a_script_the_lines_that_find_something(attempt):
+    extract = ("a [s] = regex: took ([0-9]+) s", "b [s] = regex: then ([0-9]+) s")
+    verdict = given_up(attempt, "command", {"extract": extract}, stdout=b"took 3 s\nfull\n")
+    assert names(attempt) == {"a"} and "1 figure that it had printed is kept" in verdict.text
+
+
+def test_of_pg_test_fsync_the_tests_before_it_ended(attempt):
+    cases = Path(__file__).parents[1] / "cases" / "tools" / "pg_test_fsync"
+    given_up(
+        attempt, "pg_test_fsync", {}, stdout=(cases / "15.18-truncated-killed.txt").read_bytes()
+    )
+    assert "one.fdatasync.ops" in names(attempt)
+    assert "unsynced.write.ops" not in names(attempt)
+
+
+@pytest.mark.parametrize("stderr", [b"", b"dd: no such file\n"])
+def test_where_nothing_was_printed_nothing_is_added(attempt, stderr):
+    assert given_up(attempt, "dd", {}, stderr=stderr) == FAILED
+    assert not names(attempt)
+
+
+def test_a_parser_that_breaks_on_half_an_output_hides_not_how_the_tool_ended(attempt, monkeypatch):
+    monkeypatch.setattr(dd, "parse", lambda files, built: 1 / 0)
+    assert given_up(attempt, "dd", {}, stderr=DD) == FAILED
+
+
+def test_they_are_read_again_as_they_were(attempt, monkeypatch):
+    given_up(attempt, "dd", {}, stderr=DD)
+    attempt.outcome, attempt.reason = FAILED.outcome, FAILED.reason
+    attempt.save()
+    before = names(attempt)
+    assert collect.reparse(attempt) == "" and names(attempt) == before
+    monkeypatch.setattr(dd, "parse", lambda files, built: 1 / 0)
+    assert "nothing of what" in collect.reparse(attempt) and names(attempt) == before
+    assert attempt.outcome == "failed"
+
+
+def test_one_that_was_stopped_has_no_figures(attempt):
+    collect.keep(attempt, {"stderr": DD})
+    attempt.measurements.all().delete()
+    late = Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, "late")
+    assert collect.conclude(attempt, late) == late and not names(attempt)

@@ -181,7 +181,7 @@ def test_a_tool_that_fails_says_why_and_the_others_go_on(make_campaign):
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.reason) == ("failed", "tool_failed")
     assert "Invalid argument" in attempt.reason_text
-    assert not attempt.measurements.exists()
+    assert "figures that it had printed are kept, of a run that failed" in attempt.reason_text
     assert attempt.artifacts.filter(name="stderr").exists()
 
 
