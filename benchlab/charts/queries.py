@@ -25,6 +25,7 @@ BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "
 OPERATIONS = ("", "read.", "write.")  # both together, or one of them
 # Options that make the outstanding I/Os: the first one that a sweep varies is the x axis.
 DEPTH_OPTIONS = ("iodepth", "outstanding", "numjobs")
+DEGRADED = "degraded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,15 @@ class Sample:
     values: Mapping[str, float]
     fingerprint: str = ""
     during: str = ""  # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
+    ails: str = ""  # what of the layout was not in order then
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One line of a chart: all points and repeats of one topology, at one moment, on one host under one workload."""
+    """One line of a chart: all points and repeats of one topology, at one moment, on one host under one workload.
+
+    Repeats on a layout that was not in order measured something else: they are a line of their own.
+    """
 
     campaign: int
     campaign_name: str
@@ -55,6 +60,7 @@ class Group:
     tool: str
     rest: str  # what else the sweep varies, in words: "block size 64 KiB"
     stage: str = ""  # the moment's code (benchlab.topologies.moments)
+    condition: str = ""  # DEGRADED, or "" for in order
     stage_name: str = ""  # "before growth"; empty when there is nothing but "as built"
     samples: tuple[Sample, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
@@ -65,20 +71,25 @@ class Group:
 
     @property
     def identity(self) -> Identity:
-        return (self.topology, self.host, self.workload, self.rest, moments.parse(self.stage).rank)
+        rest = " ".join(filter(None, [self.rest, self.condition]))
+        return (self.topology, self.host, self.workload, rest, moments.parse(self.stage).rank)
 
     @property
     def mixed(self) -> bool:
         """Whether repeats of one point were measured under unlike conditions."""
-        seen: dict[int | None, str] = {}
-        known = (one for one in self.samples if one.fingerprint)
-        return any(
-            seen.setdefault(one.outstanding, one.fingerprint) != one.fingerprint for one in known
-        )
+        by_depth: dict[int | None, list[Sample]] = defaultdict(list)
+        for one in self.samples:
+            by_depth[one.outstanding].append(one)
+        return any(map(unlike, by_depth.values()))
 
     @property
     def swept(self) -> bool:
         return len({sample.outstanding for sample in self.samples if sample.outstanding}) > 1
+
+
+def unlike(repeats: Iterable[Sample]) -> bool:
+    """Whether their fingerprints differ; one without any is not known to."""
+    return len({one.fingerprint for one in repeats} - {""}) > 1
 
 
 def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) -> list[Group]:
@@ -102,8 +113,8 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
         rest = rest_of(run.point)
         order = points.rank(rest), points.words(rest), moments.parse(run.stage).rank
         key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, *order
-        by_line[key].append(attempt)
-    return _named([_group(key[-2], line, values, units) for key, line in sorted(by_line.items())])
+        by_line[*key, bool(attempt.degraded)].append(attempt)
+    return _named([_group(key[-3], line, values, units) for key, line in sorted(by_line.items())])
 
 
 def _going() -> QuerySet[Layout, tuple[int]]:
@@ -157,6 +168,7 @@ def _group(
             values=values.get(a.pk, {}),
             fingerprint=a.fingerprint,
             during=during(a.meta),
+            ails="; ".join(dict.fromkeys(one["says"] for one in a.degraded)),
         )
         for a in sorted(attempts, key=lambda a: (a.run.outstanding or 0, a.run.repeat))
     )
@@ -172,6 +184,7 @@ def _group(
         tool=run.tool,
         rest=rest,
         stage=run.stage,
+        condition=DEGRADED if attempts[0].degraded else "",
         samples=samples,
         units={name: units[name] for sample in samples for name in sample.values},
         options=run.options,
@@ -217,10 +230,10 @@ def _in_percent(group: Group) -> Group:
 
 
 def labels(found: Sequence[Group]) -> list[str]:
-    """A name per line, in order, that says only what differs between them."""
+    """A name per line, in order, that says only what differs between them, and always what was not in order."""
     parts = ("topology_name", "stage_name", "host_name", "workload_name", "rest", "campaign_name")
     differing = [part for part in parts if len({getattr(line, part) for line in found}) > 1]
-    shown = differing or ["topology_name"]
+    shown = [*(differing or ["topology_name"]), "condition"]
     texts = ([str(getattr(line, part)) for part in shown] for line in found)
     return [" · ".join(filter(None, text)) or "without" for text in texts]
 

@@ -14,7 +14,7 @@ from benchlab.charts.curve import knee_of
 from benchlab.charts.devices import CPU, PANELS, Track
 from benchlab.charts.differing import of_depths, of_lines, rate_of
 from benchlab.charts.per_request import weights
-from benchlab.charts.queries import BASES, Group, Sample, labels
+from benchlab.charts.queries import BASES, Group, Sample, labels, unlike
 from benchlab.charts.stack import order
 from benchlab.spreadsheets import lines
 
@@ -33,6 +33,7 @@ class Point:
     latencies: tuple[Spread | None, ...]  # of the columns that were asked for
     little: Little | None
     knee: bool
+    unlike: bool  # whether those repeats were measured under unlike conditions
     differ: (
         float | None
     )  # largest over smallest repeat of the rate, where they differ more than noise explains
@@ -103,6 +104,7 @@ def _point(
         latencies=tuple(map(of, columns)),
         little=little(depth, both) if depth and both and not choice.operation else None,
         knee=knee,
+        unlike=unlike(samples),
         differ=differ,
         runs=tuple(sample.run for sample in samples),
     )
@@ -188,6 +190,8 @@ RUN_HEAD = (
     "outstanding",
     "repeat",
     "run",
+    "not in order",
+    "fingerprint",
 )
 UNITS = {"iops": "op/s", "bandwidth": "B/s"}  # of the first columns; all else of them is seconds
 
@@ -207,6 +211,7 @@ def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]
     place = [group.campaign_name, group.host_name, group.topology_name]
     where = [*place, group.stage_name, group.workload_name]
     which = [group.rest, group.tool, sample.outstanding, sample.repeat, sample.run]
+    which += [sample.ails, sample.fingerprint]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 
 

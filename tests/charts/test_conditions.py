@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import csv
+import io
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +13,8 @@ from django.urls import reverse
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts.cards import campaign_cards
 from benchlab.charts.conditions import differences, stack_words
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import groups, labels, line_styles
+from benchlab.charts.tables import curve_points
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
 from tests.charts import made
@@ -165,3 +168,56 @@ def test_nothing_is_asked_of_repeats_that_were_measured_alike(pair, django_asser
     with django_assert_num_queries(2):
         (card,) = campaign_cards(pair.user, pair.both[0].pk)
     assert card.differences is None
+
+
+AILS = "md: sdb has failed in md127"
+
+
+@pytest.fixture
+def degraded(pair):
+    """The last repeat of each point of Monday's was measured on an array that had lost a disk."""
+    rows = Attempt.objects.filter(run__campaign=pair.both[0], run__repeat=3)
+    rows.update(degraded=[{"seen": "before", "says": AILS}], fingerprint="another")
+    return pair
+
+
+def test_repeats_on_what_was_not_in_order_are_a_line_of_their_own(degraded):
+    """They were in the same median as the others, without a word in the chart."""
+    healthy, bad = found = groups(degraded.user, [degraded.both[0].pk])
+    assert [{s.repeat for s in line.samples} for line in found] == [{1, 2}, {3}]
+    assert labels(found) == ["raw", "raw · degraded"]
+    assert not healthy.mixed and not bad.mixed
+    assert healthy.identity != bad.identity and len({*line_styles(found)}) == 2
+    assert {(p.label, p.repeats) for p in curve_points(found)} == {
+        ("raw", 2),
+        ("raw · degraded", 1),
+    }
+
+
+def test_the_only_line_says_so_too(degraded):
+    [bad] = [line for line in groups(degraded.user, [degraded.both[0].pk]) if line.condition]
+    assert labels([bad]) == ["raw · degraded"]
+
+
+def test_page_and_csv_of_a_degraded_line_say_what_was_not_in_order(web, degraded):
+    campaign = degraded.both[0].pk
+    assert "raw · degraded" in web.get(reverse("campaign-detail", args=[campaign])).content.decode()
+    answer = web.get(reverse("campaign-csv", args=[campaign])).content.decode()
+    rows = list(csv.DictReader(io.StringIO(answer)))
+    assert {(row["repeat"], row["not in order"]) for row in rows} == {
+        ("1", ""),
+        ("2", ""),
+        ("3", AILS),
+    }
+    assert len({row["fingerprint"] for row in rows if row["not in order"]}) == 1
+
+
+def test_a_point_whose_repeats_have_unlike_fingerprints_is_marked(web, pair):
+    campaign = pair.both[0]
+    rows = Attempt.objects.filter(run__campaign=campaign)
+    rows.update(fingerprint="one")
+    rows.filter(run__repeat=2, run__outstanding=4).update(fingerprint="another")
+    marked = [p.outstanding for p in curve_points(groups(pair.user, [campaign.pk])) if p.unlike]
+    assert marked == [4]
+    shown = web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
+    assert shown.count("unlike conditions") == 1
