@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agents import looks, places
+from agents import job_places, looks, places
 from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target
 from agents.facts.graph import Graph, own_path
 from agents.facts.in_use import system_unknown, uses
@@ -52,7 +52,7 @@ def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: 
     found = _claims(step.destroys, graph, spares, layout)
     if not only_looks(step.argv):
         words = [*map(_plain, step.argv)]
-        texts = zip([*words, step.stdin], places.names_in(words, step.stdin), strict=True)
+        texts = [*zip([*words, step.stdin], places.names_in(words, step.stdin), strict=True)]
         found += _net(texts, step.destroys, graph, layout)
     return list(dict.fromkeys(found))
 
@@ -71,8 +71,8 @@ def job_refusals(
     found = _claims(claims, graph, spares, layout)
     texts = [*argv, *(_content(name, content, target) for name, content in files.items())]
     # What lies under a mounted file system is not for a tool to touch, ours or not.
-    whole = zip(texts, texts, strict=True)
-    found += _net(whole, claims, graph, "" if target.mount else layout, groups=False)
+    named = zip(texts, job_places.names_in(argv, files), strict=True)
+    found += _net(named, claims, graph, "" if target.mount else layout, groups=False)
     found += [reason for text in texts for reason in _escapes(text, target)]
     return list(dict.fromkeys(found))
 
@@ -193,7 +193,7 @@ def _kind(device: BlockDevice, graph: Graph) -> Iterator[str]:
 
 
 def _net(
-    texts: Iterable[tuple[str, str]],
+    texts: Iterable[tuple[str, str | None]],
     claims: Sequence[Claim],
     graph: Graph,
     layout: str,
@@ -201,7 +201,7 @@ def _net(
 ) -> Iterator[str]:
     """The second net: whatever a command names must be claimed, or this layout's own.
 
-    Of each text also the part in which a name that a person gave can stand.
+    Of each text also the part in which a name that a person gave can stand; None: all of it.
     """
     mentions = Mentions(graph, groups)
     claimed = {device.name for claim in claims if (device := graph.find(claim.node))}

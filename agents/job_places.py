@@ -1,0 +1,100 @@
+"""Where in a tool's job the name of a mapping can stand: agents/places.py's sister for jobs. Pure.
+
+A mapping that people named `data`, `1` or `sync` is a word of every job file and of our own scripts, too. Here are the
+whole forms of what the drivers in agents/tools give: their scripts word for word with the arguments that these take,
+fio's job file line by line, the strings of dynamo's configuration. In whatever else a job holds, a person's own script
+above all, every word can be a name. Kernel names, numbers and paths of devices are looked for in every word in any case
+(agents/mentions.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from agents.contracts import OptionsError
+from agents.dynamo import bundle
+from agents.tools import _fio_jobfile as jobfile
+from agents.tools import bonnie, dd, fio, pg_test_fsync
+
+PATH = r"/[^\n]*"
+FLAGS = r"(?:iflag|oflag|conv)=[a-z,]+"
+WORD = r"[A-Za-z0-9_-]+"
+# Script of ours -> what its arguments may be that are no names: in their order, the last goes on for ever.
+SCRIPTS: Mapping[bytes, Sequence[str]] = {
+    dd.SCRIPT: ("write|read|device", PATH, r"\d+",
+                rf"(?:if|of)={PATH}|(?:bs|ibs|obs|count)=\d+|{FLAGS}"),
+    dd.ASKING: (FLAGS,),
+    fio.CHECK: (WORD,),
+    bonnie.SCRIPT: (PATH, r"[A-Za-z0-9_.:-]+", rf"-[a-zA-Z]|bl\d+|\d+(?::\d+)*|{PATH}"),
+    pg_test_fsync.SCRIPT: (PATH, r"\d+", rf"{PATH}|{pg_test_fsync.PROGRAM}", PATH),
+}  # fmt: skip
+# Commands that take nothing but files of the job's own directory.
+PLAIN = {
+    ("fio", "--output-format=json+", f"--output={fio.RESULT}", "--eta=never", "job.fio"),
+    ("sh", "command.sh"),
+    ("sh", "-n", "command.sh"),
+    ("python3", bundle.NAME, "run", "config.json"),
+    ("python3", bundle.NAME, "check", "config.json"),
+}
+# What the driver itself adds to a job file. Of `directory` and `filename` the value can be a name.
+ADDED = re.compile(
+    r"(?:unlink|allow_file_create|per_job_logs)=[01]|log_(?:avg|hist)_msec=\d+"
+    r"|write_(?:bw|iops|lat|hist)_log=fio"
+)
+ACCESS = re.compile(r"dynamo|\d+(?:,\d+)*")  # the program in PATH, and how IOmeter writes an access
+SECTION = re.compile(r"\[[A-Za-z0-9_][A-Za-z0-9_. -]*\]")
+
+
+def names_in(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
+    """Of each word, then of each file, the part that can be a name; None: all of it."""
+    return [*_words(argv, files), *(_content(name, content) for name, content in files.items())]
+
+
+def _words(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
+    if tuple(argv) in PLAIN:
+        return [""] * len(argv)
+    script = files.get(argv[1], b"") if len(argv) > 1 and argv[0] == "sh" else b""
+    if script not in SCRIPTS:
+        return [None] * len(argv)
+    kinds, given = SCRIPTS[script], argv[2:]
+    told = [kinds[min(at, len(kinds) - 1)] for at in range(len(given))]
+    plain = (re.fullmatch(kind, word) for kind, word in zip(told, given, strict=True))
+    return ["", "", *("" if one else None for one in plain)]
+
+
+def _content(name: str, content: bytes) -> str | None:
+    if content in SCRIPTS or (name == bundle.NAME and content == bundle.build()):
+        return ""
+    try:
+        text = content.decode()
+        if name == "job.fio":
+            return "\n".join(map(_setting, text.split("\n")))
+        if name == "config.json":
+            told = _strings(json.loads(text))
+            return "\n".join(one for one in told if not ACCESS.fullmatch(one))
+        return None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _setting(line: str) -> str:
+    """Of a section, or of a setting that fio takes for its own, nothing: it names no file."""
+    if SECTION.fullmatch(line) or ADDED.fullmatch(line):
+        return ""
+    key, equals, value = line.partition("=")
+    try:
+        jobfile.check(key, value if equals else None, "")
+    except OptionsError:
+        return value if key in ("directory", "filename") else line
+    return ""
+
+
+def _strings(found: object) -> list[str]:
+    """Every string that is a value, however deep."""
+    if isinstance(found, str):
+        return [found]
+    if isinstance(found, Mapping):
+        found = list(found.values())
+    return [one for value in found for one in _strings(value)] if isinstance(found, list) else []
