@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from agents import options
 from agents.contracts import OptionsError, Target
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import fio
@@ -94,7 +95,7 @@ def refused(key: str, value: str | None) -> bool:
     for given in ({"extra": (line,)}, {"job_file": f"[a]\nrw=read\n{line}\n"},
                   {"job_file": f"[global]\n{line}\n[a]\nrw=read\n"}):  # fmt: skip
         try:
-            fio.job(Options(**{"size": 1 << 20, **given}), MOUNT)
+            fio.job(options.build(Options, {"size": 1 << 20, **given}), MOUNT)
             answers.append(False)
         except OptionsError:
             answers.append(True)
@@ -151,11 +152,11 @@ def test_a_path_in_whatever_may_be_set_opens_no_file(tmp_path: Path, key, value)
     given = value.format(out=outside / "zqx")
     target = Target(LAYOUT, mount=str(mount), size=1 << 20)
     try:
-        options = Options(
+        chosen = Options(
             rw="write", size=65536, ioengine="psync", runtime_s=0, time_based=False, direct=False,
             extra=(f"{key}={given}",),
         )  # fmt: skip
-        made = fio.job(options, target)
+        made = fio.job(chosen, target)
     except OptionsError:
         return
     for name, content in made.inputs.items():

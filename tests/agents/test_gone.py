@@ -153,7 +153,7 @@ LEG = disk("dm-2", 12, path=f"/dev/mapper/{LAYOUT}-data_rimage_1", type="lvm", m
            signatures_known=False)  # fmt: skip
 ALIVE = replace(LEG, name="dm-1", path=f"/dev/mapper/{LAYOUT}-data_rimage_0", majmin="253:1", parents=("sdb",),
                 signatures_known=True)  # fmt: skip
-DEAD_LEG = {
+DEAD_LEG: dict[str, Any] = {
     "members": {"sdb": f"lvm {LAYOUT}", "sdc": f"lvm {LAYOUT}"},
     "dm_tables": [f"{LAYOUT}-data: 0 8 raid raid1 3 0 region_size 4096 2 - 253:1 - 253:2",
                   f"{LAYOUT}-data_rimage_0: 0 8 linear 8:16 0", f"{LAYOUT}-data_rimage_1: 0 8 error"],
