@@ -56,7 +56,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",
+    "benchlab.statics.served",
     "benchlab.compressing.Compressed",
     "csp.middleware.CSPMiddleware",
     "benchlab.attachments.Sandboxed",

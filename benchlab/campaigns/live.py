@@ -113,18 +113,14 @@ def hub() -> Hub:
 
 
 @require_GET
-async def campaign_events(request: HttpRequest, pk: int) -> StreamingHttpResponse:
+def campaign_events(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """A stream of `changed` events of one campaign. 404 for other teams' campaigns."""
-    if not await sync_to_async(_may_see)(request, pk):
+    if not Campaign.objects.visible_to(request.user).filter(pk=pk).exists():
         raise Http404("No such campaign.")
     answer = StreamingHttpResponse(_stream(pk), content_type="text/event-stream")
     answer["Cache-Control"] = "no-cache"
     answer["X-Accel-Buffering"] = "no"
     return answer
-
-
-def _may_see(request: HttpRequest, pk: int) -> bool:
-    return Campaign.objects.visible_to(request.user).filter(pk=pk).exists()
 
 
 async def _stream(pk: int) -> AsyncIterator[bytes]:
