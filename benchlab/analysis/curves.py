@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -39,11 +40,19 @@ class Little:
         return abs(self.ratio - 1) <= LITTLE_TOLERANCE
 
 
+def median_of(values: Sequence[float]) -> float:
+    """As numpy's, which takes longer to begin than a page of small tables may take; not a number where one is none."""
+    ordered, half = sorted(values), len(values) // 2
+    if any(map(math.isnan, values)):
+        return math.nan
+    return float(ordered[half]) if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
 def spread(values: Sequence[float]) -> Spread:
     """The median of at least one value, with the range that three or more repeats cover."""
     if not values:
         raise ValueError("no values to take a median of")
-    median = float(np.median(values))
+    median = median_of(values)
     if len(values) < ENOUGH_REPEATS:
         return Spread(len(values), median, None, None)
     return Spread(len(values), median, min(values), max(values))
@@ -59,7 +68,7 @@ def curve(samples: Iterable[tuple[int, float]]) -> dict[int, Spread]:
 
 def little(outstanding: int, runs: Sequence[tuple[float, float]]) -> Little:
     """`runs`: (op/s, mean total latency in s) of at least one run at that many outstanding I/Os."""
-    implied = float(np.median([iops * latency for iops, latency in runs]))
+    implied = median_of([iops * latency for iops, latency in runs])
     return Little(implied, implied / outstanding)
 
 

@@ -23,6 +23,12 @@ Person = AbstractBaseUser | AnonymousUser
 # What tables and files name first; charts take any metric.
 BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
 OPERATIONS = ("", "read.", "write.")  # both together, or one of them
+# Of an attempt: the rest is long (plans, windows, command lines), and a live page reads hundreds time and again.
+ATTEMPT = (
+    "run_id", "fingerprint", "meta", "degraded", "run__campaign__name", "run__campaign__source", "run__topology__name",
+    "run__host__name", "run__workload__name", "run__tool", "run__options", "run__point", "run__stage",
+    "run__outstanding", "run__repeat",
+)  # fmt: skip
 # Options that make the outstanding I/Os: the first one that a sweep varies is the x axis.
 DEPTH_OPTIONS = ("iodepth", "outstanding", "numjobs")
 DEGRADED = "degraded"
@@ -102,6 +108,7 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
         .filter(wanted)
         .annotate(going=ExpressionWrapper(Q(run__campaign__in=_going()), BooleanField()))
         .select_related("run__campaign", "run__topology", "run__host", "run__workload")
+        .only(*ATTEMPT)
         .order_by("run_id", "-number")
         .distinct("run_id")
     )

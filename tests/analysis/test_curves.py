@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from benchlab.analysis.curves import (
     balance,
     curve,
     little,
+    median_of,
     percent,
     spread,
 )
@@ -66,3 +70,12 @@ def test_little_is_of_each_run_before_it_is_of_their_median():
     # None of the three had four in flight, which the product of their medians (200 x 0.02) would claim.
     short = [(100.0, 0.02), (200.0, 0.005), (400.0, 0.03)]
     assert not little(4, short).holds
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=9))
+def test_the_median_is_numpy_s(values):
+    assert median_of(values) == float(np.median(values))
+
+
+def test_a_median_of_what_is_no_number_is_none():
+    assert math.isnan(median_of([1.0, math.nan, 3.0]))

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from benchlab.charts.templatetags.si import duration, exact, si, size
+from benchlab.analysis.curves import Spread
+from benchlab.charts.templatetags.si import duration, exact, si, size, spread
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,10 @@ def test_size_and_duration():
     assert size(1536) == "1.5 KiB"
     assert duration(3723) == "1 h 2 min"
     assert duration(61) == "1 min 1 s"
+
+
+def test_a_spread_is_the_median_and_its_range():
+    assert spread(None, "s") == "–"
+    assert spread(Spread(2, 0.001, None, None), "s") == "1 ms"
+    text = spread(Spread(3, 2.0, 1.0, 3.0), "<b>")
+    assert text == '2 &lt;b&gt;<small class="muted">1 &lt;b&gt; to 3 &lt;b&gt;</small>'

@@ -6,7 +6,9 @@ import math
 from typing import Protocol
 
 from django import template
+from django.utils.html import format_html
 
+from benchlab.analysis.curves import Spread
 from benchlab.charts import naming
 
 register = template.Library()
@@ -46,6 +48,18 @@ class Measured(Protocol):
 def measured(row: Measured) -> str:
     """A stored figure: fsyncs are ops/s, not IOPS."""
     return si(row.value, naming.shown_unit(row.name, row.unit))
+
+
+@register.filter
+def spread(found: Spread | None, unit: str) -> str:
+    """A table's cell: the median, below it from where to where. Not an included template: a table has thousands."""
+    if found is None:
+        return "–"
+    median = si(found.median, unit)
+    if found.low is None:
+        return median
+    low, high = si(found.low, unit), si(found.high, unit)
+    return format_html('{}<small class="muted">{} to {}</small>', median, low, high)
 
 
 @register.filter
