@@ -7,25 +7,61 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from agents.quote import shown
 from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import StepLog, Transition
 
 TAIL = 200
+WHERE = ("layout__host__name", "layout__topology__name")
+OF_MOVE = ("pk", "at", "old", "new", "reason", "attempt__run_id", "attempt__run__position", *WHERE)
+OF_STEP = ("pk", "started_at", "ended_at", "exit_code", "stderr", "says", "argv", *WHERE)
+LINE = """<li id="{}">
+<time datetime="{}" class="muted">{}</time>
+<span class="muted">{}</span>
+<span>{}{}{}{}</span>
+</li>
+"""
+FAILED = SafeString('<span class="badge badge-failed">failed</span> ')
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     key: str  # "m12": move 12; "c7": command 7
     at: datetime
-    layout: str
     where: str
     text: str  # of a run's move: what follows "run 12: "
     command: str = ""
     bad: bool = False
     run: int | None = None
     number: int = 0  # of the run within its campaign, from 1
+
+    @property
+    def html(self) -> SafeString:
+        """Not by the template: there are hundreds, and a live page asks for them time and again."""
+        bad, at = FAILED if self.bad else "", self.at
+        command = format_html("<br><code>{}</code>", self.command) if self.command else ""
+        return format_html(
+            LINE,
+            self.key,
+            at.isoformat(),
+            f"{at:%H:%M:%S}",
+            self.where,
+            bad,
+            self._of_run,
+            self.text,
+            command,
+        )
+
+    @property
+    def _of_run(self) -> str:
+        if self.run is None:
+            return ""
+        href = reverse("run-detail", args=[self.run])
+        return format_html('<a href="{}">run {}</a>: ', href, self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,48 +75,34 @@ def of(campaign: Campaign, limit: int | None = TAIL) -> Log:
     moves = Transition.objects.filter(layout__campaign=campaign).order_by("-pk")
     steps = StepLog.objects.filter(layout__campaign=campaign).order_by("-pk")
     total = moves.count() + steps.count()
-    lines = [_move(row) for row in _rows(moves, limit, "attempt__run")]
-    lines += [_step(row) for row in _rows(steps.defer("stdout"), limit)]
+    lines = [_move(row) for row in _rows(moves, limit, OF_MOVE)]
+    lines += [_step(row) for row in _rows(steps, limit, OF_STEP)]
     lines.sort(key=lambda line: (line.at, line.key), reverse=True)
     shown = lines[:limit] if limit else lines
     return Log(shown, total - len(shown))
 
 
-def _rows(query: QuerySet[Any], limit: int | None, *related: str) -> QuerySet[Any]:
-    found = query.select_related("layout__host", "layout__topology", *related)
+def _rows(query: QuerySet[Any], limit: int | None, names: tuple[str, ...]) -> QuerySet[Any, Any]:
+    found = query.values_list(*names, named=True)
     return found[:limit] if limit else found
 
 
-def _move(row: Transition) -> Line:
+def _move(row: Any) -> Line:
     what = f"{row.old} → {row.new}" + (f": {row.reason}" if row.reason else "")
-    run = row.attempt.run if row.attempt else None
-    return Line(
-        key=f"m{row.pk}",
-        at=row.at,
-        layout=row.layout.name,
-        where=_where(row),
-        text=what,
-        run=run.pk if run else None,
-        number=run.position + 1 if run else 0,
-    )
+    run, position = row.attempt__run_id, row.attempt__run__position
+    number = 0 if run is None else position + 1
+    return Line(f"m{row.pk}", row.at, _where(row), what, run=run, number=number)
 
 
-def _step(row: StepLog) -> Line:
+def _step(row: Any) -> Line:
     bad = bool(row.exit_code)
     if row.ended_at is None:
         said = "running"
     else:
         said = f"exit {row.exit_code}" + (f": {row.stderr.strip()[-300:]}" if bad else "")
-    return Line(
-        key=f"c{row.pk}",
-        at=row.started_at,
-        layout=row.layout.name,
-        where=_where(row),
-        text=f"{row.says} ({said})",
-        command=shown(row.argv),
-        bad=bad,
-    )
+    text = f"{row.says} ({said})"
+    return Line(f"c{row.pk}", row.started_at, _where(row), text, shown(row.argv), bad)
 
 
-def _where(row: Transition | StepLog) -> str:
-    return f"{row.layout.host} · {row.layout.topology}"
+def _where(row: Any) -> str:
+    return f"{row.layout__host__name} · {row.layout__topology__name}"

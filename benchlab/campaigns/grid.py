@@ -7,15 +7,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
 from benchlab.campaigns import matrix, points
-from benchlab.campaigns.models import Campaign, Run
+from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.progress import latest_attempts
 from benchlab.charts.templatetags.si import si
-from benchlab.runs.models import Attempt, Measurement
+from benchlab.runs.models import Measurement
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
 
 SHOWN = ("iops", "bandwidth")  # the first that the tool printed
+# A live page asks for hundreds of rows time and again, and needs little of each.
+OF_RUN = (
+    "pk", "repeat", "stage", "point", "host_id", "host__name", "topology_id", "topology__name", "workload_id",
+    "workload__name",
+)  # fmt: skip
+OF_ATTEMPT = ("run_id", "pk", "phase", "outcome", "degraded")
+CELL = '<a id="run-{}" class="cell badge-{}" href="{}" aria-label="{}" title="{}">{}</a>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,12 @@ class Cell:
     @property
     def said(self) -> str:
         return ", ".join(filter(None, (self.state, self.value, self.degraded * "degraded")))
+
+    @property
+    def html(self) -> SafeString:
+        """Not by the template: there are hundreds, and it would be most of what a live page costs."""
+        href, says = reverse("run-detail", args=[self.run]), f"Repeat {self.repeat}: {self.said}"
+        return format_html(CELL, self.run, self.state, href, says, says, self.short)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +82,9 @@ class Grid:
 
 def of(campaign: Campaign) -> Grid:
     """Three queries, however large the matrix."""
-    runs = list(campaign.runs.select_related("host", "topology", "workload").order_by("position"))
-    attempts = {attempt.run_id: attempt for attempt in latest_attempts().filter(run__in=runs)}
+    runs = list(campaign.runs.order_by("position").values_list(*OF_RUN, named=True))
+    latest = latest_attempts().filter(run__campaign=campaign)
+    attempts = {row.run_id: row for row in latest.values_list(*OF_ATTEMPT, named=True)}
     values = _values(attempts.values())
     columns = _columns(runs)
     beside: dict[tuple[int, int], set[str]] = defaultdict(set)
@@ -76,36 +94,36 @@ def of(campaign: Campaign) -> Grid:
     for run in sorted(runs, key=lambda run: run.repeat):
         layout, when = (run.host_id, run.topology_id), moments.parse(run.stage).rank
         said = moments.words(run.stage, beside[layout])
-        new = Row(run.host.name, run.topology.name, said)
-        row = rows.setdefault((run.host.name, run.topology.name, *layout, *when), new)
+        new = Row(run.host__name, run.topology__name, said)
+        row = rows.setdefault((run.host__name, run.topology__name, *layout, *when), new)
         row.cells = row.cells or [[] for _ in columns]
         row.cells[columns[_key(run)][0]].append(_cell(run, attempts.get(run.pk), values))
     ordered = [row for _, row in sorted(rows.items(), key=lambda item: item[0])]
     return Grid([column for _, column in columns.values()], ordered)
 
 
-def _key(run: Run) -> tuple[int, str]:
+def _key(run: Any) -> tuple[int, str]:
     return run.workload_id, matrix.key(run.point)
 
 
-def _columns(runs: Iterable[Run]) -> dict[tuple[int, str], tuple[int, Column]]:
+def _columns(runs: Iterable[Any]) -> dict[tuple[int, str], tuple[int, Column]]:
     """Key -> (index, column), in the order of workloads and their values, however the runs were shuffled."""
     by_key = {_key(run): run for run in runs}
     ordered = sorted(
         by_key.items(),
         key=lambda item: (
-            item[1].workload.name,
+            item[1].workload__name,
             item[1].workload_id,
             points.rank(item[1].point),
         ),
     )
     return {
-        key: (index, Column(run.workload.name, points.words(run.point)))
+        key: (index, Column(run.workload__name, points.words(run.point)))
         for index, (key, run) in enumerate(ordered)
     }
 
 
-def _cell(run: Run, attempt: Attempt | None, values: Mapping[int, str]) -> Cell:
+def _cell(run: Any, attempt: Any, values: Mapping[int, str]) -> Cell:
     if attempt is None:
         return Cell(run.pk, run.repeat, AttemptPhase.QUEUED, "")
     value = values.get(attempt.pk, "") if attempt.outcome == Outcome.SUCCEEDED else ""
@@ -113,7 +131,7 @@ def _cell(run: Run, attempt: Attempt | None, values: Mapping[int, str]) -> Cell:
     return Cell(run.pk, run.repeat, state, value, bool(attempt.degraded))
 
 
-def _values(attempts: Iterable[Attempt]) -> dict[int, str]:
+def _values(attempts: Iterable[Any]) -> dict[int, str]:
     rows = Measurement.objects.filter(
         attempt__in=[a.pk for a in attempts if a.outcome == Outcome.SUCCEEDED],
         name__in=SHOWN,
@@ -121,6 +139,6 @@ def _values(attempts: Iterable[Attempt]) -> dict[int, str]:
         value__isnull=False,
     )
     found: dict[int, dict[str, str]] = {}
-    for row in rows:
-        found.setdefault(row.attempt_id, {})[row.name] = si(row.value, row.unit)
+    for attempt, name, value, unit in rows.values_list("attempt_id", "name", "value", "unit"):
+        found.setdefault(attempt, {})[name] = si(value, unit)
     return {pk: next(names[name] for name in SHOWN if name in names) for pk, names in found.items()}

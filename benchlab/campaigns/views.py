@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -35,7 +37,8 @@ from benchlab.team.services import team_of
 
 PER_PAGE = 25
 PAGE = "campaigns/detail.html"
-NO_CHANGE = 204  # htmx leaves the page as it is
+NOW = "campaign-now"  # the page's element that asks for what is live
+PENDING = "pending"
 
 
 @require_GET
@@ -100,21 +103,33 @@ def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | No
 
 @require_GET
 def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """The whole page, or with HX-Target one of its live parts. ?log=all shows every line of the log."""
+    """The whole page, or with HX-Target what is live of it. ?log=all shows every line of the log.
+
+    What a live page shows, it asks with (`now_url`): ?running= and ?results= are swapped only for others, because a
+    chart that is drawn must not be swapped for its like, and ?plan=pending alone has the plan swapped, in which a
+    person may be writing. Where the campaign is over nothing asks by the clock; a retry is told by its events.
+    """
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    target = request.htmx.target if request.htmx else None  # type: ignore[attr-defined]
-    # Where it is over no part asks again by the clock; a retry is told by the campaign's events.
-    context: dict[str, Any] = {"campaign": campaign, "progress": progress.of_one(campaign)}
+    now = bool(request.htmx) and request.htmx.target == NOW  # type: ignore[attr-defined]
+    found = progress.of_one(campaign)
+    context: dict[str, Any] = {"campaign": campaign, "progress": found, "now": now}
     if campaign.source:
         context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
-    if target in PARTS:
-        context |= PARTS[target](request, campaign, context["progress"].over)
-        if context.get("unchanged"):
-            return HttpResponse(status=NO_CHANGE)
-        return render(request, f"{PAGE}#{target}", context)
-    for part in PARTS.values():
-        context |= part(request, campaign, context["progress"].over)
-    return render(request, PAGE, context)
+    if not now or request.GET.get("plan") == PENDING:
+        context["plans"] = planview.of(campaign)
+    for part in (_live, _grid, _running, _results, _log):
+        context |= part(request, campaign, found.over)
+    context["now_url"] = _now_url(request, context)
+    return render(request, f"{PAGE}#{NOW}" if now else PAGE, context)
+
+
+def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
+    """By which the page will ask for what is live: with what it shows."""
+    shown = {name: context[f"{name}_shown"] for name in ("running", "results")}
+    plans = context.get("plans")
+    asks = {"plan": PENDING} if plans and plans.pending else {}
+    log = {"log": "all"} if context["whole"] else {}
+    return f"{request.path}?{urlencode({**shown, **asks, **log})}"
 
 
 def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
@@ -131,24 +146,20 @@ def _grid(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any
     return {"grid": grid.of(campaign)}
 
 
-def _plan(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    return {"plans": planview.of(campaign)}
-
-
 def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    """The running attempts. A chart that is drawn must not be swapped for its like, so `unchanged` leaves it."""
+    """The running attempts."""
     phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
     found = (
         Attempt.objects.filter(run__campaign=campaign, phase__in=phases)
         .select_related("run__host", "run__topology", "run__workload")
         .order_by("pk")
     )
-    # The end is a change too: what is swapped then asks no more.
+    # The end is a change too.
     shown = ",".join([*(str(attempt.pk) for attempt in found), *(["over"] if over else [])])
     return {
         "running": [(attempt, points.words(attempt.run.point)) for attempt in found],
         "running_shown": shown,
-        "unchanged": request.GET.get("shown") == shown,
+        "running_same": request.GET.get("running") == shown,
     }
 
 
@@ -160,23 +171,13 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
         "cards": cards,
         "results_live": not over,
         "results_shown": shown,
-        "unchanged": request.GET.get("shown") == shown,
+        "results_same": request.GET.get("results") == shown,
     }
 
 
 def _log(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     whole = request.GET.get("log") == "all"
     return {"log": eventlog.of(campaign, None if whole else eventlog.TAIL), "whole": whole}
-
-
-PARTS = {
-    "campaign-live": _live,
-    "campaign-plan": _plan,
-    "campaign-grid": _grid,
-    "campaign-running": _running,
-    "campaign-results": _results,
-    "campaign-log": _log,
-}
 
 
 def say(request: HttpRequest, text: str, *, error: bool = False) -> None:

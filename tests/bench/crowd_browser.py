@@ -140,7 +140,7 @@ def parts(page: bytes) -> Iterator[tuple[str, str, float]]:
 async def follow(
     browser: Browser, campaign: str, between: tuple[float, float], opened: asyncio.Event
 ) -> None:
-    """A live page: each part is asked for at every change; by the clock only where that was long ago (charts.js)."""
+    """A live page: what is live is asked for at every change; by the clock only where that was long ago (charts.js)."""
     come, until = between
     await asyncio.sleep(max(0.0, come - time.monotonic()))
     page = await browser.get(campaign)
@@ -157,7 +157,7 @@ async def follow(
             now = time.monotonic()
             for name, path, period in list(parts(page)):
                 if at_once or (period and due.get(name, until) <= now):
-                    await browser.get(path, "part", name)
+                    page = await browser.get(path, "part", name) or page
                     due[name] = time.monotonic() + (period or 1e9)
     finally:
         stream.cancel()

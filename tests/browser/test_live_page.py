@@ -1,8 +1,13 @@
-"""A live page on the real web server: its event stream tells it, so it does not ask by the clock beside that."""
+"""A live page on the real web server: its stream tells it, it asks once for all that is live, and keeps its charts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
+from playwright.sync_api import expect
 
 from benchlab.runs import events
 from benchlab.runs.models import Layout
@@ -12,12 +17,9 @@ from tests.charts import made
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def test_what_the_stream_tells_is_not_asked_for_by_the_clock(chromium, web, team, tmp_path):
-    campaign = made.campaign(team)
-    Layout.objects.create(
-        campaign=campaign, host=made.host(team), topology=made.topology(team, "raw"), stack=[],
-        phase="ready",
-    )  # fmt: skip
+@contextmanager
+def live_page(chromium, web, tmp_path, campaign) -> Iterator[tuple[Any, list[str]]]:
+    """The campaign's page once its stream is open, and the scripts' errors."""
     with stack.web(tmp_path, stack.redis_url(9)) as url:
         context = chromium.new_context(base_url=url)
         session = {"name": "sessionid", "value": web.cookies["sessionid"].value, "url": url}
@@ -25,10 +27,24 @@ def test_what_the_stream_tells_is_not_asked_for_by_the_clock(chromium, web, team
         page = context.new_page()
         said: list[str] = []
         page.on("pageerror", lambda error: said.append(str(error)))
-        asked: list[str] = []
-        page.on("request", lambda one: asked.append(one.headers.get("hx-target", "")))
         page.goto(f"/campaigns/{campaign.pk}/")
         page.locator("[sse-connect][data-streams]").wait_for()
+        yield page, said
+        context.close()
+
+
+def ready(campaign, host, team) -> Layout:
+    return Layout.objects.create(
+        campaign=campaign, host=host, topology=made.topology(team, "raw"), stack=[], phase="ready"
+    )
+
+
+def test_what_the_stream_tells_is_not_asked_for_by_the_clock(chromium, web, team, tmp_path):
+    campaign = made.campaign(team)
+    ready(campaign, made.host(team), team)
+    with live_page(chromium, web, tmp_path, campaign) as (page, said):
+        asked: list[str] = []
+        page.on("request", lambda one: asked.append(one.headers.get("hx-target", "")))
         page.wait_for_timeout(7_000)  # each part asks once by its clock, which nothing told before
         asked.clear()
         page.wait_for_timeout(12_000)
@@ -36,5 +52,27 @@ def test_what_the_stream_tells_is_not_asked_for_by_the_clock(chromium, web, team
         events.changed(campaign.pk)
         page.wait_for_timeout(3_000)
         assert said == []
-        assert "campaign-live" in asked
-        context.close()
+        # One request for all that is live, however much that is.
+        assert [one for one in asked if one.startswith("campaign-")] == ["campaign-now"]
+
+
+def test_a_chart_is_kept_while_another_one_comes(chromium, web, team, tmp_path):
+    """With what it was zoomed to; and a table that somebody opened stays open."""
+    campaign, host = made.campaign(team), made.host(team)
+    layout = ready(campaign, host, team)
+    load = made.workload(team)
+    made.finished(campaign, layout, load, 1, 1, 1000.0)
+    with live_page(chromium, web, tmp_path, campaign) as (page, said):
+        drawn = page.locator("#campaign-results .chart .main-svg")
+        drawn.first.wait_for(state="attached")
+        chart = page.locator("#campaign-results .chart")
+        chart.evaluate("(one) => (one.seen = true)")
+        page.locator("#campaign-results details summary").last.click()
+        made.finished(campaign, layout, made.workload(team, "seqread"), 1, 1, 2000.0)
+        events.changed(campaign.pk)
+        page.get_by_role("heading", name="seqread").wait_for()
+        expect(page.locator("#campaign-grid a.badge-succeeded")).to_have_count(2)
+        expect(page.locator("#campaign-results .chart:has(.main-svg)")).to_have_count(2)
+        kept = chart.evaluate_all("(all) => all.filter((one) => one.seen).length")
+        opened = page.locator("#campaign-results details[id][open]").count()
+        assert (kept, opened, said) == (1, 1, [])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -18,8 +21,11 @@ def url(name: str, campaign: Campaign) -> str:
     return reverse(name, args=[campaign.pk])
 
 
-def part(client, campaign, name: str, query: str = ""):
-    return client.get(url("campaign-detail", campaign) + query, headers={"HX-Target": name})
+def now(client, campaign, query: str = ""):
+    """What a live page asks for at a change."""
+    return client.get(
+        url("campaign-detail", campaign) + query, headers={"HX-Target": "campaign-now"}
+    )
 
 
 def planned(campaign: Campaign, fingerprint: str = "f00d") -> Layout:
@@ -94,32 +100,63 @@ def test_the_page_has_every_part(web, campaign):
     assert f'sse-connect="{url("campaign-events", campaign)}"' in text
 
 
-@pytest.mark.parametrize("name", ["live", "plan", "grid", "running", "results", "log"])
-def test_htmx_gets_one_part_only(htmx, campaign, name):
-    text = part(htmx, campaign, f"campaign-{name}").text
-    assert "<html" not in text
-    assert f'id="campaign-{name}"' in text
-    assert text.count('id="campaign-') == 1
+def swapped(text: str) -> list[str]:
+    return re.findall(r'id="campaign-([a-z]+)"[^>]* hx-swap-oob="true"', text)
 
 
-@pytest.mark.parametrize("name", ["running", "results"])
-def test_a_part_with_charts_that_did_not_change_is_left_alone(htmx, campaign, name):
-    assert part(htmx, campaign, f"campaign-{name}", "?shown=").status_code == 204
+def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
+    """One request for a change, however much of the page is live."""
+    assert web.get(url("campaign-detail", campaign)).text.count("hx-get=") == 1
+    text = now(htmx, campaign, "?plan=pending").text
+    assert "<html" not in text and text.count("hx-get=") == 1
+    assert swapped(text) == ["live", "plan", "grid", "running", "results", "log"]
+
+
+def test_what_has_charts_and_did_not_change_is_left_alone(htmx, campaign):
+    text = now(htmx, campaign, "?running=&results=").text
+    assert swapped(text) == ["live", "grid", "log"]
+
+
+def test_a_plan_that_is_there_is_left_alone(htmx, web, campaign):
+    """Somebody may just be writing into it."""
+    text = web.get(url("campaign-detail", campaign)).text
+    assert "plan=pending" in text
+    planned(campaign)
+    text = now(htmx, campaign, "?running=&results=&plan=pending").text
+    assert "plan" in swapped(text) and "plan=pending" not in text
+    assert "plan" not in swapped(now(htmx, campaign, "?running=&results=").text)
+
+
+def test_all_of_the_log_stays_all_of_it(htmx, web, campaign):
+    text = web.get(url("campaign-detail", campaign) + "?log=all").text
+    assert "&amp;log=all" in text
+    assert "&amp;log=all" in now(htmx, campaign, "?log=all").text
+
+
+def test_another_team_is_not_told_what_is_live(other_user, campaign):
+    client = Client(headers={"HX-Request": "true"})
+    client.force_login(other_user)
+    assert now(client, campaign).status_code == 404
 
 
 def test_the_page_of_a_campaign_that_is_over_asks_no_more(htmx, web, campaign, attempts):
-    """Each part that a browser still polls is swapped once more, for one that only listens: a retry is told."""
-    names = ("live", "grid", "running", "log")
-    for name in names:
-        text = part(htmx, campaign, f"campaign-{name}", "?shown=-").text
-        assert 'hx-trigger="sse:changed, every 5s"' in text
+    """It only listens: a retry is told."""
+    assert 'hx-trigger="sse:changed, every 5s"' in now(htmx, campaign).text
     for attempt in attempts:
         end(attempt, Outcome.SUCCEEDED)
     campaign.layouts.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
-    for name in names:
-        answer = part(htmx, campaign, f"campaign-{name}", "?shown=")
-        assert (answer.status_code, answer.text.count('hx-trigger="sse:changed"')) == (200, 1)
+    answer = now(htmx, campaign, "?running=&results=")
+    assert swapped(answer.text) == ["live", "grid", "running", "results", "log"]
+    assert 'hx-trigger="sse:changed"' in answer.text
     assert ", every" not in web.get(url("campaign-detail", campaign)).text
+
+
+def test_a_change_costs_the_same_queries_however_many_runs(
+    htmx, campaign, attempts, django_assert_max_num_queries
+):
+    """Fewer than the page, and once for all of its parts: apart they took more than forty."""
+    with django_assert_max_num_queries(18):
+        now(htmx, campaign, "?running=&results=")
 
 
 def test_the_page_costs_the_same_queries_however_many_runs(
@@ -134,14 +171,14 @@ def test_the_page_costs_the_same_queries_however_many_runs(
 
 
 def test_a_draft_that_is_being_planned_asks_again(htmx, campaign):
-    text = part(htmx, campaign, "campaign-plan").text
+    text = now(htmx, campaign, "?plan=pending").text
     assert "Planning: 1 of 1 layout" in text and "every 2s" in text
     assert "campaign-start" not in text
 
 
 def test_a_plan_that_failed_says_so_and_cannot_be_started(htmx, campaign):
     campaign.layouts.update(plan_error="no spare ssd", planned_at=timezone.now())
-    text = part(htmx, campaign, "campaign-plan").text
+    text = now(htmx, campaign, "?plan=pending").text
     assert "It cannot be built:" in text and "no spare ssd" in text
     assert url("campaign-start", campaign) not in text and "every 2s" not in text
 
@@ -236,7 +273,7 @@ def test_the_running_point_has_a_live_chart(web, campaign, attempts):
     )
     text = web.get(url("campaign-detail", campaign)).text
     assert f'data-figure-url="{reverse("attempt-live-figure", args=[attempts[0].pk])}"' in text
-    assert f"?shown={attempts[0].pk}" in text
+    assert f"?running={attempts[0].pk}&" in text
 
 
 def test_the_log_has_every_move_and_command_in_order(web, campaign, attempts):
@@ -254,6 +291,21 @@ def test_the_log_has_every_move_and_command_in_order(web, campaign, attempts):
         ("draft → waiting: started", "", 0),
     ]
     assert log.earlier == 0
+
+
+def test_what_hosts_say_is_no_markup_in_the_log_nor_in_the_grid(web, campaign, attempts):
+    """Both are made without a template."""
+    layout = campaign.layouts.get()
+    StepLog.objects.create(
+        layout=layout, kind="apply", argv=["echo", "<i>"], says="<b>", exit_code=1, stderr="<u>",
+        ended_at=timezone.now(),
+    )  # fmt: skip
+    end(attempts[0], Outcome.SUCCEEDED)
+    Measurement.objects.create(attempt=attempts[0], name="iops", value=1.0, unit="<s>")
+    text = web.get(url("campaign-detail", campaign)).text
+    assert not any(tag in text for tag in ("<i>", "<b>", "<u>", "<s>"))
+    assert "&lt;b&gt; (exit 1: &lt;u&gt;)<br><code>echo &#x27;&lt;i&gt;&#x27;</code>" in text
+    assert 'title="Repeat 1: succeeded, 1 &lt;s&gt;">1 &lt;s&gt;</a>' in text
 
 
 def test_old_lines_of_the_log_are_one_link_away(web, campaign):
