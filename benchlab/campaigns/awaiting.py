@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.utils import timezone
 
-from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 
@@ -26,13 +26,11 @@ class Work:
         return min(99, int(self.done * 100))
 
 
-def of(campaign: Campaign) -> list[Work]:
-    """One query."""
-    rows = campaign.layouts.filter(phase=LayoutPhase.READY).exclude(progress=[])
+def of(layouts: Iterable[Layout]) -> list[Work]:
+    """Of those that measure, or are to."""
+    ready = [row for row in layouts if row.phase == LayoutPhase.READY]
     return [
-        Work(row, one["says"], one["done"], _left_s(row))
-        for row in rows.select_related("host", "topology")
-        for one in row.progress
+        Work(row, one["says"], one["done"], _left_s(row)) for row in ready for one in row.progress
     ]
 
 

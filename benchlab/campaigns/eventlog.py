@@ -74,17 +74,19 @@ def of(campaign: Campaign, limit: int | None = TAIL) -> Log:
     """The last `limit` lines (None: all), newest first."""
     moves = Transition.objects.filter(layout__campaign=campaign).order_by("-pk")
     steps = StepLog.objects.filter(layout__campaign=campaign).order_by("-pk")
-    total = moves.count() + steps.count()
-    lines = [_move(row) for row in _rows(moves, limit, OF_MOVE)]
-    lines += [_step(row) for row in _rows(steps, limit, OF_STEP)]
+    moved, more_moves = _rows(moves, limit, OF_MOVE)
+    done, more_steps = _rows(steps, limit, OF_STEP)
+    lines = [*map(_move, moved), *map(_step, done)]
     lines.sort(key=lambda line: (line.at, line.key), reverse=True)
     shown = lines[:limit] if limit else lines
-    return Log(shown, total - len(shown))
+    return Log(shown, len(lines) - len(shown) + more_moves + more_steps)
 
 
-def _rows(query: QuerySet[Any], limit: int | None, names: tuple[str, ...]) -> QuerySet[Any, Any]:
-    found = query.values_list(*names, named=True)
-    return found[:limit] if limit else found
+def _rows(query: QuerySet[Any], limit: int | None, names: tuple[str, ...]) -> tuple[list[Any], int]:
+    """The last ones, and how many others there are: counted only where there are any."""
+    rows = query.values_list(*names, named=True)
+    found = list(rows[:limit] if limit else rows)
+    return found, query.count() - len(found) if len(found) == limit else 0
 
 
 def _move(row: Any) -> Line:

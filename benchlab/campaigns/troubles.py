@@ -1,7 +1,11 @@
-"""What needs a person in a campaign: runs that did not succeed, grouped by why, and layouts that are stuck."""
+"""What needs a person in a campaign: runs that did not succeed, grouped by why, and layouts that are stuck.
+
+Two queries, for a live page asks for it time and again: `layouts` and `attempts`, which the others sort.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db.models import Q
@@ -9,7 +13,7 @@ from django.db.models import Q
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.campaigns.progress import latest_attempts
 from benchlab.runs import words
-from benchlab.runs.models import Layout
+from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 
@@ -39,41 +43,45 @@ class Degraded:
     says: list[str] = field(default_factory=list)
 
 
-def degraded(campaign: Campaign) -> list[Degraded]:
-    """One query."""
-    rows = latest_attempts().filter(run__campaign=campaign).exclude(degraded=[])
-    found: dict[int, Degraded] = {}
-    for attempt in rows.select_related(
-        "layout__topology", "layout__host", "layout__campaign"
-    ).order_by("run__position"):
-        one = found.setdefault(attempt.layout_id, Degraded(attempt.layout))
-        one.runs.append(attempt.run_id)
-        one.says.extend(m["says"] for m in attempt.degraded if m["says"] not in one.says)
-    return list(found.values())
+def layouts(campaign: Campaign) -> list[Layout]:
+    """Those that a page tells more of than a line in the log."""
+    told = Q(phase=LayoutPhase.STUCK) | ~Q(needs_person="") | ~Q(progress=[])
+    return list(campaign.layouts.filter(told).select_related("host", "topology"))
 
 
-def failures(campaign: Campaign) -> list[Failure]:
-    """One query."""
-    found = latest_attempts().filter(
-        ~Q(outcome=Outcome.SUCCEEDED), run__campaign=campaign, phase=AttemptPhase.DONE
-    )
+def attempts(campaign: Campaign) -> list[Attempt]:
+    """The last ones of runs that did not succeed, or not on a whole layout."""
+    told = (Q(phase=AttemptPhase.DONE) & ~Q(outcome=Outcome.SUCCEEDED)) | ~Q(degraded=[])
+    found = latest_attempts().filter(told, run__campaign=campaign).order_by("run__position")
+    of_run = ("run__host", "run__topology", "run__workload")
+    return list(found.select_related(*of_run, "layout__topology", "layout__host"))
+
+
+def degraded(found: Iterable[Attempt]) -> list[Degraded]:
+    layouts: dict[int, Degraded] = {}
+    for attempt in found:
+        if attempt.degraded:
+            one = layouts.setdefault(attempt.layout_id, Degraded(attempt.layout))
+            one.runs.append(attempt.run_id)
+            one.says.extend(m["says"] for m in attempt.degraded if m["says"] not in one.says)
+    return list(layouts.values())
+
+
+def failures(found: Iterable[Attempt]) -> list[Failure]:
     grouped: dict[tuple[str, str, str], Failure] = {}
-    related = found.select_related("run__host", "run__topology", "run__workload")
-    for attempt in related.order_by("run__position"):
-        key = (attempt.outcome, attempt.reason, attempt.reason_text)
-        if key not in grouped:
-            said = words.of(attempt.reason)
-            grouped[key] = Failure(attempt.outcome, said, attempt.reason_text)
-        grouped[key].runs.append(attempt.run)
+    for attempt in found:
+        if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
+            key = (attempt.outcome, attempt.reason, attempt.reason_text)
+            new = Failure(attempt.outcome, words.of(attempt.reason), attempt.reason_text)
+            grouped.setdefault(key, new).runs.append(attempt.run)
     return list(grouped.values())
 
 
-def asked(campaign: Campaign) -> list[Layout]:
+def asked(found: Iterable[Layout]) -> list[Layout]:
     """Layouts that wait for something only a person can do."""
-    rows = campaign.layouts.exclude(needs_person="").select_related("host", "topology")
-    return list(rows)
+    return [row for row in found if row.needs_person]
 
 
-def stuck(campaign: Campaign) -> list[Stuck]:
-    rows = campaign.layouts.filter(phase=LayoutPhase.STUCK).select_related("host", "topology")
+def stuck(found: Iterable[Layout]) -> list[Stuck]:
+    rows = [row for row in found if row.phase == LayoutPhase.STUCK]
     return [Stuck(row, words.of("not_blank"), row.trouble or row.reason_text) for row in rows]

@@ -133,12 +133,13 @@ def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
 
 
 def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+    layouts, attempts = troubles.layouts(campaign), troubles.attempts(campaign)
     return {
-        "awaiting": awaiting.of(campaign),
-        "stuck": troubles.stuck(campaign),
-        "asked": troubles.asked(campaign),
-        "failures": troubles.failures(campaign),
-        "degraded": troubles.degraded(campaign),
+        "awaiting": awaiting.of(layouts),
+        "stuck": troubles.stuck(layouts),
+        "asked": troubles.asked(layouts),
+        "failures": troubles.failures(attempts),
+        "degraded": troubles.degraded(attempts),
     }
 
 

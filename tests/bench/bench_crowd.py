@@ -226,7 +226,7 @@ class Watch(threading.Thread):
         self.connections: list[int] = []
         self.late: list[float] = []
         self.swept: list[float] = []
-        self.cpu = 0.0
+        self.used_s = self.cpu = 0.0
         self.begun_at: Any = None
         self.ended_at: Any = None
 
@@ -238,7 +238,8 @@ class Watch(threading.Thread):
         self.begun_at = timezone.now()
         while not self.over.wait(0.5):
             self.look()
-        self.cpu = (sum(self.server.cpu_times()[:2]) - used) / (time.monotonic() - began)
+        self.used_s = sum(self.server.cpu_times()[:2]) - used
+        self.cpu = self.used_s / (time.monotonic() - began)
         self.ended_at = timezone.now()
         connection.close()
 
@@ -304,7 +305,8 @@ def told(crowd: Crowd, alone: Watch, seen: Watch, campaign: Any) -> int:
     start, end = seen.memory[int(SETTLE_S * 2)], statistics.mean(seen.memory[-6:])
     bad += verdict(
         f"the web server's memory: {start:.0f} MB after {SETTLE_S:.0f} s, {end:.0f} MB at the end, most "
-        f"{max(seen.memory):.0f}; its CPU {seen.cpu:.0%} of one",
+        f"{max(seen.memory):.0f}; its CPU {seen.cpu:.0%} of one, {seen.used_s / len(crowd.browsers):.2f} s for a "
+        f"person, {seen.used_s / len(crowd.told) * 1000:.0f} ms for an answer",
         end - start <= GROWTH_MB,
     )
     most = max(seen.connections)

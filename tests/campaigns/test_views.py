@@ -155,7 +155,7 @@ def test_a_change_costs_the_same_queries_however_many_runs(
     htmx, campaign, attempts, django_assert_max_num_queries
 ):
     """Fewer than the page, and once for all of its parts: apart they took more than forty."""
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(13):
         now(htmx, campaign, "?running=&results=")
 
 
@@ -166,7 +166,7 @@ def test_the_page_costs_the_same_queries_however_many_runs(
         team=team, user=user, name="big", question="", hosts=[host], topologies=[directory],
         workloads=[workload], repeats=20, order="as_written",
     )  # fmt: skip
-    with django_assert_max_num_queries(27):
+    with django_assert_max_num_queries(23):
         web.get(url("campaign-detail", made))
 
 
