@@ -121,14 +121,12 @@ def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
     rows = Layout.objects.filter(campaign__in=list(campaigns)).order_by()
     asking = Count("pk", filter=~Q(needs_person=""))
     return _by_campaign(
-        rows.values("campaign", "host", "phase")
-        .annotate(
+        rows.values("campaign", "host", "phase").annotate(
             number=Count("pk"),
             asking=asking,
             awaited_until=Max("awaited_until"),
             trouble=Max("trouble", filter=Q(phase__in=HOLDING)),
         )
-        .iterator()
     )
 
 

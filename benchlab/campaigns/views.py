@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,7 +26,7 @@ from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.services import create_campaign
-from benchlab.charts.cards import campaign_cards
+from benchlab.charts.cards import campaign_cards, campaign_keys
 from benchlab.imports.origin import Origin
 from benchlab.pages import Bounded
 from benchlab.runs.models import Attempt
@@ -166,13 +166,18 @@ def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
 
 def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     """A card per workload. Its chart refreshes itself; the cards are swapped when there is one more, and at the end."""
-    cards = campaign_cards(request.user, campaign.pk, request.GET)
-    shown = ",".join([*(card.key for card in cards), *(["over"] if over else [])])
+
+    def shown(keys: Iterable[str]) -> str:
+        return ",".join([*keys, *(["over"] if over else [])])
+
+    asks = request.GET.get("results")
+    same = asks is not None and asks == shown(campaign_keys(request.user, campaign.pk, request.GET))
+    cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET)
     return {
         "cards": cards,
         "results_live": not over,
-        "results_shown": shown,
-        "results_same": request.GET.get("results") == shown,
+        "results_shown": asks if same else shown(card.key for card in cards),
+        "results_same": same,
     }
 
 

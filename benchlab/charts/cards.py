@@ -48,7 +48,7 @@ class Card:
     @property
     def key(self) -> str:
         """Its DOM id. A live page keeps what has the same id, so a sweep's first result, which is bars, has another."""
-        return f"chart-{self.workloads[0]}{'' if self.swept else '-bars'}"
+        return key(self.workloads[0], self.swept)
 
     @property
     def rates(self) -> list[tuple[str, str]]:
@@ -105,6 +105,18 @@ def _is_main(metric: str) -> bool:
     return metric in METRICS or "*" in metric or metric in naming.FIRST.values()
 
 
+def key(workload: int, swept: bool) -> str:
+    return f"chart-{workload}{'' if swept else '-bars'}"
+
+
+def campaign_keys(user: Person, campaign: int, query: QueryDict) -> list[str]:
+    """Of `campaign_cards`, without their numbers: a live page asks which there are at each change. One query."""
+    wanted = asked.Filter(moment=asked.moment(query))
+    found = cards_of(groups(user, [campaign], numbers=False))
+    kept = [(every[0].workload, _kept(every, wanted)[2]) for every in found]
+    return [key(workload, any(line.swept for line in lines)) for workload, lines in kept]
+
+
 def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) -> list[Card]:
     """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike.
 
@@ -137,13 +149,20 @@ def with_differences(made: Iterable[Card], found: Mapping[int, Differences]) -> 
     ]
 
 
-def _card(
-    every: list[Group], figure_url: str, csv_url: str, wanted: asked.Filter, metric: str
-) -> Card:
+def _kept(
+    every: Sequence[Group], wanted: asked.Filter
+) -> tuple[list[str], asked.Filter, list[Group]]:
+    """(every moment that was measured, what is wanted of them, those lines)."""
     codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
     if wanted.moment not in codes:
         wanted = replace(wanted, moment=None)
-    lines = wanted.keep(every)
+    return codes, wanted, wanted.keep(every)
+
+
+def _card(
+    every: list[Group], figure_url: str, csv_url: str, wanted: asked.Filter, metric: str
+) -> Card:
+    codes, wanted, lines = _kept(every, wanted)
     query = wanted.query()
     workloads = tuple(dict.fromkeys(group.workload for group in every))
     names = list(dict.fromkeys(name for group in lines for name in group.units))

@@ -98,8 +98,13 @@ def unlike(repeats: Iterable[Sample]) -> bool:
     return len({one.fingerprint for one in repeats} - {""}) > 1
 
 
-def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) -> list[Group]:
-    """Every line of these campaigns that `user` may see. Two queries, whatever their number."""
+def groups(
+    user: Person, campaigns: Iterable[int], workload: int | None = None, *, numbers: bool = True
+) -> list[Group]:
+    """Every line of these campaigns that `user` may see. Two queries, whatever their number.
+
+    One without `numbers`: which lines there are, and of which runs.
+    """
     wanted = Q(run__campaign__in=list(campaigns), outcome=Outcome.SUCCEEDED)
     if workload is not None:
         wanted &= Q(run__workload=workload)
@@ -113,7 +118,7 @@ def groups(user: Person, campaigns: Iterable[int], workload: int | None = None) 
         .distinct("run_id")
     )
     found = list(attempts)
-    values, units = _values([attempt.pk for attempt in found])
+    values, units = _values([attempt.pk for attempt in found] if numbers else [])
     by_line: dict[tuple[Any, ...], list[Attempt]] = defaultdict(list)
     for attempt in found:
         run = attempt.run

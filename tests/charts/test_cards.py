@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.http import QueryDict
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from benchlab.charts.cards import campaign_cards
+from benchlab.charts.cards import campaign_cards, campaign_keys
 from benchlab.runs.models import Measurement
 from tests.charts import made
 
@@ -22,6 +23,22 @@ def test_a_card_per_workload_in_two_queries(user, lab, django_assert_num_queries
     ]
     assert "metric=bandwidth" in found[1].figure_url
     assert found[0].broken == []
+
+
+@pytest.mark.parametrize("query", ["", "moment=built", "moment=after-1"])
+def test_which_cards_there_are_is_told_without_their_numbers(
+    user, other_user, lab, django_assert_num_queries, query
+):
+    """Some with a sweep, one without, one whose sweep has but one depth so far."""
+    for name, tool, depth in (("stream", "dd", None), ("begun", "fio", 4)):
+        load = made.workload(lab.team, name, tool)
+        made.finished(lab.campaign, lab.attempts[0].layout, load, depth, 1, 500.0)
+    asked, pk = QueryDict(query), lab.campaign.pk
+    with django_assert_num_queries(1):
+        keys = campaign_keys(user, pk, asked)
+    assert keys == [card.key for card in campaign_cards(user, pk, asked)]
+    assert len(keys) == 3 and sum("bars" in key for key in keys) == 2
+    assert campaign_keys(other_user, pk, asked) == []
 
 
 def test_a_depth_that_was_not_reached_is_told(user, lab):
