@@ -28,6 +28,9 @@ WRAPPERS = {
 # Up to a pipe, a redirection, the next command; none of these within quotes.
 ENDS = re.compile(r"""(?:"[^"\n]*"|'[^'\n]*'|\\.|[^\\"'|;&<>`\n)]|(?<=\w)\)(?=\w))*""")
 DESCRIPTOR = re.compile(r"\s[012&]$")  # of "2> file"
+WATCH = re.compile(
+    r"Every [\d.,]{1,8}s: (.*?)(?:\s{2,}\S.*)?$"
+)  # `watch`: its host and date behind
 COMMENT = re.compile(r"\s#\s.*$")
 
 
@@ -47,12 +50,24 @@ class Command:
 
 
 NONE = Command()
+# What a terminal shows between a command and what it prints: questions for a password, ssh's and script's words.
+BETWEEN = re.compile(
+    r"\[sudo\] .{0,80}|.{0,60}\b(?:[Pp]assword|[Pp]assphrase)\b.{0,60}:|Warning: Permanently added .{0,200}"
+    r"|Script started.{0,200}|Sorry, try again\."
+)
+
+
+def between(line: str) -> bool:
+    """May it stand between a command and its output, being of neither?"""
+    return len(line) < 300 and bool(BETWEEN.fullmatch(line.strip()))
 
 
 def find(line: str, program: str) -> Command:
     """The last command of that program (`zpool iostat` has two words) in a line; NONE where there is none."""
     if program.partition(" ")[0] not in line or len(line) > LONGEST:
         return NONE
+    if watched := WATCH.match(line):
+        line = watched[1]
     for found in reversed(list(_named(program).finditer(line))):
         start = _start(line, found.start())
         if start is not None:

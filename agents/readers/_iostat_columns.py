@@ -1,6 +1,7 @@
 """Columns of `iostat -x` as figures in base units, and what must agree among them.
 
 sysstat 9 to 12 (iostat.c): sectors are 512 bytes, kB 1024, MB 1024²; times in ms; avgrq-sz in sectors, areq-sz in kB.
+With --human every size has a unit of its own, in powers of 1024 (`8.3M`), and every share its %.
 FreeBSD (iostat.8): kr/s and kw/s in KiB, svc_t and ms/… in ms, qlen at the report's end.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agents.contracts import ParseError, Unit
 from agents.readers._watched import Values
@@ -37,7 +39,27 @@ PER_REQUEST = {
     "write.request.size": ("write.iops",),
     "discard.request.size": ("discard.iops",),
 }
-NUMBER = re.compile(r"\d{1,15}(?:([.,])(\d{1,2}))?")
+DEVICE = ("Device:", "Device", "device", "device:")
+NUMBER = re.compile(r"\d{1,15}(?:([.,])(\d{1,2}))?([sBkMGTP%]?)")
+SIZES = {"s": SECTOR, "B": 1.0} | {unit: 1024.0**n for n, unit in enumerate("kMGTP", 1)}
+RATES = frozenset({"tps", "r/s", "w/s", "d/s", "f/s"})  # each table of --pretty has one of them
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The headings of a table of devices."""
+
+    names: tuple[str, ...]
+    behind: bool = False  # the device's name stands behind its figures: --pretty
+    unknown: tuple[str, ...] = ()  # of the names: their figures are left out
+
+    def named(self, words: Sequence[str]) -> list[str]:
+        """A row with the device's name first."""
+        return [words[-1], *words[:-1]] if self.behind and words else list(words)
+
+    def joined(self, other: Heads) -> Heads:
+        """Of a table that is told in several, one below the other."""
+        return Heads(self.names + other.names, self.behind, self.unknown + other.unknown)
 
 
 def _columns() -> dict[str, tuple[str, float]]:
@@ -66,18 +88,41 @@ def _columns() -> dict[str, tuple[str, float]]:
 COLUMNS = _columns()
 
 
-def columns(words: Sequence[str]) -> list[str] | None:
+def columns(words: Sequence[str]) -> Heads | None:
     """The columns of a line that heads a table of devices; None if it is no such line. Raises ParseError."""
-    if not words or words[0] not in ("Device:", "Device", "device", "device:"):
+    if not words:
         return None
-    found = list(words[1:])
-    if not {"r/s", "w/s"} <= set(found) and "tps" not in found:
+    if words[0] in DEVICE:
+        names, behind = tuple(words[1:]), False
+        if not {"r/s", "w/s"} <= set(names) and "tps" not in names:
+            return None
+    elif words[-1] in DEVICE and RATES & set(words):
+        names, behind = tuple(words[:-1]), True
+    else:
         return None
-    if unknown := [one for one in found if one not in COLUMNS and one not in IGNORED]:
-        raise ParseError(f"a column of iostat that is not known: {unknown[0]}")
-    if len(set(found)) < len(found):
+    unknown = tuple(one for one in names if not known(one))
+    if len(unknown) > max(1, len(names) // 4):
+        raise ParseError(f"columns of iostat that are not known: {', '.join(unknown)[:200]}")
+    if len(set(names)) < len(names):
         raise ParseError("a column of iostat twice")
-    return found
+    return Heads(names, behind, unknown)
+
+
+def known(name: str) -> bool:
+    return name in COLUMNS or name in IGNORED
+
+
+def cpu(words: Sequence[str], number: int) -> Values:
+    """user includes nice, as in the samples of a run. Raises ParseError."""
+    if len(words) != 6 or not all(NUMBER.fullmatch(word) for word in words):
+        raise ParseError("not the figures of avg-cpu", number, " ".join(words))
+    user, nice, system, iowait, steal, idle = (
+        float(w.rstrip("%").replace(",", ".")) for w in words
+    )
+    shares = {"user": user + nice, "system": system, "iowait": iowait, "steal": steal, "idle": idle}
+    if not 98 <= sum(shares.values()) <= 102:
+        raise ParseError("the shares of avg-cpu do not add up", number, " ".join(words))
+    return {f"cpu.{name}": value / 100 for name, value in shares.items()}
 
 
 def looks_like_row(words: Sequence[str], wide: int) -> bool:
@@ -87,28 +132,52 @@ def looks_like_row(words: Sequence[str], wide: int) -> bool:
     return named and len(words) > max(3, wide // 3) and digits >= 0.7 * (len(words) - 1)
 
 
-def row(words: Sequence[str], heads: Sequence[str], number: int, line: str) -> Values:
-    """The figures of one device. Raises ParseError."""
-    if len(words) != len(heads) + 1:
+def row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:
+    """The figures of one device, its name first. Raises ParseError."""
+    if len(words) != len(heads.names) + 1:
         raise ParseError(
-            f"{len(words) - 1} figures under {len(heads)} headings of iostat", number, line
+            f"{len(words) - 1} figures under {len(heads.names)} headings of iostat", number, line
         )
-    said = [NUMBER.fullmatch(word) for word in words[1:]]
-    if not all(said) or len({one[1] for one in said if one and one[1]}) > 1:
+    pairs = [
+        (head, NUMBER.fullmatch(word))
+        for head, word in zip(heads.names, words[1:], strict=True)
+        if head not in heads.unknown
+    ]
+    said = [one for _, one in pairs if one]
+    alike = len({one[1] for one in said if one[1]}) < 2  # points or commas
+    if len(said) < len(pairs) or not alike or not _units_fit(pairs):
         raise ParseError("not a row of iostat's figures", number, line)
     values: Values = {}
     margin: dict[str, float] = {}
-    for head, one in zip(heads, said, strict=True):
+    for head, one in pairs:
         if head in COLUMNS and one:
             metric, scale = COLUMNS[head]
+            scale = SIZES.get(one[3], scale)
             # What a person reads, 0.01 * 59: not 0.59000000001.
-            values[metric] = _scaled(float(one[0].replace(",", ".")), scale)
+            figure = one[0].rstrip("sBkMGTP%").replace(",", ".")
+            values[metric] = _scaled(float(figure), scale)
             margin[metric] = scale * 0.5 * 10.0 ** -len(one[2] or "")
     _agree(values, margin, number, line)
     for metric, rates in PER_REQUEST.items():
         if metric in values and not any(values.get(rate) for rate in rates):
             values[metric] = None
     return values
+
+
+def _units_fit(pairs: Sequence[tuple[str, re.Match[str] | None]]) -> bool:
+    """Either nothing has a unit, or every size has, as with --human; a share its % or not."""
+    told = [(head, one[3]) for head, one in pairs if one]
+    if not any(unit for _, unit in told):
+        return True
+    return all(
+        unit in ("%", "") if head[0] == "%" else unit in SIZES if _is_size(head) else not unit
+        for head, unit in told
+    )
+
+
+def _is_size(head: str) -> bool:
+    """Also of what is not read."""
+    return head not in COLUMNS or UNITS[COLUMNS[head][0]] in (BPS, B)
 
 
 def _scaled(value: float, scale: float) -> float:

@@ -16,7 +16,8 @@ from agents.readers._command import Command
 Values = dict[str, float | None]  # by metric; None: there was no such request
 
 CLOCKS = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S",
-          "%m/%d/%y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d/%m/%y %H:%M:%S")  # fmt: skip
+          "%m/%d/%y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d/%m/%y %H:%M:%S",
+          "%d.%m.%Y %H:%M:%S", "%d.%m.%y %H:%M:%S", "%d-%m-%Y %H:%M:%S", "%d-%m-%y %H:%M:%S")  # fmt: skip
 DATE = re.compile(r"(?:Time: )?\d\d?[/.:-]\d\d[/.:-]\d\d\S*(?: \S+){0,2}|\d{4}-\d\d-\d\d[T ]\S+|\d{9,10}"
                   r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} \d\d? [\d:]{8} (?:\w+ ){0,3}\d{4}")  # fmt: skip
 SOME_MISSING = "not all reports have all devices: a mean is of those that have it"

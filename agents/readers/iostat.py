@@ -1,7 +1,9 @@
 """iostat's tables of devices in any text: sysstat 9 to 12 with any of its columns, and FreeBSD's `iostat -x`.
 
-A report is a table below its headings; avg-cpu and a date above it belong to it. Reports one after another are one run
-of iostat. Rows without headings are read where the same text showed such a table before, and their sizes agree.
+A report is a table below its headings, or several with the devices' names behind (--pretty); avg-cpu and a date above
+it belong to it. Reports one after another are one run of iostat. Rows without headings are read where the same text
+showed such a table before, and their sizes agree. Lines that were broken on their way (a mail's, a narrow terminal's)
+are put together by their columns. `iostat -o JSON` is read by _iostat_json.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from agents.contracts import ParseError
 from agents.found import Found
-from agents.readers import _command, _watched
+from agents.readers import _command, _iostat_json, _watched
 from agents.readers import _iostat_columns as table
 from agents.readers._command import Command
-from agents.readers._watched import Report, Sample, Values
+from agents.readers._iostat_columns import Heads
+from agents.readers._watched import Report, Sample
 
 LABEL = "iostat"
 WORDS = ("evice",)
@@ -27,6 +30,8 @@ BANNER = re.compile(r"Linux \S+ \(.+\) .*\(\d+ CPU\)|Linux \S+ \(.+\) \d\S+( _\w
 CPU = ["avg-cpu:", "%user", "%nice", "%system", "%iowait", "%steal", "%idle"]
 TITLE = ["extended", "device", "statistics"]
 NAME = re.compile(r"[a-z][A-Za-z0-9!/_.-]{1,60}")
+NO_HEADS = Heads(())
+MOST_BROKEN = 5  # lines that one may have been broken into
 TWO_DIGITS = re.compile(r"\d+[.,]\d\d")
 
 
@@ -37,8 +42,11 @@ class _Run:
     command: Command = _command.NONE
     first: int = 0  # line of the command or banner
     reports: list[Report] = field(default_factory=list)
-    heads: list[str] = field(default_factory=list)
+    heads: Heads = NO_HEADS
+    tables: list[Heads] = field(default_factory=list)  # those of the last report
+    many: int = 0  # how many tables a whole report has
     notes: list[str] = field(default_factory=list)
+    last: int = 0  # line, where it is not the last report's
     head: int = 0  # line of the headings, where they are those of another table
 
 
@@ -60,7 +68,7 @@ class _Reader:
         self.lines = lines
         self.run = _Run()
         self.ahead = _Ahead()
-        self.known: list[str] = []  # the last headings of the text
+        self.known = NO_HEADS  # the last headings of the text
         self.known_at = 0  # their line
         self.at = 0  # index of the line to be read
 
@@ -79,6 +87,10 @@ class _Reader:
         if command := _said(line):
             yield from self._end()
             self.run = _Run(command, number)
+        elif _iostat_json.begins(line):
+            yield from self._document(number)
+        elif self.run.command and not self.run.reports and _command.between(line):
+            return
         elif BANNER.fullmatch(line[:300]):
             if self.run.reports:
                 yield from self._end()
@@ -94,16 +106,33 @@ class _Reader:
     def _cpu(self, number: int) -> Iterator[Found]:
         words = self.lines[self.at].split() if self.at < len(self.lines) else []
         try:
-            values = _cpu(words, self.at + 1)
+            values = table.cpu(words, self.at + 1)
         except ParseError:
             return  # cut, or quoted without figures: the table may follow all the same
         self.at += 1
         self.ahead = _Ahead(self.ahead.first or number, self.ahead.when, Sample(self.at, values))
         yield from ()
 
+    def _document(self, number: int) -> Iterator[Found]:
+        """A document of `-o JSON`, with the command above it."""
+        run, self.run = self.run, _Run()
+        if run.reports:
+            self.run = run
+            yield from self._end()
+            run = _Run()
+        read = _iostat_json.read(self.lines, number)
+        self.at = max(read.last, self.at)
+        if read.trouble:
+            yield Found(KIND.name, read.first, read.last, "iostat", trouble=read.trouble)
+            return
+        self.run = _Run(run.command, min(run.first or read.first, read.first))
+        self.run.reports, self.run.notes = list(read.reports), list(read.notes)
+        self.run.last = read.last
+        yield from self._end()
+
     def _table(self, words: list[str], number: int) -> Iterator[Found]:
         try:
-            heads = table.columns(words)
+            heads, broken = self._headings(number - 1)
         except ParseError as error:
             yield from self._end()
             yield from self._trouble(number, str(error))
@@ -112,24 +141,67 @@ class _Reader:
             yield from self._end()
             yield from self._headless(number)
             return
-        if self.run.reports and heads != self.run.heads:
+        more = self._goes_on(heads)
+        if not more and self.run.reports and heads != self.run.heads:
             yield from self._end()
-        self.known, self.known_at = heads, number
-        self.run.heads = heads
+        self.at = number - 1 + broken
+        self.known, self.known_at = (heads, number) if broken == 1 else (NO_HEADS, 0)
         first = self.ahead.first or number
         try:
-            report = Report(first, number, self._rows(), self.ahead.when)
+            rows = self._rows(heads, broken)
+            if more:
+                self._merge(rows)
         except ParseError as error:
             yield from self._end()
             yield from self._trouble(number, str(error))
             return
+        self.run.tables = [*self.run.tables * more, heads]
+        self.run.many = max(self.run.many, len(self.run.tables))
+        for name in heads.unknown:
+            self.run.notes.append(f"line {number}: the column {name} is not known, and left out")
+        if not more:
+            self._keep(Report(first, number, rows, self.ahead.when), heads)
+        self.ahead = _Ahead()
+
+    def _headings(self, at: int) -> tuple[Heads | None, int]:
+        """Those that begin in that line, and how many lines they take: long lines break. Raises ParseError."""
+        words, lines = self.lines[at].split(), 1
+        while words[0] in table.DEVICE and at + lines < len(self.lines) and lines < MOST_BROKEN:
+            below = self.lines[at + lines].split()
+            if not below or not all(table.known(one) for one in below[1:-1]):
+                break
+            if not table.known(below[0]):
+                if len(words) < 2 or not table.known(words[-1] + below[0]):
+                    break
+                words[-1] += below.pop(0)  # broken within a word
+            words, lines = words + below, lines + 1
+        return table.columns(words), lines
+
+    def _goes_on(self, heads: Heads) -> bool:
+        """Is it a further table of the last report: other columns of the same devices?"""
+        had = {name for one in self.run.tables for name in one.names}
+        ahead = self.ahead.first or self.ahead.cpu
+        return bool(self.run.reports and heads.behind and not ahead and not had & {*heads.names})
+
+    def _merge(self, rows: dict[str, Sample]) -> None:
+        """Raises ParseError."""
+        report = self.run.reports[-1]
+        for name, row in rows.items():
+            if name not in report.rows:
+                says = f"{name} is not in the tables above it of the same report"
+                raise ParseError(says, row.line, self.lines[row.line - 1])
+            had = report.rows[name]
+            report.rows[name] = Sample(had.line, {**had.values, **row.values})
+        report.last = self.at
+
+    def _keep(self, report: Report, heads: Heads) -> None:
+        self.run.heads = heads
         if report.rows or self._all_idle():
             if self.ahead.cpu:
                 report.rows[""] = self.ahead.cpu
             # The empty line below headings without a row shows that they are whole: it belongs to them.
             report.last = self.at + (not report.rows and not self.lines[self.at].strip())
             self.run.reports.append(report)
-        self.ahead = _Ahead()
 
     def _all_idle(self) -> bool:
         """Are headings without a row a report of -z? Only where its end is to be seen: else it may be cut."""
@@ -138,34 +210,50 @@ class _Reader:
         below = self.lines[self.at].split()
         return not below or below in (TITLE, CPU) or below[0].lower() in ("device", "device:")
 
-    def _rows(self) -> dict[str, Sample]:
+    def _rows(self, heads: Heads, broken: int) -> dict[str, Sample]:
         """The rows from here on. Raises ParseError."""
         rows: dict[str, Sample] = {}
-        heads = self.run.heads
+        wide = len(heads.names)
         while self.at < len(self.lines):
             line = self.lines[self.at]
-            words = line.split()
-            whole = len(words) == len(heads) + 1
-            if not words or not (whole or table.looks_like_row(words, len(heads))):
+            words, lines = self._row(heads, broken)
+            heading = bool(words) and (words[0] in table.DEVICE or words[-1] in table.DEVICE)
+            if heading or not table.looks_like_row(words, wide):
                 break
-            if table.columns(words) is not None or not table.looks_like_row(words, len(heads)):
-                break
-            if not whole and self.at == len(self.lines) - 1 and rows:
+            if len(words) <= wide and self.at + lines == len(self.lines) and rows:
                 self.run.notes.append(f"line {self.at + 1} is cut, and left out")
-                self.at += 1
+                self.at += lines
                 break
             if words[0] in rows:
                 raise ParseError(f"{words[0]} twice in one report", self.at + 1, line)
             rows[words[0]] = Sample(self.at + 1, table.row(words, heads, self.at + 1, line))
-            self.at += 1
+            self.at += lines
         return rows
+
+    def _row(self, heads: Heads, broken: int) -> tuple[list[str], int]:
+        """The words of the row that begins here, the device's name first, and how many lines it takes."""
+        wide = len(heads.names) + 1
+        words = heads.named(self.lines[self.at].split())
+        alone = len(words) == 1  # the name, as iostat -h printed it before sysstat 12
+        if len(words) in (0, wide) or (broken == 1 and not alone):
+            return words, 1
+        parts = [self.lines[self.at]]
+        for below in self.lines[self.at + 1 : self.at + (MOST_BROKEN if broken > 1 else 2)]:
+            if not _only_figures(below.split()):
+                break
+            parts.append(below)
+        # At a space, or anywhere in the line; all its lines are taken, so that one of both has too many words
+        for joined in (" ".join(parts).split(), "".join(parts).split()):
+            if len(joined) == wide:
+                return joined, len(parts)
+        return words, 1 if alone else len(parts)
 
     def _headless(self, number: int) -> Iterator[Found]:
         """Rows as of a table that the text showed before: two at least, each with all its columns."""
-        if not self.known:
+        if not self.known.names or self.known.behind:
             return
         end = number - 1
-        while end < len(self.lines) and _plain_row(self.lines[end].split(), len(self.known)):
+        while end < len(self.lines) and _plain_row(self.lines[end].split(), len(self.known.names)):
             end += 1
         if end - number + 1 < 2:
             return
@@ -190,13 +278,18 @@ class _Reader:
 
     def _end(self) -> Iterator[Found]:
         run, self.run, self.ahead = self.run, _Run(), _Ahead()
+        if len(run.reports) > 1 and len(run.tables) < run.many:
+            cut = run.reports.pop()
+            run.notes.append(f"lines {cut.first}–{cut.last}: the last report is cut, and left out")
         if not any(report.rows for report in run.reports):
             return
         devices = {name for report in run.reports for name in report.rows if name}
         many = f"{len(run.reports)} reports" if len(run.reports) > 1 else "1 report"
         title = f"iostat, {len(devices)} device{'s' * (len(devices) > 1)}, {many}"
-        one = _watched.found(KIND, run.reports, run.command, title, run.notes)
-        yield replace(one, first=min(run.first or one.first, one.first), head=run.head)
+        notes = list(dict.fromkeys(run.notes))
+        one = _watched.found(KIND, run.reports, run.command, title, notes)
+        first, last = min(run.first or one.first, one.first), max(run.last, one.last)
+        yield replace(one, first=first, last=last, head=run.head)
 
 
 def _said(line: str) -> Command:
@@ -206,6 +299,10 @@ def _said(line: str) -> Command:
     return found if plain else _command.NONE
 
 
+def _only_figures(words: Sequence[str]) -> bool:
+    return bool(words) and all(word[0] in "0123456789.,%" for word in words)
+
+
 def _plain_row(words: Sequence[str], wide: int) -> bool:
     """As sysstat prints them: a name, and as many figures with two digits."""
     return (
@@ -213,14 +310,3 @@ def _plain_row(words: Sequence[str], wide: int) -> bool:
         and bool(NAME.fullmatch(words[0]))
         and all(TWO_DIGITS.fullmatch(word) for word in words[1:])
     )
-
-
-def _cpu(words: Sequence[str], number: int) -> Values:
-    """user includes nice, as in the samples of a run. Raises ParseError."""
-    if len(words) != 6 or not all(table.NUMBER.fullmatch(word) for word in words):
-        raise ParseError("not the figures of avg-cpu", number, " ".join(words))
-    user, nice, system, iowait, steal, idle = (float(w.replace(",", ".")) for w in words)
-    shares = {"user": user + nice, "system": system, "iowait": iowait, "steal": steal, "idle": idle}
-    if not 98 <= sum(shares.values()) <= 102:
-        raise ParseError("the shares of avg-cpu do not add up", number, " ".join(words))
-    return {f"cpu.{name}": value / 100 for name, value in shares.items()}

@@ -1,6 +1,8 @@
-"""fio's normal (text) output, 1.59 to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
+"""fio's normal (text) output, 1.1x to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
 
 Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`).
+Commas come from a locale: up to 1.1x between thousands of whole numbers (`iops=5,134`), later as the decimal sign of
+what fio prints with two decimals (`avg=340,90`); a point is always decimal.
 Rates are printed with three digits from 3.0 on (`IOPS=25.3k`): IOPS are computed again from the count, the bandwidth is
 only as exact as that. Read the JSON where there is one.
 Matching does not depend on line ends: results pasted into a page often lost them.
@@ -18,10 +20,14 @@ from agents.tools._fio_model import ALL_CLIENTS, PERCENTILES, FioJob, Latencies,
 
 HEAD = re.compile(r"\(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)")
 END = re.compile(r"Run status group|Disk stats \(read/write\)")
+WHOLE = r"\d[\d.]*(?:,\d+)*"  # with commas between thousands
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+DECIMALS = re.compile(r"\d+,\d{1,2}")
+SHARE = r"\d[\d.]*(?:,\d+)?"  # with a decimal sign
 OLD = re.compile(
-    r"\b(?P<name>read|write|trim|mixed)\s*: io=\s*(?P<io>[\d.]+)(?P<io_unit>[KMGTP]?)B?, "
-    r"bw=\s*(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)B?/s, iops=\s*(?P<iops>[\d.]+)(?P<k>[kKMG]?)\s*, "
-    r"runt=\s*(?P<ms>\d+)msec"
+    rf"\b(?P<name>read|write|trim|mixed)\s*: io=\s*(?P<io>{WHOLE})(?P<io_unit>[KMGTP]?)i?B?, "
+    rf"bw=\s*(?P<bw>{WHOLE})(?P<bw_unit>[KMGTP]?)i?B?/s, iops=\s*(?P<iops>{WHOLE})(?P<k>[kKMG]?)\s*, "
+    rf"runt=\s*(?P<ms>{WHOLE})msec"
 )
 NEW = re.compile(
     r"\b(?P<name>read|write|trim|mixed): IOPS=(?P<iops>[\d.]+)(?P<k>[kKMG]?), "
@@ -31,18 +37,19 @@ NEW = re.compile(
 RATES = re.compile(f"{OLD.pattern}|{re.sub(r'P<', 'P<new_', NEW.pattern)}")
 LATENCY = re.compile(
     r"\b(?P<kind>slat|clat|lat|sync) \((?P<unit>nsec|usec|msec|sec)\s*\)\s*: "
-    r"min=\s*(?P<min>[\d.]+)(?P<min_k>[kKMG]?), max=\s*(?P<max>[\d.]+)(?P<max_k>[kKMG]?), "
-    r"avg=\s*(?P<avg>[\d.]+), stdev=\s*(?P<stdev>[\d.]+)"
+    rf"min=\s*(?P<min>{WHOLE})(?P<min_k>[kKMG]?)\s*, max=\s*(?P<max>{WHOLE})(?P<max_k>[kKMG]?)\s*, "
+    rf"avg=\s*(?P<avg>{SHARE}), stdev=\s*(?P<stdev>{SHARE})"
 )
+LATENCY_BEGINS = re.compile(r"\b(?:slat|clat|lat|sync) \((?:nsec|usec|msec|sec)\s*\)\s*: min=")
 RANKS = re.compile(
     r"\b(slat|clat|lat|sync) percentiles \((nsec|usec|msec)\)\s*:((?:[\s|]*[\d.]+th=\[\s*\d+\],?)+)"
 )
 RANK = re.compile(r"([\d.]+)th=\[\s*(\d+)\]")
-LEVELS = re.compile(r"IO depths\s*:((?:\s*(?:>=)?\d+=[\d.]+%,?)+)")
-LEVEL = re.compile(r"(\d+)=([\d.]+)%")
-CPU = re.compile(r"cpu\s*: usr=([\d.]+)%, sys=([\d.]+)%")
+LEVELS = re.compile(rf"IO depths\s*:((?:\s*(?:>=)?\d+={SHARE}%,?)+)")
+LEVEL = re.compile(rf"(\d+)=({SHARE})%")
+CPU = re.compile(rf"cpu\s*: usr=({SHARE})%, sys=({SHARE})%")
 ISSUED = re.compile(
-    r"issued(?: r/w/d| rwts?)?\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)[/,](?:d=)?(\d+)"
+    r"issued(?: r/w(?:/d)?| rwts?)?\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)(?:[/,](?:d=)?(\d+))?"
 )
 FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
 STARTED = re.compile(
@@ -124,6 +131,7 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int]) -> FioJob:
     if not rates and not error:
         raise ParseError("a job without any I/O figures", body.line(head), head[0])
     ios = _issued(body)
+    _all_latencies(body)
     starts = [found.start() for found in rates] + [body.end]
     sections = [body.part(a, b) for a, b in pairwise(starts)]
     traffic = dict(_traffic(found, part, ios) for found, part in zip(rates, sections, strict=True))
@@ -143,14 +151,22 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int]) -> FioJob:
         errors=int(failed[1]) if failed else int(error != 0),
         traffic=traffic,
         sync=_latency(body, "sync", 0.0),
-        levels={int(at[:4]): _float(share) / 100 for at, share in LEVEL.findall(levels[1])}
+        levels={int(at[:4]): _share(share) / 100 for at, share in LEVEL.findall(levels[1])}
         if levels
         else {},
         depth=_depth(depths, name(body.text, head)),
-        cpu_user=_float(cpu[1]) / 100 if cpu else None,
-        cpu_system=_float(cpu[2]) / 100 if cpu else None,
+        cpu_user=_share(cpu[1]) / 100 if cpu else None,
+        cpu_system=_share(cpu[2]) / 100 if cpu else None,
         lines={figure: body.line(found) for figure, found in lines.items()} | {"": body.line(head)},
     )
+
+
+def _all_latencies(body: _Text) -> None:
+    """Raises ParseError for one that would be passed over."""
+    for begins in body.all(LATENCY_BEGINS):
+        if not LATENCY.match(body.text, begins.start(), body.end):
+            line = body.text[begins.start() : begins.start() + 120].split("\n")[0]
+            raise ParseError("a latency whose figures cannot be read", body.line(begins), line)
 
 
 def _depth(depths: dict[str, int], job: str) -> int | None:
@@ -165,7 +181,8 @@ def _issued(body: _Text) -> dict[str, tuple[float, int]]:
     if found is None:
         return {}
     names, line = ("read", "write", "trim"), body.line(found)
-    return {name: (_float(count), line) for name, count in zip(names, found.groups(), strict=True)}
+    return {name: (_float(count), line)
+            for name, count in zip(names, found.groups("0"), strict=True)}  # fmt: skip
 
 
 def _traffic(
@@ -173,14 +190,14 @@ def _traffic(
 ) -> tuple[str, Traffic]:
     prefix = "" if found["name"] else "new_"
     name = found[f"{prefix}name"]
-    runtime = _float(found[f"{prefix}ms"]) / 1000
+    runtime = _whole(found[f"{prefix}ms"]) / 1000
     count, counted = ios.get(name, (None, 0))
     iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
     weight = count if count is not None else iops * runtime
     return name, Traffic(
         iops=iops,
-        bandwidth=_float(found[f"{prefix}bw"]) * BINARY[found[f"{prefix}bw_unit"]],
-        bytes=_float(found[f"{prefix}io"]) * BINARY[found[f"{prefix}io_unit"]],
+        bandwidth=_whole(found[f"{prefix}bw"]) * BINARY[found[f"{prefix}bw_unit"]],
+        bytes=_whole(found[f"{prefix}io"]) * BINARY[found[f"{prefix}io_unit"]],
         ios=count,
         runtime=runtime,
         slat=_latency(body, "slat", weight),
@@ -192,7 +209,7 @@ def _traffic(
 
 def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> float:
     """As printed; where fio cut it to three digits (25.3k), from the count of I/Os and the time, as fio does."""
-    iops = _float(printed) * DECIMAL[prefix]
+    iops = _whole(printed) * DECIMAL[prefix]
     if count is None or not runtime:
         return iops
     if abs(count / runtime - iops) > 1 + 0.02 * iops:
@@ -209,9 +226,9 @@ def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
         raise ParseError(says, body.line(every[1]), every[1][0])
     found = every[0]
     scale = PER_SECOND[found["unit"]]
-    low = _float(found["min"]) * DECIMAL[found["min_k"]] / scale
-    high = _float(found["max"]) * DECIMAL[found["max_k"]] / scale
-    mean = _float(found["avg"]) / scale
+    low = _whole(found["min"]) * DECIMAL[found["min_k"]] / scale
+    high = _whole(found["max"]) * DECIMAL[found["max_k"]] / scale
+    mean = _share(found["avg"]) / scale
     if not low * 0.99 - 1 / scale <= mean <= high * 1.01 + 1 / scale:
         raise ParseError("mean is not between min and max", body.line(found), found[0])
     ranks = list(_ranks(body, kind))
@@ -220,7 +237,7 @@ def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
     return Latencies(
         count=weight or 1.0,
         mean=mean,
-        stddev=_float(found["stdev"]) / scale,
+        stddev=_share(found["stdev"]) / scale,
         low=low,
         high=high,
         percentiles={rank: value for rank, value, _ in ranks},
@@ -241,6 +258,20 @@ def _ranks(body: _Text, kind: str) -> Iterator[tuple[float, float, int]]:
             inner = body.part(found.start(3), found.end(3))
             for one in inner.all(RANK):
                 yield _float(one[1]), _float(one[2]) / PER_SECOND[found[2]], body.line(one)
+
+
+def _whole(text: str) -> float:
+    """With commas between thousands, if any."""
+    if "," in text and not THOUSANDS.fullmatch(text):
+        raise ParseError(f"commas that do not part thousands: {text[:80]!r}")
+    return _float(text.replace(",", ""))
+
+
+def _share(text: str) -> float:
+    """With a comma or a point as its decimal sign."""
+    if "," in text and not DECIMALS.fullmatch(text):
+        raise ParseError(f"a comma that may part thousands or decimals: {text[:80]!r}")
+    return _float(text.replace(",", "."))
 
 
 def _float(text: str) -> float:

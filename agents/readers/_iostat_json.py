@@ -1,0 +1,142 @@
+"""`iostat -o JSON`: the reports of one document. Its keys are the headings of the text, without their %.
+
+What was cut short is read as far as whole reports go. Older versions wrote a locale's comma as decimal sign: no JSON,
+but there is one way to read it, since every comma of iostat's own has a quotation mark or a brace behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.contracts import ParseError
+from agents.readers import _iostat_columns as table
+from agents.readers import _watched
+from agents.readers._iostat_columns import Heads
+from agents.readers._watched import Report, Sample
+
+BEGINS = re.compile(r'(?:\{ ?)?"sysstat" ?: ?(?:\{|$)')
+STATISTICS = re.compile(r'"statistics"\s*:\s*\[')
+COMMA = re.compile(r"(:\s*\d+),(\d+)(?=\s*[,}\n])")
+NAMED = re.compile(r'"disk_device"\s*:\s*"')
+CLOSED = re.compile(r"\s*\]\s*\}\s*\]\s*\}(?:\s*\})?")
+SPACE = re.compile(r"[\s,]*")
+SHARES = frozenset({"util", "rrqm", "wrqm", "drqm"})
+CPU = ("user", "nice", "system", "iowait", "steal", "idle")
+
+_decoder = json.JSONDecoder(parse_float=str, parse_int=str)  # a figure as it was printed
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    first: int  # line, from 1
+    last: int
+    reports: Sequence[Report] = ()
+    notes: Sequence[str] = ()
+    trouble: str = ""
+
+
+def begins(line: str) -> bool:
+    """Is it the first line of a document, but for a brace above it?"""
+    return line.startswith(("{", '"')) and bool(BEGINS.match(line))
+
+
+def read(lines: Sequence[str], number: int) -> Document:
+    """The document that begins in that line."""
+    first = number - (number > 1 and lines[number - 2].strip() == "{")
+    end = next((at for at in range(number, len(lines)) if begins(lines[at].strip())), len(lines))
+    walk = _Walk(COMMA.sub(r"\1.\2", "\n".join(lines[first - 1 : end])), first)
+    reports: list[Report] = []
+    notes: dict[str, None] = {}
+    try:
+        for one in walk.reports():
+            reports += walk.report(one, notes)
+    except ParseError as error:
+        return Document(first, walk.line(walk.at), trouble=str(error))
+    closed = CLOSED.match(walk.text, walk.at)
+    last = walk.line(closed.end() - 1 if closed else walk.at)
+    where = f"line {last}: the JSON is cut short or broken"
+    if not reports:
+        why = "no report of devices: iostat -d -o JSON has them" if closed else where
+        return Document(first, last, trouble=f"iostat's JSON: {why}")
+    if not closed:
+        notes[f"{where}; the whole reports above are read"] = None
+    return Document(first, last, reports, list(notes))
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    """What begins there and where it ends; None where it is broken."""
+    try:
+        return _decoder.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None, at
+
+
+class _Walk:
+    """Through a document, report by report, with their lines."""
+
+    def __init__(self, text: str, first: int) -> None:
+        self.text, self.first, self.at = text, first, 0
+        self.begin = 0  # where the present report begins
+        self.ends = [at for at, char in enumerate(text) if char == "\n"]
+
+    def line(self, at: int) -> int:
+        return self.first + bisect_left(self.ends, at)
+
+    def reports(self) -> Iterator[Mapping[str, Any]]:
+        """The whole ones; `at` is behind the last of them then."""
+        found = STATISTICS.search(self.text)
+        self.at = found.end() if found else 0
+        while found:
+            begin = _behind_space(self.text, self.at)
+            one, at = _value(self.text, begin)
+            if not isinstance(one, dict):
+                return
+            self.begin, self.at = begin, at
+            yield one
+
+    def report(self, told: Mapping[str, Any], notes: dict[str, None]) -> Iterator[Report]:
+        """None where it speaks of no device. Raises ParseError."""
+        disks = told.get("disk")
+        if not isinstance(disks, list):
+            return
+        first, at = self.line(self.begin), self.begin
+        rows: dict[str, Sample] = {}
+        for disk in disks:
+            named = NAMED.search(self.text, at, self.at)
+            if not isinstance(disk, dict) or named is None:
+                raise ParseError('an entry of "disk" without its "disk_device"', self.line(at))
+            at = named.end()
+            name, row = self._row(disk, self.line(named.start()), notes)
+            if name in rows:
+                raise ParseError(f"{name} twice in one report", row.line)
+            rows[name] = row
+        cpu = told.get("avg-cpu")
+        if isinstance(cpu, dict) and all(isinstance(cpu.get(one), str) for one in CPU):
+            values = table.cpu([cpu[one] for one in CPU], first)
+            rows[""] = Sample(first, values)
+        clock = told.get("timestamp")
+        when = _watched.when(clock)[1] if isinstance(clock, str) and len(clock) < 60 else None
+        yield Report(first, self.line(self.at), rows, when)
+
+    def _row(self, disk: Mapping[str, Any], line: int, notes: dict[str, None]) -> tuple[str, Sample]:  # fmt: skip
+        figures = {f"%{key}" if key in SHARES else key: value for key, value in disk.items()}
+        name = figures.pop("disk_device")
+        said = [name, *figures.values()]
+        if not all(isinstance(one, str) for one in said) or not name.strip():
+            raise ParseError("a figure of iostat's that is no number", line, str(disk)[:120])
+        heads = table.columns(["Device", *figures])
+        if heads is None:
+            heads = Heads(tuple(figures), unknown=tuple(k for k in figures if not table.known(k)))
+        for unknown in heads.unknown:
+            notes[f"the key {unknown} is not known, and left out"] = None
+        return name, Sample(line, table.row(said, heads, line, str(disk)[:120]))
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = SPACE.match(text, at)
+    return found.end() if found else at
