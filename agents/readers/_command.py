@@ -50,10 +50,10 @@ class Command:
 
 
 NONE = Command()
-# What a terminal shows between a command and what it prints: questions for a password, ssh's and script's words.
+# What may be between a command and its output: a password asked for, ssh's and script's words, markdown's fence.
 BETWEEN = re.compile(
     r"\[sudo\] .{0,80}|.{0,60}\b(?:[Pp]assword|[Pp]assphrase)\b.{0,60}:|Warning: Permanently added .{0,200}"
-    r"|Script started.{0,200}|Sorry, try again\."
+    r"|Script started.{0,200}|Sorry, try again\.|(?:`{3,}|~{3,})[\w-]{0,20}"
 )
 
 

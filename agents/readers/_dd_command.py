@@ -9,7 +9,7 @@ from typing import Any
 from agents.tools import dd
 
 # A prompt, sudo or time may stand before; what follows the operands (a redirection, &&) does not belong to it.
-LINE = re.compile(r"(?:^|[\s#$%>;&|(/])dd((?: +[a-z]{2,6}=[^\s;&|<>()]+)+)")
+LINE = re.compile(r"""(?:^|[\s#$%>;&|(/`'"])dd((?: +[a-z]{2,6}=[^\s;&|<>()`'"]+)+)""")
 LONGEST = 1000  # characters of a command line
 SUFFIXES = {
     "": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "KiB": 1 << 10, "kB": 1000, "KB": 1000,

@@ -14,8 +14,8 @@ from agents.tools import _fio_text
 from agents.tools._fio_json import DIRECTIONS
 
 STARTED = re.compile(
-    r"(?<!\S)(?P<name>\S{1,200}): \(g=(?P<group>\d{1,6})\): rw=(?P<rw>[a-z]+), (?P<sizes>[^;\n]{1,200}?), "
-    r"ioengine=(?P<ioengine>[\w-]+), iodepth=(?P<iodepth>\d{1,6})"
+    r"(?<!\S)(?P<name>\S{1,200}):\s+\(g=(?P<group>\d{1,6})\):\s+rw=(?P<rw>[a-z]+),\s+(?P<sizes>[^;]{1,200}?),\s+"
+    r"ioengine=(?P<ioengine>[\w-]+),\s+iodepth=(?P<iodepth>\d{1,6})"
 )
 SIZE = re.compile(r"(\d{1,9}(?:\.\d+)?)([KMG]?)i?B?(?=[-/,\s]|\Z)", re.IGNORECASE)
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}

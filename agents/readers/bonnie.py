@@ -82,6 +82,6 @@ def _above(lines: list[str], first: int) -> tuple[int, str]:
             return index, command.text
         if runs.PROGRESS.fullmatch(line) or csv.HEAD.fullmatch(line):
             start = index
-        elif line:
+        elif line and not _command.between(line):
             break
     return start, ""

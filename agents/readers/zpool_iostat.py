@@ -44,7 +44,9 @@ def find(text: str, name: str) -> list[Found]:
             found.append(one)
             command, said_at = _command.NONE, 0
             continue
-        elif words and not (len(lines[at]) < 60 and _watched.when(lines[at])[0]):
+        elif words and not (
+            (len(lines[at]) < 60 and _watched.when(lines[at])[0]) or _command.between(lines[at])
+        ):
             command, said_at = _command.NONE, 0  # of something else
         at += 1
     return found

@@ -53,7 +53,7 @@ ISSUED = re.compile(
 )
 FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
 STARTED = re.compile(
-    r"(?<!\S)(\S{1,200}): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+, iodepth=(\d+)"
+    r"(?<!\S)(\S{1,200}): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+,\s+iodepth=(\d+)"
 )
 RUNS = re.compile(
     r"(?<!> )\bStarting \d+ (?:process|thread)"

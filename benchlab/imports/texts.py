@@ -6,6 +6,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
+from agents import pasting
 from benchlab.imports import html_text
 
 BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -19,9 +20,14 @@ CONTROL = bytes({*range(32), 127} - {7, 8, 9, 10, 11, 12, 13, 27})
 MOST_CONTROL = 0.02
 HTML_MOST = 20_000_000
 # Colours and titles of a terminal: "\x1b[0;32m".
+LINE_ENDS = re.compile(r"\r*\n|\r")  # some terminals' logs have two carriage returns
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[()][0-9A-B]|[=>])"
 )
+
+
+DOUBLE_LEAST = 7  # lines: fewer may be so by chance
+MOST_DOUBLE = 10_000  # characters in which an empty line must be
 
 
 class NoText(Exception):
@@ -47,11 +53,39 @@ def read(name: str, raw: bytes) -> Text:
             raise NoText(f"a web page of more than {HTML_MOST / 1e6:.0f} MB: save its text instead")
         text = html_text.to_text(text)
         notes = (*notes, "A web page: its text was taken, and lines are those of this text.")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:
-        text = ESCAPES.sub("", text)
+        text = ESCAPES.sub(_moved, text)
         notes = (*notes, "Colours and other control sequences of a terminal were left out.")
-    return Text(text, notes)
+    if "\r" in text:
+        text = LINE_ENDS.sub("\n", text)
+    if single := _single_spaced(text):
+        text, notes = (
+            single,
+            (*notes, "Every second line was empty: those lines are left out, and not counted."),
+        )
+    shown = pasting.plain(text)
+    return Text(shown.text, (*notes, *shown.notes))
+
+
+def _single_spaced(text: str) -> str:
+    """Without the empty line that some programs put behind each; "" where not all have one."""
+    if "\n\n" not in text[:MOST_DOUBLE]:
+        return ""
+    lines = text.strip("\n").split("\n")
+    if len(lines) < DOUBLE_LEAST or any(line.strip() for line in lines[1::2]):
+        return ""
+    return "\n".join(lines[::2])
+
+
+def _moved(sequence: re.Match[str]) -> str:
+    """What a sequence leaves behind: where the cursor went to another place, the words there are others."""
+    said = sequence[0]
+    if said[1:2] != "[" or said[-1] not in "HfdEC":
+        return ""
+    if said[-1] != "C":
+        return "\n"
+    steps = said[2:-1] or "1"
+    return " " * min(int(steps), 200) if steps.isdecimal() else ""
 
 
 def _decoded(raw: bytes, page: bool) -> tuple[str, tuple[str, ...]]:

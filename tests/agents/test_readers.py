@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agents import reading, registry
+from agents import pasting, reading, registry
 from agents.found import Found
 
 CASES = Path(__file__).parents[1] / "cases" / "readers"
@@ -31,7 +31,7 @@ def cases() -> list[Any]:
 def text_of(path: Path) -> tuple[str, str]:
     stem = path.name.removesuffix(SUFFIX)
     (found,) = (p for p in path.parent.iterdir() if p != path and p.name.startswith(f"{stem}."))
-    return found.read_text().replace("\r\n", "\n"), found.name
+    return pasting.plain(found.read_text().replace("\r\n", "\n")).text, found.name
 
 
 def plain(one: Found, wanted: dict[str, Any]) -> dict[str, Any]:

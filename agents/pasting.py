@@ -1,0 +1,138 @@
+"""What a mail, a page, a log or a listing put around the lines of an output, taken off. Pure.
+
+No line is added, none goes away: what follows counts the same lines as the person does. Marks are taken off only where
+several lines in a row have them, so that a lone prompt or a figure at a line's beginning stays what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
+OVERTYPED = re.compile(r"[^\x08\n]\x08")  # a key that was taken back
+LEFT_BEHIND = str.maketrans("", "", "\x07\x08\x0e\x0f")
+TAGGED = ("<pre", "</pre", "<PRE", "<code", "</code", "<CODE", "[code", "[CODE", "[icode", "[pre")
+TAGS = re.compile(
+    r"</?(?:pre|code|samp|tt|p|div|span|blockquote|b|i|strong|em|font|br)(?:\s[^<>\n]{0,300})?/?>"
+    r"|\[/?(?:code|icode|pre|quote)(?:[= ][^\]\n]{0,100})?\]",
+    re.IGNORECASE,
+)
+QUOTED = re.compile(r"(?:[ \t]{0,2}>)+ ?")
+SERVICE = re.compile(r"([\w.@/-]{1,60}) *\| ?")  # docker compose: "fio-1  | …"
+STAMPED = re.compile(
+    r"\[?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\]?"
+    r"(?: [\w.-]{1,80} [\w./@-]{1,80}\[\d{1,8}\]:)?(?: |$)"
+)
+NUMBERED = re.compile(r"[ \t]*(\d{1,6})([:.)|\u2502]|\t| |$)")
+HEAD = 400  # characters in which the first line's mark would be
+TWO, THREE = 2, 3  # lines in a row, at least
+
+
+Run = tuple[int, list[int]]  # index of its first line, and how many characters go of each
+Find = Callable[[Sequence[str]], Iterator[Run]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """`notes` say what was taken off which lines."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def plain(text: str) -> Plain:
+    """The text without such marks."""
+    notes: list[str] = []
+    for char in INVISIBLE:
+        text = text.replace(char, "")
+    text = text.replace("\xa0", " ")
+    if any(char in text for char in "\x07\x08\x0e\x0f"):
+        while OVERTYPED.search(text):
+            text = OVERTYPED.sub("", text)
+        text = text.translate(LEFT_BEHIND)
+    if any(tag in text for tag in TAGGED):
+        text = unescape_lines(TAGS.sub("", text))
+        notes.append("Tags of a web page (<pre>, [code]) were taken off.")
+    for says, may, find in MARKS:
+        if may.search(f"\n{text[:HEAD]}") or may.search(text):
+            lines = text.split("\n")
+            taken = [_taken_off(lines, *run) for run in find(lines)]
+            if taken:
+                text = "\n".join(lines)
+                notes.append(f"{says} taken off: {_told(taken)}.")
+    return Plain(text, tuple(notes))
+
+
+def unescape_lines(text: str) -> str:
+    """`&gt;` and its like, but no line end that was not there."""
+    return "\n".join(unescape(line).replace("\n", " ") if "&" in line else line
+                     for line in text.split("\n"))  # fmt: skip
+
+
+def _taken_off(lines: list[str], begin: int, marks: list[int]) -> tuple[int, int]:
+    for at, mark in enumerate(marks, begin):
+        lines[at] = lines[at][mark:]
+    return begin + 1, begin + len(marks)
+
+
+def _told(spans: Sequence[tuple[int, int]]) -> str:
+    shown = ", ".join(f"lines {first}–{last}" for first, last in spans[:3])
+    return shown + (f" and {len(spans) - 3} parts more" if len(spans) > 3 else "")
+
+
+def _marked(pattern: re.Pattern[str], least: int) -> Find:
+    """Finds runs of at least so many lines that begin with it, and alike where it has a group."""
+
+    def find(lines: Sequence[str]) -> Iterator[Run]:
+        begin, marks, said, last, same = 0, [], 0, 0, ""
+        for at, line in enumerate([*lines, "end"]):
+            found = pattern.match(line) if at < len(lines) else None
+            name = found[1] if found and pattern.groups else ""
+            if marks and (line.strip() if found is None else name != same):
+                if said >= least:
+                    yield begin, marks[:last]
+                marks, said = [], 0
+            if found and not marks:
+                begin, same = at, name
+            if found or marks:
+                marks.append(found.end() if found else 0)
+                said += found is not None
+                last = len(marks) if found else last
+
+    return find
+
+
+def _numbered(lines: Sequence[str]) -> Iterator[Run]:
+    """Lines that somebody counted: each number is one more, and words are behind most of them."""
+    begin, ends, last = 0, list[int](), -1
+    for at, line in enumerate([*lines, "end"]):
+        found = NUMBERED.match(line) if at < len(lines) else None
+        number = int(found[1]) if found else -1
+        if ends and number != last + 1:
+            if _listing(lines, begin, ends):
+                yield begin, ends
+            ends = []
+        if found:
+            begin = begin if ends else at
+            ends.append(found.end())
+        last = number
+
+
+def _listing(lines: Sequence[str], begin: int, ends: list[int]) -> bool:
+    rest = [lines[begin + n][end:] for n, end in enumerate(ends)]
+    said = [one for one in rest if one.strip()]
+    worded = sum(bool(re.search('[A-Za-z"{}]', one)) for one in said)
+    return len(said) >= THREE and worded * 2 >= len(said)
+
+
+# What to say, how such a line begins (behind a line end: quick to find none), and the runs of them
+MARKS: Sequence[tuple[str, re.Pattern[str], Find]] = (
+    ("Names of services", re.compile(rf"\n{SERVICE.pattern}"), _marked(SERVICE, THREE)),
+    ("Times of a log", re.compile(rf"\n{STAMPED.pattern}"), _marked(STAMPED, THREE)),
+    ("Marks of quoting (>)", re.compile(rf"\n{QUOTED.pattern}"), _marked(QUOTED, TWO)),
+    ("Numbers of lines", re.compile(rf"\n{NUMBERED.pattern}"), _numbered),
+)

@@ -1,0 +1,150 @@
+"""The same results, whatever a terminal, a mail, a page or a log put around the lines."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import pasting, reading, registry
+from benchlab.imports import texts
+
+CASES = Path(__file__).parents[1] / "cases"
+OUTPUTS = {
+    "fio": ("fio --name=n --rw=randrw", "tools/fio/3.16-text.txt"),
+    "fio JSON": ("fio --name=n --output-format=json", "tools/fio/3.33-randrw.json"),
+    "fio 1.x": ("fio --name=rr", "readers/fio/decimal-comma-1.59.txt"),
+    "dd": ("dd if=/dev/zero of=/mnt/f bs=1M count=1024 oflag=direct", ""),
+    "pg_test_fsync": ("pg_test_fsync -f /mnt/f", "readers/pg_test_fsync/first-table-only.txt"),
+    "iostat": ("iostat -dxy 1 2", "readers/iostat/sysstat-12.6.1-without-boot.txt"),
+    "iostat --pretty": ("iostat -xyt --pretty 1 2", "readers/iostat/sysstat-12.6.1-pretty.txt"),
+    "iostat JSON": ("iostat -d -y -o JSON 1 2", "readers/iostat/sysstat-12.6.1-json-short.txt"),
+    "zpool iostat": ("zpool iostat -y -v 1 2", "readers/zpool_iostat/2.1.11-latency.txt"),
+    "bonnie": ("bonnie++ -d /mnt", "readers/bonnie/direct-2.00-text.txt"),
+    "icf": ("cat a.icf", "readers/icf/article002.icf"),
+}
+DD = "1024+0 records in\n1024+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.04521 s, 525 MB/s"
+
+
+def output(name: str) -> tuple[str, list[str]]:
+    command, path = OUTPUTS[name]
+    lines = (CASES / path).read_text().rstrip().split("\n") if path else DD.split("\n")
+    return command, lines[1:] if lines[0].startswith(("$ ", "# ")) else lines
+
+
+def numbered(form: str) -> Callable[[str, list[str]], str]:
+    def made(command: str, lines: list[str]) -> str:
+        return "\n".join(
+            form.format(n, line) for n, line in enumerate([f"$ {command}", *lines], 97)
+        )
+
+    return made
+
+
+def each(prefix: str, end: str = "") -> Callable[[str, list[str]], str]:
+    def made(command: str, lines: list[str]) -> str:
+        return "\n".join(f"{prefix}{line}{end}" for line in [f"$ {command}", *lines])
+
+    return made
+
+
+def typescript(command: str, lines: list[str]) -> str:
+    shown = "".join(f"\x1b[0;32m{line}\x1b[0m\r\n" for line in lines)
+    return (
+        'Script started on 2026-11-22 21:00:00+00:00 [TERM="xterm" COLUMNS="80" LINES="24"]\r\n'
+        f"\x1b[?2004h\x1b]0;joe@pg1: ~\x07\x1b[01;32mjoe@pg1\x1b[00m:~$ {command[:3]}x\x08\x1b[K{command[3:]}\r\n"
+        f'\x1b[?2004l\r{shown}$ exit\r\n\r\nScript done on 2026-11-22 [COMMAND_EXIT_CODE="0"]\r\n'
+    )
+
+
+PASTES: dict[str, Callable[[str, list[str]], str]] = {
+    "sudo": lambda c, o: "\n".join([f"joe@pg1:~$ sudo {c}", "[sudo] password for joe: ", *o, "joe@pg1:~$ "]),
+    "ssh": lambda c, o: "\n".join([f"$ ssh pg1 '{c}'", "joe@pg1's password: ", *o, "Connection to pg1 closed."]),
+    "watch": lambda c, o: "\n".join([f"Every 2.0s: {c}      pg1: Sun Nov 22 21:00:00 2026", "", *o]),
+    "typescript": typescript,
+    "windows": each("", "\r"),
+    "serial line": each("", "\r\r"),
+    "padded": each("", " " * 40),
+    "every second line empty": each("", "\n"),
+    "markdown": lambda c, o: "\n".join(["I ran:", "```console", f"$ {c}", *o, "```", "what now?"]),
+    "markdown, command apart": lambda c, o: "\n".join([f"1. I ran `{c}`:", "```", *o, "```"]),
+    "indented": each("    "),
+    "tabs": each("\t"),
+    "pre": lambda c, o: f"<pre><code>$ {c}\n{html.escape(chr(10).join(o))}</code></pre>",
+    "forum": lambda c, o: f"Hi\n[code]$ {c}\n{chr(10).join(o)}[/code]",
+    "no-break spaces": lambda c, o: "\n".join([f"$ {c}", *o]).replace("  ", "\xa0 "),
+    "mail": lambda c, o: "Joe wrote:\n" + each("> ")(c, o) + "\n\nnice",
+    "mail of a mail": lambda c, o: "> Joe wrote:\n" + each(">> ")(c, o) + "\n> yes",
+    "cat -n": numbered("{:6}\t{}"),
+    "grep -n": numbered("{}:{}"),
+    "editor": numbered("{:4} {}"),
+    "journal": each("Nov 22 21:00:01 pg1 bench[42]: "),
+    "docker logs -t": each("2026-11-22T21:00:01.123456789Z "),
+    "docker compose": each("fio-1  | "),
+}  # fmt: skip
+
+
+def found(text: str) -> list[Any]:
+    shown = texts.read("pasted.txt", text.encode()).text
+    lines = shown.split("\n")
+    results = reading.read(shown, "pasted.txt").found
+    for one in results:
+        if not (one.trouble or one.described):
+            again = registry.all_readers()[one.kind].find(one.alone(lines), "")
+            assert [len(again), *(other.trouble for other in again)] == [1, ""]
+    return [
+        (one.kind, one.trouble, one.described, one.options, one.outstanding, one.series,
+         [(m.name, m.value, m.labels) for m in one.metrics]) for one in results
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("paste", PASTES)
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_same_results_in_every_dress(name: str, paste: str) -> None:
+    command, lines = output(name)
+    plain = found("\n".join([f"$ {command}", *lines]))
+    assert plain and not plain[0][1]
+    assert found(PASTES[paste](command, lines)) == plain
+
+
+def test_a_command_over_several_lines_has_its_marks_off() -> None:
+    shown = pasting.plain("$ fio --name=a \\\n> --rw=read \\\n> --bs=4k\n")
+    assert shown.text == "$ fio --name=a \\\n--rw=read \\\n--bs=4k\n"
+    assert shown.notes == ("Marks of quoting (>) taken off: lines 2–3.",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> iostat -x 1\nDevice r/s\n",  # a lone prompt
+        "1 100 200\n2 110 205\n3 111 206\n4 120 220\n5 130 230\n",  # figures, not a listing
+        "1000, 12, 0, 4096\n1001, 13, 0, 4096\n1002, 12, 0, 4096\n",
+        "     |  1.00th=[   40],  5.00th=[   43]\n     | 30.00th=[   52], 40.00th=[   55]\n" * 3,
+        "11/22/2026 09:00:01 PM\nDevice r/s w/s\n11/22/2026 09:00:02 PM\n",
+        "1+0 records in\n1+0 records out\n2+0 records in\n2+0 records out\n",
+        "<host> job: (g=0): rw=read\n<host> Starting 1 process\n",
+    ],
+)
+def test_what_only_looks_like_marks_stays(text: str) -> None:
+    assert pasting.plain(text) == pasting.Plain(text)
+
+
+def test_no_line_comes_or_goes() -> None:
+    text = "a\n> b\n>\n>> c\n\n  1: x\n  2: y\n  3:\n  4: z\nfio-1 | a\nfio-1 | b\nfio-1 | c\n<pre>d&#10;e</pre>\n"
+    assert pasting.plain(text).text.count("\n") == text.count("\n")
+
+
+def test_lines_of_a_mail_that_were_broken_keep_fios_options() -> None:
+    command, lines = output("fio")
+    broken = [part for line in lines for part in textwrap.wrap(line, 72) or [""]]
+    whole, mailed = (found("\n".join([f"$ {command}", *every])) for every in (lines, broken))
+    assert whole == mailed
+
+
+def test_a_screen_that_was_moved_about_in_keeps_its_words_apart() -> None:
+    shown = texts.read("a.txt", b"\x1b[2J\x1b[1;1HDevice\x1b[3Cr/s\x1b[2;1Hsda\x1b[Kx\r\n").text
+    assert [line.split() for line in shown.split("\n") if line.strip()] == [["Device", "r/s"], ["sdax"]]  # fmt: skip
