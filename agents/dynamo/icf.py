@@ -97,6 +97,8 @@ def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Conf
         sectors=int(first.get("size", 1 << 30)) // _sector((directory,)), pattern=int(first.get("data_pattern", 1)),
         specs=tuple(spec.name for spec in accesses), targets=(directory,) * int(first.get("targets", 1)),
     )  # fmt: skip
+    if "seed" in first:
+        worker = replace(worker, seed=int(first["seed"]))
     count = int(first.get("workers", 1))
     workers = tuple(replace(worker, name=f"Worker {n}") for n in range(1, count + 1))
     return Config(
@@ -171,6 +173,10 @@ def _worker(config: Config) -> tuple[Worker, int, list[str]]:
     plain = {replace(w, name="", targets=()) for w in found}
     if len(plain) > 1:
         notes.append("the workers have different settings: those of the first are taken")
+    if len({len(w.targets) for w in found}) > 1:
+        notes.append("the workers have different numbers of targets: that of the first is taken")
+    elif len({w.targets for w in found}) > 1 and not _own_targets(found):
+        notes.append("the workers share some of their targets: here all workers share all of them")
     return found[0], len(found), notes
 
 
@@ -187,7 +193,17 @@ def _shared(config: Config, worker: Worker, workers: int) -> dict[str, Any]:
         made["size"] = worker.sectors * _sector(worker.targets)
     if worker.pattern in (0, 1):
         made["data_pattern"] = worker.pattern
+    if worker.seed is not None:
+        made["seed"] = worker.seed
+    if _own_targets(_workers(config)):
+        made["own_targets"] = True
     return made
+
+
+def _own_targets(workers: Sequence[Worker]) -> bool:
+    """Has each worker targets that no other has?"""
+    every = [name for worker in workers for name in worker.targets]
+    return len(workers) > 1 and bool(every) and len(set(every)) == len(every)
 
 
 def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list[int]], list[str]]:
@@ -200,6 +216,15 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
         notes.append("the file says run time 0, until somebody stops it: say one")
     if worker.pattern not in (0, 1):
         notes.append("full random data is broken in dynamo on Linux; random data (1) is used")
+    if worker.transactions:
+        notes.append(
+            f"the test of connection rate, which opens each target again after {worker.transactions} I/Os, is left "
+            "out: opening and closing are not measured"
+        )
+    if worker.seed is not None:
+        notes.append(
+            f"the offsets of IOmeter's fixed seed {worker.seed}: each run here visits the same, but not those"
+        )
     if worker.start:
         notes.append(f"the starting sector {worker.start} is left out")
     if config.test_type == "NORMAL":

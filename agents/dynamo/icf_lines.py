@@ -11,6 +11,8 @@ from agents.dynamo.messages import AccessLine, AccessSpec
 
 ASSIGNMENTS = {"none": 0, "all": 1, "disk": 2, "net": 3}
 NUMBER = re.compile(r"\d{1,15}")
+SEED = re.compile(r"\d{1,20}")  # of 64 bits
+SWITCHES = {"ENABLED": True, "DISABLED": False}
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Worker:
     pattern: int = 0
     specs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    transactions: int = 0  # per connection, where "test connection rate" is on; 0: it is off
+    seed: int | None = None  # where "use fixed seed" is on
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,26 @@ def _numbers(data: str, least: int) -> list[int]:
     if len(words) < least or not all(map(NUMBER.fullmatch, words)):
         raise ValueError(data)
     return [int(word) for word in words]
+
+
+def _on(word: str) -> bool:
+    """Raises ValueError for what IOmeter does not write."""
+    if word.upper() not in SWITCHES:
+        raise ValueError(word)
+    return SWITCHES[word.upper()]
+
+
+def _settings(data: str) -> dict[str, int | None]:
+    """Outstanding I/Os, connection rate and seed; old files end after the first or the third. Raises ValueError."""
+    words = [word.strip() for word in data.split(",")]
+    transactions, seed = 0, None
+    if len(words) > 2 and _on(words[1]):
+        transactions = max(1, _numbers(words[2], 1)[0])
+    if len(words) > 4 and _on(words[3]):
+        if not SEED.fullmatch(words[4]):
+            raise ValueError(data)
+        seed = int(words[4])
+    return {"outstanding": _numbers(words[0], 1)[0], "transactions": transactions, "seed": seed}
 
 
 class _Reader:
@@ -186,7 +210,7 @@ class _Reader:
         if key == "worker type":
             return replace(made, disk=data.upper() == "DISK")
         if key.startswith("number of outstanding ios"):
-            return replace(made, outstanding=_numbers(data, 1)[0])
+            return replace(made, **_settings(data))
         if key.startswith("disk maximum size"):
             found = [*_numbers(data, 3 if data.count(",") > 1 else 2), 0]
             return replace(made, sectors=found[0], start=found[1], pattern=found[2])

@@ -82,6 +82,10 @@ def _manager_lines(number: int, made: Manager) -> list[str]:
     ]  # fmt: skip
 
 
+def _switch(value: int | None, off: int) -> str:
+    return f"DISABLED,{off}" if value is None else f"ENABLED,{value}"
+
+
 def _worker_lines(made: Worker) -> list[str]:
     targets = [
         line for name in made.targets
@@ -91,7 +95,7 @@ def _worker_lines(made: Worker) -> list[str]:
         *_pairs(("Worker", made.name), ("Worker type", "DISK" if made.disk else "NETWORK,TCP")),
         "'Default target settings for worker",
         *_pairs(
-            (OUTSTANDING, f"{made.outstanding},DISABLED,1,DISABLED,0"),
+            (OUTSTANDING, f"{made.outstanding},{_switch(made.transactions or None, 1)},{_switch(made.seed, 0)}"),
             ("Disk maximum size,starting sector,Data pattern", f"{made.sectors},{made.start},{made.pattern}"),
         ),
         "'End default target settings for worker",

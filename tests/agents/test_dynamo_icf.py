@@ -76,6 +76,12 @@ def test_an_older_file_has_fewer_columns() -> None:
         ("2621440,0,0", "0,0,0", "size 0"),
         ("2621440,0,0", "2621440,0,2", "broken in dynamo"),
         ("2621440,0,0", "2621440,8,0", "starting sector 8"),
+        (
+            "1,DISABLED,1,DISABLED,0",
+            "1,ENABLED,100,DISABLED,0",
+            "which opens each target again after 100",
+        ),
+        ("1,DISABLED,1,DISABLED,0", "1,DISABLED,1,ENABLED,4711", "IOmeter's fixed seed 4711"),
         ("CYCLE_OUTSTANDING_IOS", "INCREMENT_TARGETS_SERIAL", "INCREMENT_TARGETS_SERIAL is not"),
         ("\t0          10         0", "\t0          0         0", "run time 0"),
     ],
@@ -83,6 +89,43 @@ def test_an_older_file_has_fewer_columns() -> None:
 def test_what_is_not_carried_over_is_said(old: str, new: str, said: str) -> None:
     (one,) = icf.read(FILE.replace(old, new))
     assert said in " ".join(one.notes)
+
+
+def test_a_fixed_seed_is_taken_over_and_written_again() -> None:
+    greatest = 2**64 - 1
+    (one,) = icf.read(FILE.replace("1,DISABLED,1,DISABLED,0", f"1,DISABLED,1,ENABLED,{greatest}"))
+    assert one.options["seed"] == greatest
+    assert driver_options.build(dynamo.Options, one.options)
+    written = icf.write(icf.config_of([one]))
+    assert f"\t1,DISABLED,1,ENABLED,{greatest}\r\n" in written
+    assert icf.read(written)[0].options["seed"] == greatest
+
+
+def test_what_an_old_file_does_not_say_of_seed_and_connections_is_off() -> None:
+    for columns in ("16", "16,DISABLED,1"):
+        (one,) = icf.read(FILE.replace("1,DISABLED,1,DISABLED,0", columns))
+        assert "seed" not in one.options and one.notes == ()
+
+
+def worker(name: str, *targets: str) -> Worker:
+    return Worker(name, sectors=8, specs=("a",), targets=targets)
+
+
+@pytest.mark.parametrize(
+    ("workers", "own", "said"),
+    [
+        ((worker("1", "/a"), worker("2", "/b")), True, ""),
+        ((worker("1", "/a"), worker("2", "/a")), False, ""),
+        ((worker("1", "/a", "/b"), worker("2", "/b", "/c")), False, "share some of their targets"),
+        ((worker("1", "/a"), worker("2", "/b", "/c")), True, "different numbers of targets"),
+    ],
+)
+def test_whose_targets_they_are(workers: tuple[Worker, ...], own: bool, said: str) -> None:
+    spec = AccessSpec("a", (AccessLine(4096, 100, 50, 50, 0, 1, 4096),))
+    config = Config(run_s=60, specs=(spec,), managers=(Manager("m", "", workers),))
+    (one,) = icf.read(icf.write(config))
+    assert one.options.get("own_targets", False) is own
+    assert said in " ".join(one.notes) and bool(said) == bool(one.notes)
 
 
 def test_what_dynamo_cannot_run_is_in_trouble() -> None:
@@ -96,6 +139,8 @@ def test_what_dynamo_cannot_run_is_in_trouble() -> None:
     ("old", "new", "line", "said"),
     [
         ("8192,100,50,50,0,1,8192,0", "8192,100,fifty,50,0,1,8192,0", 36, "size,% of size"),
+        ("1,DISABLED,1,DISABLED,0", "1,DISABLED,1,ENABLED,x", 54, "use fixed seed"),
+        ("1,DISABLED,1,DISABLED,0", "1,PERHAPS,1,DISABLED,0", 54, "connection rate"),
         ("\t0          10         0", "\tten minutes", 7, "hours minutes seconds"),
         ("EXPONENTIAL\n'Test", "TWICE\n'Test", 24, "start end step"),
         ("8192,100,50,50,0,1,8192,0", "8192,x,100,50,50,0,1,8192,0", 36, "size,% of size"),
@@ -172,7 +217,10 @@ COUNTS = st.integers(0, 10**9)
 LINES = st.builds(AccessLine, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
 SPECS = st.builds(AccessSpec, WORDS, st.lists(LINES, min_size=1, max_size=4).map(tuple), st.integers(0, 3))  # fmt: skip
 NAMES = st.lists(WORDS, max_size=3).map(tuple)
-WORKERS = st.builds(Worker, WORDS, st.booleans(), COUNTS, COUNTS, COUNTS, COUNTS, NAMES, NAMES)
+WORKERS = st.builds(
+    Worker, WORDS, st.booleans(), COUNTS, COUNTS, COUNTS, COUNTS, NAMES, NAMES,
+    transactions=COUNTS, seed=st.none() | st.integers(0, 2**64 - 1),
+)  # fmt: skip
 MANAGERS = st.builds(Manager, WORDS, WORDS, st.lists(WORKERS, max_size=3).map(tuple))
 CONFIGS = st.builds(
     Config, WORDS, COUNTS, COUNTS, st.integers(1, 64), st.sampled_from(["NORMAL", "CYCLE_WORKERS"]),
