@@ -37,6 +37,7 @@ class Found:
     head: int = (
         0  # line elsewhere of the headings that it was read by: kept alone, it needs them above
     )
+    needs: str = ""  # what no line of it tells, and without which it has no figure: fio_log.NEEDS
     varies: str = ""  # a sweep in one table: the label of its metrics that tells its points apart
 
     def alone(self, lines: Sequence[str]) -> str:

@@ -2,6 +2,10 @@
 
 Without such a name rows of numbers are nobody's. One file is one log: for the merged figures of several jobs a run
 writes one file with per_job_logs=0.
+
+What a latency is counted in depends on fio's version, which few logs tell: such a one has no figures before somebody
+says it, a result of fio beside it or a person. The answer goes with the file's name (`told`), from where it is read
+whenever the log is.
 """
 
 from __future__ import annotations
@@ -9,6 +13,10 @@ from __future__ import annotations
 from agents.contracts import ParseError, Series
 from agents.found import Found
 from agents.tools import _fio_log, _fio_series
+
+NEEDS = "fio_log_unit"
+UNITS = {"us": "2.0", "ns": "3.0"}  # what it is counted in, and a version of fio that does so
+UNTOLD = "latencies are in microseconds (fio before 3.0) or nanoseconds (since); this log does not tell which"
 
 LABEL = "fio log"
 WORDS = (",",)
@@ -22,10 +30,14 @@ def find(text: str, name: str) -> list[Found]:
     seen = _fio_log.version(name)
     title = name.replace("\\", "/").rpartition("/")[2][:120]
     version = f"{seen[0]}.{seen[1]}" if seen else ""
-    said = ""
+    said = needs = ""
     found: list[Series] = []
     try:
-        found = _fio_series.series({title: text}, seen)
+        try:
+            found = _fio_series.series({title: text}, seen)
+        except _fio_log.UnitUnknown:
+            needs = NEEDS
+            found = _fio_series.series({title: text}, (3, 0))  # is all else right?
         if not found:
             said = "mean latencies of several jobs in one log: how many I/Os each stands for is not in it"
     except ParseError as error:
@@ -38,7 +50,20 @@ def find(text: str, name: str) -> list[Found]:
             title=title,
             tool="fio",
             version=version,
-            series=tuple(found),
+            series=() if needs else tuple(found),
+            needs=needs if not said else "",
+            notes=(UNTOLD,) if needs and not said else (),
             trouble=said,
         )
     ]
+
+
+def told(name: str, unit: str) -> str:
+    """The name of a file whose latencies are in that unit: `find` reads it by this."""
+    return f"fio-{UNITS[unit]}/{name}"
+
+
+def unit(version: str) -> str:
+    """What an fio of that version counts latencies in; "" for none."""
+    seen = _fio_log.version(f"fio-{version.removeprefix('fio-')}")
+    return "" if seen is None else "ns" if seen >= (3, 0) else "us"

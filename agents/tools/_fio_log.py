@@ -37,6 +37,10 @@ def version(text: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+class UnitUnknown(ParseError):
+    """Microseconds or nanoseconds? Nothing in the log tells."""
+
+
 @dataclass(slots=True)
 class Run:
     """One job's samples of one direction: seconds since its start, and values in base units."""
@@ -119,7 +123,7 @@ def _scale(kind: str, rows: list[tuple[int, list[int]]], seen: tuple[int, int] |
         return 1024.0 if kind == "bw" else 1.0
     if seen is not None:
         return 1e-9 if seen >= (3, 0) else 1e-6
-    raise ParseError(
+    raise UnitUnknown(
         "microseconds (fio before 3.0) or nanoseconds? The log does not say: put the version into the file's name, "
         "as in fio-3.19_lat.1.log", *_first(rows)
     )  # fmt: skip

@@ -33,7 +33,7 @@ def series(files: Mapping[str, str], seen: tuple[int, int] | None) -> list[Serie
             else:
                 logs.setdefault(kind, {})[number] = _fio_log.runs(text, kind, seen)
         except ParseError as error:
-            raise ParseError(f"{name}: {error}") from None
+            raise type(error)(f"{name}: {error}") from None
     found = [one for kind in _fio_log.KINDS if kind in logs for one in _means(kind, logs)]
     return found + _percentiles(histograms)
 

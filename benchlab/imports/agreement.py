@@ -10,7 +10,7 @@ from benchlab.hosts.models import Host
 from benchlab.imports.checking import Agreement, Chosen
 from benchlab.topologies.models import Topology
 
-PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding")
+PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding", "log_unit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def from_json(told: Mapping[str, Any]) -> Agreement:
             host=hosts.get(one["host"]),
             topology=stacks.get(one["topology"]),
             beside=(one["beside"][0], one["beside"][1]) if one["beside"] else None,
-            **{name: one[name] for name in PLAIN},
+            **{name: one[name] for name in PLAIN if name in one},
         )
         for one in told["chosen"]
     ]

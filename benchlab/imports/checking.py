@@ -12,6 +12,7 @@ from django.core.validators import URLValidator
 
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
+from benchlab.imports import asked
 from benchlab.imports.models import Draft
 from benchlab.imports.offered import Key, Shown
 from benchlab.topologies.models import Topology
@@ -35,6 +36,7 @@ class Chosen:
     workload: str = ""
     outstanding: int | None = None
     beside: Key | None = None
+    log_unit: str = ""  # of asked.UNITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def checked(agreement: Agreement, offered: Mapping[Key, Shown], draft: Draft) ->
             if shown.found.described:
                 _check_described(index, one, shown, names, wrong)
             else:
-                _check_one(index, one, shown, alone, draft, wrong)
+                _check_one(index, one, offered, alone, draft, wrong)
         seen.add(one.key)
     wrong.check()
     return replace(agreement, name=name, origin=origin)
@@ -137,10 +139,18 @@ def _check_described(index: int, one: Chosen, shown: Shown, names: _Names, wrong
 
 
 def _check_one(
-    index: int, one: Chosen, shown: Shown, alone: set[Key], draft: Draft, wrong: Wrong
+    index: int,
+    one: Chosen,
+    offered: Mapping[Key, Shown],
+    alone: set[Key],
+    draft: Draft,
+    wrong: Wrong,
 ) -> None:
+    shown = offered[one.key]
     if shown.found.trouble:
         wrong.add(index, "take", f"It cannot be read: {shown.found.trouble}")
+    if said := asked.wrong(shown, one, offered):
+        wrong.add(index, "log_unit", said)
     if one.beside is not None:
         if not shown.watches:
             wrong.add(index, "beside", "Only what watched meanwhile belongs to another result.")

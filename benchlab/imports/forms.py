@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 
 from benchlab.hosts.models import Host
+from benchlab.imports import asked
 from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Chosen, Refused
 from benchlab.imports.models import Draft
 from benchlab.imports.offered import Key, Shown
@@ -42,9 +43,20 @@ class SameForm(forms.Form):
         required=False, max_length=90, help_text="Empty: named by what each result says of itself."
     )
 
-    def __init__(self, rows: Rows, data: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+    log_unit = forms.ChoiceField(
+        required=False,
+        label="Latencies of fio's logs are in",
+        choices=[("", "– choose –"), *asked.UNITS.items()],
+        help_text="Some logs do not say it, and no result of fio beside them does.",
+    )
+
+    def __init__(
+        self, rows: Rows, asks: bool, data: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(data, **kwargs)
         _choose(self, rows, "choose")
+        if not asks:
+            del self.fields["log_unit"]
 
 
 class ResultForm(forms.Form):
@@ -64,6 +76,11 @@ class ResultForm(forms.Form):
         help_text="The text does not tell; leave it empty if nobody knows.",
     )
     beside = forms.ChoiceField(required=False, label="Belongs to")
+    log_unit = forms.ChoiceField(
+        required=False,
+        label="Its latencies are in",
+        choices=[("", "– as above –"), *asked.UNITS.items()],
+    )
 
     def __init__(
         self, shown: Shown, rows: Rows, results: Choices, data: Mapping[str, Any] | None
@@ -75,6 +92,8 @@ class ResultForm(forms.Form):
                 del self.fields[name]
             return
         _choose(self, rows, "as above")
+        if not shown.asks:
+            del self.fields["log_unit"]
         if shown.found.outstanding is not None or shown.found.varies == "outstanding":
             del self.fields["outstanding"]
         if not shown.watches:
@@ -134,7 +153,8 @@ class Everything:
         self.runs = any(
             not one.found.described for one in self.shown
         )  # else there are workloads only
-        self.same = SameForm(self.rows, data, initial={"campaign": draft.name})
+        self.asks = any(one.asks for one in self.shown)
+        self.same = SameForm(self.rows, self.asks, data, initial={"campaign": draft.name})
         numbered = {one.key: number for number, one in enumerate(shown, 1)}
         self.measured: Choices = [
             (f"{one.key[0]}-{one.key[1]}", f"{numbered[one.key]}: {one.found.title}"[:100])
@@ -177,6 +197,7 @@ class Everything:
             workload=own.get("workload") or same["workload"],
             outstanding=own.get("outstanding"),
             beside=(int(file), int(first)) if first else None,
+            log_unit=(own.get("log_unit") or same["log_unit"]) if shown.asks else "",
         )
 
     def refuse(self, refused: Refused) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import icfs
 from benchlab.hosts.models import Host
-from benchlab.imports import late
+from benchlab.imports import asked, late
 from benchlab.imports.agreement import Failed, Outcome
 from benchlab.imports.checking import Agreement, Chosen
 from benchlab.imports.models import Draft
@@ -68,7 +68,10 @@ def _workload(team: Team, user: Person | None, one: Chosen, shown: Shown) -> Wor
 def _results(
     team: Team, user: Person | None, taken: list[Chosen], offered: Mapping[Key, Shown]
 ) -> list[Result]:
-    pieces = late.pieces([(offered[one.key].file, offered[one.key].found) for one in taken])
+    pieces = late.pieces(
+        [(shown.file, shown.found, asked.name(shown, one, offered))
+         for one in taken for shown in (offered[one.key],)]
+    )  # fmt: skip
     beside: dict[Key, list[Piece]] = defaultdict(list)
     for one in taken:
         if one.beside is not None:

@@ -27,12 +27,12 @@ class Files(Mapping[str, bytes]):
         return len(self.ids)
 
 
-def pieces(found: Sequence[tuple[DraftFile, Found]]) -> dict[tuple[int, int], Piece]:
-    """(file id, first line) -> its lines, to be read late."""
+def pieces(found: Sequence[tuple[DraftFile, Found, str]]) -> dict[tuple[int, int], Piece]:
+    """(file id, first line) -> its lines, to be read late; by the name that tells what they do not."""
     texts = _Texts()
     return {
-        (file.pk, one.first): Piece(one, file.name, partial(texts.between, file.pk, one))
-        for file, one in found
+        (file.pk, one.first): Piece(one, file.name, partial(texts.between, file.pk, one), told=told)
+        for file, one, told in found
     }
 
 

@@ -10,7 +10,7 @@ from agents import registry
 from agents.found import Found
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import stored
+from benchlab.imports import asked, stored
 from benchlab.imports.models import Draft, DraftFile, Source
 
 Key = tuple[int, int]  # (DraftFile id, first line)
@@ -24,6 +24,7 @@ class Shown:
     file: DraftFile
     found: Found
     raw: Mapping[str, Any]  # as stored: with its series
+    log_unit: str = ""  # of fio's log that does not say it: what results beside it tell (asked.py)
 
     @property
     def key(self) -> Key:
@@ -32,7 +33,18 @@ class Shown:
     @property
     def watches(self) -> bool:
         """It only watched: a result of its own only if it belongs to no other."""
-        return bool(self.raw["series"]) and not (self.found.tool and self.found.metrics)
+        return bool(self.raw["series"] or self.found.needs) and not (
+            self.found.tool and self.found.metrics
+        )
+
+    @property
+    def asks(self) -> bool:
+        """Must a person say what the text leaves open?"""
+        return bool(self.found.needs) and not self.log_unit
+
+    @property
+    def log_unit_words(self) -> str:
+        return asked.UNITS.get(self.log_unit, "")
 
     @property
     def workload(self) -> str:
@@ -74,11 +86,13 @@ def _words(name: str, value: Any) -> str:
 def results(draft: Draft) -> list[Shown]:
     """Everything found in it, in its order; also what is in trouble."""
     rows = draft.files.defer("content").order_by("position")
-    return [
-        Shown(row, stored.from_json(one), one)
-        for row in rows
-        for one in (row.reading or {}).get("found", ())
-    ]
+    return asked.answered(
+        [
+            Shown(row, stored.from_json(one), one)
+            for row in rows
+            for one in (row.reading or {}).get("found", ())
+        ]
+    )
 
 
 def known(draft: Draft) -> dict[str, Campaign]:

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from benchlab.api import OwnRow, Whose, storable
 from benchlab.hosts.models import Host
-from benchlab.imports import agreeing, agreement, drafts
+from benchlab.imports import agreeing, agreement, asked, drafts
 from benchlab.imports.checking import MOST_OUTSTANDING, Chosen
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.topologies.models import Topology
@@ -58,6 +58,10 @@ class FoundSerializer(serializers.Serializer[dict[str, Any]]):
     )
     notes = serializers.ListField(child=serializers.CharField())
     trouble = serializers.CharField(help_text="Why it cannot be read; empty: it can")
+    needs = serializers.CharField(
+        default="",
+        help_text="What the text leaves open: say it as `log_unit`, unless a result of fio in the same folder tells",
+    )
     metrics = MetricSerializer(many=True)
     series = SeriesSummarySerializer(many=True)
 
@@ -175,6 +179,10 @@ class ChosenSerializer(serializers.Serializer[Chosen]):
     outstanding = serializers.IntegerField(
         default=None, allow_null=True, min_value=1, max_value=MOST_OUTSTANDING,
         help_text="Outstanding I/Os, where the text does not tell",
+    )  # fmt: skip
+    log_unit = serializers.ChoiceField(
+        choices=list(asked.UNITS), default="", allow_blank=True,
+        help_text="of a latency log of fio that says neither (`needs`): us before fio 3.0, ns since",
     )  # fmt: skip
     beside = PlaceSerializer(
         default=None,

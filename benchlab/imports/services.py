@@ -45,6 +45,7 @@ class Piece:
     # a thousand files would not fit into memory.
     text: str | Callable[[], str]
     only: Mapping[str, str] = field(default_factory=dict)  # the point of its sweep: Found.points
+    told: str = ""  # the name that its reader gets, where that tells more than the file's
 
     @property
     def content(self) -> bytes:
@@ -268,4 +269,5 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
 
 def _reader(artifact: str, piece: Piece) -> list[Any]:
     """Who reads it, and which point of the sweep that it holds."""
-    return [artifact, piece.found.kind, piece.name, *([dict(piece.only)] if piece.only else [])]
+    name = piece.told or piece.name
+    return [artifact, piece.found.kind, name, *([dict(piece.only)] if piece.only else [])]

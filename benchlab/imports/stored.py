@@ -12,7 +12,7 @@ from agents.found import Found, Reading
 
 PLAIN = (
     "kind", "first", "last", "title", "tool", "version", "command", "outstanding", "trouble", "described",
-    "head", "varies",
+    "head", "varies", "needs",
 )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def from_json(one: Mapping[str, Any]) -> Found:
 
 def _found(one: Found) -> dict[str, Any]:
     return {
-        **{name: _plain(getattr(one, name)) for name in PLAIN},
+        **{name: plain(getattr(one, name)) for name in PLAIN},
         "metrics": [_metric(metric) for metric in one.metrics],
         "series": [
             {
@@ -49,36 +49,36 @@ def _found(one: Found) -> dict[str, Any]:
                 "metric": series.metric,
                 "unit": str(series.unit),
                 "samples": len(series.values),
-                "seconds": _plain(series.times[-1]) if series.times else 0,
+                "seconds": plain(series.times[-1]) if series.times else 0,
             }
             for series in one.series
         ],
-        "options": _plain(dict(one.options)),
-        "point": _plain(dict(one.point)),
-        "sweep": _plain(dict(one.sweep)),
-        "notes": [_plain(note) for note in one.notes],
+        "options": plain(dict(one.options)),
+        "point": plain(dict(one.point)),
+        "sweep": plain(dict(one.sweep)),
+        "notes": [plain(note) for note in one.notes],
     }
 
 
 def _metric(metric: Metric) -> dict[str, Any]:
     return {
         "name": metric.name,
-        "value": _plain(metric.value),
+        "value": plain(metric.value),
         "unit": str(metric.unit),
-        "labels": _plain(dict(metric.labels)),
-        "note": _plain(metric.note),
+        "labels": plain(dict(metric.labels)),
+        "note": plain(metric.note),
         "line": metric.line,
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What PostgreSQL's JSON takes: a text may have come with a NUL or half a character from inside a JSON string."""
     if isinstance(value, str):
         return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {_plain(str(key)): _plain(item) for key, item in value.items()}
+        return {plain(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

@@ -263,6 +263,9 @@ def _elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> 
             said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
             errors.append(f"{artifact}: {said}")
             continue
+        if found[0].needs:
+            errors.append(f"{artifact}: {'; '.join(found[0].notes)}")
+            continue
         try:
             if number == 0:
                 metrics += storable.metrics(_of_point(found[0], artifact, only[0] if only else {}))
