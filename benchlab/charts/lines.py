@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 PER_PAGE = 1000
@@ -35,24 +35,45 @@ class Lines:
         return (self.pages - 1) * PER_PAGE + 1
 
 
+Row = tuple[str, int]  # a line as it is shown, and how many characters are not
+
+
 def around(text: str, line: int = 0) -> Lines:
     """The page of the text that holds the line."""
     lines = text.split("\n")
     if lines[-1] == "" and len(lines) > 1:
         lines.pop()
-    first = (min(max(line, 1), len(lines)) - 1) // PER_PAGE * PER_PAGE
-    rows = [
-        Line(number, one[:WIDTH], max(0, len(one) - WIDTH))
-        for number, one in enumerate(lines[first : first + PER_PAGE], start=first + 1)
-    ]
+    number = page_number(line, len(lines))
+    return page(_rows(lines, number), number, len(lines), line)
+
+
+def pages(text: str) -> Iterator[list[Row]]:
+    """All of them, to be kept until somebody looks."""
+    lines = text.split("\n")
+    for number in range(-(-len(lines) // PER_PAGE)):
+        yield _rows(lines, number)
+
+
+def page_number(line: int, total: int) -> int:
+    """From 0, of the page that holds the line."""
+    return (min(max(line, 1), max(total, 1)) - 1) // PER_PAGE
+
+
+def page(rows: Sequence[Row], number: int, total: int, line: int) -> Lines:
+    first = number * PER_PAGE
     after = first + PER_PAGE
     return Lines(
-        rows,
-        len(lines),
+        [Line(at, text, more) for at, (text, more) in enumerate(rows, start=first + 1)],
+        total,
         previous=first - PER_PAGE + 1 if first else None,
-        next=after + 1 if after < len(lines) else None,
+        next=after + 1 if after < total else None,
         marked=line,
     )
+
+
+def _rows(lines: Sequence[str], number: int) -> list[Row]:
+    shown = lines[number * PER_PAGE : (number + 1) * PER_PAGE]
+    return [(one[:WIDTH], max(0, len(one) - WIDTH)) for one in shown]
 
 
 def asked(value: str | None) -> int:

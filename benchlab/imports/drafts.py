@@ -18,8 +18,9 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.utils import timezone
 
 from agents import reading
+from benchlab.charts import lines
 from benchlab.imports import blobs, stored, texts
-from benchlab.imports.models import Draft, DraftFile
+from benchlab.imports.models import Draft, DraftFile, DraftPage
 from benchlab.imports.services import sha256
 from benchlab.imports.unpack import File, Unpacker, clean
 from benchlab.team.models import Team
@@ -130,13 +131,31 @@ def read(pk: int) -> None:
     row = DraftFile.objects.defer("content").get(pk=pk)
     if row.packed and row.tries <= MOST_TRIES and not _unpack(row):
         return
+    text = ""
     if row.tries > MOST_TRIES:  # it took its worker down each time
         row.trouble = "Reading it failed several times: it may need more memory than there is."
     else:
-        _read(row)
-    DraftFile.objects.filter(UNREAD, pk=pk).update(
-        reading=row.reading, trouble=row.trouble, notes=row.notes, lines=row.lines
-    )
+        text = _read(row)
+    with transaction.atomic():
+        done = DraftFile.objects.filter(UNREAD, pk=pk).update(
+            reading=row.reading, trouble=row.trouble, notes=row.notes, lines=row.lines
+        )
+        if done and not row.trouble:
+            _keep_pages(row, text)
+
+
+def _keep_pages(row: DraftFile, text: str) -> None:
+    """What a person will look at, so that no request needs to take the file apart."""
+    row.pages.all().delete()
+    for number, rows in enumerate(lines.pages(text)):
+        DraftPage.objects.create(file=row, number=number, rows=stored.plain(rows))
+
+
+def page_of(row: DraftFile, line: int) -> lines.Lines | None:
+    """Its lines around that one; None where it was not read, or holds no text."""
+    number = lines.page_number(line, row.lines)
+    page = row.pages.filter(number=number).first()
+    return lines.page(page.rows, number, row.lines, line) if page else None
 
 
 @transaction.atomic
@@ -178,12 +197,13 @@ def _keep(row: DraftFile, file: File) -> None:
     blobs.put(row, file.raw)
 
 
-def _read(row: DraftFile) -> None:
+def _read(row: DraftFile) -> str:
+    """Its text."""
     try:
         found = texts.read(row.name, blobs.get(row.pk))
     except texts.NoText as error:
         row.trouble = str(error)
-        return
+        return ""
     row.notes = list(found.notes)
     row.lines = found.text.count("\n") + 1
     try:
@@ -191,6 +211,7 @@ def _read(row: DraftFile) -> None:
     except Exception:  # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)
         row.trouble = "Reading it failed by a fault of ours; the log of the worker has the cause."
+    return found.text
 
 
 def text_of(row: DraftFile) -> str:

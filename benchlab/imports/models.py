@@ -119,3 +119,21 @@ class DraftPart(models.Model):
 
     def __str__(self) -> str:
         return f"{self.file_id}.{self.number}"
+
+
+class DraftPage(models.Model):
+    """Lines of a file's text as a page shows them: a worker made them, a request only looks one up."""
+
+    file = models.ForeignKey(DraftFile, on_delete=models.CASCADE, related_name="pages")
+    number = models.PositiveIntegerField()
+    # benchlab/charts/lines.py, Row
+    rows = models.JSONField()
+
+    class Meta:
+        ordering = ["file", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["file", "number"], name="draft_page_number_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.file_id}.{self.number}"

@@ -186,7 +186,9 @@ def _context(draft: Draft, shown: list[Shown], every: Everything) -> dict[str, A
 def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     """The text of a file with its line numbers, and every number that was read in it. ?line= chooses the page."""
     draft = _draft(request, pk)
-    file = get_object_or_404(draft.files, pk=file_pk)
+    file = get_object_or_404(draft.files.defer("content"), pk=file_pk)
+    if file.reading is None and not file.trouble:
+        return redirect("import-detail", draft.pk)  # which shows how far the reading is
     found = [one for one in offered.results(draft) if one.file.pk == file.pk]
     context = {
         "draft": draft,
@@ -194,7 +196,7 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
         "rows": [
             Row(n, one, offered.label(one.found.kind), None) for n, one in enumerate(found, 1)
         ],
-        "lines": lines.around(drafts.text_of(file), lines.asked(request.GET.get("line"))),
+        "lines": drafts.page_of(file, lines.asked(request.GET.get("line"))),
     }
     return render(request, "imports/file.html", context)
 

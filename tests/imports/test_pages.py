@@ -64,6 +64,27 @@ def test_the_line_is_there_to_look_at(web):
     assert re.search(r'<li id="L5" class="marked">.*nobody knows &lt;b&gt;this&lt;/b&gt;', text)
 
 
+def test_looking_at_lines_takes_no_file_apart(web, monkeypatch):
+    draft = handed_in(web, "RATE 1\n" + "x" * 5000 + "\n" + "y\n" * 2500)
+    address = f"/import/{draft.pk}/files/{draft.files.get().pk}/"
+
+    def parsed(*args):
+        raise AssertionError("a request took the file apart")
+
+    for one in ("texts.read", "blobs.get"):
+        monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
+    first, last = (web.get(f"{address}?line={n}").content.decode() for n in (1, 2400))
+    assert "RATE 1" in first and "1000 more characters" in first and 'id="L1000"' in first
+    assert 'id="L2400"' in last and 'id="L2001"' in last and 'id="L2000"' not in last
+    assert 'id="L2503"' in web.get(f"{address}?line=999999999").content.decode()
+
+
+def test_a_file_that_is_not_read_yet_shows_how_far_that_is(web, nobody_reads, nudges):
+    draft = handed_in(web)
+    answer = web.get(f"/import/{draft.pk}/files/{draft.files.get().pk}/")
+    assert answer.url == f"/import/{draft.pk}/"
+
+
 def test_what_was_agreed_to_is_stored_and_charted(web, user):
     draft = handed_in(web)
     answer = web.post(
