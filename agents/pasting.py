@@ -88,7 +88,7 @@ def _marked(pattern: re.Pattern[str], least: int) -> Find:
     """Finds runs of at least so many lines that begin with it, and alike where it has a group."""
 
     def find(lines: Sequence[str]) -> Iterator[Run]:
-        begin, marks, said, last, same = 0, [], 0, 0, ""
+        begin, marks, said, last, same = 0, list[int](), 0, 0, ""
         for at, line in enumerate([*lines, "end"]):
             found = pattern.match(line) if at < len(lines) else None
             name = found[1] if found and pattern.groups else ""

@@ -104,8 +104,8 @@ def _on(word: str) -> bool:
     return SWITCHES[word.upper()]
 
 
-def _settings(data: str) -> dict[str, int | None]:
-    """Outstanding I/Os, connection rate and seed; old files end after the first or the third. Raises ValueError."""
+def _settings(made: Worker, data: str) -> Worker:
+    """With outstanding I/Os, connection rate and seed; old files end after the first or the third. Raises ValueError."""
     words = [word.strip() for word in data.split(",")]
     transactions, seed = 0, None
     if len(words) > 2 and _on(words[1]):
@@ -114,7 +114,8 @@ def _settings(data: str) -> dict[str, int | None]:
         if not SEED.fullmatch(words[4]):
             raise ValueError(data)
         seed = int(words[4])
-    return {"outstanding": _numbers(words[0], 1)[0], "transactions": transactions, "seed": seed}
+    outstanding = _numbers(words[0], 1)[0]
+    return replace(made, outstanding=outstanding, transactions=transactions, seed=seed)
 
 
 class _Reader:
@@ -210,7 +211,7 @@ class _Reader:
         if key == "worker type":
             return replace(made, disk=data.upper() == "DISK")
         if key.startswith("number of outstanding ios"):
-            return replace(made, **_settings(data))
+            return _settings(made, data)
         if key.startswith("disk maximum size"):
             found = [*_numbers(data, 3 if data.count(",") > 1 else 2), 0]
             return replace(made, sectors=found[0], start=found[1], pattern=found[2])

@@ -1,4 +1,4 @@
-"""Agreeing to a draft: what is small is stored while the person waits, all else by a worker.
+"""Agreeing to a draft: what a person said is checked at once, and stored by a worker, which reads the files again.
 
 Pages and API both end here, so that both check the same. All of an agreement is stored in one transaction, which holds
 the draft's row: a worker that dies leaves nothing behind and lets go of the row, and the next one begins anew.
@@ -23,7 +23,6 @@ from benchlab.imports.services import Person
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 50  # results: so many are stored while the person waits, if their files are small (drafts.AT_ONCE), too
 DIED = "Storing it took its worker down several times: it may need more memory than there is. Send it in parts."
 FAULT = (
     "Storing it failed by a fault of ours; the log of the worker has the cause. Nothing was stored."
@@ -50,33 +49,17 @@ def state(draft: Draft, waits: bool | None = None) -> State:
     return State.READING if waits else State.READ
 
 
-def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> Outcome | None:
-    """Store what was chosen; None: a worker does, see `state`. Raises Refused, and then nothing is stored.
-
-    A draft of which everything was stored at once is gone.
-    """
-    standing = drafts.standing(draft)
-    if not standing.over:
+def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> None:
+    """Have a worker store what was chosen, see `state`. Raises Refused, and then nothing will be stored."""
+    if not drafts.standing(draft).over:
         raise _refused("It is still being read; wait until every file is through.")
-    shown = {one.key: one for one in offered.results(draft)}
-    agreement = checked(agreement, shown, draft)
-    small = keeping.size(agreement) <= AT_ONCE and standing.size < drafts.AT_ONCE
-    try:
-        with transaction.atomic():
-            # Twice at the same moment: one agrees, the other finds no draft.
-            row = Draft.objects.select_for_update().filter(pk=draft.pk, agreed_at=None).first()
-            if row is None:
-                raise ValidationError("Somebody agreed to it or discarded it meanwhile.")
-            if not small:
-                _leave(row, agreement, user)
-                return None
-            outcome = keeping.keep(row, agreement, shown, user)
-            _done(row, outcome)
-            if not outcome.failed:
-                row.delete()
-            return outcome
-    except ValidationError as error:
-        raise Refused({(None, ""): error.messages}) from None
+    agreement = checked(agreement, {one.key: one for one in offered.results(draft)}, draft)
+    with transaction.atomic():
+        # Twice at the same moment: one agrees, the other finds no draft.
+        row = Draft.objects.select_for_update().filter(pk=draft.pk, agreed_at=None).first()
+        if row is None:
+            raise _refused("Somebody agreed to it or discarded it meanwhile.")
+        _leave(row, agreement, user)
 
 
 def _refused(said: str) -> Refused:
@@ -90,13 +73,18 @@ def _leave(row: Draft, agreement: Agreement, user: Person | None) -> None:
     row.agreed_by_id = user.pk if user else None
     row.save(update_fields=["agreement", "trouble", "tries", "agreed_at", "agreed_by"])
     progress.told(row.pk, 0)
-    transaction.on_commit(lambda: _nudge(row.pk))
+    nudge(row.pk)
 
 
-def _nudge(pk: int) -> None:
-    from benchlab.imports.tasks import store_draft
+def nudge(pk: int) -> None:
+    """Have it stored by a worker, once what was written is visible to it."""
 
-    drafts._send(store_draft, pk)
+    def send() -> None:
+        from benchlab.imports.tasks import store_draft
+
+        drafts._send(store_draft, pk)
+
+    transaction.on_commit(send)
 
 
 def _done(row: Draft, outcome: Outcome) -> None:

@@ -86,25 +86,22 @@ class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
 
     @extend_schema(
         request=AgreeSerializer,
-        responses={201: StandingSerializer, 202: StandingSerializer, 400: Problem, 409: Problem},
+        responses={202: StandingSerializer, 400: Problem, 409: Problem},
     )
     @action(detail=True, methods=["post"], parser_classes=[JSONParser])
     def agree(self, request: Request, pk: str | None = None) -> Response:
         """Store the results that are named; the others are not.
 
-        201: it is done, and the draft is gone, unless some `failed`. 202: more than 50 results, or files of more than
-        1 MB, are stored by a worker; `Location` is the address that says how far, for a day.
+        202: a worker stores them; `Location` is the address that says how far it is, and what became of it, for a day.
         """
         draft = self.get_object()
         sent = AgreeSerializer(data=request.data, context=self.get_serializer_context())
         sent.is_valid(raise_exception=True)
         _only_if_read(draft)
         try:
-            outcome = agreeing.agree(draft, _agreement(sent.validated_data), user=request.user)
+            agreeing.agree(draft, _agreement(sent.validated_data), user=request.user)
         except Refused as refused:
             raise serializers.ValidationError(_named(refused)) from None
-        if outcome is not None:
-            return Response(_told(draft.pk, State.STORED, outcome), status=201)
         draft.refresh_from_db()
         where = reverse("api:draft-status", args=[draft.pk], request=request)
         return Response(_standing(draft), status=202, headers={"Location": where})

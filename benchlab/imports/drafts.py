@@ -28,7 +28,6 @@ from benchlab.team.models import Team
 log = logging.getLogger(__name__)
 
 Person = AbstractBaseUser | AnonymousUser
-AT_ONCE = 1_000_000  # bytes of files: results of so much are stored while the person waits
 APART = 10_000  # positions between uploads, for the files in each
 KEPT = timedelta(days=1)
 PATIENCE = timedelta(minutes=10)  # then whoever claimed a file is taken for dead

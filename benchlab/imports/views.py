@@ -114,11 +114,11 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
     every = Everything(draft, shown, request.POST if request.method == "POST" else None)
     if request.method == "POST" and every.is_valid():
         try:
-            outcome = agreeing.agree(draft, every.agreement(), user=request.user)
+            agreeing.agree(draft, every.agreement(), user=request.user)
         except Refused as refused:
             every.refuse(refused)
         else:
-            return _agreed(request, draft, outcome)
+            return redirect("import-detail", draft.pk)  # how far that is
     return render(request, PAGE, _context(draft, shown, every))
 
 
@@ -141,20 +141,6 @@ def _far(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
         return redirect("campaign-detail", campaign.pk)
     context = {"draft": draft, "outcome": outcome, "campaign": campaign}
     return render(request, "imports/stored.html", context)
-
-
-def _agreed(request: HttpRequest, draft: Draft, outcome: agreement.Outcome | None) -> HttpResponse:
-    """To what was made of it, or to how far that is."""
-    if outcome is None or outcome.failed:
-        return redirect("import-detail", draft.pk)
-    count = len(outcome.workloads)
-    if count:
-        messages.success(request, f"{count} workload{'s are' if count != 1 else ' is'} stored.")
-    campaign = keeping.campaign_of(outcome)
-    if campaign is None:
-        return redirect("workload-list")
-    messages.success(request, f"{campaign} is imported.")
-    return redirect("campaign-detail", campaign.pk)
 
 
 def _context(draft: Draft, shown: list[Shown], every: Everything) -> dict[str, Any]:

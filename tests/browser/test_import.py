@@ -71,20 +71,21 @@ def person(chromium, live_server, user):
 
 @pytest.fixture(autouse=True)
 def at_work(monkeypatch) -> None:
-    """A worker reads whatever is handed in, before anybody can look."""
+    """A worker reads whatever is handed in and stores what is agreed to, before anybody can look."""
 
     def read(ids):
         for pk in list(ids):
             drafts.read(pk)
 
     monkeypatch.setattr(drafts, "nudge", read)
+    monkeypatch.setattr(agreeing, "nudge", agreeing.store)
 
 
 @pytest.fixture
-def nudged(monkeypatch) -> list[int]:
+def nudged(monkeypatch, at_work) -> list[int]:
     """Messages to workers, of which there are none here."""
     sent: list[int] = []
-    monkeypatch.setattr(drafts, "_send", lambda task, pk: sent.append(pk))
+    monkeypatch.setattr(agreeing, "nudge", sent.append)
     return sent
 
 
@@ -152,8 +153,7 @@ def dropped(person: Person, files: dict[str, str]) -> None:
         box.dispatch_event(event, {"dataTransfer": carried})
 
 
-def test_several_files_are_dropped_and_stored_by_a_worker(person, monkeypatch, nudged):
-    monkeypatch.setattr(agreeing, "AT_ONCE", 1)
+def test_several_files_are_dropped_and_stored_by_a_worker(person, nudged):
     page = person.page
     person.go("Import")
     files = {f"{n}.txt": DD.format(n=n, b=n << 20, rate=(n << 20) / 1e6) for n in (1, 2, 3)}

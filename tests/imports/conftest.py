@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agents import registry
-from benchlab.imports import drafts, shelf
+from benchlab.imports import agreeing, drafts, shelf
 from benchlab.imports.articles import articles
 from benchlab.team.models import Team
 from tests.imports import made
@@ -14,24 +14,30 @@ def readers(monkeypatch):
     monkeypatch.setattr(registry, "all_readers", lambda: made.READERS)
 
 
-NUDGE = drafts.nudge
+NUDGE, NUDGE_STORING = drafts.nudge, agreeing.nudge
 
 
 @pytest.fixture(autouse=True)
 def at_work(monkeypatch) -> None:
-    """A worker reads whatever is handed in, before anybody can look."""
+    """A worker reads whatever is handed in and stores what is agreed to, before anybody can look."""
 
     def read(ids):
         for pk in list(ids):
             drafts.read(pk)
 
     monkeypatch.setattr(drafts, "nudge", read)
+    monkeypatch.setattr(agreeing, "nudge", agreeing.store)
 
 
 @pytest.fixture
 def nobody_reads(monkeypatch, at_work) -> None:
     """All workers are busy."""
     monkeypatch.setattr(drafts, "nudge", NUDGE)
+
+
+@pytest.fixture
+def nobody_stores(monkeypatch, at_work) -> None:
+    monkeypatch.setattr(agreeing, "nudge", NUDGE_STORING)
 
 
 @pytest.fixture

@@ -76,8 +76,8 @@ def test_agreeing_makes_a_campaign(api):
     answer = api.post(
         f"/api/imports/{draft['id']}/agree/", agreed(draft, origin={"url": "https://example.org/"})
     )
-    assert answer.status_code == 201, answer.content
-    told = answer.json()
+    assert answer.status_code == 202, answer.content
+    told = api.get(answer["Location"]).json()
     assert told == {
         "id": draft["id"], "state": "stored", "wanted": 2, "stored": 2, "campaign": told["campaign"],
         "workloads": [], "failed": [], "trouble": "",
@@ -86,7 +86,7 @@ def test_agreeing_makes_a_campaign(api):
     assert (campaign["source"], campaign["origin"]) == ("imported", {"url": "https://example.org/"})
     rows = api.get(f"/api/measurements/?campaign={campaign['id']}&ordering=id").json()["results"]
     assert [(row["value"], row["outstanding"]) for row in rows] == [(12.0, 4), (13.0, 8)]
-    assert api.get(f"/api/imports/{draft['id']}/").status_code == 404
+    assert api.get(f"/api/imports/{draft['id']}/").json()["files"] == []
     (source,) = api.get(f"/api/sources/?campaign={campaign['id']}").json()["results"]
     assert api.get(f"/api/sources/{source['id']}/content/").content.decode() == TEXT
     assert handed_in(api)["files"][0]["imported"] == campaign["id"]

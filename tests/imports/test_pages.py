@@ -12,7 +12,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.queries import groups
 from benchlab.hosts.models import Host
 from benchlab.imports import receiving
-from benchlab.imports.models import Draft, Source
+from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.runs.models import Measurement, Series
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
@@ -92,8 +92,9 @@ def test_what_was_agreed_to_is_stored_and_charted(web, user):
         typed(draft, title="A post", author="Ann", date="2013-05", url="https://example.org/a"),
     )
     campaign = Campaign.objects.get()
+    answer = web.get(answer.url)
     assert answer.url == f"/campaigns/{campaign.pk}/"
-    assert not Draft.objects.exists()
+    assert not DraftFile.objects.exists()
     (line,) = groups(user, [campaign.pk])
     assert [(s.outstanding, s.values) for s in line.samples] == [(4, {"iops": 12.0}), (8, {"iops": 13.0})]  # fmt: skip
     assert [(s.sampler, s.attempt.run.outstanding) for s in Series.objects.all()] == [("watch", 8)]

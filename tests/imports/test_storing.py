@@ -1,4 +1,4 @@
-"""What is large is stored by workers: all of it or nothing, once, whatever dies; what cannot be is named."""
+"""Workers store: all of it or nothing, once, whatever dies; what cannot be is named."""
 
 from __future__ import annotations
 
@@ -30,12 +30,6 @@ FILES = 4
 NEW = {"new_host": "h", "new_topology": "t"}
 
 
-@pytest.fixture
-def small(readers, nudges, monkeypatch):
-    """More than two results are for the workers."""
-    monkeypatch.setattr(agreeing, "AT_ONCE", 2)
-
-
 def handed_in(team, files: int = FILES) -> Draft:
     raw = [f"RATE {number}\n".encode() for number in range(1, files + 1)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw, 1)]
@@ -48,10 +42,10 @@ def everything(draft: Draft, **more) -> Agreement:
 
 
 @pytest.fixture
-def agreed(team, user, small, nudges, django_capture_on_commit_callbacks) -> Draft:
+def agreed(team, user, readers, nobody_stores, nudges, django_capture_on_commit_callbacks) -> Draft:
     draft = handed_in(team)
     with django_capture_on_commit_callbacks(execute=True):
-        assert agreeing.agree(draft, everything(draft), user=user) is None
+        agreeing.agree(draft, everything(draft), user=user)
     assert nudges == [draft.pk]
     draft.refresh_from_db()
     return draft
@@ -78,17 +72,17 @@ def test_a_worker_stores_it_once(agreed, user):
     }
 
 
-def test_what_is_small_needs_no_worker(team, user, small, nudges):
-    draft = handed_in(team, 2)
-    outcome = agreeing.agree(draft, everything(draft), user=user)
-    assert outcome.stored == 2 and nudges == []
-    assert not Draft.objects.exists()
-
-
-def test_large_files_are_for_workers_too(team, user, small, monkeypatch):
+def test_no_request_reads_a_file_again(team, user, readers, nobody_stores, nudges, monkeypatch):
     draft = handed_in(team, 1)
-    monkeypatch.setattr(drafts, "AT_ONCE", 1)
-    assert agreeing.agree(draft, everything(draft), user=user) is None
+
+    def parsed(*args):
+        raise AssertionError("a request took the file apart")
+
+    for one in ("texts.read", "blobs.get"):
+        monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
+    agreeing.agree(draft, everything(draft), user=user)
+    draft.refresh_from_db()
+    assert agreeing.state(draft) is State.STORING and not Campaign.objects.exists()
 
 
 def test_nobody_agrees_twice(agreed, user):
@@ -142,7 +136,7 @@ def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypa
     assert agreed.files.count() == FILES
 
 
-def test_a_host_that_went_meanwhile_is_said(team, user, small):
+def test_a_host_that_went_meanwhile_is_said(team, user, readers, nobody_stores, nudges):
     host = Host.objects.create(team=team, name="gone", access=Host.Access.DESCRIBED)
     draft = handed_in(team)
     agreeing.agree(draft, everything(draft, host=host, new_host=""), user=user)
@@ -191,7 +185,7 @@ def test_the_page_names_what_failed(agreed, web):
     assert "1 could not be stored" in shown and "&lt;b&gt;.txt" in shown
 
 
-def test_the_api_says_where_to_look(team, user, small, nudges):
+def test_the_api_says_where_to_look(team, user, readers, nobody_stores, nudges):
     api = client_of(user)
     draft = handed_in(team)
     results = [{"file": file.pk, "first": 1, **NEW} for file in draft.files.all()]
@@ -235,9 +229,8 @@ TEXT = """$ dd if=/dev/zero of=/data/img bs=1M count={n}
 
 @pytest.mark.django_db(transaction=True)
 def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
-    team, user, nudges, monkeypatch
+    team, user, nobody_stores, nudges
 ):
-    monkeypatch.setattr(agreeing, "AT_ONCE", 2)
     raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, 21)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
     draft = drafts.make(team=team, user=None, uploads=uploads)
