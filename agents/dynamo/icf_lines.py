@@ -105,7 +105,7 @@ def _on(word: str) -> bool:
 
 
 def _settings(made: Worker, data: str) -> Worker:
-    """With outstanding I/Os, connection rate and seed; old files end after the first or the third. Raises ValueError."""
+    """With I/Os, connection rate and seed; old files end after the first or the third. Raises ValueError."""
     words = [word.strip() for word in data.split(",")]
     transactions, seed = 0, None
     if len(words) > 2 and _on(words[1]):

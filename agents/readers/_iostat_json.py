@@ -19,7 +19,7 @@ from agents.readers import _watched
 from agents.readers._iostat_columns import Heads
 from agents.readers._watched import Report, Sample
 
-BEGINS = re.compile(r'(?:\{ ?)?"sysstat" ?: ?(?:\{|$)')
+BEGINS = re.compile(r'(?:\{\s*)?"sysstat"\s*:\s*(?:\{|$)')
 STATISTICS = re.compile(r'"statistics"\s*:\s*\[')
 COMMA = re.compile(r"(:\s*\d+),(\d+)(?=\s*[,}\n])")
 NAMED = re.compile(r'"disk_device"\s*:\s*"')
@@ -28,7 +28,8 @@ SPACE = re.compile(r"[\s,]*")
 SHARES = frozenset({"util", "rrqm", "wrqm", "drqm"})
 CPU = ("user", "nice", "system", "iowait", "steal", "idle")
 
-_decoder = json.JSONDecoder(parse_float=str, parse_int=str)  # a figure as it was printed
+# Figures as they were printed; a paste may have made a tab of a date's space
+_decoder = json.JSONDecoder(parse_float=str, parse_int=str, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +126,9 @@ class _Walk:
 
     def _row(self, disk: Mapping[str, Any], line: int, notes: dict[str, None]) -> tuple[str, Sample]:  # fmt: skip
         figures = {f"%{key}" if key in SHARES else key: value for key, value in disk.items()}
-        name = figures.pop("disk_device")
+        name = figures.pop("disk_device", None)
         said = [name, *figures.values()]
-        if not all(isinstance(one, str) for one in said) or not name.strip():
+        if not isinstance(name, str) or not all(isinstance(one, str) for one in said):
             raise ParseError("a figure of iostat's that is no number", line, str(disk)[:120])
         heads = table.columns(["Device", *figures])
         if heads is None:

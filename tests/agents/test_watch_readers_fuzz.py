@@ -31,9 +31,16 @@ seeds = st.randoms(use_true_random=True)
 
 @functools.cache
 def texts(kind: str) -> list[str]:
-    """Those that can be read: of what is broken already, a broken line may be left out."""
+    """Those that can be read: of what is broken already, a broken line may be left out.
+
+    Figures that a terminal broke in two need their white space to be put together again.
+    """
     paths = sorted((CASES / "readers" / kind).glob("*.txt"))
-    return [path.read_text() for path in paths if "trouble" not in path.name]
+    return [
+        path.read_text()
+        for path in paths
+        if "trouble" not in path.name and "terminal" not in path.name
+    ]
 
 
 def find(kind: str, text: str) -> list[Found]:
@@ -170,3 +177,25 @@ def test_a_blank_line_is_no_crash(kind: str, said: str) -> None:
     except ParseError:
         return
     assert all(math.isnan(value) for one in found for value in one.values), found
+
+
+DOCUMENT = (CASES / "readers" / "iostat" / "sysstat-12.6.1-json.txt").read_text()
+PIECES = ["", "-1", ",", ".", "\n", "{", "}", "]", "[", '"disk_device"', '"sysstat": {', "9" * 30, "null", "true",
+          '"statistics": [', "\x00"]  # fmt: skip
+
+
+@many
+@given(dice=seeds)
+def test_a_broken_document_of_iostats_is_told_and_found_again(dice: random.Random) -> None:
+    for _ in range(EACH):
+        text = DOCUMENT
+        for _ in range(dice.randint(1, 4)):
+            start = dice.randint(0, len(text))
+            end = dice.randint(start, min(len(text), start + 60))
+            text = text[:start] + dice.choice([*PIECES, text[start:end] * 2]) + text[end:]
+        lines = text.split("\n")
+        for one in find("iostat", text):
+            assert 1 <= one.first <= one.last <= len(lines)
+            if not one.trouble:
+                (again,) = find("iostat", one.alone(lines))
+                assert [m.value for m in again.metrics] == [m.value for m in one.metrics]
