@@ -5,6 +5,7 @@ All driver functions are pure: no clock, no file, no host.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -189,7 +190,9 @@ class Reader(Protocol):
     """
 
     LABEL: str
-    WORDS: tuple[str, ...]  # of these one at least stands in any text that has such a result
+    WORDS: tuple[
+        str | re.Pattern[str], ...
+    ]  # of these one at least stands in any text that has such a result; patterns begin with a literal, to be fast
 
     def find(self, text: str, name: str) -> list[Found]:
         """`text` has "\n" only; `name` is the file's name, or "". Line numbers are those of `text`, from 1."""

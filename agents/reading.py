@@ -9,22 +9,25 @@ from collections.abc import Iterable
 
 from agents import registry
 from agents.found import Found, Reading, Unread
+from agents.protocols import Reader
 
 SHOWN = 120  # characters of an unread line
 
 
 def read(text: str, name: str = "") -> Reading:
     """`name`: the file's, which tells fio's logs apart. Line numbers are those of `text`, from 1."""
-    lines = text.split("\n")
     plain = text.replace("\xa0", " ")  # as web pages have it; readers know it themselves
-    readers = [
-        reader
-        for reader in registry.all_readers().values()
-        if any(word in plain for word in reader.WORDS)
-    ]
+    readers = [one for one in registry.all_readers().values() if may_hold(plain, one)]
     seen = [one for reader in readers for one in reader.find(text, name)]
     found = sorted(_apart(seen), key=lambda one: one.first)
-    return Reading(tuple(found), tuple(_unread(lines, found)))
+    return Reading(tuple(found), tuple(_unread(text, found)))
+
+
+def may_hold(text: str, reader: Reader) -> bool:
+    """Whether any of its words is there: most readers have nothing to do with a text, and need not split it up."""
+    return any(
+        word in text if isinstance(word, str) else word.search(text) for word in reader.WORDS
+    )
 
 
 def _apart(seen: Iterable[Found]) -> list[Found]:
@@ -36,18 +39,42 @@ def _apart(seen: Iterable[Found]) -> list[Found]:
     return kept
 
 
-def _unread(lines: list[str], found: list[Found]) -> Iterable[Unread]:
+def _unread(text: str, found: list[Found]) -> Iterable[Unread]:
     """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
     parts = {part for one in found for part in ((one.first, one.last), *one.also)}
-    behind = 0  # the last line that was seen to
+    places, behind = _Places(text), 0  # the last line that was seen to
     for first, last in sorted(parts):
-        yield from _told(lines, behind + 1, first - 1)
+        if first > behind + 1:
+            yield from _told(text, places, behind + 1, first)
         behind = max(behind, last)
-    yield from _told(lines, behind + 1, len(lines))
+    yield from _told(text, places, behind + 1, None)
 
 
-def _told(lines: list[str], begin: int, end: int) -> Iterable[Unread]:
-    """Those lines without the empty ones at both ends, unless there are no others."""
-    said = [number for number in range(begin, end + 1) if lines[number - 1].strip()]
-    if said:
-        yield Unread(said[0], said[-1], lines[said[0] - 1].strip()[:SHOWN])
+def _told(text: str, places: _Places, begin: int, end: int | None) -> Iterable[Unread]:
+    """The lines before `end` without the empty ones at both ends, unless there are no others."""
+    start = places.of(begin)
+    said = text[start : None if end is None else places.of(end)]
+    if not said.strip():
+        return
+    above = begin + said.count("\n", 0, len(said) - len(said.lstrip()))
+    said = said.strip()
+    yield Unread(above, above + said.count("\n"), said.partition("\n")[0].strip()[:SHOWN])
+
+
+class _Places:
+    """Where lines begin, asked for in their order. A list of all lines would take several times the text."""
+
+    STEP = 1 << 14  # characters
+
+    def __init__(self, text: str) -> None:
+        self.text, self.line, self.at = text, 1, 0
+
+    def of(self, line: int) -> int:
+        """The place of that line's first character; the text's end where it has no such line."""
+        text, at, ends = self.text, self.at, line - self.line
+        while at < len(text) and (some := text.count("\n", at, at + self.STEP)) < ends:
+            at, ends = at + self.STEP, ends - some
+        for _ in range(ends):
+            at = text.find("\n", at) + 1 or len(text)
+        self.at, self.line = min(at, len(text)), line
+        return self.at

@@ -11,7 +11,7 @@ import orjson
 
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import _fio_text
-from agents.tools._fio_json import DIRECTIONS
+from agents.tools._fio_json import DIRECTIONS, Heads
 
 STARTED = re.compile(
     r"(?<!\S)(?P<name>\S{1,200}):\s+\(g=(?P<group>\d{1,6})\):\s+rw=(?P<rw>[a-z]+),\s+(?P<sizes>[^;]{1,200}?),\s+"
@@ -92,21 +92,29 @@ def _of_line(found: re.Match[str]) -> dict[str, Any]:
     return known
 
 
-def of_document(text: str) -> Told:
-    """ "global options" and "job options" of JSON."""
+def of_broken(raw: bytes) -> Told:
+    """Of JSON whose figures cannot be read, as far as it is JSON."""
     try:
-        data = orjson.loads(text)
+        data = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return Told()
     jobs = data.get("jobs") or data.get("client_stats")
-    jobs = [job for job in jobs if isinstance(job, dict)] if isinstance(jobs, list) else []
+    heads = Heads(data)
+    for job in jobs if isinstance(jobs, list) else []:
+        heads.add(job)
+    return of_document(heads)
+
+
+def of_document(data: Heads) -> Told:
+    """ "global options" and "job options" of JSON."""
+    jobs = data.jobs
     jobs = [job for job in jobs if job.get("jobname") != _fio_text.ALL_CLIENTS] or jobs
     names = dict.fromkeys(str(job.get("jobname", ""))[:60] for job in jobs)
-    version = str(data.get("fio version", "")).removeprefix("fio-")[:40]
-    shared = _options(data.get("global options"))
+    version = str(data.rest.get("fio version", "")).removeprefix("fio-")[:40]
+    shared = _options(data.rest.get("global options"))
     each = [shared | _options(job.get("job options")) for job in jobs]
     asked = [[str(job.get(key)) for key in ("jobname", "groupid", "job options")] for job in jobs]
-    run = repr((str(data.get("global options")), asked))
+    run = repr((str(data.rest.get("global options")), asked))
     copies = [_copies(one) if len(names) == len(jobs) else 1 for one in each]
     if any(_more_ran(job, count) for job, count in zip(jobs, copies, strict=True)):
         # these are the options of the last of several sections, and the name is that of the first

@@ -12,14 +12,12 @@ from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs
 
 LABEL = "bonnie++"
-WORDS = ("Sequential", ",")
+WORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))  # a line of CSV has more
 KIND = "bonnie"
 ABOVE = 40  # lines in which its progress and its command are looked for
 
 
 def find(text: str, name: str) -> list[Found]:
-    if "Sequential" not in text and "," not in text:
-        return []
     lines = text.split("\n")
     return [_found(lines, run) for run in runs.find(lines)]
 

@@ -13,7 +13,7 @@ from agents.readers import _dd_command
 from agents.tools import _dd_output
 
 LABEL = "dd"
-WORDS = ("+", "/s")
+WORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
 REACH = 4  # lines that may stand between a command and its result: complaints, progress
 MANY = 60_000  # characters of a line that is none of dd's
 # "1024+0 Datensätze ein", "记录了1024+0 的读入": dd in another language, twice, then a line with a rate

@@ -6,17 +6,18 @@ Each block goes through the tool's own parser, so that a number is the same wher
 from __future__ import annotations
 
 import bisect
-import dataclasses
+import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.contracts import Metric, ParseError
 from agents.found import Found
 from agents.readers import _command, _fio_again, _fio_options
 from agents.readers._fio_again import Printed
-from agents.tools import _fio_terse, _fio_text
+from agents.tools import _fio_json, _fio_terse, _fio_text
 from agents.tools import fio as tool
 
 LABEL = "fio"
@@ -32,19 +33,23 @@ VERSION = re.compile(r"\bfio[- ](\d+\.\d[\w.-]*)")
 PROCESS = re.compile(r"(\S{1,200}): \(groupid=(\d+), jobs=\d+\): err=[^:\n]{1,20}: pid=(\d+)")
 TIME_MS = re.compile(r'"timestamp_ms"\s*:\s*(\d{1,16})')
 TIME = re.compile(r'"timestamp"\s*:\s*(\d{1,13})')
+LINE = re.compile(r"\(line (\d+)")
 BIG = 8 << 20  # characters of a document whose end is taken to be the text's
+STEP = 1 << 20  # characters
 MANY = 1000  # results in one text
 WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 
 def find(text: str, name: str) -> list[Found]:
-    plain = text.translate(WHITE)
-    documents, lines = list(islice(_documents(text), MANY)), list(islice(_lines(plain), MANY))
+    documents = list(islice(_documents(text), MANY))
+    terse, texts = _fio_terse.RATES_OF.search(text), "(groupid=" in text
+    plain = text.translate(WHITE) if terse or texts else ""
+    lines = list(islice(_lines(plain), MANY)) if terse else []
     taken = sorted((one.first, one.last) for one in (*(one.found for one in documents), *lines))
-    texts = [one for one in islice(_texts(plain), MANY) if _apart(one.found, taken)]
-    found = _fio_again.once(_fio_again.last_totals(documents), _fio_again.last_totals(texts))
-    found, others = _fio_again.without_jobs(found, lines)
-    found = _fio_again.once(found, _fio_again.with_doubts(others))
+    others = [one for one in islice(_texts(plain), MANY) if _apart(one.found, taken)]
+    found = _fio_again.once(_fio_again.last_totals(documents), _fio_again.last_totals(others))
+    found, single = _fio_again.without_jobs(found, lines)
+    found = _fio_again.once(found, _fio_again.with_doubts(single))
     return sorted(found, key=lambda one: one.first)
 
 
@@ -52,6 +57,15 @@ def _apart(one: Found, taken: list[tuple[int, int]]) -> bool:
     at = bisect.bisect_right(taken, (one.last, one.last))
     near = taken[max(at - 2, 0) : at + 1]
     return not any(first <= one.last and one.first <= last for first, last in near)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a result's own text says, its lines from 1."""
+
+    told: _fio_options.Told
+    metrics: Sequence[Metric] = ()
+    trouble: str = ""
 
 
 class _Lines:
@@ -65,26 +79,66 @@ class _Lines:
         self.at = place
         return self.count
 
+    def last(self, start: int, end: int) -> int:
+        """The number of the last line with anything in it of the part that begins where `before` looked last."""
+        text = self.text
+        while end > start and text[end - 1].isspace():
+            end -= 1
+        return self.count + text.count("\n", start, end) + 1
+
 
 def _documents(text: str) -> Iterator[Printed]:
     """JSON: from its brace to the one that closes it."""
     at, lines = 0, _Lines(text)
-    while begins := DOCUMENT.search(text, at):
+    begins = DOCUMENT.search(text)
+    while begins:
         start = begins.start()
-        end = _closing(text, start)
-        body = text[start:end]
-        at = max(end, begins.end())
-        told = _fio_options.of_document(body if len(body) <= BIG else "")
-        at_ms, at_s = TIME_MS.search(body[:1000]), TIME.search(body[:1000])
+        following = DOCUMENT.search(text, begins.end())
+        end, read = _document(text, start, following.start() if following else len(text))
+        said = text[start : min(end, start + 1000)]
+        at_ms, at_s = TIME_MS.search(said), TIME.search(said)
         when = int(at_ms[1]) / 1000 if at_ms else float(at_s[1]) if at_s else None
-        run = told.run if when else ""
-        yield Printed(_found(text, start, end, told, lines), run, when, 0.0 if at_ms else 1.0)
+        run = read.told.run if when else ""
+        yield Printed(_found(text, start, end, read, lines), run, when, 0.0 if at_ms else 1.0)
+        at = max(end, begins.end())
+        again = following is not None and following.start() < at
+        begins = DOCUMENT.search(text, at) if again else following
 
 
-def _closing(text: str, start: int) -> int:
+def _document(text: str, start: int, limit: int) -> tuple[int, _Read]:
+    """What is in the object that begins there, and the place behind it. Nearly always its end is where the last brace
+    is, or the first in fio's own first column; whether that is so its reading tells, and it is read but once."""
+    ends = (text.find("\n}", start, limit) + 2, text.rfind("}", start, limit) + 1)
+    failed: dict[int, _Read] = {}
+    for end in sorted({end for end in ends if end > start}):
+        read = _figures(_bytes(text, start, end))
+        if not read.trouble:
+            return end, read
+        failed[end] = read
+    end = _closing(text, start, limit)
+    return end, failed.get(end) or _figures(_bytes(text, start, end))
+
+
+def _bytes(text: str, start: int, end: int) -> bytes:
+    """A part of it, not held twice: it may be nearly all."""
+    made = io.BytesIO()
+    for at in range(start, end, STEP):
+        made.write(text[at : min(at + STEP, end)].encode(errors="replace"))
+    return made.getvalue()
+
+
+def _figures(raw: bytes) -> _Read:
+    heads = _fio_json.Heads()
+    try:
+        metrics = tool.figures(_fio_json.jobs(raw, heads), tool.Options())
+        return _Read(_fio_options.of_document(heads), metrics)
+    except ParseError as error:
+        told = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
+        return _Read(told, trouble=str(error))
+
+
+def _closing(text: str, start: int, limit: int) -> int:
     """Behind the object; where it is broken or too long to look, before the next one or at the end of the text."""
-    following = DOCUMENT.search(text, start + 1)
-    limit = following.start() if following else len(text)
     if limit - start <= BIG:
         try:
             return json.JSONDecoder().raw_decode(text, start)[1]
@@ -104,7 +158,7 @@ def _lines(text: str) -> Iterator[Found]:
         told = _fio_options.Told(
             title=_fio_terse.name(line), version=_fio_terse.version(line).removeprefix("fio-")
         )
-        yield _found(text, start, end, told, lines)
+        yield _found(text, start, end, _parsed(line, told), lines)
 
 
 def _texts(text: str) -> Iterator[Printed]:
@@ -115,9 +169,10 @@ def _texts(text: str) -> Iterator[Printed]:
         version = VERSION.search(block)
         command = _said(text, max(start - ABOVE, behind), start)
         behind = end
-        told = dataclasses.replace(told, version=version[1] if version else "", command=command)
+        told = replace(told, version=version[1] if version else "", command=command)
         run = repr(PROCESS.findall(block))
-        yield Printed(_found(text, start, end, told, lines), run if run != "[]" else "")
+        read = _parsed(block, told)
+        yield Printed(_found(text, start, end, read, lines), run if run != "[]" else "")
 
 
 def _said(text: str, begin: int, end: int) -> str:
@@ -170,21 +225,27 @@ def _end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _found(text: str, start: int, end: int, told: _fio_options.Told, lines: _Lines) -> Found:
-    offset = lines.before(start)
-    body = text[start:end]
-    metrics: tuple[Metric, ...] = ()
-    trouble = ""
+def _parsed(block: str, told: _fio_options.Told) -> _Read:
     try:
-        read = tool.parse({"stdout": body.encode(errors="replace")}, tool.Options())
-        metrics = tuple(dataclasses.replace(one, line=max(one.line, 1) + offset) for one in read)
+        return _Read(told, tool.parse({"stdout": block.encode(errors="replace")}, tool.Options()))
     except ParseError as error:
-        trouble = re.sub(r"\(line (\d+)", lambda m: f"(line {int(m[1]) + offset}", str(error))
+        return _Read(told, trouble=str(error))
+
+
+def _placed(one: Metric, line: int) -> Metric:
+    return Metric(one.name, one.value, one.unit, one.labels, one.note, line, "stdout")
+
+
+def _found(text: str, start: int, end: int, read: _Read, lines: _Lines) -> Found:
+    offset = lines.before(start)
+    metrics = tuple(_placed(one, max(one.line, 1) + offset) for one in read.metrics)
+    trouble = LINE.sub(lambda said: f"(line {int(said[1]) + offset}", read.trouble)
+    told = read.told
     notes = [told.note, *(one.note for one in metrics)]
     return Found(
         kind="fio",
         first=offset + 1,
-        last=offset + body.rstrip().count("\n") + 1,
+        last=lines.last(start, end),
         title=told.title or "fio",
         tool="fio",
         version=told.version,

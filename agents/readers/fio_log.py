@@ -23,9 +23,10 @@ WORDS = (",",)
 
 
 def find(text: str, name: str) -> list[Found]:
-    kind, _ = _fio_log.kind(name)
+    if not _fio_log.kind(name)[0]:
+        return []
     rows = [number for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if not kind or not rows:
+    if not rows:
         return []
     seen = _fio_log.version(name)
     title = name.replace("\\", "/").rpartition("/")[2][:120]

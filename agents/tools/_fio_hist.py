@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from agents.contracts import ParseError
 from agents.tools._fio_log import DIRECTIONS, EPOCH_MS
-from agents.tools._fio_model import percentile
+from agents.tools._fio_model import percentiles
 
 GROUP_BITS = 6
 LAYOUTS = {29 << GROUP_BITS: 1e9, 19 << GROUP_BITS: 1e6}  # bins -> units per second
@@ -104,4 +104,4 @@ def _span(at: int) -> tuple[int, int]:
 
 
 def ranks(bins: dict[float, int]) -> dict[str, float]:
-    return {name: percentile(bins, rank) for name, rank in RANKS.items()}
+    return dict(zip(RANKS, percentiles(bins, RANKS.values()), strict=True))

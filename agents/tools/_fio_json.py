@@ -11,8 +11,8 @@ percentiles; 3.x prints fsync latencies under `sync`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contracts import ParseError
@@ -31,7 +31,9 @@ from agents.tools._fio_model import (
 DIRECTIONS = ("read", "write", "trim", "mixed")
 PLACES = {"iops": ("iops",), "bandwidth": ("bw_bytes", "bw"), "bytes": ("io_bytes",),
           "ios": ("total_ios",), "runtime": ("runtime",)}  # fmt: skip
+HEAD = ("jobname", "groupid", "job options", "job_runtime")
 NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
+NUMBERS = (float, int)
 FIGURES = ("mean", "stddev", "min", "max")
 WHOLE = {"errors": ("total_err", "error"), "cpu.user": ("usr_cpu",), "cpu.system": ("sys_cpu",),
          "depth.reached": ("iodepth_level",)}  # fmt: skip
@@ -55,10 +57,37 @@ class _Spot:
         return found
 
 
-def jobs(raw: bytes) -> tuple[Iterator[FioJob], str]:
-    """Jobs one by one (raising ParseError on the way), and what fio printed around them (its warnings), one line."""
+@dataclass(slots=True)
+class Heads:
+    """What a document says of the run beside its figures; gathered while those are read, as it may be long."""
+
+    rest: Mapping[str, Any] = field(default_factory=dict)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, job: Any) -> None:
+        if isinstance(job, dict):
+            told = {key: job[key] for key in HEAD if key in job}
+            parts = {name: part for name in DIRECTIONS if isinstance(part := job.get(name), dict)}
+            told |= {name: {"runtime": part.get("runtime")} for name, part in parts.items()}
+            self.jobs.append(told)
+
+
+def jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]:
+    """Jobs one by one (raising ParseError on the way), and what fio printed around them (its warnings), one line.
+
+    `heads` are filled as far as the jobs were taken.
+    """
     document = _fio_load.load(raw)
+    if heads is not None:
+        heads.rest = document.rest
+        document = replace(document, jobs=_watched(document.jobs, heads))
     return _jobs(document, _lines(raw)), document.notes
+
+
+def _watched(jobs: Iterable[tuple[Any, int]], heads: Heads) -> Iterator[tuple[Any, int]]:
+    for job, line in jobs:
+        heads.add(job)
+        yield job, line
 
 
 def _lines(raw: bytes) -> Lines:
@@ -77,6 +106,8 @@ def _jobs(document: _fio_load.Document, lines: Lines) -> Iterator[FioJob]:
 
 def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
     value = data.get(key, default)
+    if type(value) in NUMBERS and 0 <= value < LARGEST:
+        return float(value)  # nearly always
     if value is _fio_load.TWICE:
         raise ParseError(f"{where}.{key} is there twice, with different values")
     if isinstance(value, bool) or not isinstance(value, int | float):

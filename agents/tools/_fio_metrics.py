@@ -12,7 +12,7 @@ from agents.tools._fio_model import (
     Group,
     Latencies,
     Traffic,
-    percentile,
+    percentiles,
     seconds,
 )
 
@@ -143,7 +143,7 @@ def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
 def _percentiles(found: Latencies) -> dict[str, float]:
     if found.bins:
         bins = seconds(found)
-        return {name: percentile(bins, rank) for name, rank in PERCENTILES.items()}
+        return dict(zip(PERCENTILES, percentiles(bins, PERCENTILES.values()), strict=True))
     return {
         name: found.percentiles[rank]
         for name, rank in PERCENTILES.items()

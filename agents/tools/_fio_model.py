@@ -7,9 +7,11 @@ histogram bins or, where there are none, from the one job that printed them: per
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from agents.contracts import ParseError
 
@@ -147,8 +149,18 @@ def number(text: str, where: str) -> float:
 
 
 def seconds(found: Latencies) -> dict[float, int]:
-    """Its bins by latency (s)."""
-    return {number(at, "bins") / found.bins_per_second: hits for at, hits in found.bins.items()}
+    """Its bins by latency (s). Raises ParseError."""
+    try:
+        places = list(map(float, found.bins))
+        right = not places or (
+            math.isfinite(sum(places)) and min(places) >= 0 and max(places) < LARGEST
+        )
+    except ValueError:
+        right = False
+    if not right:  # says which
+        places = [number(at, "bins") for at in found.bins]
+    scale = found.bins_per_second
+    return dict(zip([at / scale for at in places], found.bins.values(), strict=True))
 
 
 class Group:
@@ -181,10 +193,12 @@ class Group:
 
 def percentile(bins: Mapping[float, int], rank: float) -> float:
     """Latency of the first bin at which `rank` percent of all samples are reached: fio's own rule."""
-    wanted = rank / 100.0 * sum(bins.values())
-    reached = 0
-    for latency in sorted(bins):
-        reached += bins[latency]
-        if reached >= wanted:
-            return latency
-    return max(bins)
+    return percentiles(bins, [rank])[0]
+
+
+def percentiles(bins: Mapping[float, int], ranks: Iterable[float]) -> list[float]:
+    """Those of several ranks, for one sorting."""
+    places = sorted(bins)
+    reached = list(accumulate(map(bins.__getitem__, places)))
+    wanted = (bisect_left(reached, rank / 100.0 * reached[-1]) for rank in ranks)
+    return [places[min(at, len(places) - 1)] for at in wanted]

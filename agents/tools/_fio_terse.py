@@ -14,6 +14,7 @@ from agents.contracts import ParseError
 from agents.tools._fio_model import ALL_CLIENTS, FioJob, Latencies, Traffic
 
 HEAD = re.compile(r"^\s*(?:2;[^;\n]*|[345];fio[- ][^;\n]*;[^;\n]*);\d+;\d+;\d+;\d+;\d+;", re.M)
+RATES_OF = re.compile(r";\d+;\d+;\d+;\d+;\d+;")  # of any such line, fast to be found missing
 RANKS = 20  # fio always prints so many
 SHORT, LONG = 21, 21 + RANKS  # fields of a direction, before 1.58 without percentiles
 RATES = 6  # more fields of a direction in version 5

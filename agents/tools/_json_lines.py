@@ -10,7 +10,10 @@ import re
 LARGEST = 1 << 19  # bytes: about a quarter of a second
 # A histogram is most of a document, and nobody asks for the line of a bin: it is passed over in one step.
 _BINS = r'"(bins)"\s*:\s*\{[^{}\[\]]*\}|'
-_TOKEN = re.compile(_BINS + r'"((?:[^"\\\n]|\\.)*)"(\s*:)?|[{}\[\],\n]')
+_STRING = r'"((?:[^"\\\n]|\\.)*)"'
+# As a pretty printer has nearly all members: with a plain value, and to the end of the line.
+_MEMBER = rf'{_STRING}[ \t]*:[ \t]*(?:[-+.\w]+|"[^"\\\n]*"),?\n|'
+_TOKEN = re.compile(rf"{_BINS}{_MEMBER}{_STRING}(\s*:)?|[{{}}\[\],\n]")
 
 
 def lines(text: str, skip: frozenset[str] = frozenset({"bins"})) -> dict[str, int]:
@@ -27,10 +30,12 @@ def lines(text: str, skip: frozenset[str] = frozenset({"bins"})) -> dict[str, in
             found.setdefault(path, line)
             line += token[0].count("\n")
         elif mark == '"':
-            if token[3] and places and not places[-1].skipped:
-                path = f"{places[-1].path}.{token[2]}" if places[-1].path else token[2]
+            member, key, colon = token.group(2, 3, 4)
+            key = key if member is None else member
+            if (colon or member is not None) and places and not places[-1].skipped:
+                path = f"{places[-1].path}.{key}" if places[-1].path else key
                 found.setdefault(path, line)
-            line += token[3].count("\n") if token[3] else 0
+            line += 1 if member is not None else colon.count("\n") if colon else 0
         elif mark in "{[":
             path = _item(places, path, line, found)
             places.append(_Place(path, mark == "[", path.rpartition(".")[2] in skip))

@@ -109,7 +109,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if JSON.match(raw):  # 100 MB of it are not to be decoded, nor searched for what they are
-        return _fio_metrics.metrics(*_told(_fio_json.jobs(raw), options))
+        return figures(_fio_json.jobs(raw), options)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -118,18 +118,16 @@ def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list
     if not text.strip():
         raise ParseError("empty: fio wrote no result" + _complaint(outputs))
     if _fio_text.HEAD.search(text):
-        return _fio_metrics.metrics(*_told(_fio_text.jobs(text), options))
+        return figures(_fio_text.jobs(text), options)
     if _fio_terse.HEAD.search(text):
-        return _fio_metrics.metrics(*_told(_fio_terse.jobs(text), options))
-    return _fio_metrics.metrics(*_told(_fio_json.jobs(raw), options))
+        return figures(_fio_terse.jobs(text), options)
+    return figures(_fio_json.jobs(raw), options)
 
 
-def _told(
-    read: tuple[Iterable[FioJob], str], options: Options
-) -> tuple[Iterable[FioJob], int, str]:
-    """What the model wants: jobs, the depth that was asked for, fio's warnings."""
+def figures(read: tuple[Iterable[FioJob], str], options: Options) -> list[Metric]:
+    """Of jobs, and fio's warnings. Raises ParseError."""
     jobs, notes = read
-    return jobs, options.iodepth, notes
+    return _fio_metrics.metrics(jobs, options.iodepth, notes)
 
 
 class _Logs(Mapping[str, str]):
