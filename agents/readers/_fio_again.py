@@ -174,7 +174,9 @@ def _same(one: Found, other: Found) -> bool:
         {
             (m.name, m.labels.get("group", "")): m.value
             for m in which.metrics
-            if m.value is not None and m.name.endswith((".ios", "iops", "clat.mean"))
+            if m.value is not None
+            and m.name.endswith((".ios", "iops", "clat.mean"))
+            and not m.name.startswith("steady.")  # JSON alone has it
         }
         for which in (one, other)
     )

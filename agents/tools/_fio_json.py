@@ -1,10 +1,10 @@
 """fio's JSON, from 2.0 to 3.4x, as FioJobs. Raises ParseError, nothing else.
 
-Checked against stat.c of several ages (docs of none say it):
-`bw` is KiB/s in all versions, `bw_bytes` B/s came with 3.x. `io_bytes` is KiB before `io_kbytes` existed and bytes
-since; the unit is never guessed from a version but proven by bandwidth times runtime. Latencies are microseconds in
-`slat`, `clat`, `lat` (2.x) and nanoseconds in `slat_ns`, `clat_ns`, `lat_ns` (3.x), whose count of samples, `N`, came
-with 3.18. `total_ios` is missing in 2.0.
+Checked against stat.c of several ages (docs of none say it); _fio_fields.py says which version of 3 brought what.
+`bw` is KiB/s in all versions, `bw_bytes` B/s. `io_bytes` is KiB before `io_kbytes` existed and bytes since; the unit
+is never guessed from a version but proven by bandwidth times runtime. Latencies are microseconds in `slat`, `clat`,
+`lat` (2.x) and nanoseconds in `slat_ns`, `clat_ns`, `lat_ns` (3.x), whose count of samples is `N`. `total_ios` is
+missing in 2.0.
 `bins` (json+) map the middle of a bin to its hits, in earlier 2.x its number. 2.x repeats the key "0.00" in
 percentiles; 3.x prints fsync latencies under `sync`.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contracts import ParseError
-from agents.tools import _fio_load, _json_lines
+from agents.tools import _fio_aims, _fio_fields, _fio_load, _json_lines
 from agents.tools._fio_hist import GROUP_BITS, LAYOUTS, middle
 from agents.tools._fio_model import (
     ALL_CLIENTS,
@@ -36,7 +36,7 @@ NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
 NUMBERS = (float, int)
 FIGURES = ("mean", "stddev", "min", "max")
 WHOLE = {"errors": ("total_err", "error"), "cpu.user": ("usr_cpu",), "cpu.system": ("sys_cpu",),
-         "depth.reached": ("iodepth_level",)}  # fmt: skip
+         "depth.reached": ("iodepth_level",), **_fio_aims.LINES}  # fmt: skip
 
 Lines = Mapping[str, int]
 
@@ -97,17 +97,21 @@ def _lines(raw: bytes) -> Lines:
 def _jobs(document: _fio_load.Document, lines: Lines) -> Iterator[FioJob]:
     name = "client_stats" if "client_stats" in document.rest else "jobs"
     options = document.rest.get("global options", {})
+    version = str(document.rest.get("fio version", ""))
     for index, (job, begins) in enumerate(document.jobs):
         if index and isinstance(job, dict) and job.get("jobname") == ALL_CLIENTS:
             continue  # the sum of those before
         where = f"{name}[{index}]"
-        yield _job(job, options, where, _Spot(lines, begins or lines.get(where, 0)))
+        yield _job(job, options, version, where, _Spot(lines, begins or lines.get(where, 0)))
 
 
 def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
     value = data.get(key, default)
     if type(value) in NUMBERS and 0 <= value < LARGEST:
         return float(value)  # nearly always
+    if value is None and key not in data:
+        since = _fio_fields.since(key)
+        raise ParseError(f"{where}.{key} is not there, and fio prints it since {since}")
     if value is _fio_load.TWICE:
         raise ParseError(f"{where}.{key} is there twice, with different values")
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -124,7 +128,7 @@ def _object(data: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
     return value
 
 
-def _job(data: Any, options: Any, where: str, spot: _Spot) -> FioJob:
+def _job(data: Any, options: Any, version: str, where: str, spot: _Spot) -> FioJob:
     if not isinstance(data, dict):
         raise ParseError(f"{where} should be an object, not {type(data).__name__}")
     traffic = {
@@ -151,6 +155,12 @@ def _job(data: Any, options: Any, where: str, spot: _Spot) -> FioJob:
         depth=_depth(options, data.get("job options")),
         cpu_user=_number(data, "usr_cpu", where, 0) / 100,
         cpu_system=_number(data, "sys_cpu", where, 0) / 100,
+        steady=_fio_aims.steady(
+            _object(data, "steadystate", where), f"{where}.steadystate", _number
+        ),
+        goal=_fio_aims.goal(
+            data, where, _number, version, _grouped(options, data.get("job options"))
+        ),
         lines=spot.at(where, WHOLE),
     )
 
@@ -301,6 +311,10 @@ def _levels(data: dict[str, Any], where: str) -> dict[int, float]:
     }
     levels.pop(0, None)
     return levels
+
+
+def _grouped(*options: Any) -> bool:
+    return any(isinstance(given, dict) and "group_reporting" in given for given in options)
 
 
 def _depth(*options: Any) -> int | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from agents.contracts import Metric, ParseError, Unit
+from agents.tools import _fio_aims
 from agents.tools._fio_model import (
     DIRECTIONS,
     PERCENTILES,
@@ -61,6 +63,8 @@ class _Writer:
         self.host(jobs, depth)
         errors = float(sum(job.errors for job in jobs))
         self.add("errors", errors, Unit.RATIO, note, _line(jobs, "errors"))
+        for one in _fio_aims.metrics(jobs, lambda figure: _line(jobs, figure)):
+            self.found.append(replace(one, labels=self.labels))
         return self.found
 
     def direction(self, name: str, parts: Sequence[Traffic], group: Group) -> None:

@@ -70,6 +70,32 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
+class Steady:
+    """fio's `steadystate`: rates are means over the last `seconds`, true only where it was attained."""
+
+    attained: bool
+    asked: str  # "iops_slope:50%"
+    seconds: float
+    iops: float
+    bandwidth: float
+    latency: float | None  # s; None where it is not the criterion
+    deviation: (
+        float | None
+    )  # a share, a slope without its sign; None where the criterion is no percentage
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """fio's `latency_target`: the depth at which `share` of the I/Os kept within `latency` s, for `window` s."""
+
+    depth: float
+    latency: float | None  # None where nothing tells its unit
+    window: float | None
+    share: float
+    grouped: bool = False  # fio summed jobs up, and tells the depth of one
+
+
+@dataclass(frozen=True, slots=True)
 class FioJob:
     """One job, or one group of jobs that fio itself merged (group_reporting)."""
 
@@ -81,9 +107,11 @@ class FioJob:
     depth: int | None = None  # the iodepth that fio says it was given
     cpu_user: float | None = None
     cpu_system: float | None = None
+    steady: Steady | None = None
+    goal: Goal | None = None
     lines: Lines = field(
         default_factory=dict, compare=False
-    )  # of "errors", "cpu.user", "cpu.system", "depth.reached"; "" of all others
+    )  # of "errors", "cpu.user", "cpu.system", "depth.reached", those of _fio_aims; "" of all others
 
 
 class Pool:

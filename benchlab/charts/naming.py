@@ -39,9 +39,19 @@ PHRASES = (
     (re.compile(r"two\.(\w+)\.(?:ops|latency)"), r"\1, two writes"),
     (re.compile(r"open_sync\.(\d+)x(\d+)\.(?:ops|latency)"), r"open_sync, \1 × \2 kB"),
     (re.compile(r"other_descriptor\.(\w+)\.(?:ops|latency)"), r"\1, another descriptor"),
+    (re.compile(r"steady\.attained"), "Steady state attained (1) or not (0)"),
+    (re.compile(r"steady\.iops"), "IOPS in steady state"),
+    (re.compile(r"steady\.bandwidth"), "Throughput in steady state"),
+    (re.compile(r"steady\.lat\.mean"), "Latency in steady state, mean"),
+    (re.compile(r"steady\.window"), "Steady state: time it was measured over"),
+    (re.compile(r"steady\.deviation"), "Steady state: deviation or slope found"),
+    (re.compile(r"target\.depth"), "Depth that keeps the latency target"),
+    (re.compile(r"target\.lat"), "Latency target"),
+    (re.compile(r"target\.percentile"), "Latency target: share of I/Os within"),
+    (re.compile(r"target\.window"), "Latency target: time it must hold"),
     (re.compile(r"unsynced\.write\.(?:ops|latency)"), "writes without sync"),
 )
-SHARES = {"util", "cpu", "reached"}
+SHARES = {"util", "cpu", "reached", "deviation", "percentile"}
 WANTED = re.compile(r"[a-z*][a-z0-9_*]*(?:\.[a-z0-9_*-]+){0,6}")
 
 

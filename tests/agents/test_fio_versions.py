@@ -85,6 +85,36 @@ def ios_of(parts: list[dict[str, Any]]) -> int:
     return sum(part["total_ios"] for part in parts)
 
 
+AIMED = [path for path in REAL if any(word in path.id for word in ("steady", "latency-target"))]
+
+
+@pytest.mark.parametrize("path", AIMED)
+def test_what_was_asked_of_fio_and_reached(path: Path) -> None:
+    """Means are made here from the seconds that fio printed; a target's unit is that of the command line."""
+    found = {m.name: m.value for m in fio.parse({"stdout": path.read_bytes()}, fio.Options())}
+    jobs = document(path)["jobs"]
+    steady = [job["steadystate"] for job in jobs if "steadystate" in job]
+    if steady:
+        attained = all(one["attained"] for one in steady)
+        assert found["steady.attained"] == attained
+        told = {"iops": "steady.iops", "bw": "steady.bandwidth", "lat_ns": "steady.lat.mean"}
+        for name, metric in told.items():
+            seconds = steady[0]["data"].get(name)
+            if not attained or len(steady) > 1 or seconds is None:
+                assert metric not in found
+            else:
+                mean = sum(seconds) / len(seconds) / (1e9 if name == "lat_ns" else 1)
+                assert found[metric] == pytest.approx(mean, rel=1e-3)
+    else:
+        assert "steady.attained" not in found
+        assert found["target.depth"] == jobs[0]["latency_depth"]
+        assert [found[f"target.{name}"] for name in ("lat", "window", "percentile")] == [
+            0.02,
+            0.3,
+            0.7,
+        ]
+
+
 def test_samples_without_a_count_are_the_bins_or_the_ios() -> None:
     """Before 3.18 no N is printed, of latencies and of flushes."""
     for name in ("3.16-randrw", "3.16-stonewall", "3.16-no-latencies"):

@@ -290,3 +290,10 @@ def test_a_comparison_of_some_stages(web, lab):
         assert "during growth 1" in text and "after growth 1" not in text, url
     assert web.get(reverse("compare"), query | {"stage": "soon"}).status_code == 400
     assert canonical(f"stage=built&campaign={lab.campaign.pk}").endswith("&stage=built")
+
+
+def test_what_fio_reached_is_said_in_words():
+    assert naming.word("steady.iops") == "IOPS in steady state"
+    assert naming.word("target.depth") == "Depth that keeps the latency target"
+    assert naming.is_share("steady.deviation", "1") and naming.is_share("target.percentile", "1")
+    assert not naming.is_share("steady.attained", "1") and not naming.is_share("target.depth", "1")

@@ -1,0 +1,139 @@
+"""What fio was asked to reach, and whether it did: `steadystate` and `latency_target` of its JSON. Raises ParseError.
+
+Checked against steadystate.c and stat.c of 3.0 to 3.42. Steady rates are means over the last `duration` seconds: B/s,
+and since 3.42, where latency was the criterion, ns. Before so much time passed fio fills up with zeros, so they are
+taken only from a state that was reached. With group_reporting they are those of the group, else of each job at a moment
+of its own: such rates do not add up. `latency_*` are printed by every run, with a target of 0 where none was asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from agents.contracts import Metric, ParseError, Unit
+from agents.tools import _fio_fields
+from agents.tools._fio_model import FioJob, Goal, Steady
+
+NUMBER = re.compile(r"-?(\d{1,20}(?:\.\d{1,20})?)(%?)")
+MOMENTS = "each job found its steady state at a moment of its own: rates do not add up"
+LAST = "group_reporting: the depth of the last job"
+LINES = {
+    "steady.attained": ("steadystate.attained",),
+    "steady.iops": ("steadystate.data.iops_mean",),
+    "steady.bandwidth": ("steadystate.data.bw_mean",),
+    "steady.lat.mean": ("steadystate.data.lat_mean",),
+    "steady.window": ("steadystate.duration",),
+    "steady.deviation": ("steadystate.criterion",),
+    "target.depth": ("latency_depth",),
+    "target.lat": ("latency_target_ns", "latency_target"),
+    "target.percentile": ("latency_percentile",),
+    "target.window": ("latency_window_us", "latency_window"),
+}
+
+Number = Callable[[Mapping[str, Any], str, str], float]
+
+
+def steady(data: Mapping[str, Any], where: str, number: Number) -> Steady | None:
+    """Of the job's "steadystate"; `number` reads one, or raises."""
+    if not data:
+        return None
+    means = data.get("data")
+    if not isinstance(means, dict):
+        raise ParseError(f"{where}.data should be an object, not {type(means).__name__}")
+    inside = f"{where}.data"
+    criterion = str(data.get("criterion", ""))
+    read = NUMBER.fullmatch(criterion)
+    return Steady(
+        attained=number(data, "attained", where) != 0,
+        asked=_short(str(data.get("ss", ""))),
+        seconds=number(data, "duration", where),
+        iops=number(means, "iops_mean", inside),
+        bandwidth=number(means, "bw_mean", inside),
+        latency=number(means, "lat_mean", inside) / 1e9 if "lat_mean" in means else None,
+        deviation=float(read[1]) / 100 if read and read[2] else None,
+    )
+
+
+def goal(
+    data: Mapping[str, Any], where: str, number: Number, version: str, grouped: bool
+) -> Goal | None:
+    """Of the job's "latency_target" and what stands around it, as fio of that version means it."""
+    if not data.get("latency_target"):
+        return None
+    return Goal(
+        depth=number(data, "latency_depth", where),
+        latency=_time(data, "latency_target", "_ns", 1e9, where, number, version),
+        window=_time(data, "latency_window", "_us", 1e6, where, number, version),
+        share=number(data, "latency_percentile", where) / 100,
+        grouped=grouped,
+    )
+
+
+def _time(
+    data: Mapping[str, Any], key: str, unit: str, per_second: float, where: str, number: Number, version: str
+) -> float | None:  # fmt: skip
+    """In seconds. Since 3.42 its name tells the unit; before, the version does, or nothing."""
+    if key + unit in data:
+        return number(data, key + unit, where) / per_second
+    scale = _fio_fields.per_second(key, version)
+    return number(data, key, where) / scale if scale else None
+
+
+def _short(asked: str) -> str:
+    """ "iops_slope:50.000000%" as it was written."""
+    return re.sub(r"(\.\d*?)0+(?=%|\Z)", lambda said: said[1].rstrip("."), asked[:60])
+
+
+def metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[Metric]:
+    """Of the jobs of a group; `line`: where a figure stands."""
+    for name, value, unit, note in (*_of_steady(jobs), *_of_goal(jobs)):
+        yield Metric(name, value, unit, note=note, line=line(name))
+
+
+Figure = tuple[str, float | None, Unit, str]
+
+
+def _of_steady(jobs: Sequence[FioJob]) -> list[Figure]:
+    found = [job.steady for job in jobs if job.steady is not None]
+    if not found:
+        return []
+    asked = ", ".join(dict.fromkeys(one.asked for one in found))
+    attained = len(found) == len(jobs) and all(one.attained for one in found)
+    note = f"asked for: {asked}" + ("" if len(found) == 1 or not attained else f"; {MOMENTS}")
+    figures: list[Figure] = [("steady.attained", float(attained), Unit.RATIO, note)]
+    figures += [("steady.window", max(one.seconds for one in found), Unit.SECONDS, "")]
+    if len(found) > 1 or not attained:
+        return figures
+    (one,) = found
+    rates = [
+        ("steady.iops", one.iops, Unit.OPS_PER_SECOND, ""),
+        ("steady.bandwidth", one.bandwidth, Unit.BYTES_PER_SECOND, ""),
+        ("steady.lat.mean", one.latency, Unit.SECONDS, ""),
+        ("steady.deviation", one.deviation, Unit.RATIO, ""),
+    ]
+    return figures + [figure for figure in rates if figure[1] is not None]
+
+
+def _of_goal(jobs: Sequence[FioJob]) -> list[Figure]:
+    found = [job.goal for job in jobs if job.goal is not None]
+    if not found:
+        return []
+    notes = [f"of {len(found)} jobs together"] if len(found) > 1 else []
+    notes += [LAST] if any(one.grouped for one in found) else []
+    figures = []
+    if len(found) == len(jobs):
+        depth = sum(one.depth for one in found)
+        figures.append(("target.depth", depth, Unit.RATIO, "; ".join(notes)))
+    said: tuple[tuple[str, Unit, set[float | None]], ...] = (
+        ("target.lat", Unit.SECONDS, {one.latency for one in found}),
+        ("target.window", Unit.SECONDS, {one.window for one in found}),
+        ("target.percentile", Unit.RATIO, {one.share for one in found}),
+    )
+    return figures + [
+        (name, value, unit, "" if value is not None else _fio_fields.NO_VERSION)
+        for name, unit, values in said
+        for value in values
+        if len(values) == 1  # else each job has another one
+    ]

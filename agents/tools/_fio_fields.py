@@ -1,0 +1,116 @@
+"""Every field of fio's JSON that is read here, by the version of fio 3 that brought it. The one place that knows.
+
+Found in fio's own history: the first tag of stat.c, client.c or init.c that has it; "3.0" stands for "or before". Where
+a field is later than 3.0, its reader does without, and INSTEAD says how. A field that all have and a document has not
+is refused by name: the document is damaged, or no result of fio 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+Version = tuple[int, int]
+
+DOCUMENT: Mapping[str, Version] = {
+    "fio version": (3, 0),
+    "timestamp": (3, 0),
+    "timestamp_ms": (3, 0),
+    "global options": (3, 0),
+    "jobs": (3, 0),
+    "client_stats": (3, 0),  # in place of jobs, of fio --client
+}
+JOB: Mapping[str, Version] = {
+    "jobname": (3, 0),
+    "groupid": (3, 0),
+    "error": (3, 0),
+    "total_err": (3, 0),  # continue_on_error only
+    "job options": (3, 0),
+    "read": (3, 0),
+    "write": (3, 0),
+    "trim": (3, 0),
+    "mixed": (3, 0),  # unified_rw_reporting only
+    "sync": (3, 4),
+    "job_runtime": (3, 8),
+    "job_start": (3, 36),
+    "usr_cpu": (3, 0),
+    "sys_cpu": (3, 0),
+    "iodepth_level": (3, 0),
+    "latency_depth": (3, 0),
+    "latency_target": (3, 0),
+    "latency_target_ns": (3, 42),
+    "latency_percentile": (3, 0),
+    "latency_window": (3, 0),
+    "latency_window_us": (3, 42),
+    "steadystate": (3, 0),  # steadystate only
+}
+DIRECTION: Mapping[str, Version] = {
+    "io_bytes": (3, 0),
+    "io_kbytes": (3, 0),
+    "bw_bytes": (3, 2),
+    "bw": (3, 0),
+    "iops": (3, 0),
+    "runtime": (3, 0),
+    "total_ios": (3, 0),
+    "slat_ns": (3, 0),
+    "clat_ns": (3, 0),
+    "lat_ns": (3, 0),
+}
+LATENCY: Mapping[str, Version] = {
+    "min": (3, 0),
+    "max": (3, 0),
+    "mean": (3, 0),
+    "stddev": (3, 0),
+    "N": (3, 18),
+    "percentile": (3, 0),
+    "bins": (3, 0),  # json+ only
+}
+STEADY: Mapping[str, Version] = {
+    "ss": (3, 0),
+    "duration": (3, 0),
+    "attained": (3, 0),
+    "criterion": (3, 0),
+    "data.bw_mean": (3, 0),
+    "data.iops_mean": (3, 0),
+    "data.lat_mean": (3, 42),  # where latency is the criterion
+}
+INSTEAD: Mapping[str, str] = {
+    "sync": "fsync latencies are not told, as before 3.4",
+    "job_runtime": "sections that fio summed up as one job are not noticed",
+    "job_start": "the measured window is taken from timestamp_ms",
+    "latency_target_ns": "latency_target, in the unit of that version",
+    "latency_window_us": "latency_window, in the unit of that version",
+    "bw_bytes": "bw, in whole KiB/s",
+    "N": "the bins' sum, else the I/Os of the direction",
+    "data.lat_mean": "no criterion of that kind before",
+}
+
+NO_VERSION = "its unit changed with fio's versions, and this result does not say which fio it was"
+_VERSION = re.compile(r"fio-(\d{1,3})\.(\d{1,3})")
+MICRO, NANO = 1e6, 1e9
+# From which version on a number stands for so many to a second; fio never said so in its documentation.
+SCALES: Mapping[str, tuple[tuple[Version, float], ...]] = {
+    "latency_target": (((0, 0), MICRO), ((3, 3), NANO)),
+    "latency_window": (((0, 0), MICRO), ((3, 3), NANO), ((3, 21), MICRO)),
+}
+
+
+def since(field: str) -> str:
+    """The version that brought a field, as people write it."""
+    tables = (JOB, DIRECTION, LATENCY, STEADY)
+    found = [table[name] for table in tables for name in table if name.rpartition(".")[2] == field]
+    return "{}.{}".format(*max(found, default=(3, 0)))
+
+
+def version(told: str) -> Version | None:
+    """Of "fio-3.33", "fio-3.33-20-gabc"; None where that is not one."""
+    found = _VERSION.match(told)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def per_second(field: str, told: str) -> float:
+    """How many of the field's unit are a second, in a document of that version; 0 where it does not tell."""
+    seen = version(told)
+    if seen is None:
+        return 0.0
+    return [scale for since, scale in SCALES[field] if since <= seen][-1]
