@@ -11,7 +11,8 @@ import orjson
 
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import _fio_text
-from agents.tools._fio_json import DIRECTIONS, Heads
+from agents.tools._fio_json import DIRECTIONS, Heads, shared
+from agents.tools._fio_load import TWICE
 
 STARTED = re.compile(
     r"(?<!\S)(?P<name>\S{1,200}):\s+\(g=(?P<group>\d{1,6})\):\s+rw=(?P<rw>[a-z]+),\s+(?P<sizes>[^;]{1,200}?),\s+"
@@ -111,26 +112,44 @@ def of_document(data: Heads) -> Told:
     jobs = [job for job in jobs if job.get("jobname") != _fio_text.ALL_CLIENTS] or jobs
     names = dict.fromkeys(str(job.get("jobname", ""))[:60] for job in jobs)
     version = str(data.rest.get("fio version", "")).removeprefix("fio-")[:40]
-    shared = _options(data.rest.get("global options"))
-    each = [shared | _options(job.get("job options")) for job in jobs]
+    given = [shared(data.rest, job) for job in jobs]
+    each = [
+        _options(one) | _options(job.get("job options"))
+        for one, job in zip(given, jobs, strict=True)
+    ]
     asked = [[str(job.get(key)) for key in ("jobname", "groupid", "job options")] for job in jobs]
     run = repr((str(data.rest.get("global options")), asked))
-    copies = [_copies(one) if len(names) == len(jobs) else 1 for one in each]
+    single = len({_whose(job) for job in jobs}) == len(jobs)
+    copies = [_copies(one) if single else 1 for one in each]
     if any(_more_ran(job, count) for job, count in zip(jobs, copies, strict=True)):
         # these are the options of the last of several sections, and the name is that of the first
         title = ", ".join(names)[:200]
-        return Told(title, version, options=_known(shared), note=GROUPED_JSON, run=run)
+        common = _same([_known(_options(one)) for one in given])
+        return Told(title, version, options=common, note=GROUPED_JSON, run=run)
     known = [_known(one) for one in each]
     depths = [
         _depth(one.get("ioengine"), known_one.get("iodepth")) * count
         for one, known_one, count in zip(each, known, copies, strict=True)
     ]
-    certain = bool(shared or any(each)) and len({job.get("groupid") for job in jobs}) == 1
+    certain = any(each) and len({job.get("groupid") for job in jobs}) == 1
+    certain = certain and all(map(_depth_told, given, jobs))
     same = _same(known)
     if len(names) == 1 and same:
         same["numjobs"] = sum(copies)
     outstanding = sum(depths) if certain else None
     return Told(", ".join(names)[:200], version, "", same, outstanding, run=run)
+
+
+def _whose(job: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(job.get("jobname", ""))[:60], str(job.get("hostname")), str(job.get("port"))
+
+
+def _depth_told(given: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
+    """Whether what its I/Os in flight follow from is said once: clients may have been given different options."""
+    own = _options(job.get("job options"))
+    return all(
+        given.get(key) is not TWICE or key in own for key in ("iodepth", "ioengine", "numjobs")
+    )
 
 
 def _more_ran(job: Mapping[str, Any], copies: int) -> bool:
@@ -144,7 +163,6 @@ def _more_ran(job: Mapping[str, Any], copies: int) -> bool:
 
 
 def _options(data: Any) -> dict[str, str]:
-    """Several clients have a list of global options: then they are not everybody's."""
     if not isinstance(data, dict):
         return {}
     return {key: value for key, value in data.items() if isinstance(value, str)}

@@ -43,6 +43,11 @@ JOB: Mapping[str, Version] = {
     "latency_window": (3, 0),
     "latency_window_us": (3, 42),
     "steadystate": (3, 0),  # steadystate only
+    "hostname": (
+        3,
+        0,
+    ),  # of a client, as its port; since 3.39 also in "global options", of which each has its own
+    "port": (3, 0),
 }
 DIRECTION: Mapping[str, Version] = {
     "io_bytes": (3, 0),

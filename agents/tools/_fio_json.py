@@ -31,9 +31,11 @@ from agents.tools._fio_model import (
 DIRECTIONS = ("read", "write", "trim", "mixed")
 PLACES = {"iops": ("iops",), "bandwidth": ("bw_bytes", "bw"), "bytes": ("io_bytes",),
           "ios": ("total_ios",), "runtime": ("runtime",)}  # fmt: skip
-HEAD = ("jobname", "groupid", "job options", "job_runtime")
+HEAD = ("jobname", "groupid", "job options", "job_runtime", "hostname", "port")
 NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
 NUMBERS = (float, int)
+SLACK = {"total_ios": 0.0, "io_bytes": 1024.0}  # 2.x cuts bytes to KiB, of each client and of all
+UNKNOWN = 0  # a depth: clients had several, and which had which is not told
 FIGURES = ("mean", "stddev", "min", "max")
 WHOLE = {"errors": ("total_err", "error"), "cpu.user": ("usr_cpu",), "cpu.system": ("sys_cpu",),
          "depth.reached": ("iodepth_level",), **_fio_aims.LINES}  # fmt: skip
@@ -96,13 +98,48 @@ def _lines(raw: bytes) -> Lines:
 
 def _jobs(document: _fio_load.Document, lines: Lines) -> Iterator[FioJob]:
     name = "client_stats" if "client_stats" in document.rest else "jobs"
-    options = document.rest.get("global options", {})
+    sums: dict[tuple[str, str], float] = {}
     version = str(document.rest.get("fio version", ""))
     for index, (job, begins) in enumerate(document.jobs):
-        if index and isinstance(job, dict) and job.get("jobname") == ALL_CLIENTS:
-            continue  # the sum of those before
         where = f"{name}[{index}]"
+        if name == "client_stats" and isinstance(job, dict):
+            if index and job.get("jobname") == ALL_CLIENTS:
+                _all_there(job, sums, where)
+                continue  # the sum of those before
+            for key, value in _totals(job, where):
+                sums[key] = sums.get(key, 0.0) + value
+        options = shared(document.rest, job)
         yield _job(job, options, version, where, _Spot(lines, begins or lines.get(where, 0)))
+
+
+def _totals(job: Mapping[str, Any], where: str) -> Iterator[tuple[tuple[str, str], float]]:
+    for name in DIRECTIONS:
+        part = _object(job, name, where)
+        for key in SLACK:
+            yield (name, key), _number(part, key, f"{where}.{name}", 0)
+
+
+def _all_there(job: Mapping[str, Any], sums: Mapping[tuple[str, str], float], where: str) -> None:
+    """Is what fio summed up of its clients what they say themselves? Else one's result is lost, or there twice."""
+    for (name, key), value in _totals(job, where):
+        known = sums.get((name, key), 0.0)
+        if abs(value - known) > max(SLACK[key], 1e-9 * value):
+            raise ParseError(
+                f"{where}.{name}.{key} is {value:.0f} of all clients, but the clients above have {known:.0f}: "
+                "the result of one is missing, or there twice"
+            )
+
+
+def shared(rest: Mapping[str, Any], job: Any) -> dict[str, Any]:
+    """The global options of a job. Since 3.39 each client has its own; before, those of all stand in one object, and
+    what is not the same in them has the value TWICE.
+    """
+    options = rest.get("global options")
+    if isinstance(options, list) and isinstance(job, dict):
+        own = [job.get("hostname"), job.get("port")]
+        every = (one for one in options if isinstance(one, dict))
+        options = next((one for one in every if [one.get("hostname"), one.get("port")] == own), {})
+    return options if isinstance(options, dict) else {}
 
 
 def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
@@ -139,6 +176,8 @@ def _job(data: Any, options: Any, version: str, where: str, spot: _Spot) -> FioJ
     if set(traffic) > {"mixed"}:
         del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others, printed besides
     sync = _object(data, "sync", where)
+    levels = _levels(_object(data, "iodepth_level", where), f"{where}.iodepth_level")
+    depth = _depth(options, data.get("job options"))
     error = _number(data, "error", where)
     return FioJob(
         group=int(_number(data, "groupid", where, 0)),
@@ -151,8 +190,8 @@ def _job(data: Any, options: Any, version: str, where: str, spot: _Spot) -> FioJ
             f"{where}.sync.lat_ns",
             spot,
         ),
-        levels=_levels(_object(data, "iodepth_level", where), f"{where}.iodepth_level"),
-        depth=_depth(options, data.get("job options")),
+        levels={} if depth == UNKNOWN else levels,
+        depth=None if depth == UNKNOWN else depth,
         cpu_user=_number(data, "usr_cpu", where, 0) / 100,
         cpu_system=_number(data, "sys_cpu", where, 0) / 100,
         steady=_fio_aims.steady(
@@ -322,6 +361,8 @@ def _depth(*options: Any) -> int | None:
     depth = None
     for given in options:
         value = given.get("iodepth") if isinstance(given, dict) else None
-        if isinstance(value, str) and value.isdecimal() and 0 < int(value[:9]) < 10**8:
+        if value is _fio_load.TWICE:
+            depth = UNKNOWN
+        elif isinstance(value, str) and value.isdecimal() and 0 < int(value[:9]) < 10**8:
             depth = int(value[:9])
     return depth

@@ -15,7 +15,15 @@ from tests.agents.test_fio_versions import REAL, document
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
-OTHERS = {"timestamp", "timestamp_ms", "job_start", "jobname", "job_runtime"}  # of readers, windows
+OTHERS = {
+    "timestamp",
+    "timestamp_ms",
+    "job_start",
+    "jobname",
+    "job_runtime",
+    "hostname",
+    "port",
+}  # of readers, windows
 TABLES = (fields.DOCUMENT, fields.JOB, fields.DIRECTION, fields.LATENCY, fields.STEADY)
 LATER = sorted({since for table in TABLES for since in table.values() if since > (3, 0)})
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents import reading
 from agents.tools import _fio_json, fio
 from tests.agents.test_tools import CASES, SUFFIX, expectation
 
@@ -113,6 +114,70 @@ def test_what_was_asked_of_fio_and_reached(path: Path) -> None:
             0.3,
             0.7,
         ]
+
+
+CLIENTS = [
+    pytest.param(path, id=path.stem)
+    for path in sorted((CASES / "fio").glob("3.*client*.json"))
+    if not path.name.endswith(SUFFIX) and "error" not in expectation(path.with_suffix(SUFFIX))
+]
+
+
+@pytest.mark.parametrize("path", CLIENTS)
+def test_clients_are_summed_once(path: Path) -> None:
+    """By group over all clients; fio's own sum is no client, and of one group it says the same."""
+    metrics = fio.parse({"stdout": path.read_bytes()}, fio.Options())
+    stats = document(path)["client_stats"]
+    clients = [one for one in stats if one["jobname"] != "All clients"]
+    assert len(stats) - len(clients) == (len(clients) > 1)
+    numbers = {one["groupid"] for one in clients}
+    for number in numbers:
+        label = {"group": str(number)} if len(numbers) > 1 else {}
+        found = {m.name: m.value for m in metrics if m.labels == label}
+        for name in ("read", "write"):
+            parts = [
+                one[name] for one in clients if one["groupid"] == number and one[name]["total_ios"]
+            ]
+            if not parts:
+                assert f"{name}.iops" not in found
+                continue
+            assert found[f"{name}.ios"] == sum(part["total_ios"] for part in parts)
+            assert found[f"{name}.bytes"] == sum(part["io_bytes"] for part in parts)
+            assert found[f"{name}.iops"] == pytest.approx(
+                over_the_longest(parts, "total_ios"), rel=2e-3
+            )
+            assert found[f"{name}.lat.mean"] == pytest.approx(mean(parts, "lat_ns"), rel=1e-6)
+            if len(numbers) == 1 and len(clients) > 1:
+                assert found[f"{name}.iops"] == pytest.approx(stats[-1][name]["iops"], rel=2e-3)
+                theirs = stats[-1][name]["lat_ns"]["mean"]
+                if path.name.startswith("3.1-"):  # whose sum has the last client's mean for all
+                    assert theirs == parts[-1]["lat_ns"]["mean"]
+                else:
+                    assert found[f"{name}.lat.mean"] * 1e9 == pytest.approx(theirs)
+
+
+def test_a_job_may_have_any_name() -> None:
+    """ "All clients" is fio's sum among clients only."""
+    data = document(CASES / "fio" / "3.33-plain-json.json")
+    data["jobs"][1]["jobname"] = "All clients"
+    jobs = list(_fio_json.jobs(json.dumps(data).encode())[0])
+    assert len(jobs) == len(data["jobs"])
+
+
+def test_a_depth_that_clients_do_not_share_is_not_told() -> None:
+    """Before 3.39 the options of all stand in one object; whose is whose nothing says."""
+    for name, depths, outstanding in (
+        ("3.1-clients-unlike", None, None),
+        ("3.33-clients-unlike", None, None),
+        ("3.42-clients-unlike", [4, 16], 20),
+        ("3.1-clients-alike", [4, 4], 8),
+    ):
+        path = CASES / "fio" / f"{name}.json"
+        jobs = list(_fio_json.jobs(path.read_bytes())[0])
+        assert [job.depth for job in jobs] == (depths or [None, None]), name
+        assert all(bool(job.levels) == bool(depths) for job in jobs)
+        (found,) = reading.read(path.read_text()).found
+        assert found.outstanding == outstanding and not found.trouble, name
 
 
 def test_samples_without_a_count_are_the_bins_or_the_ios() -> None:
