@@ -9,6 +9,36 @@ from typing import Any
 from agents.contracts import Metric, Series
 
 
+class Places:
+    """Where a text's lines begin. A list of them all would take several times the text.
+
+    Lines asked for in their order cost one look through it.
+    """
+
+    STEP = 1 << 14  # characters
+
+    def __init__(self, text: str) -> None:
+        self.text, self.line, self.at = text, 1, 0
+
+    def of(self, line: int) -> int:
+        """The place of that line's first character; the text's end where it has no such line."""
+        if line < self.line:
+            self.line, self.at = 1, 0
+        text, at, ends = self.text, self.at, line - self.line
+        while at < len(text) and (some := text.count("\n", at, at + self.STEP)) < ends:
+            at, ends = at + self.STEP, ends - some
+        for _ in range(ends):
+            at = text.find("\n", at) + 1 or len(text)
+        self.at, self.line = min(at, len(text)), line
+        return self.at
+
+    def between(self, first: int, last: int) -> str:
+        """Those lines, without the last one's end."""
+        start = self.of(first)
+        end = self.text.find("\n", self.of(last))
+        return self.text[start : end if end >= 0 else len(self.text)]
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """One result, and the lines of the text that hold it."""
@@ -40,10 +70,10 @@ class Found:
     needs: str = ""  # what no line of it tells, and without which it has no figure: fio_log.NEEDS
     varies: str = ""  # a sweep in one table: the label of its metrics that tells its points apart
 
-    def alone(self, lines: Sequence[str]) -> str:
+    def alone(self, text: Places) -> str:
         """Its part of the text's lines, such that its reader finds it, and only it, in there."""
-        own = lines[self.first - 1 : self.last]
-        return "\n".join([lines[self.head - 1], *own] if self.head else own)
+        above = f"{text.between(self.head, self.head)}\n" if self.head else ""
+        return above + text.between(self.first, self.last)
 
     def points(self) -> list[Mapping[str, str]]:
         """The labels of each point of a sweep, in the table's order; one without labels of anything else."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agents import registry
-from agents.found import Found, Reading, Unread
+from agents.found import Found, Places, Reading, Unread
 from agents.protocols import Reader
 
 SHOWN = 120  # characters of an unread line
@@ -42,7 +42,7 @@ def _apart(seen: Iterable[Found]) -> list[Found]:
 def _unread(text: str, found: list[Found]) -> Iterable[Unread]:
     """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
     parts = {part for one in found for part in ((one.first, one.last), *one.also)}
-    places, behind = _Places(text), 0  # the last line that was seen to
+    places, behind = Places(text), 0  # the last line that was seen to
     for first, last in sorted(parts):
         if first > behind + 1:
             yield from _told(text, places, behind + 1, first)
@@ -50,7 +50,7 @@ def _unread(text: str, found: list[Found]) -> Iterable[Unread]:
     yield from _told(text, places, behind + 1, None)
 
 
-def _told(text: str, places: _Places, begin: int, end: int | None) -> Iterable[Unread]:
+def _told(text: str, places: Places, begin: int, end: int | None) -> Iterable[Unread]:
     """The lines before `end` without the empty ones at both ends, unless there are no others."""
     start = places.of(begin)
     said = text[start : None if end is None else places.of(end)]
@@ -59,22 +59,3 @@ def _told(text: str, places: _Places, begin: int, end: int | None) -> Iterable[U
     above = begin + said.count("\n", 0, len(said) - len(said.lstrip()))
     said = said.strip()
     yield Unread(above, above + said.count("\n"), said.partition("\n")[0].strip()[:SHOWN])
-
-
-class _Places:
-    """Where lines begin, asked for in their order. A list of all lines would take several times the text."""
-
-    STEP = 1 << 14  # characters
-
-    def __init__(self, text: str) -> None:
-        self.text, self.line, self.at = text, 1, 0
-
-    def of(self, line: int) -> int:
-        """The place of that line's first character; the text's end where it has no such line."""
-        text, at, ends = self.text, self.at, line - self.line
-        while at < len(text) and (some := text.count("\n", at, at + self.STEP)) < ends:
-            at, ends = at + self.STEP, ends - some
-        for _ in range(ends):
-            at = text.find("\n", at) + 1 or len(text)
-        self.at, self.line = min(at, len(text)), line
-        return self.at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from agents.found import Found
+from agents.found import Found, Places
 from benchlab.imports import blobs, drafts
 from benchlab.imports.models import DraftFile
 from benchlab.imports.services import Piece
@@ -37,15 +37,15 @@ def pieces(found: Sequence[tuple[DraftFile, Found, str]]) -> dict[tuple[int, int
 
 
 class _Texts:
-    """The lines of the file that was asked for last: results come in the order of their files."""
+    """The text of the file that was asked for last: results come in the order of their files."""
 
     def __init__(self) -> None:
         self.pk = 0
-        self.lines: list[str] = []
+        self.text = Places("")
 
     def between(self, pk: int, found: Found) -> str:
         if pk != self.pk:
-            self.lines = []  # the one goes before the other comes
-            self.lines = drafts.text_of(DraftFile.objects.only("name").get(pk=pk)).split("\n")
+            self.text = Places("")  # the one goes before the other comes
+            self.text = Places(drafts.text_of(DraftFile.objects.only("name").get(pk=pk)))
             self.pk = pk
-        return found.alone(self.lines)
+        return found.alone(self.text)

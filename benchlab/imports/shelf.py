@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from agents import reading
-from agents.found import Found
+from agents.found import Found, Places
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
 from benchlab.imports import services
@@ -142,5 +142,5 @@ class _Shelving:
         one = found[number - 1]
         version = told.get("version", one.version)
         return Piece(
-            replace(one, version=version), name, one.alone(self.article.text(name).split("\n"))
+            replace(one, version=version), name, one.alone(Places(self.article.text(name)))
         )

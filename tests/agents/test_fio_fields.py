@@ -11,7 +11,8 @@ import pytest
 from agents.contracts import Metric, ParseError
 from agents.tools import _fio_fields as fields
 from agents.tools import _fio_json, fio
-from tests.agents.test_fio_versions import REAL, document
+from tests.agents.test_fio_versions import PATHS, REAL, document
+from tests.agents.test_tools import CASES
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
@@ -91,8 +92,8 @@ GOAL = dict.fromkeys((name for name in fields.JOB if name.startswith("latency_")
 
 def test_every_field_named_is_read() -> None:
     asked = set(fields.DOCUMENT) | OTHERS
-    for path in REAL:
-        for raw in document(path.values[0])["jobs"]:
+    for path in PATHS:
+        for raw in document(path)["jobs"]:
             for late in (True, False):
                 job = Watched({"steadystate": STEADY, **raw, **GOAL}, set())
                 for one, table in places({"jobs": [job]}):
@@ -138,8 +139,7 @@ NEEDED = {
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_a_document_without_a_field_that_all_have_is_refused_by_its_name(name: str) -> None:
-    path = next(one.values[0] for one in REAL if "3.33-steady-slope" in one.values[0].name)
-    data = document(path)
+    data = document(CASES / "fio" / "3.33-steady-slope.json")
     for one, table in places(data):
         if table is NEEDED[name]:
             one.pop(name, None)
@@ -161,8 +161,7 @@ def test_a_document_without_a_field_that_all_have_is_refused_by_its_name(name: s
     ],
 )
 def test_a_latency_target_in_the_unit_of_its_version(told: str, latency: int, window: int) -> None:
-    path = next(one.values[0] for one in REAL if "3.33-latency-target" in one.values[0].name)
-    data = document(path)
+    data = document(CASES / "fio" / "3.33-latency-target.json")
     data["fio version"] = told
     data["jobs"][0] |= {"latency_target": latency, "latency_window": window}
     found = {m.name: m for m in parsed(data)}

@@ -23,13 +23,14 @@ OTHERS = (
     "foreign",
     "unified-both",
 )
-REAL = [
-    pytest.param(path, id=path.stem)
+PATHS = [
+    path
     for path in sorted((CASES / "fio").glob("3.*.json"))
     if not path.name.endswith(SUFFIX)
     and not any(word in path.name for word in OTHERS)
     and "error" not in expectation(path.with_suffix(SUFFIX))
 ]
+REAL = [pytest.param(path, id=path.stem) for path in PATHS]
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -86,10 +87,10 @@ def ios_of(parts: list[dict[str, Any]]) -> int:
     return sum(part["total_ios"] for part in parts)
 
 
-AIMED = [path for path in REAL if any(word in path.id for word in ("steady", "latency-target"))]
+AIMED = [path for path in PATHS if any(word in path.stem for word in ("steady", "latency-target"))]
 
 
-@pytest.mark.parametrize("path", AIMED)
+@pytest.mark.parametrize("path", AIMED, ids=lambda path: path.stem)
 def test_what_was_asked_of_fio_and_reached(path: Path) -> None:
     """Means are made here from the seconds that fio printed; a target's unit is that of the command line."""
     found = {m.name: m.value for m in fio.parse({"stdout": path.read_bytes()}, fio.Options())}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agents import pasting, reading, registry
-from agents.found import Found
+from agents.found import Found, Places
 
 CASES = Path(__file__).parents[1] / "cases" / "readers"
 SUFFIX = ".expected.json"
@@ -62,11 +62,11 @@ def same(got: Any, wanted: Any) -> bool:
 def test_a_result_is_found_again_in_its_own_lines(path: Path) -> None:
     """So it is kept: each result with the lines that it says are its own, and reparsed from them."""
     text, name = text_of(path)
-    lines = text.split("\n")
+    places = Places(text)
     for one in reading.read(text, json.loads(path.read_text()).get("name", name)).found:
         if one.trouble or one.described:
             continue
-        again = registry.all_readers()[one.kind].find(one.alone(lines), name)
+        again = registry.all_readers()[one.kind].find(one.alone(places), name)
         assert [len(again), *(other.trouble for other in again)] == [1, ""], (one.first, one.title)
         assert figures(again[0]) == figures(one)
         assert again[0].series == one.series

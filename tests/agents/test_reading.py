@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents import reading
-from agents.found import Found, Unread
+from agents.found import Found, Places, Unread
 from agents.readers import fio
 
 CASE = Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json"
@@ -37,6 +37,8 @@ Text = st.text(st.sampled_from("a \t\n\x0b\xa0"), max_size=60)
 Parts = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 5)), max_size=4)
 
 
+@example("\n", [(1, 5)], 1)
+@example("a\n\nb\n", [(1, 0), (2, 2)], 1)
 @given(Text, Parts, st.integers(1, 9))
 def test_unread_lines_are_those_of_a_list_of_all(
     text: str, parts: list[tuple[int, int]], step: int
@@ -45,11 +47,14 @@ def test_unread_lines_are_those_of_a_list_of_all(
     found = [
         Found("k", first, min(first + more, last), "t") for first, more in parts if first <= last
     ]
-    kept, reading._Places.STEP = reading._Places.STEP, step
+    kept, Places.STEP = Places.STEP, step
     try:
         assert list(reading._unread(text, found)) == naive(text, found)
+        lines, places = text.split("\n"), Places(text)
+        for one in found:
+            assert one.alone(places) == "\n".join(lines[one.first - 1 : one.last])
     finally:
-        reading._Places.STEP = kept
+        Places.STEP = kept
 
 
 DATA = json.loads(CASE.read_text())
