@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -28,7 +28,7 @@ class Filter:
     moment: str | None = None  # code of the only one to show
     stages: frozenset[str] = frozenset()  # codes of moments
 
-    def keep(self, groups: list[Group]) -> list[Group]:
+    def keep(self, groups: Sequence[Group]) -> list[Group]:
         return [
             group
             for group in groups

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agents import pasting, reading, registry
+from agents.found import Places
 from benchlab.imports import texts
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -90,11 +91,10 @@ PASTES: dict[str, Callable[[str, list[str]], str]] = {
 
 def found(text: str) -> list[Any]:
     shown = texts.read("pasted.txt", text.encode()).text
-    lines = shown.split("\n")
     results = reading.read(shown, "pasted.txt").found
     for one in results:
         if not (one.trouble or one.described):
-            again = registry.all_readers()[one.kind].find(one.alone(lines), "")
+            again = registry.all_readers()[one.kind].find(one.alone(Places(shown)), "")
             assert [len(again), *(other.trouble for other in again)] == [1, ""]
     return [
         (one.kind, one.trouble, one.described, one.options, one.outstanding, one.series,

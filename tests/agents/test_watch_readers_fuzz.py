@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agents import job, registry
 from agents.contracts import Frame, ParseError
-from agents.found import Found
+from agents.found import Found, Places
 from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -197,5 +197,5 @@ def test_a_broken_document_of_iostats_is_told_and_found_again(dice: random.Rando
         for one in find("iostat", text):
             assert 1 <= one.first <= one.last <= len(lines)
             if not one.trouble:
-                (again,) = find("iostat", one.alone(lines))
+                (again,) = find("iostat", one.alone(Places(text)))
                 assert [m.value for m in again.metrics] == [m.value for m in one.metrics]
