@@ -7,6 +7,8 @@
 newline='
 '
 last=''
+writing=''
+told=''
 
 now() { # ns = the monotonic clock; root reads it exactly, others to 10 ms
   if [ -r /proc/timer_list ]; then
@@ -46,7 +48,13 @@ frame() { # FILE...
   for number in $each; do
     run_once "$number"
   done
+  writing=yes # a TERM from here on waits: lines would be lost, or come twice
   printf '%s.\n' "$text" >>samples
+  for number in $lasting; do
+    put_aside "$number"
+  done
+  writing=
+  [ -z "$told" ] || exit 0
 }
 
 present() { # NUMBER...: sets found, those commands whose stack is here; the others shall cost nothing
@@ -99,21 +107,22 @@ stamp_lines() { # NUMBER
 
 take_stream() { # NUMBER: what was put aside one frame ago, so that nobody writes to it any more
   head_line "$1"
-  taken "$1"
-  [ ! -f "stream-$1" ] || mv -f "stream-$1" "aside-$1"
-  [ -z "$last" ] || taken "$1"
+  [ ! -s "aside-$1" ] || read_file "aside-$1"
+  [ -z "$last" ] || [ ! -s "stream-$1" ] || read_file "stream-$1"
 }
 
-taken() { # NUMBER
-  [ -s "aside-$1" ] || return 0
-  read_file "aside-$1"
-  : >"aside-$1"
+put_aside() { # NUMBER: only now, for a frame that a TERM ended was never written: the last one takes its lines
+  if [ -f "stream-$1" ]; then
+    mv -f "stream-$1" "aside-$1"
+  elif [ -s "aside-$1" ]; then
+    : >"aside-$1"
+  fi
 }
 
 wakeful() { # lets a TERM end this process in the middle of a nap, and leave no sleep behind
   before=$!
   # KILL, for a sleep that is not yet one still has this very trap, and would swallow a TERM.
-  trap '[ "$!" = "$before" ] || kill -KILL "$!" 2>/dev/null; exit 0' TERM
+  trap '[ "$!" = "$before" ] || kill -KILL "$!" 2>/dev/null; told=yes; [ -n "$writing" ] || exit 0' TERM
 }
 
 nap() { # SECONDS

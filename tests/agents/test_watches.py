@@ -52,6 +52,17 @@ def test_what_commands_print_is_in_the_frames(shell, here):
     assert -0.5 < said[0].at < said[-1].at < frames[-1].at - frames[0].at
 
 
+def test_a_run_that_ends_in_the_middle_of_a_frame_loses_no_line(shell, here):
+    """The frame is not finished, for a slow command may take longer than anybody waits; its lines are in the last one."""
+    slow = Watch(("sh", "-c", "echo >>ticks; [ $(wc -l <ticks) != 3 ] || sleep 5"))
+    job.start(shell, here, sh("sleep 1.6"), (LASTING, slow), 0.3)
+    assert job.poll(shell, here, 20).state is State.EXITED
+    frames = job.frames(job.fetch(shell, here).samples)
+    texts = [line.text for line in _stamped.lines(frames, LASTING)]
+    assert len(texts) >= 8
+    assert texts[::2] == [f"report {n}" for n in range(1, len(texts[::2]) + 1)]
+
+
 def test_a_command_whose_stack_is_not_here_is_never_run(shell, here, tmp_path):
     (tmp_path / "pools" / "bl17").mkdir(parents=True)
     ran = tmp_path / "ran"
