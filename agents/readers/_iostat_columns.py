@@ -41,6 +41,7 @@ PER_REQUEST = {
 }
 DEVICE = ("Device:", "Device", "device", "device:")
 NUMBER = re.compile(r"\d{1,15}(?:([.,])(\d{1,2}))?([sBkMGTP%]?)")
+SHARE = re.compile(r"\d{1,15}(?:[.,]\d{1,2})?%?")
 SIZES = {"s": SECTOR, "B": 1.0} | {unit: 1024.0**n for n, unit in enumerate("kMGTP", 1)}
 RATES = frozenset({"tps", "r/s", "w/s", "d/s", "f/s"})  # each table of --pretty has one of them
 
@@ -114,7 +115,7 @@ def known(name: str) -> bool:
 
 def cpu(words: Sequence[str], number: int) -> Values:
     """user includes nice, as in the samples of a run. Raises ParseError."""
-    if len(words) != 6 or not all(NUMBER.fullmatch(word) for word in words):
+    if len(words) != 6 or not all(SHARE.fullmatch(word) for word in words):
         raise ParseError("not the figures of avg-cpu", number, " ".join(words))
     user, nice, system, iowait, steal, idle = (
         float(w.rstrip("%").replace(",", ".")) for w in words

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agents import job, registry
 from agents.contracts import Frame, ParseError
 from agents.found import Found, Places
+from agents.readers import _iostat_columns
 from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -199,3 +200,9 @@ def test_a_broken_document_of_iostats_is_told_and_found_again(dice: random.Rando
             if not one.trouble:
                 (again,) = find("iostat", one.alone(Places(text)))
                 assert [m.value for m in again.metrics] == [m.value for m in one.metrics]
+
+
+@pytest.mark.parametrize("word", ["23s", "23k", "1.5G", "23B"])
+def test_a_size_is_no_share_of_the_cpu(word):
+    with pytest.raises(ParseError, match="not the figures of avg-cpu"):
+        _iostat_columns.cpu(["1.00", "0.00", "0.50", "0.00", "0.00", word], 3)

@@ -53,7 +53,7 @@ def test_what_commands_print_is_in_the_frames(shell, here):
 
 
 def test_a_run_that_ends_in_the_middle_of_a_frame_loses_no_line(shell, here):
-    """The frame is not finished, for a slow command may take longer than anybody waits; its lines are in the last one."""
+    """That frame is never written, for a slow command may take longer than one waits: the last has its lines."""
     slow = Watch(("sh", "-c", "echo >>ticks; [ $(wc -l <ticks) != 3 ] || sleep 5"))
     job.start(shell, here, sh("sleep 1.6"), (LASTING, slow), 0.3)
     assert job.poll(shell, here, 20).state is State.EXITED

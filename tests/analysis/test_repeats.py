@@ -17,6 +17,7 @@ from benchlab.analysis.repeats import (
 )
 
 
+@pytest.mark.slow
 def test_the_table_is_the_studentised_range():
     for freedom, row in enumerate(QUANTILES, 1):
         for repeats, value in zip(REPEATS, row, strict=True):

@@ -103,6 +103,7 @@ def test_beside_dynamo_where_python_is_there(here, folder, user):
     assert "Dynamo version 1.1.0" in attempt.tool_version
 
 
+@pytest.mark.slow
 def test_each_update_reaches_the_page_before_the_next(here, folder, user):
     campaign = campaign_on(here, folder, user, runtime_s=18)
     drive.plan_and_start(campaign)
