@@ -188,6 +188,23 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """What a tool asks of the storage. None: this tool, with these options, does not tell."""
+
+    reads: bool | None = None
+    writes: bool | None = None
+    random: bool | None = None
+    block: int | None = None  # B, of the smallest request
+    direct: bool | None = None  # past the page cache
+    synced: bool | None = None  # each write is made durable before the next
+    compressible: bool | None = None  # its buffers are zeros or repeat themselves
+    size: int | None = None  # B that it goes over
+    ramp_s: float | None = None  # not measured, before what is
+    runtime_s: float | None = None
+    outstanding: int | None = None  # I/Os, over all its workers
+
+
+@dataclass(frozen=True, slots=True)
 class Ran:
     """What a command on the host did."""
 

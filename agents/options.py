@@ -1,7 +1,8 @@
 """Driver options: a frozen dataclass is the form, the JSON schema and the check of what a person typed.
 
-A driver's field carries `metadata={"help": …, "choices": (…), "unit": "B", "minimum": …}`; anything that depends on
-several fields is checked in the driver's own `__post_init__`, which raises OptionsError.
+A driver's field carries `metadata={"help": …, "choices": (…), "unit": "B", "minimum": …}`, and `"depth": True` where it
+makes the outstanding I/Os, the x axis of charts. Anything that depends on several fields is checked in the driver's own
+`__post_init__`, which raises OptionsError.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 import cattrs
 
 from agents.contracts import OptionsError
+
+# Programs cut what is larger to something else without a word; outstanding I/Os are stored in 31 bits.
+MOST, MOST_OUTSTANDING = 2**64 - 1, 2**31 - 1
 
 _converter = cattrs.Converter(forbid_extra_keys=True)
 
@@ -36,7 +40,9 @@ for _kind in (int, float, bool, str):
 def build(options: type[Any], data: Mapping[str, Any]) -> Any:
     """`options(**data)`, checked. Raises OptionsError naming the option and what it may be."""
     try:
-        built = _converter.structure(dict(data), options)
+        given = dict(data)
+        _check_names(given, options)
+        built = _converter.structure(given, options)
     except OptionsError:
         raise
     except Exception as error:
@@ -47,6 +53,14 @@ def build(options: type[Any], data: Mapping[str, Any]) -> Any:
     for spec in dataclasses.fields(options):
         _check(spec, getattr(built, spec.name))
     return built
+
+
+def _check_names(given: Mapping[str, Any], options: type[Any]) -> None:
+    known = [spec.name for spec in dataclasses.fields(options)]
+    if unknown := [repr(name) for name in given if name not in known]:
+        raise OptionsError(
+            f"there is no option {' and no '.join(unknown)}; known: {', '.join(known) or 'none'}"
+        )
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -61,6 +75,9 @@ def _check(spec: dataclasses.Field[Any], value: Any) -> None:
         raise OptionsError(f"{spec.name}: {value!r} is not one of {', '.join(map(str, choices))}")
     if minimum is not None and value < minimum:
         raise OptionsError(f"{spec.name}: {value!r} is below {minimum}")
+    most = MOST_OUTSTANDING if spec.metadata.get("depth") else MOST
+    if isinstance(value, int) and abs(value) > most:
+        raise OptionsError(f"{spec.name}: {str(value)[:40]} is above {most}")
 
 
 def dump(options: Any) -> dict[str, Any]:

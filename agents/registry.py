@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from agents import layers, options, readers, samplers, tools
-from agents.contracts import Need, OptionsError, Target
+from agents.contracts import Access, Need, OptionsError, Target
 from agents.protocols import (
+    Accessing,
     Ailing,
     Asking,
     Awaiting,
     Growing,
     Layer,
     Marking,
+    Naming,
+    Needing,
     Reader,
     Recording,
     Restoring,
+    Resyncing,
     Salvaging,
     Sampler,
+    Scripted,
+    Showing,
+    Sized,
     Stretching,
     Tool,
 )
+from agents.safety.forms import Arguments, Form
 
 D = TypeVar("D")
 
-CONTRACT = {
-    layers: (
-        "LABEL",
-        "NEEDS",
-        "USES",
-        "GIVES",
-        "WANTS",
-        "Options",
-        "needs",
-        "plan",
-        "teardown",
-        "verify",
-    ),
-    tools: ("LABEL", "NEEDS", "Options", "job", "precheck", "outstanding", "parse"),
-    samplers: ("LABEL", "FILES", "WATCHES", "series"),
-    readers: ("LABEL", "WORDS", "find"),
+CONTRACT: Mapping[ModuleType, type[Any]] = {
+    layers: Layer,
+    tools: Tool,
+    samplers: Sampler,
+    readers: Reader,
 }
+
+
+def members(contract: type[Any]) -> list[str]:
+    """The names that a Protocol itself asks for, without those of the one that it extends."""
+    return [name for name in vars(contract) if not name.startswith("_")]
 
 
 @cache
@@ -56,113 +59,177 @@ def load(package: ModuleType) -> dict[str, Any]:
         if info.name.startswith("_"):
             continue  # _template.py is for reading
         module = import_module(f"{package.__name__}.{info.name}")
-        if missing := [name for name in CONTRACT[package] if not hasattr(module, name)]:
+        if missing := [name for name in members(CONTRACT[package]) if not hasattr(module, name)]:
             raise ImportError(f"{module.__name__} lacks {', '.join(missing)}")
         drivers[info.name] = module
     return drivers
 
 
-def all_layers() -> dict[str, Layer]:
-    return cast(dict[str, Layer], load(layers))
+def all_layers() -> dict[str, Layer[Any]]:
+    return load(layers)
 
 
-def all_tools() -> dict[str, Tool]:
-    return cast(dict[str, Tool], load(tools))
+def all_tools() -> dict[str, Tool[Any]]:
+    return load(tools)
 
 
 def all_samplers() -> dict[str, Sampler]:
-    return cast(dict[str, Sampler], load(samplers))
+    return load(samplers)
 
 
 def all_readers() -> dict[str, Reader]:
-    return cast(dict[str, Reader], load(readers))
+    return load(readers)
 
 
-def layer(kind: str) -> Layer:
+def layer(kind: str) -> Layer[Any]:
     return _pick(all_layers(), kind, "layer")
 
 
-def growing(kind: str) -> Growing | None:
+def growing(kind: str) -> Growing[Any, Any] | None:
     """The layer, if it can grow."""
     driver = layer(kind)
-    return cast(Growing, driver) if hasattr(driver, "grow") else None
+    return driver if isinstance(driver, Growing) else None
 
 
-def stretching(kind: str) -> Stretching | None:
+def stretching(kind: str) -> Stretching[Any] | None:
     """The layer, if it can follow one below that grew."""
     driver = layer(kind)
-    return cast(Stretching, driver) if hasattr(driver, "stretch") else None
+    return driver if isinstance(driver, Stretching) else None
 
 
-def awaiting(kind: str) -> Awaiting | None:
+def awaiting(kind: str) -> Awaiting[Any] | None:
     """The layer, if the kernel may still work on it when its commands have ended."""
     driver = layer(kind)
-    return cast(Awaiting, driver) if hasattr(driver, "awaits") else None
+    return driver if isinstance(driver, Awaiting) else None
 
 
-def ailing(kind: str) -> Ailing | None:
+def resyncs(kind: str, given: Mapping[str, Any]) -> bool:
+    """Whether the kernel works on when a layer with these complete options was built, as far as is known."""
+    driver = layer(kind)
+    if isinstance(driver, Resyncing):
+        return driver.resyncs(options.build(driver.Options, given))
+    return isinstance(driver, Awaiting)
+
+
+def ailing(kind: str) -> Ailing[Any] | None:
     """The layer, if something in it may fail and it serves on."""
     driver = layer(kind)
-    return cast(Ailing, driver) if hasattr(driver, "ails") else None
+    return driver if isinstance(driver, Ailing) else None
 
 
-def restoring(kind: str) -> Restoring | None:
+def restoring(kind: str) -> Restoring[Any] | None:
     """The layer, if it sets something that is no disk's content and brings it back."""
     driver = layer(kind)
-    return cast(Restoring, driver) if hasattr(driver, "restored") else None
+    return driver if isinstance(driver, Restoring) else None
 
 
-def asking(kind: str) -> Asking | None:
+def asking(kind: str) -> Asking[Any] | None:
     """The layer, if a person makes it."""
     driver = layer(kind)
-    return cast(Asking, driver) if hasattr(driver, "asks") else None
+    return driver if isinstance(driver, Asking) else None
 
 
-def tool(kind: str) -> Tool:
+def commands(program: str) -> tuple[Form, ...]:
+    """How a program is called that one layer has for itself (protocols.Commanding)."""
+    told = (getattr(driver, "COMMANDS", {}) for driver in all_layers().values())
+    return tuple(form for forms in told for form in forms.get(program, ()))
+
+
+def layer_scripts() -> dict[str, Arguments]:
+    """Scripts that one layer has for itself (protocols.Scripting), and what they take."""
+    told = (getattr(driver, "SCRIPTS", {}) for driver in all_layers().values())
+    return {script: takes for scripts in told for script, takes in scripts.items()}
+
+
+def tool_scripts() -> dict[bytes, Sequence[str]]:
+    """The tools' own scripts (protocols.Shelled), and what they take."""
+    told = (getattr(driver, "SCRIPTS", {}) for driver in all_tools().values())
+    return {script: takes for scripts in told for script, takes in scripts.items()}
+
+
+def tool(kind: str) -> Tool[Any]:
     return _pick(all_tools(), kind, "tool")
 
 
 def tool_needs(kind: str, given: Mapping[str, Any]) -> tuple[Need, ...]:
-    """The programs that this tool uses with these options: one named by its path is not looked for elsewhere."""
+    """The programs that this tool uses with these options."""
     driver = tool(kind)
-    asks = getattr(driver, "needs", None)
-    return asks(options.build(driver.Options, given)) if asks else driver.NEEDS
+    if isinstance(driver, Needing):
+        return driver.needs(options.build(driver.Options, given))
+    return driver.NEEDS
 
 
 def programs(kind: str, built: Any) -> tuple[str, ...]:
     """Programs on the host that a person named in these options and that root will run: an owner's to say."""
-    names = getattr(tool(kind), "programs", None)
-    return tuple(names(built)) if names else ()
+    driver = tool(kind)
+    return driver.programs(built) if isinstance(driver, Naming) else ()
+
+
+def own_code(kind: str) -> bool:
+    """Whether the tool runs what a person wrote, as root: an owner's to say, too."""
+    driver = tool(kind)
+    return isinstance(driver, Scripted) and driver.OWN_CODE
+
+
+def live(kind: str) -> tuple[str, ...]:
+    """Files in which the tool tells what happens right now."""
+    driver = tool(kind)
+    return driver.LIVE if isinstance(driver, Showing) else ()
+
+
+def depth_options() -> tuple[str, ...]:
+    """Options of the tools that make the outstanding I/Os, each tool's in their order."""
+    return _depths(tuple(one.Options for one in all_tools().values()))
+
+
+# By the tools there are: pages ask for every run.
+@cache
+def _depths(of_tools: tuple[type[Any], ...]) -> tuple[str, ...]:
+    found = (spec for one in of_tools for spec in dataclasses.fields(one))
+    return tuple(dict.fromkeys(spec.name for spec in found if spec.metadata.get("depth")))
 
 
 def room(kind: str, built: Any, target: Target) -> int:
     """Bytes that the tool needs on the target; 0 where it says none."""
-    asks = getattr(tool(kind), "room", None)
-    return int(asks(built, target)) if asks else 0
+    driver = tool(kind)
+    return driver.room(built, target) if isinstance(driver, Sized) else 0
 
 
 def reads(kind: str, built: Any) -> bool:
     """Whether the tool reads what it has not written itself, on a volume."""
-    asks = getattr(tool(kind), "reads", None)
-    return bool(asks and asks(built))
+    driver = tool(kind)
+    return isinstance(driver, Sized) and driver.reads(built)
 
 
-def recording(kind: str) -> Recording | None:
+def access(kind: str, built: Any, told: Collection[str] | None = None) -> Access:
+    """What the tool asks of the storage. `told`: only these options are facts, the others are nobody's word."""
+    driver = tool(kind)
+    if not isinstance(driver, Accessing):
+        return Access()
+    found = driver.access(built)
+    if told is None:
+        return found
+    known = {name for name, of in driver.ACCESS_OF.items() if set(of) <= set(told)}
+    unknown = [spec.name for spec in dataclasses.fields(Access) if spec.name not in known]
+    return dataclasses.replace(found, **dict.fromkeys(unknown))
+
+
+def recording(kind: str) -> Recording[Any] | None:
     """The tool, if it also records figures over time."""
     driver = tool(kind)
-    return cast(Recording, driver) if hasattr(driver, "series") else None
+    return driver if isinstance(driver, Recording) else None
 
 
-def marking(kind: str) -> Marking | None:
+def marking(kind: str) -> Marking[Any] | None:
     """The tool, if it tells what it did when."""
     driver = tool(kind)
-    return cast(Marking, driver) if hasattr(driver, "windows") else None
+    return driver if isinstance(driver, Marking) else None
 
 
-def salvaging(kind: str) -> Salvaging | None:
+def salvaging(kind: str) -> Salvaging[Any] | None:
     """The tool, if it can read what one that gave up had printed by then."""
     driver = tool(kind)
-    return cast(Salvaging, driver) if hasattr(driver, "salvage") else None
+    return driver if isinstance(driver, Salvaging) else None
 
 
 def _pick(drivers: dict[str, D], kind: str, what: str) -> D:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from agents.contracts import AgentError, Argument, Ran, Reason
@@ -60,13 +61,24 @@ class SshShell:
         root: bool = False,
         timeout_s: float = 60.0,
     ) -> Ran:
+        return loop.run(self._ran(argv, stdin, root, timeout_s))
+
+    def submit(
+        self, argv: Sequence[Argument], *, root: bool = False, timeout_s: float = 60.0
+    ) -> Future[Ran]:
+        """As `run`, which waits; this does not, for a connection neither."""
+        return loop.submit(self._ran(argv, b"", root, timeout_s))
+
+    async def _ran(
+        self, argv: Sequence[Argument], stdin: bytes, root: bool, timeout_s: float
+    ) -> Ran:
         sudo = root and self.address.user != "root"
         # env, not a shell assignment: sudo's env_reset and csh or fish as login shell both allow it.
         prefix = ("sudo", "-n", "--") if sudo else ()
         line = command_line((*prefix, "env", "LC_ALL=C", *argv))
         began = time.monotonic()
         says = shown(argv)[:160]  # a whole script would hide the message
-        command = loop.run(loop.pool.run(self.address, line, stdin, timeout_s, says))
+        command = await loop.pool.run(self.address, line, stdin, timeout_s, says)
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if sudo:
             check_sudo(ran, self.address)

@@ -14,17 +14,16 @@ EDGES = (
 
 
 def remark(figures: Mapping[str, float | None]) -> str:
-    """For the figures' note: what the kernel's count says against them, or that nobody could count."""
+    """For the figures' note: what the kernel's count says against them, or that nobody could count.
+
+    `figures`: of the whole run, by the names of tools/dynamo.py. benchlab.analysis.findings.dynamo_crosscheck tells
+    what is said against them by its first words.
+    """
     if figures.get("ios") and "kernel.read.bytes" not in figures:
         return "not checked against the kernel's count: an I/O that failed would not show"
     for off, said in _differences(figures):
         return f"not to be trusted: {said}" if off < 0 else f"disturbed: {said}"
     return ""
-
-
-def finding(figures: Mapping[str, float | None]) -> str:
-    """A sentence with its numbers, or "". `figures`: of the whole run, by the names of tools/dynamo.py."""
-    return next((said for _, said in _differences(figures)), "")
 
 
 def _differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str]]:

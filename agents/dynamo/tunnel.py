@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from agents.contracts import AgentError, Job, Shell
-from agents.dynamo import areas, far, process, transcript
+from agents.dynamo import areas, process, remote_probe, transcript
 from agents.dynamo.areas import Wish
 from agents.dynamo.console import Paused
-from agents.dynamo.far import Far
 from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, Talk, clock
 from agents.dynamo.live import Updates
 from agents.dynamo.messages import ManagerInfo
+from agents.dynamo.remote_probe import Far
 from agents.dynamo.script import BEFORE_RECORDING, Phase, Reported, session
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
@@ -94,8 +94,8 @@ class _Talk(Talk):
 def check(shell: Shell, work: Job, config: bytes) -> None:
     """All that can be known before anything is started. Raises DynamoError or AgentError."""
     wanted = areas.wish(json.loads(config))
-    looked = far.look(Far(shell, work.root), wanted)
-    far.trial(wanted, looked)
+    looked = remote_probe.look(Far(shell, work.root), wanted)
+    remote_probe.trial(wanted, looked)
 
 
 class Session:
@@ -108,8 +108,8 @@ class Session:
         """`work`: as the tool made it, for the console beside dynamo. Raises DynamoError or AgentError."""
         self._far, self._tunnel = Far(shell, work.root), tunnel
         self.wanted: Wish = areas.wish(json.loads(config))
-        self._looked = far.look(self._far, self.wanted)
-        self._trial: Trial = far.trial(self.wanted, self._looked)
+        self._looked = remote_probe.look(self._far, self.wanted)
+        self._trial: Trial = remote_probe.trial(self.wanted, self._looked)
         self._name = f"{self.wanted.name}-{secrets.token_hex(6)}"
         self._work = work
         self._laid_out = False
@@ -178,8 +178,8 @@ class Session:
 
         if self._looked.unready:
             live.event(Phase("prepare"), clock())
-            far.lay_out(self._far, self._looked, self.wanted.pattern, watch)
-        trouble = far.trouble(self._far, self.wanted)
+            remote_probe.lay_out(self._far, self._looked, self.wanted.pattern, watch)
+        trouble = remote_probe.trouble(self._far, self.wanted)
         if trouble:
             raise DynamoError("host", trouble)
         self._laid_out = True
@@ -195,7 +195,7 @@ class Session:
         """What the kernel has done so far, and the time of that host: the question itself takes its time."""
         device = self._looked.place.device
         if device:
-            at, counted = far.counted(self._far, device)
+            at, counted = remote_probe.counted(self._far, device)
             writer.note(clock(), {f"diskstats_{when}": counted, f"counted_{when}": at})
 
     def _idle(self, now: float) -> str:
@@ -206,9 +206,9 @@ class Session:
         """What is half made goes. Where the host does not answer any more, the layout's teardown removes it."""
         with contextlib.suppress(DynamoError, AgentError):
             if not self.wanted.keep:
-                far.clear(self._far, self._looked, self._looked.found)
+                remote_probe.clear(self._far, self._looked, self._looked.found)
             elif failed and not self._laid_out:
-                far.clear(self._far, self._looked, self._looked.unready)
+                remote_probe.clear(self._far, self._looked, self._looked.unready)
 
 
 class _Live:

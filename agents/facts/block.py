@@ -11,7 +11,7 @@ from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, bad_facts, text, unhex
 
 TUNABLE = {f"queue/{name}" for name in
-           ("scheduler", "read_ahead_kb", "nr_requests", "nomerges", "rq_affinity")}  # fmt: skip
+           ("scheduler", "read_ahead_kb", "nr_requests", "nomerges", "rq_affinity", "write_cache")}  # fmt: skip
 NOTHING_READ = Section("", 0, b"", "")
 
 
@@ -85,6 +85,7 @@ def _device(
         majmin=sys.get("dev", "") or row.get("MAJ_MIN", ""),
         model=row.get("MODEL") or sys.get("device/model", ""),
         vendor=row.get("VENDOR") or sys.get("device/vendor", ""),
+        firmware=sys.get("device/firmware_rev") or sys.get("device/rev", ""),
         serial=_serial(row, sys) if whole else "",
         wwn=_wwn(row.get("WWN") or sys.get("wwid") or sys.get("device/wwid", "")) if whole else "",
         transport=row.get("TRAN", ""),

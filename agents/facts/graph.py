@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agents.facts.model import BlockDevice, HostFacts
@@ -12,10 +13,14 @@ OWN = ("/dev/mapper/", "/dev/md/", "/dev/zvol/", "/dev/disk/by-partlabel/", "/de
        "/dev/gpt/", "/dev/")  # fmt: skip
 
 
+# What may follow the layout's name in one of its own: what is in a group or pool; what a layer adds behind a hyphen
+# (of one in a group's name LVM makes two: bl1--old-data is of the group bl1-old); mdadm's number where a name is taken.
+REST = re.compile(r"(?:/.*|-(?!-)[A-Za-z0-9+_.-]*|_\d+)?", re.DOTALL)
+
+
 def carries(name: str, layout: str) -> bool:
-    """Whether a name is the layout's own: bl1, bl1-data, bl1/data, never bl17 or foreign_bl1."""
-    rest = name.removeprefix(layout)
-    return bool(layout) and name.startswith(layout) and not (rest and rest[0].isalnum())
+    """Whether a name is the layout's own: bl1, bl1-data, bl1/data, never bl17, foreign_bl1, bl1_old or bl1-data:old."""
+    return bool(layout) and name.startswith(layout) and bool(REST.fullmatch(name, len(layout)))
 
 
 def own_path(path: str, layout: str) -> bool:
@@ -112,9 +117,8 @@ class Graph:
 def _hollow(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
     """Mappings that stand on nothing: all of their table is `error`, as of a mirror's leg whose disk LVM misses."""
     tables: dict[str, set[str]] = {}
-    for line in facts.dm_tables:
-        name, _, row = line.partition(":")
-        tables.setdefault(f"/dev/mapper/{name}", set()).add("".join(row.split()[2:3]))
+    for name, words in facts.mappings():
+        tables.setdefault(f"/dev/mapper/{name}", set()).add("".join(words[2:3]))
     return {device.name for device in facts.devices
             if not below.get(device.name) and tables.get(device.path) == {"error"}}  # fmt: skip
 

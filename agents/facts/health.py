@@ -1,7 +1,7 @@
 """What may ail a layout that stands, at one moment: one cheap command, and what it printed.
 
-A layer hides those below it from a whole look (agents.stack.verify), and a mirror that lost a disk serves on as if
-nothing were: this asks every layer's own kernel driver what it knows, by what is in memory there.
+A layer hides those below it from a whole look (agents.plans.stack.verify), and a mirror that lost a disk serves on as
+if nothing were: this asks every layer's own kernel driver what it knows, by what is in memory there.
 """
 
 from __future__ import annotations

@@ -68,9 +68,8 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     for path in facts.swaps:
         if device.name in graph.owners.get(path, ()):
             yield f"{where}: is swap in use"
-    for line in facts.dm_tables:
-        table, _, words = line.partition(":")
-        if device.majmin in words.split() and not _own_table(table, graph, layout):
+    for table, words in facts.mappings():
+        if device.majmin in words and not _own_table(table, graph, layout):
             yield f"{where}: is used by device-mapper {table}: remove that first"
     # Our own volume is open while our tool runs on it, and an array's members while mdadm reshapes it; the kernel
     # keeps everybody else from what it holds for us. Nothing of ours runs on a disk itself when a Step is to claim it.
@@ -126,8 +125,8 @@ def _own_table(table: str, graph: Graph, layout: str) -> bool:
 
 
 def _own_label(signature: Signature, layout: str) -> bool:
-    """md writes "host:bl17", zfs and bcache "bl17"; a physical volume has a UUID that the layout gave it."""
-    if _own_volume(signature, layout):
+    """md writes "host:bl17", zfs and bcache "bl17"; others, such as LUKS, have a UUID that only this layout gives."""
+    if is_uuid_of(signature.uuid, layout):
         return True
     return signature.type in ("linux_raid_member", "zfs_member", "bcache") and carries(
         signature.label.rpartition(":")[2], layout

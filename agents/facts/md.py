@@ -66,19 +66,21 @@ def owners(
 ) -> dict[str, str]:
     """Member's kernel name -> "md NAME": the array's name in /dev/md, else what all its superblocks say.
 
-    udev makes no link for an array that could not start; its kernel name proves nothing.
+    udev makes no link for an array that could not start, and takes that of a broken one away; its kernel name proves
+    nothing. A member that is no device any more says nothing: it was unplugged.
     """
     owned: dict[str, str] = {}
     for array in found:
         links = [path for path, name in names.items() if name == array.name and "/dev/md/" in path]
-        labels = {_label(devices.get(member.device)) for member in array.members}
+        there = [devices[m.device] for m in array.members if m.device in devices]
+        labels = {_label(device) for device in there}
         said = labels.pop() if len(labels) == 1 else ""
         owner = links[0].removeprefix("/dev/md/") if links else said or array.name
         owned |= {member.device: f"md {owner}" for member in array.members}
     return owned
 
 
-def _label(device: BlockDevice | None) -> str:
+def _label(device: BlockDevice) -> str:
     """bl17 of a superblock's "host:bl17"."""
-    signed = device.signatures if device else ()
-    return next((s.label for s in signed if s.type == "linux_raid_member"), "").rpartition(":")[2]
+    labels = (s.label for s in device.signatures if s.type == "linux_raid_member")
+    return next(labels, "").rpartition(":")[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -27,6 +27,7 @@ class BlockDevice:
     majmin: str  # "8:16"
     model: str = ""
     vendor: str = ""
+    firmware: str = ""  # its revision, as SCSI, ATA and NVMe disks tell it
     serial: str = ""
     wwn: str = ""
     transport: str = ""
@@ -187,6 +188,12 @@ class HostFacts:
     unknown: tuple[
         str, ...
     ] = ()  # what could not be read, in words; the guard refuses because of it
+
+    def mappings(self) -> Iterator[tuple[str, list[str]]]:
+        """Of each segment of a device-mapper table: the mapping's whole name, and start, length, type, …"""
+        for line in self.dm_tables:
+            name, *words = line.split()
+            yield name.removesuffix(":"), words
 
     def device(self, name_or_path: str) -> BlockDevice | None:
         """The device of that kernel name or /dev path."""

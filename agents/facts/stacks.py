@@ -57,7 +57,7 @@ def dm_tables(section: Section) -> list[str]:
     for number, line in section.lines():
         if line.strip() == b"No devices found":
             continue
-        if not re.match(rb"[^:\s]+: ?\d* ?", line):
+        if not re.match(rb"\S+:(?: \d+ |\s*$)", line):  # a name may hold colons, and no space
             raise section.bad(number, line, "not NAME: table")
         found.append(text(line))
     return found

@@ -17,12 +17,13 @@ section files grep -aHs '' \
     /sys/module/zfs/version \
     $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
+    $b/*/device/rev $b/*/device/firmware_rev \
     $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
     $b/*/queue/scheduler $b/*/dm/name $b/loop*/loop/backing_file $b/*/bcache/label \
     $b/*/bcache/state $b/*/bcache/running $b/*/bcache/cache_mode $b/*/bcache/dirty_data \
     $b/*/bcache/sequential_cutoff $b/*/bcache/writeback_percent $b/*/bcache/discard \
     $b/*/bcache/bucket_size $b/*/bcache/block_size \
-    $b/*/queue/read_ahead_kb $b/*/queue/nr_requests $b/*/queue/nomerges $b/*/queue/rq_affinity \
+    $b/*/queue/read_ahead_kb $b/*/queue/nr_requests $b/*/queue/nomerges $b/*/queue/rq_affinity $b/*/queue/write_cache \
     /proc/sys/vm/dirty* /proc/sys/vm/swappiness /proc/sys/vm/vfs_cache_pressure \
     /proc/sys/vm/min_free_kbytes /proc/sys/vm/page-cluster /proc/sys/vm/zone_reclaim_mode \
     /proc/sys/vm/laptop_mode /proc/sys/vm/watermark_* /proc/sys/vm/nr_hugepages \

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agents.contracts import Need, Part, Step, Target
-from agents.facts.graph import Graph
+from agents.facts.graph import Graph, carries
 from agents.facts.model import HostFacts
-from agents.guard import claims_of
 from agents.layers import _scripts
 from agents.layers._names import lvm_uuid_of
 from agents.layers._steps import MIB, is_claimed, wipe
+from agents.safety.guard import claims_of
 
 NEED_LVM = Need("lvm", {"debian": "lvm2", "rhel": "lvm2"}, ("lvm", "version"))
 NEED_DMSETUP = Need("dmsetup", {"debian": "dmsetup", "rhel": "device-mapper"}, ("dmsetup", "version"))  # fmt: skip
@@ -122,26 +122,33 @@ def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
 
 
 def _mapped(target: Target, facts: HostFacts) -> list[str]:
-    """The group's volumes on these disks, the top ones first. lvol0 is what LVM calls what it needs for itself.
+    """The group's volumes on these disks, the top ones first, whatever a layer or LVM itself called them.
 
-    A volume that lies on other disks too is the cache's to remove: it was told of them.
+    Device-mapper's name is the group's, a hyphen, the volume's, in which a hyphen is doubled. A mapping of another kind
+    is another layer's. A volume that lies on other disks too is the cache's to remove: it was told of them.
     """
     graph = Graph(facts)
-    pattern = re.compile(rf"{re.escape(target.name)}-(?:data|fast|lvol\d+)(?:[_-]\w+)*")
     ours = {d.name for claim in claims_of(target) if (d := is_claimed(claim, facts))}
-    names = {line.partition(":")[0] for line in facts.dm_tables}
+    names = {name for name, _ in facts.mappings()}
     names |= {device.path.removeprefix("/dev/mapper/") for device in facts.devices}
     height: dict[str, int] = {}
-    for name in filter(pattern.fullmatch, names):
+    for name in names:
+        if not (name.startswith(f"{target.name}-") and carries(name, target.name)):
+            continue
         device = graph.find(f"/dev/mapper/{name}")
-        if device is None:
-            height[name] = 0
-        elif graph.disks_under(device.name) <= ours:
-            height[name] = len(graph.stack_under(device.name))
+        under = graph.disks_under(device.name) if device else _by_table(name, graph)
+        if under <= ours and (device is None or device.type == "lvm"):
+            height[name] = len(graph.stack_under(device.name)) if device else 0
     return sorted(height, key=lambda name: (-height[name], name))
+
+
+def _by_table(name: str, graph: Graph) -> set[str]:
+    """The disks under a mapping that has no node: what its table names, known or not."""
+    numbers = {device.majmin: device.name for device in graph.facts.devices}
+    named = {w for row in table(name, graph.facts) for w in row if re.fullmatch(r"\d+:\d+", w)}
+    return set().union(*(graph.disks_under(numbers.get(number, number)) for number in named))
 
 
 def table(name: str, facts: HostFacts) -> list[list[str]]:
     """The words of each segment of a mapped device: start, length, type, …"""
-    return [line.partition(":")[2].split() for line in facts.dm_tables
-            if line.partition(":")[0] == name]  # fmt: skip
+    return [words for mapping, words in facts.mappings() if mapping == name]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from agents.contracts import Claim, PlanError, Step, Target
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.guard import claims_of
 from agents.layers import _scripts
 from agents.layers._steps import is_claimed
+from agents.safety.guard import claims_of
 
 # In the order in which they are set: a new scheduler brings its own nr_requests.
 ATTRIBUTES = ("scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity")

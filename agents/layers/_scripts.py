@@ -1,7 +1,8 @@
-"""Every script that a Step gives to sh, and what its arguments are: the guard reads each of these as it was written.
+"""The scripts that several layers give to sh, and what their arguments are: the guard reads each as it was written.
 
 A script is a constant: what differs from host to host is an argument. Whoever changes one or adds one says below what
-it takes; of a script that is not there every word counts as a name that it could harm.
+it takes; a layer that is the only one to use a script has it in its own `SCRIPTS`. Of a script that is in neither every
+word counts as a name that it could harm.
 """
 
 from __future__ import annotations
@@ -78,12 +79,18 @@ while :; do
     sleep 0.2
 done
 """
-# Those that are still there, in one go: a fork for each would take most of the time.
-DM_REMOVE = (
-    'there=$(dmsetup info --columns --noheadings -o name) || exit; there=" "$(echo $there)" ";'
-    ' for name do shift; case $there in *" $name "*) set -- "$@" "$name";; esac; done;'
-    ' [ $# = 0 ] || exec dmsetup remove --retry "$@"'
-)
+# Those that are still there, in one go: a fork for each would take most of the time. A line is a name: one of another's
+# may hold ours as a word.
+DM_REMOVE = """
+there=$(dmsetup info --columns --noheadings -o name) || exit
+end='
+'
+for name do
+    shift
+    case $end$there$end in *"$end$name$end"*) set -- "$@" "$name" ;; esac
+done
+[ $# = 0 ] || exec dmsetup remove --retry "$@"
+"""
 # fast_remove leaves dirty blocks where they are: removing a writeback cache would write all of them back first.
 FLASHCACHE_REMOVE = (
     'cd /proc/sys/dev/flashcache 2>/dev/null && [ -e "$2+$3/fast_remove" ] &&'
@@ -107,8 +114,9 @@ REMOVE_MARKED = 'if [ -f "$1/$2" ] && [ ! -L "$1" ]; then rm -rf --one-file-syst
 GPART_DESTROY = 'if gpart show "$1" >/dev/null 2>&1; then gpart destroy -F "$1"; fi'
 
 # Kinds of argument: "path" begins with /, "setting" is a path of the kernel's below /sys or /proc/sys, "value" is what
-# is written there, "number" is digits, "mark" is the file that says a directory is ours, "name" can be the name of a
-# group, array, pool or mapping (agents/places.py). First those that come once, then those that go on for ever.
+# is written there, "number" is digits, "flag" is an option without a value, "mark" is the file that says a directory is
+# ours, "name" can be the name of a group, array, pool or mapping (agents/safety). First those that come once, then
+# those that go on.
 ARGUMENTS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     ZERO: ((), ("path", "number")),
     ZERO_FREEBSD: ((), ("path", "number")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from agents.contracts import Part, PlanError, Target
 from agents.layers._lvm import extents
@@ -23,13 +23,24 @@ class Segment:
     extents: int
 
 
+class Wish(Protocol):
+    """What LVM's options say of any segment."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def stripe_size(self) -> int: ...
+    @property
+    def extent_size(self) -> int: ...
+
+
 def layout_of(
-    options: Any, stripes: int, size: int, pieces: Sequence[Part], target: Target,
+    wish: Wish, stripes: int, size: int, pieces: Sequence[Part], target: Target,
     first: Segment | None = None,
 ) -> Segment:  # fmt: skip
     """The segment on these disks; `first` is that of the volume which it extends. Raises PlanError."""
-    rooms = [extents(piece, target, options.extent_size) for piece in pieces]
-    kind, wide = options.type, stripes or len(pieces)
+    rooms = [extents(piece, target, wish.extent_size) for piece in pieces]
+    kind, wide = wish.type, stripes or len(pieces)
     if kind == "linear":
         wide = 1
     elif kind == "mirror":
@@ -45,17 +56,17 @@ def layout_of(
     else:
         most = sum(rooms) if wide == 1 else len(rooms) // wide * wide * min(rooms)
     step = 1 if kind == "mirror" else wide
-    asked = -(-size // options.extent_size)
+    asked = -(-size // wish.extent_size)
     wanted = -(-asked // step) * step or most
     if not 0 < wanted <= most:
         raise PlanError(
-            f"{len(pieces)} disk(s) have room for {max(most, 0) * options.extent_size // MIB} MiB"
-            f" ({kind}, {wide} wide, extents of {options.extent_size // 1024} KiB),"
+            f"{len(pieces)} disk(s) have room for {max(most, 0) * wish.extent_size // MIB} MiB"
+            f" ({kind}, {wide} wide, extents of {wish.extent_size // 1024} KiB),"
             f" not {size / MIB:g} MiB"
         )
     if kind == "striped" and wide == 1:
         kind = "linear"
-    return Segment(kind, wide, options.stripe_size if kind == "striped" else 0, wanted)
+    return Segment(kind, wide, wish.stripe_size if kind == "striped" else 0, wanted)
 
 
 def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
@@ -72,17 +83,16 @@ def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
 
 
 def differences(
-    options: Any, segments: Sequence[Segment], rows: Iterable[Sequence[str]]
+    extent_size: int, segments: Sequence[Segment], rows: Iterable[Sequence[str]]
 ) -> list[str]:
     """Wish against `dmsetup table`. LVM may show one segment as several where a disk ends, and merge equal ones."""
     wanted = [(_shown(segment), segment.extents) for segment in segments]
     found = [(_read(row), int(row[1]) * SECTOR) for row in rows]
-    extent = options.extent_size
     if any(segment.type == "mirror" for segment in segments):
         wanted = [(wanted[0][0], sum(extents for _, extents in wanted))]
     wrong = []
     for what in dict.fromkeys([w for w, _ in wanted] + [f for f, _ in found]):
-        wish = sum(extents for shown, extents in wanted if shown == what) * extent
+        wish = sum(extents for shown, extents in wanted if shown == what) * extent_size
         have = sum(size for shown, size in found if shown == what)
         if wish != have:
             wrong.append(f"{have} B of the volume are {what}, not {wish} B")

@@ -9,8 +9,8 @@ from agents.contracts import Claim, Part, PlanError, Step, Target
 from agents.facts.graph import Graph
 from agents.facts.in_use import MOUNT_ROOT
 from agents.facts.model import BlockDevice, HostFacts
-from agents.guard import claims_of
 from agents.layers import _scripts
+from agents.safety.guard import claims_of
 
 MIB = 1 << 20
 Place = tuple[str, int]  # a node and a byte on it, at a whole sector

@@ -1,13 +1,13 @@
 """Copy this file to agents/layers/<kind>.py, add tests/cases/layers/<kind>/<case>.json, run the tests.
 
 One sentence on what the layer is, then the manual or article that its commands come from. A layer only describes: it
-never runs anything, reads no clock, file or setting. `agents.stack` gives it a Target, `agents.apply` runs the Steps.
+never runs anything, reads no clock, file or setting. `agents.plans.stack` gives it a Target, `agents.safety.apply` runs
+the Steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
@@ -33,15 +33,17 @@ class Options:
             raise OptionsError("sectors: must be a multiple of 8 (4 KiB)")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     """Those of NEEDS that these options ask for."""
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Steps in order. What a Step writes to it claims (`destroys`), or the guard refuses it.
 
-    Choose every name yourself, beginning with `target.name` ("bl17-…"): no Step may need the output of another.
+    Choose every name yourself, beginning with `target.name` ("bl17-…"), and every UUID by `_names.uuid_of`: no Step
+    may need the output of another. A program or script that no other layer has: see COMMANDS and SCRIPTS in
+    agents/protocols.py, and dm_crypt.py for both.
     A Step's `undo` is run when a later Step fails.
     """
     disk = one(target, "data")
@@ -54,13 +56,13 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(steps, replace(target, volume=disk.node, size=disk.size))
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Top down; only what is there by the facts; erases its signatures. Runs twice without harm."""
     disk = one(target, "data")
     return [wipe(disk.node, (disk,))] if is_claimed(disk, facts) else []
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Look again: differences between wish and host. [] is right. An exit code alone proves nothing."""
     disk = one(target, "data")
     return [] if is_claimed(disk, facts) else [f"{disk.node} is not {disk.identity} any more"]

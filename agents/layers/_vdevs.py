@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from agents.contracts import PlanError, Target
 from agents.facts.graph import Graph
@@ -27,11 +27,24 @@ class Group:
         return f"{self.kind} of {', '.join(self.nodes)}" if self.kind else ", ".join(self.nodes)
 
 
-def groups(options: Any, target: Target) -> list[Group]:
+class Wish(Protocol):
+    """What zpool's options say of the groups."""
+
+    @property
+    def layout(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def log_mirror(self) -> bool: ...
+    @property
+    def special_mirror(self) -> bool: ...
+
+
+def groups(wish: Wish, target: Target) -> list[Group]:
     """All groups, uses in the order of the command. Raises PlanError when the numbers do not fit."""
-    found = _data(options, _nodes(target, "data"))
-    for use, mirrored in (("log", options.log_mirror), ("cache", False),
-                          ("special", options.special_mirror), ("spare", False)):  # fmt: skip
+    found = _data(wish, _nodes(target, "data"))
+    for use, mirrored in (("log", wish.log_mirror), ("cache", False),
+                          ("special", wish.special_mirror), ("spare", False)):  # fmt: skip
         nodes = _nodes(target, use)
         if mirrored and len(nodes) < 2:
             raise PlanError(f"{use}_mirror: a mirror needs 2 {use} devices, there are {len(nodes)}")
@@ -47,20 +60,20 @@ def _alone(use: str, nodes: Sequence[str]) -> list[Group]:
     return [Group(use, "", (node,)) for node in nodes]
 
 
-def _data(options: Any, nodes: Sequence[str]) -> list[Group]:
+def _data(wish: Wish, nodes: Sequence[str]) -> list[Group]:
     if not nodes:
         raise PlanError("data: a pool needs one disk, partition or volume at least")
-    if options.layout == "stripe":
+    if wish.layout == "stripe":
         return _alone("data", nodes)
-    least = PARITY.get(options.layout, 1) + 1
-    width = options.width or (2 if options.layout == "mirror" else max(len(nodes), least))
+    least = PARITY.get(wish.layout, 1) + 1
+    width = wish.width or (2 if wish.layout == "mirror" else max(len(nodes), least))
     if len(nodes) % width or len(nodes) < least:
         raise PlanError(
-            f"data: {options.layout} in groups of {width} disks (at least {least}) cannot be made of"
+            f"data: {wish.layout} in groups of {width} disks (at least {least}) cannot be made of"
             f" {len(nodes)}: give a multiple of {width}, or change the width"
         )
     return [
-        Group("data", options.layout, tuple(nodes[start : start + width]))
+        Group("data", wish.layout, tuple(nodes[start : start + width]))
         for start in range(0, len(nodes), width)
     ]
 

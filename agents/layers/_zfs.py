@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any
 
 from agents.contracts import Claim, Need, PlanError, Step, Target
 from agents.facts.model import Dataset, HostFacts, Zpool
-from agents.guard import claims_of
+from agents.safety.guard import claims_of
 
 PACKAGES = {"debian": "zfsutils-linux", "rhel": "zfs", "suse": "zfs", "arch": "zfs-utils",
             "alpine": "zfs"}  # fmt: skip
@@ -19,23 +18,23 @@ ZPOOL = Need("zpool", PACKAGES, ("zpool", "version"))
 ZFS = Need("zfs", PACKAGES, ("zfs", "version"))
 
 
-def compression() -> Any:
+def compression() -> str:
     choices = ("off", "on", "lz4", "zstd", "zle", "gzip", "lzjb")
     return field(default="off", metadata={"help": "Compression", "choices": choices})
 
 
-def sync() -> Any:
+def sync() -> str:
     says = "When a synchronous write counts as done: disabled lies to the program"
     choices = ("standard", "always", "disabled")
     return field(default="standard", metadata={"help": says, "choices": choices})
 
 
-def logbias() -> Any:
+def logbias() -> str:
     says = "throughput leaves the log device unused"
     return field(default="latency", metadata={"help": says, "choices": ("latency", "throughput")})
 
 
-def cached(what: str) -> Any:
+def cached(what: str) -> str:
     choices = ("all", "metadata", "none")
     return field(default="all", metadata={"help": f"What {what} may keep", "choices": choices})
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Claim, Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.bcache import bytes_of
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.guard import claims_of
 from agents.layers import _scripts
 from agents.layers._names import uuid_of
 from agents.layers._steps import erase_all, members, settle, still_there, taken
+from agents.safety.guard import claims_of
 
 LABEL = "bcache"
 PACKAGES = {"debian": "bcache-tools", "suse": "bcache-tools"}
@@ -75,11 +74,11 @@ class Options:
             )
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError: no disks, or a cache of too few buckets."""
     backing, cache = _given(options, target)
     claims, nodes = claims_of(target), [*backing, cache]
@@ -125,7 +124,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan((*steps, settle()), _gives(target, backing, offset))
 
 
-def _given(options: Any, target: Target) -> tuple[tuple[Part, ...], Part]:
+def _given(options: Options, target: Target) -> tuple[tuple[Part, ...], Part]:
     backing, cache = members(target, "backing", main=True), members(target, "cache")
     if not backing:
         raise PlanError("backing: there is no disk and no volume below to cache")
@@ -180,7 +179,7 @@ def _release(nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
     return Step(argv, "Stop bcache on them, and wait until it has let go", destroys=claims)
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Whatever half of it is registered is stopped, dirty or not; then all superblocks go."""
     nodes = [*members(target, "backing", main=True), *members(target, "cache")]
     here = still_there(target, nodes, facts)
@@ -189,7 +188,7 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     return [_release(here, claims_of(target)), *erase_all(target, here, facts)]
 
 
-def ails(options: Any, target: Target, health: Health) -> list[str]:
+def ails(options: Options, target: Target, health: Health) -> list[str]:
     """A backing disk that runs without its cache, which the kernel detaches after errors; and errors of the cache."""
     backing, cache = _given(options, target)
     wrong = []
@@ -208,7 +207,7 @@ def _alone(node: Part, state: str | None) -> str:
     return f"{node.node} does not run with its cache (state {state!r})"
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Every option, read back from sysfs (which rounds sizes), and that the nodes lie on these disks."""
     backing, cache = _given(options, target)
     graph, wrong = Graph(facts), []
@@ -228,7 +227,7 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     return wrong + _cache(options, cache, graph)
 
 
-def _backing(options: Any, node: Part, label: str, graph: Graph) -> list[str]:
+def _backing(options: Options, node: Part, label: str, graph: Graph) -> list[str]:
     device = graph.find(node.node)
     found = graph.facts.bcache.get(device.name) if device else None
     if found is None:
@@ -245,7 +244,7 @@ def _backing(options: Any, node: Part, label: str, graph: Graph) -> list[str]:
     return wrong + _size(node, values.get("sequential_cutoff", ""), "sequential_cutoff", options)
 
 
-def _cache(options: Any, cache: Part, graph: Graph) -> list[str]:
+def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
     device = graph.find(cache.node)
     found = graph.facts.bcache.get(device.name) if device else None
     if found is None:
@@ -261,7 +260,7 @@ def _cache(options: Any, cache: Part, graph: Graph) -> list[str]:
     return wrong
 
 
-def _size(node: Part, shown: str, key: str, options: Any) -> list[str]:
+def _size(node: Part, shown: str, key: str, options: Options) -> list[str]:
     wished, (value, tolerance) = getattr(options, key), bytes_of(shown)
     if abs(value - wished) <= tolerance:
         return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts, Mount
@@ -36,11 +35,11 @@ class Options:
             raise OptionsError("path: has a control character")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """mkdir without -p for the last part: an existing directory is somebody's, and stays."""
     own = _own(options, target)
     steps = (
@@ -62,7 +61,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(steps, replace(target, mount=own, notes=notes))
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Only a directory with our mark goes, and nothing that is mounted inside (one file system)."""
     own = _own(options, target)
     return [
@@ -74,13 +73,13 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     ]
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Facts do not list directories: that mkdir made it is all there is to see, and that nothing covers it."""
     own = _own(options, target)
     return [f"{m.source} is mounted over {own}" for m in facts.mounts if m.target == own]
 
 
-def _own(options: Any, target: Target) -> str:
+def _own(options: Options, target: Target) -> str:
     return f"{options.path}/{target.name}"
 
 

@@ -6,7 +6,6 @@ Sources: mkfs.xfs(8), mke2fs(8), mkfs.btrfs(8). The smallest sizes are what thos
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
@@ -55,11 +54,11 @@ class Options:
                 raise OptionsError(f"{name}: {refused!r} is not for a layout to set")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return tuple(need for need in NEEDS if need.program == f"mkfs.{options.type}")
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """mkfs with the layout's label, then mount. Raises PlanError for a volume that is too small."""
     claims, mount = below(target), mount_point(target)
     if target.size < SMALLEST[options.type]:
@@ -92,11 +91,11 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(steps, replace(target, mount=mount, notes=(*target.notes, *notes)))
 
 
-def _mount_words(options: Any) -> tuple[str, ...]:
+def _mount_words(options: Options) -> tuple[str, ...]:
     return ("-o", ",".join(options.mount_options)) if options.mount_options else ()
 
 
-def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
+def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Fill the volume that has become larger, while mounted. Its alignment stays as mkfs made it."""
     claims, mount = below(target), mount_point(target)
     argv = {
@@ -108,7 +107,7 @@ def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan((step,), replace(target, mount=mount))
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Unmount (never lazily: that would hide who still writes), remove the mount point, erase the label."""
     claims, mount = below(target), mount_point(target)
     steps = [Step(("umount", mount), f"Unmount {mount}")] * sum(
@@ -133,7 +132,7 @@ def _must_wipe(target: Target, claims: tuple[Claim, ...], facts: HostFacts) -> b
     return not device.signatures_known or bool(device.signatures)
 
 
-def ails(options: Any, target: Target, health: Health) -> list[str]:
+def ails(options: Options, target: Target, health: Health) -> list[str]:
     """Mounted no more, made read-only by the kernel (which a mount says in its superblock's options), or with errors
     that btrfs counted.
     """
@@ -150,7 +149,7 @@ def ails(options: Any, target: Target, health: Health) -> list[str]:
     return wrong
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Mounted there, from that device, as that type, with those options and our label."""
     mount = mount_point(target)
     found = [m for m in facts.mounts if m.target == mount]

@@ -8,14 +8,14 @@ SSD, which no libblkid knows; flashcache_create refuses an SSD that has one, so 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.guard import claims_of
 from agents.layers import _scripts
+from agents.layers._lvm import table
 from agents.layers._steps import erase_all, members, settle, still_there, taken
+from agents.safety.guard import claims_of
 
 LABEL = "flashcache"
 MODULE = Need("flashcache", {}, ("modinfo", "-F", "version", "flashcache"))
@@ -50,11 +50,11 @@ class Options:
             raise OptionsError(f"block_size: {size} B is no power of two from 512 B to 1 MiB")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError before anything is touched when the kernel has no such module."""
     if MODULE.program not in facts.tools:
         raise PlanError(
@@ -102,24 +102,23 @@ def _remove(target: Target, facts: HostFacts) -> Step:
     return Step(argv, "Remove the cache as it is, dirty or not", destroys=claims_of(target))
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Erasing the SSD does what flashcache_destroy does: no superblock is left to load."""
     steps = []
-    if any(line.partition(":")[0] == target.name for line in facts.dm_tables):
+    if table(target.name, facts):
         steps.append(_remove(target, facts))
     return steps + erase_all(target, still_there(target, _given(target), facts), facts)
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The mapping is there, is a flashcache, and lies on these two. Its table shows no option in a fixed place."""
     backing, cache = _given(target)
     graph = Graph(facts)
     device = graph.find(f"/dev/mapper/{target.name}")
     if device is None:
         return [f"/dev/mapper/{target.name} is not there"]
-    tables = [line.split() for line in facts.dm_tables if line.partition(":")[0] == target.name]
     wrong = []
-    if not any(words[3:4] == ["flashcache"] for words in tables):
+    if not any(words[2:3] == ["flashcache"] for words in table(target.name, facts)):
         wrong.append(f"{device.path} is no flashcache")
     for part in (backing, cache):
         below = graph.find(part.node)

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from agents.contracts import (  # fmt: skip
     Claim,
@@ -82,11 +81,11 @@ class Grow:
     )
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError for disks that are too few or too small."""
     pieces = _pieces(target)
     nodes = [piece.node for piece in pieces]
@@ -119,7 +118,7 @@ def _pieces(target: Target) -> tuple[Part, ...]:
     return found
 
 
-def _notes(options: Any, segment: Segment) -> tuple[str, ...]:
+def _notes(options: Options, segment: Segment) -> tuple[str, ...]:
     size = segment.extents * options.extent_size
     if options.size and size != options.size:
         return (f"LVM: {options.size} B asked, {size} B made: whole stripes of extents",)
@@ -127,7 +126,7 @@ def _notes(options: Any, segment: Segment) -> tuple[str, ...]:
 
 
 def _made(
-    options: Any, target: Target, steps: Sequence[Step], segments: Sequence[Segment],
+    options: Options, target: Target, steps: Sequence[Step], segments: Sequence[Segment],
     pieces: Sequence[Part], notes: tuple[str, ...],
 ) -> Plan:  # fmt: skip
     """`stripe_unit` and `stripe_count` only where one segment is the whole volume."""
@@ -153,7 +152,11 @@ def _segments(target: Target) -> list[Segment]:
 
 
 def grow(
-    options: Any, grow: Any, target: Target, more: Mapping[str, tuple[Claim, ...]], facts: HostFacts
+    options: Options,
+    grow: Grow,
+    target: Target,
+    more: Mapping[str, tuple[Claim, ...]],
+    facts: HostFacts,
 ) -> Plan:
     """vgextend, lvextend. Raises PlanError for disks that are too few or too small."""
     pieces = _pieces(target)
@@ -180,7 +183,7 @@ def grow(
     return _made(options, target, steps, [*_segments(target), segment], pieces, (note,))
 
 
-def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
+def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
     """The volume below became larger: pvresize, then lvextend by what came; disks of its own do not change."""
     segments = _segments(target)
     pieces = _pieces(target)
@@ -199,10 +202,14 @@ def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
     return _made(options, target, steps, segments, pieces, ())
 
 
-def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
+def resyncs(options: Options) -> bool:
+    return options.type == "mirror"
+
+
+def awaits(options: Options, target: Target, facts: HostFacts) -> Progress | None:
     """The first copy of a mirror, by device-mapper's status: "0 LENGTH raid raid1 2 aa DONE/ALL resync …"."""
     for line in facts.dm_status:
-        name, _, status = line.partition(":")
+        name, _, status = line.partition(": ")
         words = status.split()
         if name != f"{target.name}-data" or len(words) < 8 or words[2] != "raid":
             continue
@@ -213,7 +220,7 @@ def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
     return None
 
 
-def ails(options: Any, target: Target, health: Health) -> list[str]:
+def ails(options: Options, target: Target, health: Health) -> list[str]:
     """A mirror's legs, a letter each (A: in sync, a: not yet, D: dead): "0 LENGTH raid raid1 2 AD DONE/ALL …".
 
     Of a volume under a cache the mirror is what is below the cache's own.
@@ -228,15 +235,15 @@ def ails(options: Any, target: Target, health: Health) -> list[str]:
     return wrong
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Volumes out of the kernel, then every disk erased. Nothing is written back, no LVM command can wait."""
     there = still_there(target, members(target, "data", main=True), facts)
     return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts)]
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The kernel's own table of the volume: type, lengths, stripes, stripe size."""
     rows = _lvm.table(f"{target.name}-data", facts)
     if not rows:
         return [f"{_volume(target)} is not active"]
-    return differences(options, _segments(target), rows)
+    return differences(options.extent_size, _segments(target), rows)

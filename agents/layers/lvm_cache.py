@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
@@ -85,11 +84,11 @@ class Options:
                     )
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS[:2] if options.kind == "writecache" else NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """vgextend, then volumes on the SSD, then lvconvert. Raises PlanError for an SSD that is too small."""
     if options.kind != "cache-pool" and _lvm.version(facts) < CACHEVOL_SINCE:
         raise PlanError(
@@ -135,7 +134,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(tuple(steps), replace(target, parts=left))
 
 
-def _kind(options: Any, meta: int) -> tuple[str, ...]:
+def _kind(options: Options, meta: int) -> tuple[str, ...]:
     """What makes the volume on the SSD that kind of cache."""
     if options.kind == "cache-pool":
         return (*_pool(meta, "cache-pool"), *_chunk(options))
@@ -147,15 +146,15 @@ def _pool(meta: int, kind: str) -> tuple[str, ...]:
     return ("--type", kind, "--poolmetadatasize", f"{meta}b", "--poolmetadataspare", "n")
 
 
-def _how(options: Any) -> tuple[str, ...]:
+def _how(options: Options) -> tuple[str, ...]:
     return ("--cachemode", options.mode, "--cachepolicy", options.policy, *_chunk(options))
 
 
-def _chunk(options: Any) -> tuple[str, ...]:
+def _chunk(options: Options) -> tuple[str, ...]:
     return ("--chunksize", f"{options.chunk_size}b") if options.chunk_size else ()
 
 
-def _metadata(options: Any, pieces: Sequence[Part], target: Target) -> int:
+def _metadata(options: Options, pieces: Sequence[Part], target: Target) -> int:
     """Bytes of metadata of a pool: a thousandth, and never less than 8 MiB. Raises PlanError for what cannot fit."""
     room = sum(_lvm.extents(piece, replace(target, volume=""), EXTENT) for piece in pieces) * EXTENT
     meta = 0
@@ -189,7 +188,7 @@ def _run(
     return _lvm.run(program, words, says, target, nodes, facts)
 
 
-def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFacts) -> Step:
+def _convert(options: Options, target: Target, nodes: Sequence[str], facts: HostFacts) -> Step:
     origin, fast = f"{target.name}/data", f"{target.name}/fast"
     how = _how(options)
     if options.kind == "writecache":
@@ -199,7 +198,7 @@ def _convert(options: Any, target: Target, nodes: Sequence[str], facts: HostFact
     return _run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)
 
 
-def ails(options: Any, target: Target, health: Health) -> list[str]:
+def ails(options: Options, target: Target, health: Health) -> list[str]:
     """What the kernel says when metadata or disk of the cache cannot be written any more: it is then passed by."""
     words = health.mapped.get(f"{target.name}-data", ())
     if not words:
@@ -212,14 +211,14 @@ def ails(options: Any, target: Target, health: Health) -> list[str]:
     return [f"the cache of {target.volume} {what}" for word, what in said.items() if word in words]
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """The whole group leaves the kernel: a cache taken off alone would first write back what is thrown away."""
     there = still_there(target, members(target, "cache"), facts)
     # The volume group's own teardown, which follows, waits for udev.
     return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts, settled=False)]
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The kernel's own tables: "cache META CACHE ORIGIN CHUNK COUNT FEATURE… POLICY …", "writecache s …"."""
     rows = _lvm.table(f"{target.name}-data", facts)
     if len(rows) != 1 or len(rows[0]) < 8:
@@ -234,7 +233,7 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     return wrong + _on_disks(options, target, facts)
 
 
-def _cache(options: Any, row: Sequence[str]) -> list[str]:
+def _cache(options: Options, row: Sequence[str]) -> list[str]:
     features = row[8 : 8 + int(row[7])]
     policy = row[8 + int(row[7])]
     wrong = []
@@ -253,7 +252,7 @@ def _writecache(row: Sequence[str]) -> list[str]:
     return [] if row[3] == "s" else [f"the writecache is of type {row[3]}, not s (SSD)"]
 
 
-def _on_disks(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def _on_disks(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The cache itself, whatever this LVM calls it, lies on the SSD, and is as large as asked."""
     graph = Graph(facts)
     pieces = members(target, "cache")

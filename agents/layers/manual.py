@@ -7,11 +7,10 @@ no command has run on the host before it (only other manual layers are below), t
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from agents import looks
 from agents.contracts import Ask, Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
+from agents.safety import look_only
 
 LABEL = "A person's step"
 NEEDS: tuple[Need, ...] = ()
@@ -48,22 +47,22 @@ def _check_words(words: tuple[str, ...]) -> None:
     """It runs on a host without anybody reading it: so only what cannot change anything."""
     if any(not word or not word.isprintable() for word in words):
         raise OptionsError("check: a word is empty or has a control character")
-    if "/" in words[0] or words[0] not in looks.known():
+    if "/" in words[0] or words[0] not in look_only.known():
         raise OptionsError(
-            f"check: {words[0]!r} may do more than look; it may be {', '.join(looks.known())}"
+            f"check: {words[0]!r} may do more than look; it may be {', '.join(look_only.known())}"
         )
-    if not looks.only_looks(words):
+    if not look_only.only_looks(words):
         raise OptionsError(
             f"check: {' '.join(words)[:200]!r} is not among the forms of {words[0]} that can only look: a flag or a"
-            " place of it is not allowed (agents/looks.py lists them)"
+            " place of it is not allowed (agents/safety/look_only.py lists them)"
         )
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def asks(options: Any, target: Target) -> Ask:
+def asks(options: Options, target: Target) -> Ask:
     """The check runs without root."""
     check = None
     if options.check:
@@ -72,17 +71,17 @@ def asks(options: Any, target: Target) -> Ask:
     return Ask(options.instructions.strip(), options.undo_instructions.strip(), check, options.expect)  # fmt: skip
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """No command of ours: what the person is asked is part of what the layout is."""
     said = " ".join(options.instructions.split())
     return Plan((), replace(target, notes=(*target.notes, f"by a person: {said}")))
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Nothing: the person is asked to take it back once the disks are blank."""
     return []
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The check saw it when the person said so; facts do not show it."""
     return []

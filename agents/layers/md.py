@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import (
     Claim,
@@ -26,12 +25,12 @@ from agents.contracts import (
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.guard import claims_of
 from agents.layers import _md_look as look
 from agents.layers import _scripts
 from agents.layers._md_geometry import KIB, LEAST, data_offset, stripe_count, usable
 from agents.layers._names import uuid_of
 from agents.layers._steps import erase_all, members, settle, still_there, taken
+from agents.safety.guard import claims_of
 
 LABEL = "md RAID"
 NEEDS = (Need("mdadm", {"debian": "mdadm", "rhel": "mdadm", "suse": "mdadm", "arch": "mdadm"}),)
@@ -83,7 +82,7 @@ class Grow:
     """mdadm reshapes to all the members there are: nothing to choose."""
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
@@ -91,7 +90,7 @@ def volume(target: Target) -> str:
     return f"/dev/md/{target.name}"
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError: too few members, or too small ones."""
     data, spares, claims = _given(options, target)
     chunk, offset = _chunk(options), data_offset(data, _chunk(options))
@@ -126,7 +125,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
 
 
 def _given(
-    options: Any, target: Target
+    options: Options, target: Target
 ) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Claim, ...]]:
     data, spares = members(target, "data", main=True), members(target, "spare")
     claims = claims_of(target)
@@ -145,7 +144,7 @@ def _given(
     return data, spares, claims
 
 
-def _chunk(options: Any) -> int:
+def _chunk(options: Options) -> int:
     return 0 if options.level == 1 else options.chunk or CHUNK
 
 
@@ -154,7 +153,7 @@ def _uuid(target: Target) -> str:
     return ":".join(digits[at : at + 8] for at in range(0, 32, 8))
 
 
-def _gives(options: Any, target: Target, data: Sequence[Part]) -> Target:
+def _gives(options: Options, target: Target, data: Sequence[Part]) -> Target:
     """Raises PlanError when no chunk fits on the smallest member."""
     chunk = _chunk(options)
     size = usable(options.level, data, chunk, options.layout)
@@ -195,7 +194,7 @@ def _stop(node: str, claims: tuple[Claim, ...]) -> Step:
     return Step(("sh", "-c", _scripts.MD_STOP, "stop", node), f"Stop {node}", destroys=claims)
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Stop every array that a member is in, started or not, in the middle of a reshape or not; erase the members.
 
     A reshape that is stopped leaves superblocks that mdadm could go on from: the data is not wanted, so they go.
@@ -210,7 +209,7 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     return steps + erase_all(target, here, facts)
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Level, chunk, copies, members, bitmap, size; not degraded unless the kernel is about to cure that."""
     array = look.array_at(volume(target), facts)
     if array is None:
@@ -231,7 +230,7 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     return wrong
 
 
-def ails(options: Any, target: Target, health: Health) -> list[str]:
+def ails(options: Options, target: Target, health: Health) -> list[str]:
     """Failed, missing, taken from the spares, or short of members that nothing is about to bring back."""
     name = health.names.get(volume(target), "")
     array = next((found for found in health.arrays if found.name == name), None)
@@ -249,15 +248,19 @@ def ails(options: Any, target: Target, health: Health) -> list[str]:
     return wrong
 
 
-def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
+def resyncs(options: Options) -> bool:
+    return options.level != 0 and not options.assume_clean
+
+
+def awaits(options: Options, target: Target, facts: HostFacts) -> Progress | None:
     """Resync, recovery, reshape or check, by /proc/mdstat."""
     array = look.array_at(volume(target), facts)
     return look.progress(array, options.level, target.name) if array else None
 
 
 def grow(
-    options: Any,
-    grow: Any,
+    options: Options,
+    grow: Grow,
     target: Target,
     more: Mapping[str, tuple[Claim, ...]],
     facts: HostFacts,
@@ -288,7 +291,7 @@ def grow(
     return Plan((*steps, settle()), _gives(options, target, data))
 
 
-def stretch(options: Any, target: Target, facts: HostFacts) -> Plan:
+def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Take the room that the members have gained. The kernel resyncs what is new."""
     data, _, claims = _given(options, target)
     if options.level == 0:

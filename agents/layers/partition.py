@@ -7,7 +7,6 @@ would assemble an old array or start an old cache the moment the node appears.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Claim, Need, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
@@ -52,12 +51,12 @@ class _Cut:
     size: int
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     """sgdisk; which host has another program for it, the Need says."""
     return NEEDS[:1]
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError for a disk that is too small, naming the numbers."""
     freebsd = facts.os_family == "freebsd"
     planned = _cuts(options, target)
@@ -75,7 +74,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(tuple(steps), gives)
 
 
-def _cuts(options: Any, target: Target) -> list[tuple[Claim, list[_Cut]]]:
+def _cuts(options: Options, target: Target) -> list[tuple[Claim, list[_Cut]]]:
     """Numbered on from the partitions that a layer below made for the same use."""
     if not (disks := target.devices.get("data", ())):
         raise PlanError("data: there is no disk to cut")
@@ -142,7 +141,7 @@ def _gpart(disk: Claim, cuts: list[_Cut]) -> list[Step]:
     return steps
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Partitions, then tables; what lies at their edges goes too, lest a later table brings it back."""
     there = [(disk, cuts) for disk, cuts in _cuts(options, target) if is_claimed(disk, facts)]
     return _erase(there, target, facts)
@@ -159,7 +158,7 @@ def _erase(planned: list[tuple[Claim, list[_Cut]]], target: Target, facts: HostF
     return erase_all(target, disks, facts, edges)
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Each is there, by our name, on its disk, in its size, and blank."""
     graph = Graph(facts)
     wrong = []

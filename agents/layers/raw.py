@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Need, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.guard import claims_of
 from agents.layers._steps import erase_all, members, still_there, taken
+from agents.safety.guard import claims_of
 
 LABEL = "Raw disk"
 NEEDS = (
@@ -29,11 +28,11 @@ class Options:
     )
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Erase what is on the disk, or on the partition or volume that a layer below made, and hand it over."""
     piece, claims = _piece(target), claims_of(target)
     steps = erase_all(target, [_piece(target)], facts)
@@ -60,12 +59,12 @@ def _piece(target: Target) -> Part:
     return found[0]
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Always: what a benchmark left may look like a superblock or a table, now or after the next boot."""
     return [] if _device(target, facts) is None else erase_all(target, [_piece(target)], facts)
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     node = _piece(target).node
     device = _device(target, facts)
     if device is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.dynamo import specs
@@ -32,11 +31,11 @@ class Options:
             raise OptionsError("target: dynamo's names end at 79 bytes")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Only where the host said that there is such a thing, and a person agreed to lose what is on a whole disk."""
     if facts.os_family != FAMILY:
         raise PlanError("this is for hosts that only dynamo reaches: on others, build on disks")
@@ -54,12 +53,12 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan((), replace(target, mount=options.target, notes=(*target.notes, NOTE, what)))
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Nothing: nobody but dynamo reaches that machine, and it deletes no file."""
     return []
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     if any(mount.target == options.target for mount in facts.mounts):
         return []
     return [f"dynamo does not report {options.target} any more"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.model import HostFacts
@@ -86,17 +85,17 @@ class Options:
                 raise OptionsError(f"{name}: {getattr(self, name)!r} is no name of one")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS if options.volume_read_ahead_kb != LEAVE else ()
 
 
-def _wishes(options: Any) -> dict[str, str]:
+def _wishes(options: Options) -> dict[str, str]:
     """Attribute -> value, for every disk below."""
     asked = {name: getattr(options, name) for name in queues.ATTRIBUTES}
     return {name: str(value) for name, value in asked.items() if value not in (LEAVE, "")}
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Set and keep what was. Raises PlanError for what this host has not."""
     wishes, sysctls = _wishes(options), host.parse(options.sysctls)
     volume = options.volume_read_ahead_kb != LEAVE
@@ -119,7 +118,9 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
 stretch = plan  # when what is below has grown: also on the new disks
 
 
-def _notes(options: Any, wishes: Mapping[str, str], sysctls: Mapping[str, str]) -> tuple[str, ...]:
+def _notes(
+    options: Options, wishes: Mapping[str, str], sysctls: Mapping[str, str]
+) -> tuple[str, ...]:
     notes = [f"{name} {value} on every disk" for name, value in wishes.items()]
     if options.volume_read_ahead_kb != LEAVE:
         notes.append(f"read_ahead_kb {options.volume_read_ahead_kb} on the volume")
@@ -129,13 +130,13 @@ def _notes(options: Any, wishes: Mapping[str, str], sysctls: Mapping[str, str]) 
     return tuple(notes)
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Bring back what was, where it differs now."""
     back = queues.restore(queues.disks(target, facts), target.kept)
     return [*back, *host.restore(target.kept, facts)]
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Read back: the kernel rounds and clamps, and says no to nobody."""
     found = queues.disks(target, facts)
     wrong = queues.differences(_wishes(options), found)
@@ -145,7 +146,7 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     return wrong + host.differences(host.parse(options.sysctls), options.governor, facts)
 
 
-def restored(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def restored(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """What is not as it was before the plan, after teardown. [] is right."""
     found = queues.disks(target, facts)
     return queues.not_restored(found, target.kept) + host.not_restored(target.kept, facts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
@@ -35,11 +34,11 @@ class Options:
             raise OptionsError("recordsize: must be a power of two from 512 B to 1 MiB")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """zfs mounts it by itself, and makes the directory."""
     pool, claims = _zfs.pool_of(target)
     name, mount = f"{pool}/data", mount_point(target)
@@ -56,7 +55,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan((create,), replace(gives, notes=_zfs.noted(target, name, options.primarycache)))
 
 
-def _properties(options: Any, mount: str) -> dict[str, str]:
+def _properties(options: Options, mount: str) -> dict[str, str]:
     return {
         "mountpoint": mount,
         "recordsize": str(options.recordsize),
@@ -73,7 +72,7 @@ def _remove(mount: str) -> Step:
     return Step(("sh", "-c", _scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}")
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Unmount (never by force: that would hide who still writes), destroy, remove the mount point."""
     pool, claims = _zfs.pool_of(target)
     mount = mount_point(target)
@@ -85,7 +84,7 @@ def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
     return [*steps, _remove(mount)]
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Mounted there and once, with every property that was asked for."""
     name, mount = f"{target.pool}/data", mount_point(target)
     wrong = _zfs.differences(name, _properties(options, mount), facts)

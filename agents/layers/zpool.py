@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import (
     AgentError,
@@ -26,11 +25,11 @@ from agents.contracts import (
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
-from agents.guard import claims_of
 from agents.layers import _zfs, _zfs_space
 from agents.layers._pieces import erase_all, still_there
 from agents.layers._steps import MIB, members, settle, taken, zeros
 from agents.layers._vdevs import PARITY, Group, differences, groups, out_of_order
+from agents.safety.guard import claims_of
 
 LABEL = "zpool"
 NEEDS = (_zfs.ZPOOL,)
@@ -83,11 +82,11 @@ class Options:
             raise OptionsError(f"width: {self.width} disks make no {self.layout}")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Erase, load the module, make the pool in one command. Raises PlanError naming the numbers."""
     _zfs.check_module(facts)
     _refuse_arrays(target)
@@ -116,7 +115,7 @@ def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
     return Plan(_zfs.settled(steps, facts), gives)
 
 
-def _create(options: Any, name: str, made: list[Group]) -> tuple[str, ...]:
+def _create(options: Options, name: str, made: list[Group]) -> tuple[str, ...]:
     """No cache file: nothing imports it by itself after a boot. -f: mixed redundancy is what was asked for."""
     devices: list[str] = []
     for use in USES:
@@ -130,7 +129,7 @@ def _create(options: Any, name: str, made: list[Group]) -> tuple[str, ...]:
     return ("zpool", "create", "-f", *pool, *_zfs.words("-O", root), name, *devices)
 
 
-def _properties(options: Any) -> dict[str, str]:
+def _properties(options: Options) -> dict[str, str]:
     """failmode: when a disk is lost a program gets an error, where it would wait for ever."""
     found = {"cachefile": "none", "failmode": "continue", "autoexpand": _zfs.on(options.autoexpand)}
     if options.ashift:
@@ -154,7 +153,7 @@ def _room(part: Part, target: Target, facts: HostFacts) -> int:
     return _zfs_space.partition(part.size)
 
 
-def _space(options: Any, target: Target, facts: HostFacts) -> tuple[_zfs_space.Shape, int]:
+def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs_space.Shape, int]:
     """How a group stores a block, and what the whole pool holds at least."""
     sizes = {part.node: _room(part, target, facts) for part in members(target, "data", main=True)}
     graph = Graph(facts)
@@ -167,7 +166,7 @@ def _space(options: Any, target: Target, facts: HostFacts) -> tuple[_zfs_space.S
     return shape, _zfs_space.usable(spaces, shape)
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Destroy the pool if it is imported; its labels, then what else is on the disks, go directly if not."""
     claims = claims_of(target)
     steps: list[Step] = []
@@ -217,7 +216,7 @@ def _refuse_arrays(target: Target) -> None:
             )
 
 
-def ails(options: Any, target: Target, health: Health) -> list[str]:
+def ails(options: Options, target: Target, health: Health) -> list[str]:
     """By `zpool status -x`, silent on a pool in order. An ashift below that of the disks is a choice, no ailment."""
     if target.name in health.sound:
         return []
@@ -230,7 +229,7 @@ def ails(options: Any, target: Target, health: Health) -> list[str]:
     return [] if chosen else [f"{pool.name} is {pool.state}: {health.said}"]
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Every device in its place and in order, every property, and the size that was promised."""
     pool = _zfs.imported(target.name, facts)
     if pool is None:
@@ -246,7 +245,7 @@ def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
     )
 
 
-def _too_small(options: Any, target: Target, pool: Zpool, facts: HostFacts) -> list[str]:
+def _too_small(options: Options, target: Target, pool: Zpool, facts: HostFacts) -> list[str]:
     """`used` may be there already: a layer above took it."""
     found = _zfs.dataset(pool.name, facts)
     said = [found.properties.get(key, "") for key in ("available", "used")] if found else []

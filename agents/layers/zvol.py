@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
@@ -49,11 +48,11 @@ class Options:
             raise OptionsError("size: must be a multiple of 1 MiB")
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return NEEDS
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Raises PlanError when the pool is too small for it."""
     pool, claims = _zfs.pool_of(target)
     size = _size(options, target)
@@ -82,7 +81,7 @@ def _shape(target: Target) -> Shape:
     return Shape(target.stripe_count + target.parity, target.parity, target.stripe_unit or 4096)
 
 
-def _size(options: Any, target: Target) -> int:
+def _size(options: Options, target: Target) -> int:
     shape = _shape(target)
     space = target.size if options.size else target.size // 5 * 4
     most = largest(space, options.volblocksize, shape)
@@ -98,7 +97,7 @@ def _size(options: Any, target: Target) -> int:
     return int(options.size)
 
 
-def _properties(options: Any) -> dict[str, str]:
+def _properties(options: Options) -> dict[str, str]:
     found = {
         "volblocksize": str(options.volblocksize),
         "compression": options.compression,
@@ -110,7 +109,7 @@ def _properties(options: Any) -> dict[str, str]:
     return found | ({} if options.volmode == "default" else {"volmode": options.volmode})
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     pool, claims = _zfs.pool_of(target)
     return _down(f"{pool}/vol", claims, facts) if _zfs.dataset(f"{pool}/vol", facts) else []
 
@@ -120,7 +119,7 @@ def _down(name: str, claims: tuple[Claim, ...], facts: HostFacts) -> list[Step]:
     return list(_zfs.settled((settle(), _zfs.destroying(name, claims)), facts))
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The volume with every property, and its node with that size, on these disks."""
     pool, claims = _zfs.pool_of(target)
     name, size = f"{pool}/vol", _size(options, target)

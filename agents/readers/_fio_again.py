@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agents.found import Found
+from agents.texts.found import Found
 
 TWICE = "fio printed this run in another format as well: those lines are left out"
 MAYBE = (

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agents.contracts import Metric, ParseError, Unit
-from agents.found import Found
+from agents.texts.found import Found
 
 FIGURES = {
     "iops": "iops", "读iops": "read.iops", "写iops": "write.iops",

@@ -10,8 +10,8 @@ from itertools import pairwise
 from math import nan
 
 from agents.contracts import Metric, Series, Unit
-from agents.found import Found
 from agents.readers._command import Command
+from agents.texts.found import Found
 
 Values = dict[str, float | None]  # by metric; None: there was no such request
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agents.found import Found
 from agents.readers import _command
+from agents.texts.found import Found
 from agents.tools import _bonnie_csv as csv
 from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs

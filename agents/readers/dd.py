@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agents.contracts import ParseError
-from agents.found import Found
 from agents.readers import _dd_command
+from agents.texts.found import Found
 from agents.tools import _dd_output
 
 LABEL = "dd"

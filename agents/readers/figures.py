@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from agents.contracts import Metric, ParseError, Unit
-from agents.found import Found
+from agents.texts.found import Found
 
 LABEL = "Figures typed in"
 WORDS = ("benchlab figures",)

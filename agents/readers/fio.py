@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.contracts import Metric, ParseError
-from agents.found import Found
 from agents.readers import _command, _fio_again, _fio_options
 from agents.readers._fio_again import Printed
+from agents.texts.found import Found
 from agents.tools import _fio_json, _fio_terse, _fio_text
 from agents.tools import fio as tool
 

@@ -11,7 +11,7 @@ whenever the log is.
 from __future__ import annotations
 
 from agents.contracts import ParseError, Series
-from agents.found import Found
+from agents.texts.found import Found
 from agents.tools import _fio_log, _fio_series
 
 NEEDS = "fio_log_unit"

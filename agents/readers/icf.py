@@ -12,7 +12,7 @@ from itertools import pairwise
 from agents import options
 from agents.contracts import AgentError, ParseError
 from agents.dynamo import icf
-from agents.found import Found
+from agents.texts.found import Found
 from agents.tools import dynamo
 
 LABEL = "IOmeter configuration (.icf): workloads"

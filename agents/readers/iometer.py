@@ -8,8 +8,8 @@ from agents.contracts import Metric, ParseError, Unit
 from agents.dynamo import figures, results_csv
 from agents.dynamo.csv_columns import BINS
 from agents.dynamo.results_csv import Block, Row
-from agents.found import Found
 from agents.readers import _iometer_tables
+from agents.texts.found import Found
 
 LABEL = "IOmeter"
 WORDS = ("Target Type", "|")

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import ParseError
-from agents.found import Found
 from agents.readers import _command, _iostat_json, _watched
 from agents.readers import _iostat_columns as table
 from agents.readers._command import Command
 from agents.readers._iostat_columns import Heads
 from agents.readers._watched import Report, Sample
+from agents.texts.found import Found
 
 LABEL = "iostat"
 WORDS = ("evice",)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from agents.contracts import ParseError
-from agents.found import Found
 from agents.readers import _command
+from agents.texts.found import Found
 from agents.tools import _pg_test_fsync_text as text
 
 LABEL = "pg_test_fsync"

@@ -7,11 +7,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from agents.contracts import ParseError
-from agents.found import Found
 from agents.readers import _command, _watched
 from agents.readers._command import Command
 from agents.readers._watched import Report, Sample
 from agents.samplers import _zpool_iostat as zpool
+from agents.texts.found import Found
 
 LABEL = "zpool iostat"
 WORDS = ("capacity", "zpool")

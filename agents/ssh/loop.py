@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from agents.ssh.pool import Pool
@@ -36,11 +37,16 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def submit(work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Done by the loop thread; nobody waits for it here."""
     global _loop
     with _starting:
         _loop = _loop or _Loop()
-    future = asyncio.run_coroutine_threadsafe(work, _loop.loop)
+    return asyncio.run_coroutine_threadsafe(work, _loop.loop)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    future = submit(work)
     try:
         return future.result()
     except BaseException:

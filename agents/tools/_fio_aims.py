@@ -1,9 +1,12 @@
-"""What fio was asked to reach, and whether it did: `steadystate` and `latency_target` of its JSON. Raises ParseError.
+"""What fio was asked to reach, and whether it did: `steadystate` and `latency_target` of its JSON and of its text.
+Raises ParseError.
 
 Checked against steadystate.c and stat.c of 3.0 to 3.42. Steady rates are means over the last `duration` seconds: B/s,
 and since 3.42, where latency was the criterion, ns. Before so much time passed fio fills up with zeros, so they are
 taken only from a state that was reached. With group_reporting they are those of the group, else of each job at a moment
 of its own: such rates do not add up. `latency_*` are printed by every run, with a target of 0 where none was asked.
+The text has rates of four digits at most; its bandwidth in brackets is wrong (the first one's digits with the other's
+unit). It tells neither the limit that was asked for nor the seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from agents.tools._fio_model import FioJob, Goal, Steady
 NUMBER = re.compile(r"-?(\d{1,20}(?:\.\d{1,20})?)(%?)")
 MOMENTS = "each job found its steady state at a moment of its own: rates do not add up"
 LAST = "group_reporting: the depth of the last job"
+# 3.33, --numjobs=3 --latency_target=2ms: 2 ms for the first, 2 s for the others, and they do go by it.
+COPIES = (
+    "group_reporting: the target of the last job; fio multiplies it by 1,000 for copies (numjobs)"
+)
 LINES = {
     "steady.attained": ("steadystate.attained",),
     "steady.iops": ("steadystate.data.iops_mean",),
@@ -31,6 +38,21 @@ LINES = {
     "target.percentile": ("latency_percentile",),
     "target.window": ("latency_window_us", "latency_window"),
 }
+
+RATE = r"(\d[\d.]*)([kKMGTP]?)"
+STEADY_TEXT = re.compile(
+    rf"steadystate\s*: attained=(yes|no), bw={RATE}(i?)B/s \([^)\n]{{1,40}}\), iops={RATE}"
+    rf"(?:, lat={RATE}([num]sec))?, (iops|bw|lat) (slope|mean dev)=-?(?:(\d+[.,]\d+)(%?)|nan|inf)"
+)
+GOAL_TEXT = re.compile(
+    r"latency\s*: target=(\d{1,20}), window=(\d{1,20}), percentile=(\d+[.,]\d+)%, depth=(\d{1,9})"
+)
+POWERS = {
+    unit: power
+    for power, units in enumerate(("", "kK", "M", "G", "T", "P"))
+    for unit in units or [""]
+}
+LATENCY_UNITS = {"nsec": 1e9, "usec": 1e6, "msec": 1e3}
 
 Number = Callable[[Mapping[str, Any], str, str], float]
 
@@ -71,6 +93,57 @@ def goal(
     )
 
 
+def steady_of_text(found: re.Match[str]) -> Steady:
+    """Of STEADY_TEXT: "attained=yes, bw=8009KiB/s (8009kB/s), iops=2002, iops mean dev=0.250%"."""
+    (
+        attained,
+        bw,
+        bw_unit,
+        binary,
+        iops,
+        iops_unit,
+        lat,
+        lat_unit,
+        lat_of,
+        kind,
+        how,
+        criterion,
+        share,
+    ) = found.groups()
+    latency = _printed(lat, lat_unit) / LATENCY_UNITS[lat_of] if lat else None
+    slope = "_slope" if how == "slope" else ""
+    return Steady(
+        attained=attained == "yes",
+        asked=f"{kind}{slope}, within what limit is not told",
+        seconds=None,
+        iops=_printed(iops, iops_unit),
+        bandwidth=_printed(bw, bw_unit, 1024.0 if binary else 1000.0),
+        latency=latency,
+        deviation=float(criterion.replace(",", ".")) / 100 if share else None,
+    )
+
+
+def goal_of_text(found: re.Match[str], version: str, grouped: bool) -> Goal | None:
+    """Of GOAL_TEXT, whose units are those of the JSON of that version before 3.42. None where no target was asked."""
+    target, window, share, depth = found.groups()
+    if not int(target):
+        return None
+    scales = [_fio_fields.per_second(key, version) for key in ("latency_target", "latency_window")]
+    latency, lasting = (
+        float(told) / scale if scale else None
+        for told, scale in zip((target, window), scales, strict=True)
+    )
+    return Goal(float(depth), latency, lasting, float(share.replace(",", ".")) / 100, grouped)
+
+
+def _printed(digits: str, unit: str, base: float = 1000.0) -> float:
+    """Raises ParseError: two points in a number."""
+    try:
+        return float(digits) * base ** POWERS[unit]
+    except ValueError:
+        raise ParseError(f"not a number: {digits[:80]!r}") from None
+
+
 def _time(
     data: Mapping[str, Any], key: str, unit: str, per_second: float, where: str, number: Number, version: str
 ) -> float | None:  # fmt: skip
@@ -103,7 +176,8 @@ def _of_steady(jobs: Sequence[FioJob]) -> list[Figure]:
     attained = len(found) == len(jobs) and all(one.attained for one in found)
     note = f"asked for: {asked}" + ("" if len(found) == 1 or not attained else f"; {MOMENTS}")
     figures: list[Figure] = [("steady.attained", float(attained), Unit.RATIO, note)]
-    figures += [("steady.window", max(one.seconds for one in found), Unit.SECONDS, "")]
+    seconds = [one.seconds for one in found if one.seconds is not None]
+    figures += [("steady.window", max(seconds), Unit.SECONDS, "")] if seconds else []
     if len(found) > 1 or not attained:
         return figures
     (one,) = found
@@ -131,8 +205,9 @@ def _of_goal(jobs: Sequence[FioJob]) -> list[Figure]:
         ("target.window", Unit.SECONDS, {one.window for one in found}),
         ("target.percentile", Unit.RATIO, {one.share for one in found}),
     )
+    said_of = {"target.lat": COPIES} if any(one.grouped for one in found) else {}
     return figures + [
-        (name, value, unit, "" if value is not None else _fio_fields.NO_VERSION)
+        (name, value, unit, said_of.get(name, "") if value is not None else _fio_fields.NO_VERSION)
         for name, unit, values in said
         for value in values
         if len(values) == 1  # else each job has another one

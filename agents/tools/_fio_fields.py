@@ -43,10 +43,8 @@ JOB: Mapping[str, Version] = {
     "latency_window": (3, 0),
     "latency_window_us": (3, 42),
     "steadystate": (3, 0),  # steadystate only
-    "hostname": (
-        3,
-        0,
-    ),  # of a client, as its port; since 3.39 also in "global options", of which each has its own
+    # Of a client, as its port; since 3.39 also in "global options", of which each has its own.
+    "hostname": (3, 0),
     "port": (3, 0),
 }
 DIRECTION: Mapping[str, Version] = {

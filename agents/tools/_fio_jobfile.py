@@ -80,6 +80,7 @@ TARGET_KEYS = frozenset({"filename", "directory", "opendir", "filename_format", 
 _KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
 # No $, quote, backtick, bracket or backslash; and short, because fio cuts long lines into two.
 _VALUE = re.compile(r"[A-Za-z0-9_.,:/%+~ -]{0,500}\Z")
+_HOLDS_PATH = re.compile(r"(?:^|[=:,\s])/")  # 4k/50 is none
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,60}\Z")
 _PATH = re.compile(r"/[A-Za-z0-9_./:+@%,=-]{0,500}\Z")
 ALIASES = {"bs": "blocksize", "rw": "readwrite", "ba": "blockalign", "timeout": "runtime"}
@@ -101,6 +102,8 @@ def check(key: str, value: str | None, where: str) -> None:
         check_engine(value or "", where)
     if key == "mem" or key == "iomem":
         _check_memory(value, where)
+    if value is not None and _HOLDS_PATH.search(value):
+        raise OptionsError(f"{where}: {key} may not hold a path: {value[:80]!r}")
 
 
 def check_engine(value: str, where: str) -> None:
@@ -223,7 +226,7 @@ def seconds(sections: Sections) -> float:
     shared = sections.get("global", {})
     told = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
     each = [
-        _time(one.get("startdelay")) + _time(one.get("ramp_time")) + _runtime(one) for one in told
+        _time(one.get("startdelay")) + _time(one.get("ramp_time")) + runtime_of(one) for one in told
     ]
     in_turn = any("stonewall" in one or "wait_for_previous" in one for one in told)
     return sum(each) if in_turn else max(each, default=0.0)
@@ -251,7 +254,7 @@ def work(sections: Sections, whole: int) -> int | None:
     total = 0
     for name, keys in sections.items():
         told = {**shared, **keys}
-        if name == "global" or _runtime(told):
+        if name == "global" or runtime_of(told):
             continue
         size = told.get("io_size") or told.get("io_limit") or told.get("size") or "100%"
         each = _bytes("100%" if {"fill_device", "fill_fs"} & told.keys() else size, whole)
@@ -264,7 +267,7 @@ def work(sections: Sections, whole: int) -> int | None:
 def room(sections: Sections, files: bool) -> int:
     """Bytes that the jobs take in all; where they are no `files` of their own, they share one volume from its start."""
     total, furthest = 0, 0
-    for told in _jobs_of(sections):
+    for told in each_job(sections):
         count = _whole(told, "numjobs") or 1
         size = _bytes(told.get("size") or "0", 0)
         begins = _bytes(told.get("offset") or "0", 0)
@@ -276,11 +279,12 @@ def room(sections: Sections, files: bool) -> int:
 
 def reads(sections: Sections) -> bool:
     """Whether a job reads: fio's own direction, where none is told, is read."""
-    told = [one.get("rw") or one.get("readwrite") or "read" for one in _jobs_of(sections)]
+    told = [one.get("rw") or one.get("readwrite") or "read" for one in each_job(sections)]
     return any("read" in rw or rw.partition(":")[0] in ("rw", "randrw") for rw in told)
 
 
-def _jobs_of(sections: Sections) -> list[dict[str, str | None]]:
+def each_job(sections: Sections) -> list[dict[str, str | None]]:
+    """What is told of every job, with what [global] says."""
     shared = sections.get("global", {})
     return [{**shared, **keys} for name, keys in sections.items() if name != "global"]
 
@@ -294,7 +298,12 @@ def _bytes(value: str, whole: int) -> int:
     return int(number) * whole // 100 if percent else int(number) << 10 * " kmgtp".find(unit or " ")
 
 
-def _runtime(told: Mapping[str, str | None]) -> float:
+def ramp_of(told: Mapping[str, str | None]) -> float:
+    return _time(told.get("ramp_time"))
+
+
+def runtime_of(told: Mapping[str, str | None]) -> float:
+    """Seconds; 0 where its size ends it."""
     return max(_time(told.get("runtime")), _time(told.get("timeout")))
 
 

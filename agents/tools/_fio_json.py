@@ -53,9 +53,12 @@ class _Spot:
     def at(self, where: str, names: Mapping[str, tuple[str, ...]]) -> Lines:
         """The line of each figure: of the first of its keys that is there."""
         found = {"": self.begins}
+        line_of, before = self.lines.get, f"{where}."
         for figure, keys in names.items() if self.lines else ():
-            known = (self.lines.get(f"{where}.{key}", 0) for key in keys)
-            found[figure] = next(filter(None, known), self.begins)
+            for key in keys:
+                if line := line_of(before + key, 0):
+                    break
+            found[figure] = line or self.begins
         return found
 
 

@@ -20,6 +20,7 @@ from agents.contracts import ParseError
 WHOLE = 1 << 20  # bytes: below, cutting is not worth it
 TWICE = object()  # a key that came twice with different values: fatal only for whoever reads it
 _FIRST_KEY = b"jobname"
+_HOLDING = {dict, list, str}  # what a colon can be in
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +137,27 @@ def _carefully(text: str) -> dict[str, Any]:
 
 def _colons(value: Any) -> int:
     """The colons that this value has as JSON, if no key holds one and none comes twice."""
-    if isinstance(value, str):
-        return value.count(":")
-    if isinstance(value, list):
-        return sum(map(_colons, value))
-    if isinstance(value, dict):
-        # of bins only what is right is counted: with anything but numbers in them there are too few
-        return len(value) + sum(
-            len(within) if key == "bins" and isinstance(within, dict) else _colons(within)
-            for key, within in value.items()
-        )
-    return 0
+    found, todo = 0, [value]
+    while todo:
+        one = todo.pop()
+        kind = type(one)  # orjson makes nothing but these
+        if kind is dict:
+            found += len(one)
+            # of bins only what is right is counted: with anything but numbers in them there are too few
+            if type(bins := one.get("bins")) is dict:
+                found += len(bins)
+                todo += [
+                    within
+                    for key, within in one.items()
+                    if key != "bins" and type(within) in _HOLDING
+                ]
+            else:
+                todo += [within for within in one.values() if type(within) in _HOLDING]
+        elif kind is list:
+            todo += one
+        elif kind is str:
+            found += one.count(":")
+    return found
 
 
 def _slowly(text: str) -> tuple[dict[str, Any], str]:

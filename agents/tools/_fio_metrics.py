@@ -46,6 +46,8 @@ class _Writer:
     def __init__(self, labels: Mapping[str, str]) -> None:
         self.labels = labels
         self.found: list[Metric] = []
+        # Of one direction the total has the very same bins. They are kept: a number of theirs is not given again.
+        self._ranks: dict[int, tuple[Mapping[str, int], dict[str, float]]] = {}
 
     def add(
         self, name: str, value: float | None, unit: Unit, note: str = "", line: int = 0
@@ -103,12 +105,19 @@ class _Writer:
         if found is None:
             return
         figures = {"mean": found.mean, "stddev": found.stddev, "min": found.low, "max": found.high}
-        figures |= _percentiles(found)
+        figures |= self._percentiles(found)
         note = "" if found.bins or found.percentiles or parts < 2 else NOT_MERGED
         for figure, value in figures.items():
             if wanted is None or figure in wanted:
                 said = note if figure == "mean" else ""
                 self.add(f"{name}.{figure}", value, Unit.SECONDS, said, _line([found], figure))
+
+    def _percentiles(self, found: Latencies) -> dict[str, float]:
+        if not found.bins:
+            return _percentiles(found)
+        if id(found.bins) not in self._ranks:
+            self._ranks[id(found.bins)] = found.bins, _percentiles(found)
+        return self._ranks[id(found.bins)][1]
 
     def host(self, jobs: Sequence[FioJob], depth: int) -> None:
         reached = [_reached(job, depth) for job in jobs if job.levels and job.traffic]

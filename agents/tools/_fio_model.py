@@ -51,6 +51,20 @@ class Latencies:
         default_factory=dict, compare=False
     )  # of "mean", "p99", …; "" of all others
 
+    def with_bins(self, bins: Mapping[str, int]) -> Latencies:
+        """The same with others. dataclasses.replace takes longer, and this is done for each direction."""
+        return Latencies(
+            self.count,
+            self.mean,
+            self.stddev,
+            self.low,
+            self.high,
+            bins,
+            self.bins_per_second,
+            self.percentiles,
+            self.lines,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -75,7 +89,7 @@ class Steady:
 
     attained: bool
     asked: str  # "iops_slope:50%"
-    seconds: float
+    seconds: float | None  # None: fio's text does not tell it
     iops: float
     bandwidth: float
     latency: float | None  # s; None where it is not the criterion
@@ -132,14 +146,17 @@ class Pool:
         self._whole = self._whole and bool(part.bins) and len(scales) == 1
         if self._whole:
             bins = self._bins
-            for at, hits in part.bins.items():
-                bins[at] += hits
-        self.parts.append(replace(part, bins={}))
+            if bins:
+                for at, hits in part.bins.items():
+                    bins[at] += hits
+            else:
+                bins.update(part.bins)
+        self.parts.append(part.with_bins({}) if part.bins else part)
 
     def result(self) -> Latencies | None:
         known, bins = self.parts, self._bins if self._whole else {}
         if len(known) < 2:
-            return replace(known[0], bins=bins) if known else None
+            return known[0].with_bins(bins) if known else None
         count = sum(part.count for part in known)
         mean = sum(part.mean * part.count for part in known) / count
         squares = sum(
@@ -159,8 +176,11 @@ class Pool:
 
 
 def merge(parts: Iterable[Latencies | None]) -> Latencies | None:
+    known = [part for part in parts if part is not None and part.count > 0]
+    if len(known) == 1:  # one direction, as nearly always
+        return known[0]
     pool = Pool()
-    for part in parts:
+    for part in known:
         pool.add(part)
     return pool.result()
 

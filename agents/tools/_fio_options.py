@@ -35,9 +35,13 @@ class Options:
     )
     iodepth: int = field(
         default=1,
-        metadata={"help": "I/Os in flight per job; a synchronous engine ignores it", "minimum": 1},
+        metadata={
+            "help": "I/Os in flight per job; a synchronous engine ignores it",
+            "minimum": 1,
+            "depth": True,
+        },
     )
-    numjobs: int = field(default=1, metadata={"help": "jobs at once", "minimum": 1})
+    numjobs: int = field(default=1, metadata={"help": "jobs at once", "minimum": 1, "depth": True})
     ioengine: str = field(
         default="libaio",
         metadata={

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from agents.contracts import ParseError
+from agents.tools import _fio_aims
 from agents.tools._fio_model import ALL_CLIENTS, PERCENTILES, FioJob, Latencies, Traffic
 
 HEAD = re.compile(r"\(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)")
@@ -58,6 +59,8 @@ STARTED = re.compile(
 RUNS = re.compile(
     r"(?<!> )\bStarting \d+ (?:process|thread)"
 )  # "<host> Starting": one of several clients
+VERSION = re.compile(r"(?<!\S)fio-\d{1,3}\.\d{1,3}(?![^\s.-])\S{0,40}")
+STEADY_BEGINS = re.compile(r"\bsteadystate\s*: attained=")
 PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
 BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
@@ -74,9 +77,10 @@ def jobs(text: str) -> tuple[list[FioJob], str]:
     heads = heads[:1] + [head for head in heads[1:] if name(text, head) != ALL_CLIENTS]
     depths = {found[1]: int(found[2][:9]) for found in STARTED.finditer(text)}
     ends = [head.start() for head in heads[1:]] + [_end(text, heads[-1].end())]
-    read = _Text(text)
+    read, versions = _Text(text), set(VERSION.findall(text))
+    version = versions.pop() if len(versions) == 1 else ""
     found = [
-        _job(head, read.part(head.end(), end), depths)
+        _job(head, read.part(head.end(), end), depths, version)
         for head, end in zip(heads, ends, strict=True)
     ]
     notes = (line.strip() for line in text.splitlines() if line.startswith(("fio: ", "note: ")))
@@ -125,7 +129,7 @@ class _Text:
         return bisect.bisect_left(self.ends, found.start(group)) + 1 if found else 0
 
 
-def _job(head: re.Match[str], body: _Text, depths: dict[str, int]) -> FioJob:
+def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str) -> FioJob:
     rates = list(body.all(RATES))
     error = int(head[3][:9])
     if not rates and not error:
@@ -145,7 +149,17 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int]) -> FioJob:
     if set(traffic) > {"mixed"}:
         del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others
     cpu, levels, failed = body.search(CPU), body.search(LEVELS), body.search(FAILED)
-    lines = {"cpu.user": cpu, "cpu.system": cpu, "depth.reached": levels, "errors": failed or head}
+    steady, goal = body.search(_fio_aims.STEADY_TEXT), body.search(_fio_aims.GOAL_TEXT)
+    if steady is None and (begins := body.search(STEADY_BEGINS)):
+        raise ParseError("a steady state that cannot be read", body.line(begins), begins[0])
+    aims = {name: steady if name.startswith("steady.") else goal for name in _fio_aims.LINES}
+    lines = {
+        "cpu.user": cpu,
+        "cpu.system": cpu,
+        "depth.reached": levels,
+        "errors": failed or head,
+        **aims,
+    }
     return FioJob(
         group=int(head[1][:9]),
         errors=int(failed[1]) if failed else int(error != 0),
@@ -157,6 +171,8 @@ def _job(head: re.Match[str], body: _Text, depths: dict[str, int]) -> FioJob:
         depth=_depth(depths, name(body.text, head)),
         cpu_user=_share(cpu[1]) / 100 if cpu else None,
         cpu_system=_share(cpu[2]) / 100 if cpu else None,
+        steady=_fio_aims.steady_of_text(steady) if steady else None,
+        goal=_fio_aims.goal_of_text(goal, version, int(head[2][:9]) > 1) if goal else None,
         lines={figure: body.line(found) for figure, found in lines.items()} | {"": body.line(head)},
     )
 

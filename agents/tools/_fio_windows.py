@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.contracts import Timing, Window
+from agents.jobs.windows import after_ramp
 from agents.tools import _fio_load
-from agents.windows import after_ramp
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
 LAG = 0.3  # s

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from agents.contracts import Metric
 
 
 def lines_of(output: str, metrics: Iterable[Metric]) -> list[Metric]:
     """The same, their lines being those of that output."""
-    return [replace(one, output=output) if one.line else one for one in metrics]
+    return [
+        Metric(one.name, one.value, one.unit, one.labels, one.note, one.line, output)
+        if one.line
+        else one
+        for one in metrics
+    ]

@@ -15,14 +15,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target, Unit
+from agents.safety.forms import PATH
 
 LABEL = "sync"
 NEEDS = (Need("sync", {"debian": "coreutils", "rhel": "coreutils"}),)
+# sh sync.sh REPEATS DIRECTORY
+SCRIPT = b'set -e\nn=$1\nwhile [ "$n" -gt 0 ]; do sync -f "$2"; n=$((n - 1)); done\ntimes\n'
+# What its arguments are that are no names: of a script that is not told every word could be a stranger's disk.
+SCRIPTS = {SCRIPT: (r"\d+", PATH)}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    # choices, unit and minimum are checked by agents/options.py, and shown in the form
+    # choices and minimum are checked by agents/options.py; with the unit they are shown in the form. A field that
+    # makes the outstanding I/Os has "depth": True: a sweep over it is a curve.
     repeats: int = field(default=1, metadata={"help": "how often to sync", "minimum": 1})
 
     def __post_init__(self) -> None:
@@ -35,10 +41,9 @@ def job(options: Options, target: Target) -> Job:
     """One argv, quoted elsewhere. What needs a shell comes as a script in `inputs`, its arguments in argv."""
     if not target.mount:
         raise OptionsError(f"target {target.name!r} has no mount point to sync")
-    script = b'set -e\nn=$1\nwhile [ "$n" -gt 0 ]; do sync -f "$2"; n=$((n - 1)); done\ntimes\n'
     return Job(
         argv=("sh", "sync.sh", str(options.repeats), target.mount),
-        inputs={"sync.sh": script},
+        inputs={"sync.sh": SCRIPT},
         env={"LC_ALL": "C"},
         expected_s=float(options.repeats),
         writes=0,

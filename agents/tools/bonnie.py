@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from agents.contracts import (
+    Access,
     Job,
     Metric,
     Need,
@@ -21,6 +22,7 @@ from agents.contracts import (
     Timing,
     Window,
 )
+from agents.safety.forms import PATH
 from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs
 from agents.tools import _marks
@@ -34,6 +36,16 @@ NEEDS = (
     ),
 )
 DIRECTORY = "benchlab.bonnie"
+ACCESS_OF = {
+    "reads": (),
+    "writes": (),
+    "block": ("size", "chunk_size"),
+    "direct": ("direct",),
+    "synced": ("sync",),
+    "compressible": (),
+    "size": ("size",),
+    "ramp_s": (),
+}
 MIB = 1 << 20
 SEEKS = 8192  # a tenth of them writes
 EXPECTED_RATE, EXPECTED_FILES = 100e6, 1000.0  # a slow disk's: B/s, and files per second
@@ -64,6 +76,7 @@ mark begin
 ended
 """
 )
+SCRIPTS = {SCRIPT: (PATH, r"[A-Za-z0-9_.:-]+", rf"-[a-zA-Z]|bl\d+|\d+(?::\d+)*|{PATH}")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +171,21 @@ def reads(options: Options) -> bool:
 def outstanding(options: Options) -> int | None:
     """None: one for most tests, several processes seek."""
     return None
+
+
+def access(options: Options) -> Access:
+    """In order, then at random. Its blocks are zeros in which a byte or two counts up."""
+    return Access(
+        reads=True,
+        writes=True,
+        block=options.chunk_size if options.size else None,
+        direct=options.direct,
+        synced=options.sync,
+        compressible=True,
+        size=options.size or None,
+        ramp_s=0.0,
+        outstanding=outstanding(options),
+    )
 
 
 def _arguments(options: Options, target: Target) -> tuple[str, ...]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agents import extraction
-from agents.contracts import AgentError, Job, Metric, Need, OptionsError, ParseError, Target
-from agents.spool import plain
+from agents.contracts import Access, AgentError, Job, Metric, Need, OptionsError, ParseError, Target
+from agents.jobs.spool import plain
+from agents.texts import extraction
 
 LABEL = "command"
 OWN_CODE = True  # whoever may write one is root on the team's hosts
 NEEDS: tuple[Need, ...] = ()  # nobody can tell; a missing program fails with its own words
+ACCESS_OF = {"outstanding": ("outstanding",)}
 SCRIPT = "command.sh"
 EXAMPLE = """cd "${BENCHLAB_MOUNT:?this needs a file system}"
 LC_ALL=C dd if=/dev/zero of=mine bs=8192 count=10000 conv=fsync 2>&1
@@ -113,6 +114,11 @@ def precheck(options: Options, target: Target) -> Job | None:
 
 def outstanding(options: Options) -> int | None:
     return options.outstanding or None
+
+
+def access(options: Options) -> Access:
+    """Nobody knows what a script does, but for what its writer says."""
+    return Access(outstanding=outstanding(options))
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agents.contracts import (
+    Access,
     Job,
     Metric,
     Need,
@@ -22,6 +23,7 @@ from agents.contracts import (
     Timing,
     Window,
 )
+from agents.safety.forms import PATH
 from agents.tools import _dd_output, _marks
 from agents.tools._output import lines_of
 
@@ -32,6 +34,19 @@ FLAGS = frozenset(
 )
 CONVERSIONS = frozenset({"fdatasync", "fsync", "nocreat", "notrunc", "sparse"})
 SOURCES = {"zero": "/dev/zero", "random": "/dev/urandom"}
+SYNCED = frozenset({"sync", "dsync", "fsync"})  # of oflag: each block before the next
+ACCESS_OF = {
+    "reads": ("direction",),
+    "writes": ("direction",),
+    "random": (),
+    "block": ("direction", "block_size"),
+    "direct": ("direction", "iflag", "oflag"),
+    "synced": ("direction", "oflag"),
+    "compressible": ("direction", "source"),
+    "size": ("block_size", "count"),
+    "ramp_s": (),
+    "outstanding": (),
+}
 FILE = "benchlab.dd"
 EXPECTED_RATE, EXPECTED_SYNC_S = 100e6, 0.01  # a slow disk's: B/s, and seconds for one synced block
 
@@ -114,6 +129,13 @@ case $(dd if=/dev/zero of=/dev/null bs=512 count=1 2>&1) in
 esac
 exit "$answer"
 """
+
+_FLAGS = r"(?:iflag|oflag|conv)=[a-z,]+"
+SCRIPTS = {
+    SCRIPT: ("write|read|device", PATH, r"\d+",
+             rf"(?:if|of)={PATH}|(?:bs|ibs|obs|count)=\d+|{_FLAGS}"),
+    ASKING: (_FLAGS,),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +224,24 @@ def outstanding(options: Options) -> int | None:
     return 1
 
 
+def access(options: Options) -> Access:
+    """One that reads a file has laid it out with random bytes."""
+    writes = options.direction == "write"
+    flags = options.oflag if writes else options.iflag
+    return Access(
+        reads=not writes,
+        writes=writes,
+        random=False,
+        block=options.block_size or (options.obs if writes else options.ibs) or 512,
+        direct="direct" in flags,
+        synced=writes and bool(SYNCED & set(flags)),
+        compressible=writes and options.source == "zero",
+        size=room(options, Target("")),
+        ramp_s=0.0,
+        outstanding=1,
+    )
+
+
 def _arguments(options: Options, path: str) -> tuple[str, ...]:
     reads = options.direction == "read"
     ends = (path, "/dev/null") if reads else (SOURCES[options.source], path)
@@ -218,7 +258,7 @@ def _flags(options: Options) -> tuple[str, ...]:
 
 
 def _expected_s(options: Options, moved: int, laid_out: bool) -> float:
-    synced = {"sync", "dsync", "fsync"} & set(options.oflag)
+    synced = SYNCED & set(options.oflag)
     blocks = moved / (options.block_size or options.obs or 512)
     layout = moved / EXPECTED_RATE if laid_out and options.direction == "read" else 0.0
     return layout + moved / EXPECTED_RATE + (blocks * EXPECTED_SYNC_S if synced else 0.0) + 1.0

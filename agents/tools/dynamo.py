@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import (
+    Access,
     Job,
     Metric,
     Need,
@@ -29,8 +30,8 @@ from agents.dynamo.account import Measured
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.transcript import STARTED
 from agents.dynamo.wire import DynamoError
+from agents.jobs.windows import after_ramp
 from agents.layers.reported import NOTE
-from agents.windows import after_ramp
 
 LABEL = "IOmeter (dynamo)"
 NEEDS = (
@@ -47,6 +48,19 @@ SENT = "dynamo"  # its name in the job's directory then
 LAYOUT_RATE = 50e6  # B/s, a slow disk's: how fast we expect dynamo to lay a file out
 SLOWEST_LAYOUT = 5e6  # B/s: no disk is slower; who is, hangs
 PREPARING_GRID_S = 3.0  # dynamo looks so often whether its preparation is done
+ACCESS_OF = {
+    "reads": ("read_percent",),
+    "writes": ("read_percent",),
+    "random": ("random_percent",),
+    "block": ("block_size",),
+    "direct": (),
+    "synced": (),
+    "compressible": ("data_pattern",),
+    "size": ("size", "targets", "workers", "own_targets"),
+    "ramp_s": ("ramp_s",),
+    "runtime_s": ("runtime_s",),
+    "outstanding": ("outstanding_ios", "workers", "targets"),
+}
 POLL_S = 3.0  # between two updates: each second they cost one CPU up to half of its IOPS, each 3 s none was lost
 MOST_UPDATES = 3600  # of a run; each is kept
 
@@ -75,9 +89,12 @@ class Options:
         },
     )
     outstanding_ios: int = field(
-        default=1, metadata={"help": "I/Os in flight per worker and target", "minimum": 1}
+        default=1,
+        metadata={"help": "I/Os in flight per worker and target", "minimum": 1, "depth": True},
     )
-    workers: int = field(default=1, metadata={"help": "threads that do I/O", "minimum": 1})
+    workers: int = field(
+        default=1, metadata={"help": "threads that do I/O", "minimum": 1, "depth": True}
+    )
     targets: int = field(
         default=1, metadata={"help": "files, or slices of a raw volume", "minimum": 1}
     )
@@ -194,6 +211,26 @@ def precheck(options: Options, target: Target) -> Job | None:
 
 def outstanding(options: Options) -> int | None:
     return options.outstanding_ios * options.workers * options.targets
+
+
+def access(options: Options) -> Access:
+    """dynamo opens everything past the page cache, and syncs nothing."""
+    lines = access_lines(options)
+    shares = {line.random for line in lines}
+    one = options.targets == 1 and not (options.own_targets and options.workers > 1)
+    return Access(
+        reads=any(line.reads > 0 for line in lines),
+        writes=any(line.reads < 100 for line in lines),
+        random={0: False, 100: True}.get(shares.pop()) if len(shares) == 1 else None,
+        block=min(line.size for line in lines),
+        direct=True,
+        synced=False,
+        compressible=options.data_pattern == 0,
+        size=options.size or None if one else None,
+        ramp_s=float(options.ramp_s),
+        runtime_s=float(options.runtime_s),
+        outstanding=outstanding(options),
+    )
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from agents.contracts import (
+    Access,
     Job,
     Metric,
     Need,
@@ -20,10 +21,11 @@ from agents.contracts import (
     Series,
     Target,
     Timing,
+    Unit,
     Window,
 )
-from agents.tools import _fio_jobfile as jobfile
 from agents.tools import (
+    _fio_access,
     _fio_json,
     _fio_log,
     _fio_metrics,
@@ -32,11 +34,15 @@ from agents.tools import (
     _fio_text,
     _fio_windows,
 )
+from agents.tools import _fio_jobfile as jobfile
 from agents.tools._fio_model import FioJob
 from agents.tools._fio_options import Options, sections
 from agents.tools._output import lines_of
 
 LABEL = "fio"
+NO_FLUSHES = (
+    "fio prints the latency of flushes since 3.4, and where it flushed: this output has none"
+)
 NEEDS = (
     # json+ with nanosecond bins is what 3.0 brought
     Need("fio", {"debian": "fio", "rhel": "fio", "freebsd": "fio"}, minimum="3.0"),
@@ -53,6 +59,20 @@ for engine in "$@"; do
   esac
 done
 """
+SCRIPTS = {CHECK: ("[A-Za-z0-9_-]+",)}
+# What a job file or `extra` says is in neither, and no result of somebody else's has them.
+ACCESS_OF = {
+    "reads": ("rw",),
+    "writes": ("rw",),
+    "random": ("rw",),
+    "block": ("block_size",),
+    "direct": ("direct",),
+    "synced": ("rw", "fsync", "fdatasync"),
+    "size": ("size", "numjobs"),
+    "ramp_s": ("ramp_s",),
+    "runtime_s": ("runtime_s",),
+    "outstanding": ("iodepth", "numjobs", "ioengine"),
+}
 LAYOUT_RATE = 100e6  # B/s, a slow disk's: how fast we expect a file to be laid out
 SLOWEST = 1e5  # B/s: so slowly may a job go on that has a size to do, and no time
 LONGEST_S = 2 * 86400.0  # beyond what is expected
@@ -101,6 +121,10 @@ def reads(options: Options) -> bool:
     return jobfile.reads(sections(options))
 
 
+def access(options: Options) -> Access:
+    return _fio_access.of(sections(options))
+
+
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
     name = RESULT if outputs.get(RESULT) else "stdout"
@@ -127,7 +151,15 @@ def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list
 def figures(read: tuple[Iterable[FioJob], str], options: Options) -> list[Metric]:
     """Of jobs, and fio's warnings. Raises ParseError."""
     jobs, notes = read
-    return _fio_metrics.metrics(jobs, options.iodepth, notes)
+    found = _fio_metrics.metrics(jobs, options.iodepth, notes)
+    return [*found, *_untold_flushes(found, options)]
+
+
+def _untold_flushes(found: list[Metric], options: Options) -> list[Metric]:
+    """Who asked for flushes is told that this output has no latency of theirs, rather than nothing at all."""
+    if not (options.fsync or options.fdatasync) or any(m.name == "sync.lat.mean" for m in found):
+        return []
+    return [Metric("sync.lat.mean", None, Unit.SECONDS, note=NO_FLUSHES)]
 
 
 class _Logs(Mapping[str, str]):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agents.contracts import (
+    Access,
     Job,
     Metric,
     Need,
@@ -20,6 +21,7 @@ from agents.contracts import (
     Timing,
     Window,
 )
+from agents.safety.forms import PATH
 from agents.tools import _marks
 from agents.tools import _pg_test_fsync_text as text
 from agents.tools._output import lines_of
@@ -46,6 +48,9 @@ NEEDS = (
         },
         places=PLACES,
     ),
+)
+ACCESS_OF = dict.fromkeys(
+    ("reads", "writes", "block", "synced", "compressible", "ramp_s", "outstanding"), ()
 )
 FILE = "benchlab.pg_test_fsync"
 TESTS = 18  # of each run at most: 5 + 5 + 5 + 2 + 1
@@ -112,6 +117,7 @@ echo "pg_test_fsync.sh: broke off: $said" >&2
 """
 )
 BROKE_OFF = re.compile(r"(?m)^pg_test_fsync\.sh: broke off: (?:pg_test_fsync: error: )?(.*)$")
+SCRIPTS = {SCRIPT: (PATH, r"\d+", rf"{PATH}|{PROGRAM}", PATH)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +180,19 @@ def precheck(options: Options, target: Target) -> Job | None:
 
 def outstanding(options: Options) -> int | None:
     return 1
+
+
+def access(options: Options) -> Access:
+    """Past the page cache by some ways to sync and not by others; the smallest write is that of 16 x 1 kB."""
+    return Access(
+        reads=False,
+        writes=True,
+        block=1024,
+        synced=True,
+        compressible=False,
+        ramp_s=0.0,
+        outstanding=1,
+    )
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:

@@ -53,7 +53,8 @@ def as_now(facts: HostFacts, claims: Iterable[Claim]) -> HostFacts:
         )
         for array in facts.md_arrays
     )
-    return replace(facts, devices=devices, md_arrays=arrays)
+    owned = {now(name) or name: owner for name, owner in facts.members.items()}
+    return replace(facts, devices=devices, md_arrays=arrays, members=owned | dict(facts.members))
 
 
 def _named(names: Iterable[str], now: Callable[[str], str]) -> tuple[str, ...]:

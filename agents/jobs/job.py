@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch
-from agents.plaintext import visible
-from agents.spool import (
+from agents.jobs.spool import (
     BASE,
     GRACE_S,
     OWN_FILES,
@@ -21,11 +20,13 @@ from agents.spool import (
     Waiting,
     archive,
     call,
+    checked,
     plain,
     script,
     told_of,
     unpack,
 )
+from agents.texts.plaintext import visible
 
 WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
@@ -130,10 +131,22 @@ def poll(
 
     With `outputs` a job that is over is fetched by the same command: what is between two runs should be short.
     """
-    verb = ["poll", f"{wait_s:g}", str(offset)]
-    verb += [] if outputs is None else ["fetch", *map(plain, outputs)]
-    ran = call(shell, spool, *verb, timeout_s=wait_s + (60.0 if outputs is None else 600.0))
-    head, _, raw = ran.stdout.partition(b"\n\n")
+    argv, timeout_s = poll_command(spool, wait_s, offset, outputs)
+    return polled(shell.run(argv, root=spool.root, timeout_s=timeout_s), spool, offset, outputs)
+
+
+def poll_command(
+    spool: Spool, wait_s: float, offset: int, outputs: Sequence[str] | None
+) -> tuple[tuple[str, ...], float]:
+    """The command of `poll`, and the time that it may take, for who waits in a way of his own."""
+    fetch = [] if outputs is None else ["fetch", *map(plain, outputs)]
+    argv = script(spool, "poll", f"{wait_s:g}", str(offset), *fetch)
+    return argv, wait_s + (60.0 if outputs is None else 600.0)
+
+
+def polled(ran: Ran, spool: Spool, offset: int, outputs: Sequence[str] | None) -> Polled:
+    """What a poll answered. Raises AgentError."""
+    head, _, raw = checked(ran, spool, "poll").stdout.partition(b"\n\n")
     answer = _answer(head)
     state, code = _state(answer), _number(answer, "exit")
     if state is State.ABSENT:

@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agents import job_places, looks, places
 from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target
 from agents.facts.graph import Graph, own_path
 from agents.facts.in_use import system_unknown, uses
 from agents.facts.model import BlockDevice, HostFacts
-from agents.mentions import Mentions
+from agents.safety import job_name_places, look_only, name_places
+from agents.safety.mentions import Mentions
 
 CONFIRM = "mark it spare on the host's page first"
 AGAIN = "make the plan again"
@@ -52,7 +52,7 @@ def refusals(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: 
     found = _claims(step.destroys, graph, spares, layout)
     if not only_looks(step.argv):
         words = [*map(_plain, step.argv)]
-        texts = [*zip([*words, step.stdin], places.names_in(words, step.stdin), strict=True)]
+        texts = [*zip([*words, step.stdin], name_places.names_in(words, step.stdin), strict=True)]
         found += _net(texts, step.destroys, graph, layout)
     return list(dict.fromkeys(found))
 
@@ -71,7 +71,7 @@ def job_refusals(
     found = _claims(claims, graph, spares, layout)
     texts = [*argv, *(_content(name, content, target) for name, content in files.items())]
     # What lies under a mounted file system is not for a tool to touch, ours or not.
-    named = zip(texts, job_places.names_in(argv, files), strict=True)
+    named = zip(texts, job_name_places.names_in(argv, files), strict=True)
     found += _net(named, claims, graph, "" if target.mount else layout, groups=False)
     found += [reason for text in texts for reason in _escapes(text, target)]
     return list(dict.fromkeys(found))
@@ -105,8 +105,8 @@ def _plain(word: Argument) -> str:
 
 
 def only_looks(argv: Sequence[Argument]) -> bool:
-    """Whether this very command can change nothing (agents/looks.py)."""
-    return looks.only_looks([_plain(word) for word in argv])
+    """Whether this very command can change nothing (agents/safety/look_only.py)."""
+    return look_only.only_looks([_plain(word) for word in argv])
 
 
 def _claims(

@@ -1,23 +1,24 @@
 """Where in a command the name of a group, array, pool or mapping can stand. Pure.
 
 Installers name the first array `0`, people name a group `data`: such names are words of most commands too, as numbers
-and as names of what the command makes. Here are the whole forms of the commands that drivers give, flag by flag; of
-a command that is not written here word for word, every word can be a name. Kernel names, numbers and paths of devices
-are looked for in every word in any case (agents/mentions.py).
+and as names of what the command makes. Here are the whole forms of commands that several layers give, flag by flag; a
+layer says those of its own programs and scripts (`COMMANDS`, `SCRIPTS`). Of a command that is in neither word for word,
+every word can be a name. Kernel names, numbers and paths of devices
+are looked for in every word in any case (agents/safety/mentions.py).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from agents import registry
 from agents.layers._fs_words import MKFS, MOUNT
 from agents.layers._scripts import ARGUMENTS
-from agents.looks import SYSTEM_PATHS
+from agents.safety.forms import KINDS, NUMBER, Form
+from agents.safety.look_only import SYSTEM_PATHS
 
-NUMBER = r"\+?\d+(?:[a-zA-Z]|%[A-Z]+)?"
 _OPTION = rf"(?:{'|'.join(sorted(MOUNT))})(?:=[A-Za-z0-9_.:-]+)?"
 _VDEVS = "mirror|raidz[123]?|log|cache|special|dedup|spare"
 _POOL = "ashift|autoexpand|autotrim|cachefile|failmode"
@@ -25,57 +26,6 @@ _DATASET = (
     "atime|canmount|compression|logbias|mountpoint|primarycache|recordsize|secondarycache|sync"
     "|volblocksize|volmode"
 )
-# LVM's own words for settings. Of its lists one names groups; the others are patterns of paths, and kinds of device.
-_SETTING = r"(?:monitoring|backup|archive|use_lvmetad)=[01]"
-_STRING = r'"[^"\\{}]*"'
-_LIST = rf"(?:volume_list|filter|global_filter|types)=\[{_STRING}(?:,(?:{_STRING}|\d+))*\]"
-_SECTION = rf"[a-z]+\{{(?:{_SETTING}|{_LIST})(?: (?:{_SETTING}|{_LIST}))*\}}"
-CONFIG = re.compile(rf"{_SECTION}(?: {_SECTION})*")
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One way to call a program. What is no flag is an operand, and can be a name."""
-
-    alone: str = ""  # flags that take no word
-    taking: Mapping[str, str] = field(default_factory=dict)  # flag -> a word that is no name
-    naming: str = ""  # flags that take a word which can be a name
-    begins: tuple[str, ...] = ()  # words that come first
-    keywords: str = ""  # operands that the program takes for its own words, after the first one
-
-    def names_in(self, words: Sequence[str]) -> list[str] | None:
-        """Of each word what can be a name, "" for nothing; None: this is another form."""
-        if tuple(words[: len(self.begins)]) != self.begins:
-            return None
-        found, rest, operands = [""] * len(self.begins), list(words[len(self.begins) :]), 0
-        while rest:
-            word = rest.pop(0)
-            if not word.startswith("-"):
-                own = bool(self.keywords and operands and re.fullmatch(self.keywords, word))
-                found.append("" if own else word)
-                operands += 1
-            elif self.alone and re.fullmatch(self.alone, word):
-                found.append("")
-            elif rest and (said := self._follows(word, rest.pop(0))) is not None:
-                found += ["", said]
-            else:
-                return None
-        return found
-
-    def _follows(self, flag: str, word: str) -> str | None:
-        """Of the word behind a flag what can be a name. A flag there is none that we wrote."""
-        if word.startswith("-"):
-            return None
-        if flag == "--config" and flag in self.taking:
-            return _groups(word) if CONFIG.fullmatch(word) else None
-        if flag in self.taking:
-            return "" if re.fullmatch(self.taking[flag], word) else None
-        return word if self.naming and re.fullmatch(self.naming, flag) else None
-
-
-def _groups(config: str) -> str:
-    lists: list[str] = re.findall(rf"volume_list=\[({_STRING}(?:,{_STRING})*)\]", config)
-    return " ".join(lists).replace('"', "")
 
 
 _LVM = Form(
@@ -175,8 +125,6 @@ FORMS: Mapping[str, tuple[Form, ...]] = {
     ),
 }  # fmt: skip
 ANSWERS = {"flashcache_create": "y\n"}  # what a program reads as its answer
-KINDS = {"path": r"/[^\n]*", "setting": r"/(?:sys|proc/sys)/[^\n]*", "number": r"\d+",
-         "value": r"[^\n]*", "name": r"[^\n]*", "mark": r"\.benchlab"}  # fmt: skip
 
 
 def names_in(words: Sequence[str], stdin: str) -> list[str]:
@@ -188,16 +136,20 @@ def names_in(words: Sequence[str], stdin: str) -> list[str]:
     if program.name == "sh":
         found = _script(words[1:])
     else:
-        forms = (form.names_in(words[1:]) for form in FORMS.get(program.name, ()))
+        known = FORMS.get(program.name) or registry.commands(program.name)
+        forms = (form.names_in(words[1:]) for form in known)
         found = next((names for names in forms if names is not None), None)
     return [*words, stdin] if found is None else ["", *found, said]
 
 
 def _script(words: Sequence[str]) -> list[str] | None:
     """`-c SCRIPT NAME ARGUMENT…` of a script that is ours word for word, with arguments as it takes them."""
-    if len(words) < 3 or words[0] != "-c" or words[1] not in ARGUMENTS:
+    if len(words) < 3 or words[0] != "-c":
         return None
-    (first, more), given = ARGUMENTS[words[1]], words[3:]
+    takes = ARGUMENTS.get(words[1]) or registry.layer_scripts().get(words[1])
+    if takes is None:
+        return None
+    (first, more), given = takes, words[3:]
     kinds = [*first, *(more[at % len(more)] for at in range(len(given) - len(first)) if more)]
     if len(kinds) != len(given):
         return None

@@ -73,6 +73,26 @@ def _wanted(groups: Iterable[Mapping[str, Any]]) -> tuple[Wanted, ...]:
     return tuple(Wanted(**group) for group in groups)
 
 
+def given(
+    specs: Iterable[LayerSpec], disks: Mapping[str, Sequence[str]]
+) -> list[dict[str, tuple[str, ...]]]:
+    """{use: its disks} of each layer, of results whose source tells `disks`: role -> kernel names, in order.
+
+    A use of which one disk is not told is left out.
+    """
+    left = {role: list(names) for role, names in disks.items()}
+    found: list[dict[str, tuple[str, ...]]] = []
+    for spec in specs:
+        uses: dict[str, tuple[str, ...]] = {}
+        for wanted in spec.devices:
+            names = left.get(wanted.role, [])
+            if wanted.count and len(names) >= wanted.count:
+                uses[wanted.use] = (*uses.get(wanted.use, ()), *names[: wanted.count])
+                left[wanted.role] = names[wanted.count :]
+        found.append(uses)
+    return found
+
+
 def check_chain(specs: Sequence[LayerSpec]) -> None:
     """Every layer stands on what the one below gives, and the top one on which a tool can work.
 
@@ -105,7 +125,7 @@ def gives(kinds: Iterable[str]) -> str:
     return found[-1] if found else "nothing"
 
 
-def _fits(driver: Layer, given: str) -> bool:
+def _fits(driver: Layer[Any], given: str) -> bool:
     accepts = {
         "devices": {"nothing", "parts", *IS_VOLUME},
         "own": {"nothing", "parts"},
@@ -115,7 +135,7 @@ def _fits(driver: Layer, given: str) -> bool:
     return given in accepts.get(driver.WANTS, {driver.WANTS})
 
 
-def _check_uses(where: str, driver: Layer, given: Sequence[Wanted], below: str) -> None:
+def _check_uses(where: str, driver: Layer[Any], given: Sequence[Wanted], below: str) -> None:
     counts: dict[str, int] = {}
     for wanted in given:
         if wanted.use not in driver.USES or wanted.use in counts:

@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from agents import finding
 from agents.contracts import AgentError, Metric, OptionsError, ParseError, Unit
-from agents.finding import Value
+from agents.texts import locate
+from agents.texts.locate import Value
 
 FORM = "NAME [UNIT] = regex: PATTERN, or NAME [UNIT] x FACTOR = FILE json: $.PATH"
 LINE = re.compile(
@@ -141,7 +141,7 @@ def _read(line: str) -> Extraction:
     which = match["which"] or ""
     if which not in WHICH:
         raise OptionsError(f"{which!r} is none of {', '.join(WHICH[1:])}")
-    finding.check(match["way"], match["pattern"])
+    locate.check(match["way"], match["pattern"])
     return Extraction(
         name=match["name"],
         unit=_unit(match["unit"].strip()),
@@ -176,8 +176,8 @@ def _metrics(one: Extraction, texts: Mapping[str, str], seconds: float = 5.0) ->
     if not said.strip():
         raise ParseError(f"{one.name}: {one.file} is empty")
     try:
-        found = finding.values(one.way, one.pattern, said, one.which, seconds)
-    except finding.Missed as missed:
+        found = locate.values(one.way, one.pattern, said, one.which, seconds)
+    except locate.Missed as missed:
         raise ParseError(f"{one.name}: {one.file}: {missed}", missed.line, missed.shown) from None
     if one.which == "sum":
         return [_sum(one, found)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-from agents import spool
 from agents.contracts import AgentError, Shell
+from agents.jobs import spool
 
 
 def read(shell: Shell, where: spool.Spool, one: spool.Waiting, number: int) -> bytes:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import takewhile
 
 from agents.contracts import Claim
-from agents.guard import claims_of
-from agents.stack import BELOW, Placed, StackPlan
+from agents.plans.stack import BELOW, Placed, StackPlan
+from agents.safety.guard import claims_of
 
 
 def reached(plan: StackPlan, touched: Collection[str]) -> StackPlan:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.chain import Wanted
 from agents.contracts import Claim, PlanError
 from agents.facts.model import HostFacts
-from agents.guard import Spare
+from agents.plans.chain import Wanted
+from agents.safety.guard import Spare
 
 
 def free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents import registry
-from agents.chain import LayerSpec, gives
 from agents.contracts import PlanError, Target
+from agents.plans.chain import LayerSpec, gives
 
 SINCE = "write all of it first, by a workload before this one that writes the whole size"
 SPARSE = "ZFS answers for blocks of a zvol that were never written without asking a disk"

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents import options, picking, planprint, registry
-from agents.chain import LayerSpec, StageSpec, check_chain, check_stages
+from agents import options, registry
 from agents.contracts import (
     NOTHING,
     Ask,
@@ -22,8 +21,10 @@ from agents.contracts import (
 )
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.guard import Spare, claims_of
+from agents.plans import picking, plan_fingerprint
+from agents.plans.chain import LayerSpec, StageSpec, check_chain, check_stages
 from agents.protocols import Layer
+from agents.safety.guard import Spare, claims_of
 
 BELOW = "below"  # the use under which a layer is told all disks of the layers beneath it
 
@@ -77,7 +78,7 @@ class StackPlan:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """Every disk that may be destroyed, those of all stages too."""
-        if not self.layers:  # agents.reached: nothing of it was begun
+        if not self.layers:  # agents.plans.applied_part: nothing of it was begun
             return ()
         return claims_of(self.at(len(self.stages))[-1].gives)
 
@@ -117,7 +118,7 @@ def plan(
         with _named(f"stage {number}"):
             grown.append(_grow(stage, grown[-1].layers if grown else tuple(placed), free, facts))
     made_up = StackPlan(name, tuple(placed), "", tuple(grown))
-    return replace(made_up, fingerprint=planprint.of(made_up.steps, made_up.claims, facts))
+    return replace(made_up, fingerprint=plan_fingerprint.of(made_up.steps, made_up.claims, facts))
 
 
 def _check_top(top: Placed) -> None:
@@ -207,8 +208,17 @@ def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
     steps: list[Step] = []
     for layer in reversed(stack.at(len(stack.stages))):
         driver, built = _driver(layer)
-        steps += driver.teardown(built, layer.target, facts)
+        steps += driver.teardown(built, layer.target, _uncut(facts, steps))
     return steps
+
+
+def _uncut(facts: HostFacts, steps: Iterable[Step]) -> HostFacts:
+    """Without the partitions that the kernel will have forgotten by then: the layers above have seen to them."""
+    graph = Graph(facts)
+    words = [str(word) for step in steps if "--rereadpt" in step.argv for word in step.argv]
+    disks = {disk.name for word in words if (disk := graph.find(word))}
+    kept = (d for d in facts.devices if not (d.type == "part" and disks & set(d.parents)))
+    return replace(facts, devices=tuple(kept)) if disks else facts
 
 
 def verify(
@@ -280,6 +290,6 @@ def awaited(stack: StackPlan, facts: HostFacts, stage: int = 0) -> list[Progress
     return [progress for progress in found if progress]
 
 
-def _driver(layer: Placed) -> tuple[Layer, Any]:
+def _driver(layer: Placed) -> tuple[Layer[Any], Any]:
     driver = registry.layer(layer.spec.kind)
     return driver, options.build(driver.Options, layer.spec.options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agents.contracts import Claim
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.stack import StackPlan
+from agents.plans.stack import StackPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agents.blank import not_blank
 from agents.contracts import Claim, Step
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
+from agents.plans.blank import not_blank
 
 
 def of(steps: Sequence[Step], claims: Sequence[Claim], facts: HostFacts) -> str:

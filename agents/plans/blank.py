@@ -52,9 +52,9 @@ def _named(graph: Graph, layout: str) -> Iterator[str]:
     for mount in graph.facts.mounts:
         if mount.target == f"{MOUNT_ROOT}/{layout}":
             yield f"{mount.target} is still mounted"
-    for line in graph.facts.dm_tables:
-        if carries(line.partition(":")[0], layout):
-            yield f"device-mapper still has {line.partition(':')[0]}"
+    for name, _ in graph.facts.mappings():
+        if carries(name, layout):
+            yield f"device-mapper still has {name}"
     for name, owner in graph.facts.members.items():
         if carries(owner.partition(" ")[2], layout):
             yield f"{name} still belongs to {owner}"

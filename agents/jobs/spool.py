@@ -82,11 +82,16 @@ def call(
 ) -> Ran:
     """One of the runner's verbs. Raises AgentError when it fails there."""
     ran = shell.run(script(spool, *verb), stdin=stdin, root=spool.root, timeout_s=timeout_s)
+    return checked(ran, spool, verb[0])
+
+
+def checked(ran: Ran, spool: Spool, verb: str) -> Ran:
+    """What a verb of the runner answered. Raises AgentError when it failed."""
     if ran.exit_code:
         said = ran.stderr.decode(errors="replace").strip() or "it said nothing"
         full = "No space left" in said or "full" in said
         reason = Reason.NO_SPACE if full else Reason.COMMAND_FAILED
-        raise AgentError(f"{verb[0]} of {spool.name} failed: {said} (exit {ran.exit_code})", reason)
+        raise AgentError(f"{verb} of {spool.name} failed: {said} (exit {ran.exit_code})", reason)
     return ran
 
 

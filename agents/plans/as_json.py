@@ -9,7 +9,7 @@ from typing import Any
 import cattrs
 
 from agents.contracts import Argument, PlanError, Secret
-from agents.stack import StackPlan
+from agents.plans.stack import StackPlan
 
 _converter = cattrs.Converter(forbid_extra_keys=True)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agents import registry
-from agents.found import Found, Places, Reading, Unread
 from agents.protocols import Reader
+from agents.texts.found import Found, Places, Reading, Unread
 
 SHOWN = 120  # characters of an unread line
 

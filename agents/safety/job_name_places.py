@@ -1,10 +1,10 @@
-"""Where in a tool's job the name of a mapping can stand: agents/places.py's sister for jobs. Pure.
+"""Where in a tool's job the name of a mapping can stand: agents/safety/name_places.py's sister for jobs. Pure.
 
-A mapping that people named `data`, `1` or `sync` is a word of every job file and of our own scripts, too. Here are the
-whole forms of what the drivers in agents/tools give: their scripts word for word with the arguments that these take,
-fio's job file line by line, the strings of dynamo's configuration. In whatever else a job holds, a person's own script
-above all, every word can be a name. Kernel names, numbers and paths of devices are looked for in every word in any case
-(agents/mentions.py).
+A mapping that people named `data`, `1` or `sync` is a word of every job file and of our own scripts, too. Known are
+the whole forms of what the drivers in agents/tools give: their scripts word for word with the arguments that these take
+(each driver's own `SCRIPTS`); and here fio's job file line by line, the strings of dynamo's configuration. In whatever
+else a job holds, a person's own script above all, every word can be a name. Kernel names, numbers and paths of devices
+are looked for in every word in any case (agents/safety/mentions.py).
 """
 
 from __future__ import annotations
@@ -13,23 +13,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from agents import registry
 from agents.contracts import OptionsError
 from agents.dynamo import bundle
 from agents.tools import _fio_jobfile as jobfile
-from agents.tools import bonnie, dd, fio, pg_test_fsync
+from agents.tools import fio
 
-PATH = r"/[^\n]*"
-FLAGS = r"(?:iflag|oflag|conv)=[a-z,]+"
-WORD = r"[A-Za-z0-9_-]+"
-# Script of ours -> what its arguments may be that are no names: in their order, the last goes on for ever.
-SCRIPTS: Mapping[bytes, Sequence[str]] = {
-    dd.SCRIPT: ("write|read|device", PATH, r"\d+",
-                rf"(?:if|of)={PATH}|(?:bs|ibs|obs|count)=\d+|{FLAGS}"),
-    dd.ASKING: (FLAGS,),
-    fio.CHECK: (WORD,),
-    bonnie.SCRIPT: (PATH, r"[A-Za-z0-9_.:-]+", rf"-[a-zA-Z]|bl\d+|\d+(?::\d+)*|{PATH}"),
-    pg_test_fsync.SCRIPT: (PATH, r"\d+", rf"{PATH}|{pg_test_fsync.PROGRAM}", PATH),
-}  # fmt: skip
 # Commands that take nothing but files of the job's own directory.
 PLAIN = {
     ("fio", "--output-format=json+", f"--output={fio.RESULT}", "--eta=never", "job.fio"),
@@ -56,16 +45,17 @@ def _words(argv: Sequence[str], files: Mapping[str, bytes]) -> list[str | None]:
     if tuple(argv) in PLAIN:
         return [""] * len(argv)
     script = files.get(argv[1], b"") if len(argv) > 1 and argv[0] == "sh" else b""
-    if script not in SCRIPTS:
+    scripts = registry.tool_scripts()
+    if script not in scripts:
         return [None] * len(argv)
-    kinds, given = SCRIPTS[script], argv[2:]
+    kinds, given = scripts[script], argv[2:]
     told = [kinds[min(at, len(kinds) - 1)] for at in range(len(given))]
     plain = (re.fullmatch(kind, word) for kind, word in zip(told, given, strict=True))
     return ["", "", *("" if one else None for one in plain)]
 
 
 def _content(name: str, content: bytes) -> str | None:
-    if content in SCRIPTS or (name == bundle.NAME and content == bundle.build()):
+    if content in registry.tool_scripts() or (name == bundle.NAME and content == bundle.build()):
         return ""
     try:
         text = content.decode()

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from agents import guard
 from agents.contracts import AgentError, Argument, Ran, Reason, Secret, Shell, Step
 from agents.facts.model import HostFacts
 from agents.lasting import LastingShell
-from agents.plaintext import visible
+from agents.safety import guard
+from agents.texts.plaintext import visible
 
 # udev that is still busy after its time (on a slow host, or with other disks) has not failed what was built: that is
 # looked at when the layer stands.

@@ -36,7 +36,7 @@ class Mentions:
     def find(self, text: str, names: str | None = None) -> tuple[set[str], list[str]]:
         """Kernel names that the text names, and /dev words that lead to no device known here, or to one of several.
 
-        `names`: the part of the text in which a name that a person gave can stand (agents/places.py); None: all of it.
+        `names`: the part of the text in which a name that a person gave can stand (name_places.py); None: all of it.
         """
         named: set[str] = set()
         foreign: list[str] = []

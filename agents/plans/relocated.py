@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agents.contracts import Claim, Part, Target
 from agents.facts.model import HostFacts
-from agents.stack import Placed, StackPlan
+from agents.plans.stack import Placed, StackPlan
 
 
 def relocated(plan: StackPlan, facts: HostFacts) -> StackPlan:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agents import options, registry
 from agents.facts.health import Health
-from agents.guard import claims_of
-from agents.stack import StackPlan
+from agents.plans.stack import StackPlan
+from agents.safety.guard import claims_of
 
 
 def ails(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:

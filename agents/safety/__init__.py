@@ -1,0 +1,1 @@
+"""Nothing is written that is not provably ours: the guard, what it reads in commands, and the one executor."""

@@ -1,0 +1,314 @@
+"""sysbench's fileio test: blocks read or written in files of its own, in order or at random. Versions 1.0.
+
+It wants a directory: `sysbench.sh` makes one of ours on the target's mount, has sysbench lay out its files there (not
+for seqwr, which makes them itself), forgets the page cache, runs the test, and removes all of it.
+
+What sysbench 1.0.20 does: it writes zeros, which a layer that compresses swallows; positions are uniform whatever
+--rand-type says; of --file-extra-flags it takes one; the fsync at the end counts for the rates, but is no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agents.contracts import (
+    Access,
+    Job,
+    Metric,
+    Need,
+    OptionsError,
+    ParseError,
+    Series,
+    Target,
+    Timing,
+    Window,
+)
+from agents.safety.forms import PATH
+from agents.tools import _marks
+from agents.tools import _sysbench_text as text
+from agents.tools._output import lines_of
+
+LABEL = "sysbench fileio"
+NEEDS = (
+    Need(
+        "sysbench",
+        dict.fromkeys(("debian", "rhel", "suse", "arch", "alpine", "freebsd"), "sysbench"),
+        minimum="1.0",
+    ),
+)
+DIRECTORY = "benchlab.sysbench"
+EXPECTED_RATE, EXPECTED_S = 100e6, 0.01  # a slow disk's: B/s to lay out, seconds for one request
+READS = ("seqrd", "rndrd")
+ACCESS_OF = {
+    "reads": ("mode", "rw_ratio"),
+    "writes": ("mode",),
+    "random": ("mode",),
+    "block": ("block_size",),
+    "direct": ("extra_flags",),
+    "synced": ("mode", "fsync_all", "extra_flags"),
+    "compressible": (),
+    "size": ("size",),
+    "ramp_s": (),
+    "runtime_s": ("time_s", "events"),
+    "outstanding": ("threads", "io_mode", "async_backlog"),
+}
+SCRIPT = (
+    rb"""#!/bin/sh
+# sh sysbench.sh PLACE prepare|new SYSBENCH-ARGUMENT...   Runs its fileio test in a new directory that is removed again.
+"""
+    + _marks.SHELL
+    + rb"""
+place=$1 first=$2
+shift 2
+rm -rf -- "$place" # of a run that was killed
+mkdir -- "$place" || exit
+trap 'rm -rf -- "$place"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+there() ( cd -- "$place" && exec sysbench fileio "$@" )
+if [ "$first" = prepare ]; then
+    there "$@" prepare >prepare.txt 2>&1 || {
+        sed 's/^/prepare: /' prepare.txt >&2
+        exit 1
+    }
+    sync
+    if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi
+fi
+told() ( # never the first to go: what sysbench says when it is stopped passes, too
+    trap '' INT TERM
+    began=
+    while IFS= read -r line; do
+        case $began:$line in
+            ':Threads started!') mark began && began=yes ;;
+            :* | yes: | 'yes:[ '*) ;;
+            *) mark ended && began= ;;
+        esac
+        printf '%s\n' "$line"
+    done
+    [ -z "$line" ] || printf '%s' "$line"
+)
+{ there "$@" run; echo $? >exit-code; } | told
+ended
+"""
+)
+SCRIPTS = {SCRIPT: (PATH, "prepare|new", r"--[a-z-]+=[a-z0-9.]+")}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    mode: str = field(
+        default="rndrw",
+        metadata={
+            "help": "seqwr makes its files, seqrewr writes into what is there, rndrw mixes by rw_ratio",
+            "choices": tuple(text.MODES),
+        },
+    )
+    block_size: int = field(
+        default=16384, metadata={"help": "of each read and write", "unit": "B", "minimum": 512}
+    )
+    size: int = field(
+        default=2 << 30,
+        metadata={
+            "help": "of all files together; what is written is zeros",
+            "unit": "B",
+            "minimum": 512,
+        },
+    )
+    files: int = field(
+        default=128, metadata={"help": "over which the size is spread", "minimum": 1}
+    )
+    threads: int = field(
+        default=1,
+        metadata={"help": "each makes one request at a time", "minimum": 1, "depth": True},
+    )
+    io_mode: str = field(
+        default="sync",
+        metadata={
+            "help": "async: libaio; its times are those of submitting, and are told as event.*",
+            "choices": tuple(text.IO_MODES),
+        },
+    )
+    async_backlog: int = field(
+        default=128,
+        metadata={"help": "async: requests queued a thread", "minimum": 1, "depth": True},
+    )
+    extra_flags: str = field(
+        default="none",
+        metadata={
+            "help": "how files are opened; direct: past the page cache",
+            "choices": ("none", "direct", "sync", "dsync"),
+        },
+    )
+    rw_ratio: float = field(
+        default=1.5, metadata={"help": "rndrw: reads for each write", "minimum": 0}
+    )
+    fsync_freq: int = field(
+        default=100,
+        metadata={"help": "fsync of every file after so many requests; 0: none", "minimum": 0},
+    )
+    fsync_all: bool = field(default=False, metadata={"help": "fsync after each write"})
+    fsync_end: bool = field(default=True, metadata={"help": "fsync at the end"})
+    fsync_mode: str = field(
+        default="fsync", metadata={"help": "which call that is", "choices": ("fsync", "fdatasync")}
+    )
+    time_s: int = field(
+        default=30,
+        metadata={"help": "at most; 0: until the events are done", "unit": "s", "minimum": 0},
+    )
+    events: int = field(
+        default=0, metadata={"help": "requests at most; 0: until the time is over", "minimum": 0}
+    )
+    report_interval: int = field(
+        default=1,
+        metadata={
+            "help": "figures over time, each so many seconds; 0: none",
+            "unit": "s",
+            "minimum": 0,
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if not (self.time_s or self.events):
+            raise OptionsError("time_s, events: with both 0 it would never end")
+        each, rest = divmod(self.size, self.files)
+        if rest or each % self.block_size or not each:
+            raise OptionsError(
+                f"size: {self.size} B are no whole blocks of {self.block_size} B in each of {self.files} files"
+            )
+        if self.extra_flags == "direct" and self.block_size % 512:
+            raise OptionsError("block_size: direct takes multiples of 512 B")
+        if self.extra_flags == "direct" and self.io_mode == "mmap":
+            raise OptionsError(
+                "io_mode: what is mapped is in the page cache, which direct passes by"
+            )
+
+
+def job(options: Options, target: Target) -> Job:
+    if not target.mount:
+        raise OptionsError(
+            f"target {target.name!r} has no mount point: sysbench makes files; put a filesystem on top"
+        )
+    first = "new" if options.mode == "seqwr" else "prepare"
+    place = f"{target.mount.rstrip('/')}/{DIRECTORY}"
+    expected = _expected_s(options)
+    return Job(
+        argv=("sh", "sysbench.sh", place, first, *_arguments(options)),
+        outputs=(_marks.MARKS,),
+        inputs={"sysbench.sh": SCRIPT},
+        env={"LC_ALL": "C"},
+        expected_s=expected,
+        timeout_s=expected * 10 + 3600,
+        writes=_writes(options),
+    )
+
+
+def precheck(options: Options, target: Target) -> Job | None:
+    """sysbench checks nothing without doing it; what can be checked, Options does."""
+    return None
+
+
+def room(options: Options, target: Target) -> int:
+    return options.size
+
+
+def reads(options: Options) -> bool:
+    """Never what it has not written: it lays out its files."""
+    return False
+
+
+def outstanding(options: Options) -> int | None:
+    return options.threads * (options.async_backlog if options.io_mode == "async" else 1)
+
+
+def access(options: Options) -> Access:
+    mixed, writing = options.mode == "rndrw", options.mode not in READS
+    flags = options.extra_flags
+    return Access(
+        reads=options.mode in READS or (mixed and options.rw_ratio > 0),
+        writes=writing,
+        random=options.mode.startswith("rnd"),
+        block=options.block_size,
+        direct=flags == "direct",
+        synced=writing and (options.fsync_all or flags in ("sync", "dsync")),
+        compressible=True,
+        size=options.size,
+        ramp_s=0.0,
+        runtime_s=float(options.time_s) if options.time_s and not options.events else None,
+        outstanding=outstanding(options),
+    )
+
+
+def _arguments(options: Options) -> tuple[str, ...]:
+    """The histogram has three decimals of a millisecond, the lines of the report have two."""
+    given = {
+        "threads": options.threads,
+        "time": options.time_s,
+        "events": options.events,
+        "report-interval": options.report_interval,
+        "percentile": 99,
+        "histogram": "on",
+        "file-test-mode": options.mode,
+        "file-block-size": options.block_size,
+        "file-total-size": options.size,
+        "file-num": options.files,
+        "file-io-mode": options.io_mode,
+        "file-async-backlog": options.async_backlog,
+        "file-rw-ratio": f"{options.rw_ratio:.6f}",
+        "file-fsync-freq": options.fsync_freq,
+        "file-fsync-all": "on" if options.fsync_all else "off",
+        "file-fsync-end": "on" if options.fsync_end else "off",
+        "file-fsync-mode": options.fsync_mode,
+    }
+    flags = () if options.extra_flags == "none" else (f"--file-extra-flags={options.extra_flags}",)
+    return (*(f"--{name}={value}" for name, value in given.items()), *flags)
+
+
+def _expected_s(options: Options) -> float:
+    laid_out = 0.0 if options.mode == "seqwr" else options.size / EXPECTED_RATE
+    done = options.events * EXPECTED_S
+    limits = [limit for limit in (float(options.time_s), done) if limit]
+    return laid_out + min(limits) + 10.0
+
+
+def _writes(options: Options) -> int | None:
+    """The files, and as many blocks as there are events; without their number nobody can tell."""
+    if options.mode in READS:
+        return options.size
+    return options.size + options.events * options.block_size if options.events else None
+
+
+def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+    """Raises ParseError."""
+    return lines_of("stdout", text.metrics(_report(outputs, options), _wish(options)))
+
+
+def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
+    """The lines that it printed meanwhile."""
+    return text.series(_report(outputs, options), _wish(options))
+
+
+def _wish(options: Options) -> text.Wish:
+    """The printed times are those of I/Os where no event is a fsync, nor a mere submission."""
+    synced = options.mode not in READS and (options.fsync_all or options.fsync_freq > 0)
+    times = "event" if synced or options.io_mode == "async" else "lat"
+    return text.Wish(options.mode, options.io_mode, options.threads, options.block_size, times)
+
+
+def _report(outputs: Mapping[str, bytes], options: Options) -> text.Report:
+    raw = outputs.get("stdout", b"")
+    try:
+        lines = raw.decode("utf-8").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
+    return text.read(lines, _wish(options))
+
+
+def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
+    """From where the threads began to the first line of the report; laid out before, removed behind."""
+    at = {mark.words: mark.at for mark in _marks.read(outputs, timing)}
+    if not {"began", "ended"} <= at.keys():
+        return []
+    before = [Window("file layout", 0.0, at["began"], measured=False)]
+    laid_out = before if options.mode != "seqwr" and at["began"] > 0 else []
+    return [*laid_out, Window("measured", at["began"], at["ended"])]
