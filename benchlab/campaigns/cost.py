@@ -8,9 +8,10 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agents import chain, fits, registry
 from agents import options as driver_options
-from agents.contracts import AgentError, Target
+from agents import registry
+from agents.contracts import AgentError, OptionsError, Target
+from agents.plans import chain, fits
 from benchlab.campaigns import matrix, points
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Device
@@ -65,8 +66,14 @@ def of_workload(
 def _of_point(tool: str, built: Any, target: Target) -> Cost:
     driver = registry.tool(tool)
     job = driver.job(built, target)
-    dumped = driver_options.dump(built)
-    return Cost(dumped, driver.outstanding(built), job.expected_s, job.writes)
+    dumped, outstanding = driver_options.dump(built), driver.outstanding(built)
+    if (
+        outstanding and outstanding > driver_options.MOST_OUTSTANDING
+    ):  # a product of several options
+        raise OptionsError(
+            f"{outstanding} outstanding I/Os: more than {driver_options.MOST_OUTSTANDING}"
+        )
+    return Cost(dumped, outstanding, job.expected_s, job.writes)
 
 
 def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> Target:

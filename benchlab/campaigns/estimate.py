@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents import chain, fits, registry
-from benchlab.campaigns import cost, matrix, services
-from benchlab.campaigns.models import Workload
+from agents import registry
+from agents.plans import chain, fits
+from benchlab.analysis import designs
+from benchlab.campaigns import building, cost, matrix, ordering, services
+from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.topologies.models import Topology
 
@@ -18,22 +20,37 @@ FEW_REPEATS = 3
 
 @dataclass(frozen=True, slots=True)
 class HostEstimate:
-    """`writes` is the sum of what is known; `unknown` runs of it cannot tell what they will write."""
+    """`writes` is the sum of what is known; `unknown` runs of it cannot tell what they will write.
+
+    `seconds` are all, of which `building` go into building layouts and taking them down.
+    """
 
     host: Host
     runs: int
     seconds: float
+    building: float
     writes: int
     unknown: int
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`seconds` is the wall time: hosts work side by side, the layouts of one host after each other."""
+    """`seconds` is the wall time: hosts work side by side, the layouts of one host after each other.
+
+    `order`: the one that it is for, in which each layout has so many `visits`. `advice`: what should be, and why.
+    `again`: what visits after the first cost in building, on the host where that is most.
+    """
 
     runs: int
     layouts: int
     seconds: float
+    building: float
+    order: str
+    visits: int
+    again: float
+    learned: bool  # whether every layout was built on its host before
+    design: str
+    advice: ordering.Advice
     hosts: tuple[HostEstimate, ...]
     warnings: tuple[str, ...]
 
@@ -43,35 +60,56 @@ def estimate(
     topologies: Sequence[Topology],
     workloads: Sequence[Workload],
     repeats: int,
+    order: str = matrix.RANDOM_BLOCKS,
+    visits: int | None = None,
 ) -> Estimate:
-    """Nothing is stored and no host is asked. Raises ValidationError as `create_campaign`."""
-    wanted = services.factors(hosts, topologies, workloads, repeats)
+    """Nothing is stored and no host is asked. The order may be ordering.RECOMMENDED.
+
+    Raises ValidationError as `create_campaign`.
+    """
+    once = services.factors(hosts, topologies, workloads, repeats)
     costs = services.all_costs(hosts, topologies, workloads)
-    each = tuple(_of_host(host, topologies, wanted, costs) for host in hosts)
+    advice = ordering.advise(hosts, topologies, workloads, repeats)
+    order = advice.order if order == ordering.RECOMMENDED else order
+    visits = visits if order == matrix.ABBA else None
+    wanted = services.factors(hosts, topologies, workloads, repeats, order, visits)
+    takes = building.of(hosts, topologies)
+    each = tuple(_of_host(host, topologies, wanted, costs, takes) for host in hosts)
+    slowest = max(found.building for found in each)
+    pairs = len(hosts) * len(topologies)
     return Estimate(
         runs=matrix.count(wanted),
-        layouts=len(hosts) * len(topologies),
+        layouts=pairs * wanted.visits,
         seconds=max(found.seconds for found in each),
+        building=slowest,
+        order=str(Campaign.Order(order).label),
+        visits=wanted.visits,
+        again=slowest * (1 - once.visits / wanted.visits),
+        learned=all(one.learned for one in takes.values()),
+        design=designs.WORDS[ordering.design(order, pairs)],
+        advice=advice,
         hosts=each,
-        warnings=tuple(_warnings(hosts, topologies, workloads, repeats)),
+        warnings=tuple(_warnings(hosts, topologies, workloads, wanted)),
     )
 
 
 def _of_host(
-    host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
+    host: Host,
+    topologies: Sequence[Topology],
+    wanted: matrix.Factors,
+    costs: cost.Costs,
+    takes: building.Buildings,
 ) -> HostEstimate:
-    mine = [
-        found
-        for topology in topologies
-        for moment, _ in wanted.blocks(topology.pk)
-        for workload, _ in wanted.workloads
-        for found in costs[host.pk, topology.pk, workload, moment.grown].values()
-    ]
-    overhead = len(topologies) * cost.LAYOUT_OVERHEAD_S
+    mine = ordering.every_run(host, topologies, wanted, costs)
+    once = sum(
+        one.seconds + (one.waits or 0.0)
+        for one in (takes[host.pk, topology.pk] for topology in topologies)
+    )
     return HostEstimate(
         host=host,
         runs=len(mine),
-        seconds=sum(found.seconds for found in mine) + overhead,
+        seconds=sum(found.seconds for found in mine) + once * wanted.visits,
+        building=once * wanted.visits,
         writes=sum(found.writes or 0 for found in mine),
         unknown=sum(found.writes is None for found in mine),
     )
@@ -81,10 +119,12 @@ def _warnings(
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
     workloads: Sequence[Workload],
-    repeats: int,
+    wanted: matrix.Factors,
 ) -> Iterator[str]:
-    if repeats < FEW_REPEATS:
+    if wanted.repeats < FEW_REPEATS:
         yield f"With fewer than {FEW_REPEATS} repeats no interval can be claimed: the chart shows points only."
+    if wanted.visits > 1:
+        yield from _uneven(wanted)
     spares = services.spare_devices(hosts)
     for host in hosts:
         if not host.host_key:
@@ -93,12 +133,29 @@ def _warnings(
             yield from _missing_devices(host, topology, spares[host.pk])
     yield from _missing_tools(hosts, workloads)
     yield from _unwritten(topologies, workloads)
-    waits = [str(topology) for topology in topologies if _awaits(topology)]
+    waits = [
+        str(topology)
+        for topology in topologies
+        if building.resyncs(topology) or building.reshapes(topology)
+    ]
     if waits:
         yield (
             f"{', '.join(waits)}: how long a resync or reshape takes is known only when it runs;"
-            " the time waited for it is not in this estimate."
+            " the time waited for it is not in this estimate, unless the first resync of such a layout was waited for"
+            " on that host before."
         )
+
+
+def _uneven(wanted: matrix.Factors) -> Iterator[str]:
+    """Where a steady drift is left in the difference between two layouts."""
+    each = [len(repeats) for repeats in matrix.divided(wanted.repeats, wanted.visits)]
+    if len(set(each)) > 1:
+        yield (
+            f"The visits measure {', '.join(map(str, each))} repeats: a steady drift cancels wholly only where each "
+            f"measures as many; take a multiple of {wanted.visits}."
+        )
+    if wanted.visits % 2:
+        yield "A steady drift cancels wholly only in an even number of visits."
 
 
 def _unwritten(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> Iterator[str]:
@@ -109,10 +166,6 @@ def _unwritten(topologies: Sequence[Topology], workloads: Sequence[Workload]) ->
         told = (fits.unwritten(specs, workload.tool, built) for _, built in points)
         if said := next(filter(None, told), ""):
             yield f"{workload} on {topology}: {said}."
-
-
-def _awaits(topology: Topology) -> bool:
-    return any(registry.awaiting(layer["kind"]) for layer in topology.stack)
 
 
 def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -> Iterator[str]:

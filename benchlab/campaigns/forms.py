@@ -8,13 +8,15 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+from benchlab.campaigns import matrix, ordering
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
 from benchlab.topologies.models import Topology
 
 MOST_REPEATS = 100
+MANY = ("hosts", "topologies", "workloads")
 RUNNABLE: dict[str, dict[str, Any]] = {
-    "hosts": {"access__in": [Host.Access.SSH, Host.Access.DYNAMO]},
+    "hosts": {"access__in": [one for one in Host.Access if one is not Host.Access.DESCRIBED]},
     "workloads": {"imported": False},
 }
 # Imported with results, as a name: nobody said what its layers are.
@@ -42,7 +44,21 @@ class CampaignForm(forms.Form):
     topologies = ManyField(queryset=Topology.objects.none())
     workloads = ManyField(queryset=Workload.objects.none())
     repeats = forms.IntegerField(min_value=1, max_value=MOST_REPEATS, initial=3)
-    order = forms.ChoiceField(choices=Campaign.Order.choices, initial=Campaign.Order.RANDOM_BLOCKS)
+    order = forms.ChoiceField(
+        choices=[
+            (ordering.RECOMMENDED, "As recommended for what is chosen"),
+            *Campaign.Order.choices,
+        ],
+        initial=ordering.RECOMMENDED,
+    )
+    visits = forms.IntegerField(
+        label="Visits (ABBA)",
+        required=False,
+        min_value=matrix.VISITS,
+        max_value=MOST_REPEATS,
+        initial=matrix.VISITS,
+        help_text="How often each layout is built in the order ABBA. Its repeats are divided over the visits.",
+    )
     seed = forms.IntegerField(
         required=False,
         min_value=0,
@@ -68,8 +84,22 @@ class CampaignForm(forms.Form):
 
     def factors(self) -> dict[str, Any] | None:
         """What the estimate needs, or None while something of it is missing or wrong."""
-        names = ("hosts", "topologies", "workloads", "repeats")
-        found = {name: self.cleaned_data.get(name) for name in names}
+        found = {name: self.cleaned_data.get(name) for name in (*MANY, "repeats", "order")}
         if not all(found.values()):
             return None
-        return {n: v if n == "repeats" else list(v) for n, v in found.items() if v is not None}
+        many = {name: list(found[name]) for name in MANY}  # type: ignore[arg-type]
+        return {**found, **many, "visits": self.cleaned_data.get("visits")}
+
+    def wish(self) -> dict[str, Any]:
+        """What `create_campaign` takes, of a form that is valid, the recommended order put in.
+
+        Raises ValidationError as that does.
+        """
+        chosen = {**self.cleaned_data, **{name: list(self.cleaned_data[name]) for name in MANY}}
+        if chosen["order"] == ordering.RECOMMENDED:
+            hosts, topologies, workloads = (chosen[name] for name in MANY)
+            advice = ordering.advise(hosts, topologies, workloads, chosen["repeats"])
+            chosen["order"] = advice.order
+        if chosen["order"] != matrix.ABBA:
+            chosen["visits"] = None
+        return chosen

@@ -1,9 +1,13 @@
 """A campaign's factors become runs in order. Pure: the same factors and seed give the same list for ever.
 
-Order (METHOD.md): one layout (host x topology) is built once and carries all of its runs. Within it every repeat
-is a block in which all points appear once, in a new random order, so that drift does not pose as an effect. A topology
-with stages has such blocks for each of its moments, in the order of time; what the kernel does meanwhile (a resync, a
-reshape) lasts only so long, so a moment of that kind has one block.
+Order (METHOD.md): a layout (host x topology) is built once and carries all of its runs. Within it every repeat is a
+block in which all points of all workloads appear once, in a new random order, so that drift does not pose as an effect.
+A topology with stages has such blocks for each of its moments, in the order of time; what the kernel does meanwhile (a
+resync, a reshape) lasts only so long, so a moment of that kind has one block.
+
+Between layouts that helps nothing: there drift and the luck of one build are the effect (ANALYSIS.md, section 1). In
+the order ABBA each layout is built in several visits, every round in the reverse order of the one before (A B C, C B A,
+…), and its blocks are divided over them.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from benchlab.topologies.moments import Moment
 
@@ -23,7 +27,9 @@ Sweep = Mapping[str, Sequence[Any]]
 
 RANDOM_BLOCKS = "random_blocks"
 AS_WRITTEN = "as_written"
-ORDERS = (RANDOM_BLOCKS, AS_WRITTEN)
+ABBA = "abba"
+ORDERS = (RANDOM_BLOCKS, AS_WRITTEN, ABBA)
+VISITS = 2  # of each layout in the order ABBA, unless more are asked for
 MAX_RUNS = 20_000
 AS_BUILT = (Moment(),)
 
@@ -37,6 +43,7 @@ class Factors:
     """What is multiplied. Hosts, topologies and workloads by their ids; a workload with its sweep.
 
     `moments`: topology -> when in its life it is measured, in the order of time; one that is not there: as built.
+    `visits`: how often each layout is built; more than once in the order ABBA only.
     """
 
     hosts: tuple[int, ...]
@@ -44,6 +51,7 @@ class Factors:
     workloads: tuple[tuple[int, Sweep], ...]
     repeats: int = 3
     moments: Mapping[int, Sequence[Moment]] = field(default_factory=dict)
+    visits: int = 1
 
     def __post_init__(self) -> None:
         named = {
@@ -57,23 +65,45 @@ class Factors:
             _refuse_twice(name, values)
         if self.repeats < 1:
             raise MatrixError(f"repeats: {self.repeats} is below 1")
+        self._check_visits()
         for pk, sweep in self.workloads:
             _check_sweep(pk, sweep)
         if (runs := count(self)) > MAX_RUNS:
             raise MatrixError(f"{runs} runs are more than {MAX_RUNS}; split the campaign")
 
-    def blocks(self, topology: int) -> list[tuple[Moment, int]]:
-        """(moment, repeat) of every block of a layout, in order."""
+    def _check_visits(self) -> None:
+        if self.visits < 1:
+            raise MatrixError(f"visits: {self.visits} is below 1")
+        if self.visits > self.repeats:
+            raise MatrixError(
+                f"repeats: {self.repeats} cannot be divided over {self.visits} visits of each layout (ABBA): "
+                f"every visit measures at least one; take {self.visits} repeats or more, or another order"
+            )
+
+    def blocks(self, topology: int, visit: int = 1) -> list[tuple[Moment, int]]:
+        """(moment, repeat) of every block of one visit of a layout, in order; repeats count on over the visits."""
+        whole = divided(self.repeats, self.visits)[visit - 1]
         return [
             (moment, repeat)
             for moment in self.moments.get(topology, AS_BUILT)
-            for repeat in range(1, (1 if moment.growing else self.repeats) + 1)
+            for repeat in ((visit,) if moment.growing else whole)
         ]
+
+
+class Build(NamedTuple):
+    """One time that a layout is built: its `visit`, from 1."""
+
+    host: int
+    topology: int
+    visit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run: `point` is what the sweep varies here, `repeat` is 1-based and also the number of its block."""
+    """One run: `point` is what the sweep varies here, `repeat` is 1-based and also the number of its block.
+
+    `visit`: which time that its layout is built it belongs to.
+    """
 
     host: int
     topology: int
@@ -81,6 +111,36 @@ class Cell:
     point: Mapping[str, Any]
     repeat: int
     moment: Moment
+    visit: int = 1
+
+    @property
+    def build(self) -> Build:
+        return Build(self.host, self.topology, self.visit)
+
+
+def visits_in(order: str, wanted: int | None) -> int:
+    """How often each layout is built in that order, if so many visits are asked for (None: nothing is said)."""
+    if order != ABBA:
+        if wanted is not None and wanted > 1:
+            raise MatrixError(f"visits: more than one visit of each layout needs the order {ABBA}")
+        return 1
+    if wanted is not None and wanted < VISITS:
+        raise MatrixError(f"visits: the order {ABBA} builds each layout at least {VISITS} times")
+    return wanted or VISITS
+
+
+def divided(repeats: int, visits: int) -> list[range]:
+    """The repeats of each visit, in whole blocks: as many in each, and one more in the first ones where some are left.
+
+    (5, 2) -> repeats 1 to 3 in the first visit, 4 and 5 in the second.
+    """
+    each, left = divmod(repeats, visits)
+    found, at = [], 1
+    for visit in range(visits):
+        end = at + each + (visit < left)
+        found.append(range(at, end))
+        at = end
+    return found
 
 
 def points(sweep: Sweep) -> list[dict[str, Any]]:
@@ -96,26 +156,36 @@ def key(value: Any) -> str:
 def count(factors: Factors) -> int:
     """How many runs there will be, without making them."""
     per_block = sum(math.prod(map(len, sweep.values())) for _, sweep in factors.workloads)
-    blocks = sum(len(factors.blocks(topology)) for topology in factors.topologies)
+    blocks = sum(
+        len(factors.blocks(topology, visit))
+        for topology in factors.topologies
+        for visit in range(1, factors.visits + 1)
+    )
     return len(factors.hosts) * blocks * per_block
 
 
-def layouts(factors: Factors, order: str, seed: int) -> list[tuple[int, int]]:
-    """(host, topology) in the order in which they are built."""
-    return _in_order(
+def layouts(factors: Factors, order: str, seed: int) -> list[Build]:
+    """Every build of every layout, in the order in which they are made."""
+    visits_in(order, factors.visits)
+    first = _in_order(
         itertools.product(factors.hosts, factors.topologies), order, _rng(seed, "layouts")
     )
+    return [
+        Build(host, topology, visit)
+        for visit in range(1, factors.visits + 1)
+        for host, topology in (first if visit % 2 else reversed(first))
+    ]
 
 
 def cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
     """Every cell once, in the order in which they run."""
     per_layout = [(pk, point) for pk, sweep in factors.workloads for point in points(sweep)]
-    for host, topology in layouts(factors, order, seed):
-        for moment, repeat in factors.blocks(topology):
+    for host, topology, visit in layouts(factors, order, seed):
+        for moment, repeat in factors.blocks(topology, visit):
             # A generator per block: adding a host or a repeat leaves the order of the others as it was.
             rng = _rng(seed, "/".join(filter(None, [f"{host}/{topology}/{repeat}", moment.code])))
             for workload, point in _in_order(per_layout, order, rng):
-                yield Cell(host, topology, workload, point, repeat, moment)
+                yield Cell(host, topology, workload, point, repeat, moment, visit)
 
 
 def _in_order(items: Iterable[T], order: str, rng: Random) -> list[T]:

@@ -36,11 +36,12 @@ class Workload(models.Model):
 
 
 class Campaign(models.Model):
-    """State is derived from its layouts and attempts (benchlab/campaigns/progress.py); here are only the wishes."""
+    """State is derived from its layouts and attempts (benchlab/runs/progress.py); here are only the wishes."""
 
     class Order(models.TextChoices):
         RANDOM_BLOCKS = "random_blocks", "Randomised blocks (each repeat in a new random order)"
         AS_WRITTEN = "as_written", "As written"
+        ABBA = "abba", "ABBA (each layout is built in several visits, which take turns)"
 
     class Source(models.TextChoices):
         MEASURED = "", "Measured here"
@@ -55,6 +56,9 @@ class Campaign(models.Model):
     question = models.TextField(blank=True)
     repeats = models.PositiveSmallIntegerField(default=3)
     order = models.CharField(max_length=20, choices=Order, default=Order.RANDOM_BLOCKS)
+    visits = models.PositiveSmallIntegerField(
+        default=1, help_text="How often each layout is built; more than once in the order ABBA"
+    )
     seed = models.BigIntegerField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -90,6 +94,9 @@ class Run(models.Model):
         null=True, help_text="Outstanding I/Os: queue depth times jobs"
     )
     repeat = models.PositiveSmallIntegerField(help_text="1-based; also the number of its block")
+    visit = models.PositiveSmallIntegerField(
+        default=1, help_text="Which time that its layout is built it belongs to (ABBA), from 1"
+    )
     position = models.PositiveIntegerField(help_text="Order within the campaign")
     expected_s = models.FloatField(default=0)
     expected_writes = models.BigIntegerField(null=True, help_text="bytes; null: nobody can tell")
@@ -117,7 +124,12 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         what = filter(None, [self.moment, str(self.workload), points.words(self.point)])
-        return f"{self.topology} · {' · '.join(what)} · repeat {self.repeat}"
+        return f"{self.topology} · {' · '.join(what)} · {self.which}"
+
+    @property
+    def which(self) -> str:
+        """ "repeat 3", or "repeat 3, visit 2" of the second time that its layout is built."""
+        return f"repeat {self.repeat}" + (f", visit {self.visit}" if self.visit > 1 else "")
 
     @property
     def varied(self) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from benchlab.driver_forms import parse, show
+from benchlab.web.driver_forms import parse, show
 
 # Options of the tools, ours and those that others' outputs name, whose numbers are bytes.
 SIZES = frozenset(

@@ -1,14 +1,31 @@
-"""Workloads that are ready to use with one click, by what they are for. The data: preset_data.py."""
+"""Workloads that are ready to use with one click, by what they are for; they stand in workload_presets.json.
+
+Databases, curves over outstanding I/Os, throughput, the articles' workloads, SNIA's test.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
-from benchlab.campaigns.preset_data import ALL, Preset
 
-__all__ = ["PRESETS", "Preset", "grouped"]
+@dataclass(frozen=True, slots=True)
+class Preset:
+    slug: str
+    group: str  # the heading it stands under
+    name: str
+    says: str
+    tool: str
+    options: dict[str, Any]
+    sweep: dict[str, list[Any]] = field(default_factory=dict)
 
+
+PLACE = Path(__file__).with_name("workload_presets.json")
+ALL = tuple(Preset(**one) for one in json.loads(PLACE.read_text("utf-8")))
 PRESETS = {preset.slug: preset for preset in ALL}
 
 

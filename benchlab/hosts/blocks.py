@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agents.facts.graph import Graph
+from agents.facts.graph import Graph, carries
 from agents.facts.model import BlockDevice, HostFacts
 from agents.layers._names import is_uuid_of
 
@@ -125,7 +125,8 @@ def _layout_of(device: BlockDevice, graph: Graph, names: Names) -> str:
 def named(texts: Iterable[str]) -> str:
     """The first layout's name in paths, labels and names of groups; "" when there is none."""
     words = (word for text in texts for word in text.split("/"))
-    return next((found[0] for word in words if (found := NAME.match(word))), "")
+    found = ((word, match[0]) for word in words if (match := NAME.match(word)))
+    return next((name for word, name in found if carries(word, name)), "")
 
 
 def _idle(device: BlockDevice) -> bool:

@@ -11,11 +11,20 @@ from benchlab.hosts import credentials
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host
 from benchlab.hosts.trouble import concerns_host
-from benchlab.hosts.vault import VaultError
+from benchlab.vault import VaultError
 
 
 def connect(host: Host) -> Shell:
     """A shell on the host. Raises AgentError; a key that nobody confirmed, or that changed, is refused."""
+    return shell.connect(_address(host))
+
+
+def unconnected(host: Host) -> Shell:
+    """As `connect`, but a connection is made with the first command. Raises AgentError."""
+    return shell.SshShell(_address(host))
+
+
+def _address(host: Host) -> shell.Address:
     if key_changed(host):
         pinned, offered = fingerprints(host)
         # Also when the old key is shown again: somebody answered in the host's place, and a person must look.
@@ -30,15 +39,13 @@ def connect(host: Host) -> Shell:
         private = credentials.private_key(host.credential)
     except VaultError as error:
         raise AgentError(f"{host.name}: key {host.credential.name}: {error}") from None
-    return shell.connect(
-        shell.Address(
-            host.address,
-            host.port,
-            host.user,
-            Secret(private),
-            host.host_key,
-            settings.BENCHLAB_FORBID_NETS,
-        )
+    return shell.Address(
+        host.address,
+        host.port,
+        host.user,
+        Secret(private),
+        host.host_key,
+        settings.BENCHLAB_FORBID_NETS,
     )
 
 
@@ -70,7 +77,7 @@ def offer_key(host: Host) -> str:
     host.trouble, host.trouble_text = "", ""
     if key_changed(host):
         host.trouble = Reason.HOST_KEY_CHANGED
-        host.trouble_text = f"It shows {offered.fingerprint} now."
+        host.trouble_text = f"It now offers {offered.fingerprint}."
     host.save(update_fields=["offered_key", "trouble", "trouble_text"])
     return offered.fingerprint
 

@@ -10,7 +10,7 @@ from django.utils.text import slugify
 
 from agents import shell
 from agents.contracts import AgentError
-from benchlab.hosts import vault
+from benchlab import vault
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential
 from benchlab.team.models import Team

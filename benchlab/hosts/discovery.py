@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, Protocol, cast
 
 import cattrs
 from django.db import transaction
 from django.utils import timezone
 
-from agents import guard, packages, registry
+from agents import packages, registry
 from agents.contracts import AgentError, Claim, Need, Reason, Shell, Step
 from agents.facts import reading
 from agents.facts.model import BlockDevice, HostFacts
-from agents.plaintext import CONTROL
-from benchlab.hosts import blocks, contact, reported
+from agents.safety import guard
+from agents.texts.plaintext import CONTROL
+from benchlab import app_modules
+from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
-from benchlab.runs.states import HOLDING
 
 IN_USE_MAX = 255  # characters of Device.in_use
 FACT_MAX = (
@@ -40,8 +44,8 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
 
     Raises AgentError. Called without a shell it connects, and records the trouble with the host when that fails.
     """
-    if host.access == Host.Access.DYNAMO:
-        return reported.keep(host)
+    if host.only_tool:
+        return _told_by(host.only_tool).keep(host)
     if shell is not None:
         return store(host, reading.read(shell, needs()))
     try:
@@ -49,6 +53,21 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
     except AgentError as error:
         contact.record_trouble(host, error)
         raise
+
+
+class HostFactsOf(Protocol):
+    """`ACCESS`: as Host.access tells it. What is known of such a host is what a tool said of it, kept as facts."""
+
+    ACCESS: str
+
+    def keep(self, host: Host) -> FactSnapshot: ...
+
+
+@cache
+def _told_by(access: str) -> HostFactsOf:
+    """The module `host_facts` of the room that knows the tool."""
+    found = {one.ACCESS: cast(HostFactsOf, one) for one in app_modules.named("host_facts")}
+    return found[access]
 
 
 def look(shell: Shell) -> HostFacts:
@@ -65,7 +84,18 @@ def missing_tool(kind: str, options: Mapping[str, Any], facts: HostFacts) -> str
 
 
 def facts_of(snapshot: FactSnapshot) -> HostFacts:
-    return _converter.structure(snapshot.facts, HostFacts)
+    """Structured once for each object: a step asks for them several times, and they may be long."""
+    kept: tuple[Any, HostFacts] | None = snapshot.__dict__.get("_structured")
+    if kept is None or kept[0] is not snapshot.facts:
+        kept = snapshot.facts, _converter.structure(snapshot.facts, HostFacts)
+        snapshot.__dict__["_structured"] = kept
+    return kept[1]
+
+
+@lru_cache(maxsize=256)
+def facts_at(snapshot_id: int) -> HostFacts:
+    """The facts of a stored snapshot, which is never changed: many steps ask for the same ones."""
+    return facts_of(FactSnapshot.objects.only("facts").get(pk=snapshot_id))
 
 
 def store(host: Host, facts: HostFacts) -> FactSnapshot:
@@ -73,14 +103,26 @@ def store(host: Host, facts: HostFacts) -> FactSnapshot:
     plain = _plain(facts)
     with transaction.atomic():
         # One reader at a time per host, or two readings could insert the same disk.
-        Host.objects.select_for_update().get(pk=host.pk)
-        snapshot = FactSnapshot.objects.create(
-            host=host, boot_id=plain["boot_id"][:64], facts=plain
-        )
+        Host.objects.select_for_update(no_key=True).get(pk=host.pk)
+        snapshot = _kept(host, plain)
         _sync(host, facts_of(snapshot))
         host.seen_at, host.trouble, host.trouble_text = timezone.now(), "", ""
         host.save(update_fields=["seen_at", "trouble", "trouble_text"])
     return snapshot
+
+
+def _kept(host: Host, plain: dict[str, Any]) -> FactSnapshot:
+    """The newest one where the host is as it was then, else a new one."""
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    now = timezone.now()
+    latest = host.snapshots.defer("facts").first()
+    if latest is None or latest.digest != digest:
+        return FactSnapshot.objects.create(
+            host=host, boot_id=plain["boot_id"][:64], facts=plain, digest=digest, seen_at=now
+        )
+    latest.facts, latest.seen_at = plain, now
+    latest.save(update_fields=["seen_at"])
+    return latest
 
 
 def _sync(host: Host, facts: HostFacts) -> None:
@@ -88,25 +130,38 @@ def _sync(host: Host, facts: HostFacts) -> None:
     seen: dict[str, list[BlockDevice]] = {}
     for device in filter(blocks.is_whole, facts.devices):
         seen.setdefault(device.identity[:255], []).append(device)
-    holding = host.layouts.filter(phase__in=HOLDING).first()
+    holding = host.layouts.holding().first()
     layout = holding.name if holding else NO_LAYOUT
-    host.devices.exclude(identity__in=seen).update(present=False)
+    known = {row.identity: row for row in host.devices.all()}
+    gone = [row.pk for row in known.values() if row.present and row.identity not in seen]
+    if gone:
+        host.devices.filter(pk__in=gone).update(present=False)
+    new: list[Device] = []
     for identity, devices in seen.items():
-        device = _one_of(devices)
-        Device.objects.update_or_create(
-            host=host,
-            identity=identity,
-            defaults={
-                "name": device.name[:64],
-                "model": device.model[:255],
-                "serial": device.serial[:255],
-                "wwn": device.wwn[:255],
-                "size": device.size,
-                "rotational": device.rotational,
-                "present": True,
-                "in_use": _in_use(device, facts, layout),
-            },
-        )
+        told = _told(_one_of(devices), facts, layout)
+        row = known.get(identity)
+        if row is None:
+            new.append(Device(host=host, identity=identity, **told))
+        elif changed := {
+            name: value for name, value in told.items() if getattr(row, name) != value
+        }:
+            # These fields alone: what a person said of the disk meanwhile stays.
+            host.devices.filter(pk=row.pk).update(**changed)
+    Device.objects.bulk_create(new)
+
+
+def _told(device: BlockDevice, facts: HostFacts, layout: str) -> dict[str, Any]:
+    """What a reading says of a disk, as its row's fields."""
+    return {
+        "name": device.name[:64],
+        "model": device.model[:255],
+        "serial": device.serial[:255],
+        "wwn": device.wwn[:255],
+        "size": device.size,
+        "rotational": device.rotational,
+        "present": True,
+        "in_use": _in_use(device, facts, layout),
+    }
 
 
 def _one_of(devices: list[BlockDevice]) -> BlockDevice:

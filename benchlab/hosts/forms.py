@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -111,6 +112,48 @@ class ConfirmKeyForm(forms.Form):
         label="I compared it with what the host itself prints; they are the same.",
         error_messages={"required": "Compare the fingerprints first, then tick the box."},
     )
+
+
+if TYPE_CHECKING:
+    DeviceModelForm = forms.ModelForm[Device]
+else:
+    DeviceModelForm = forms.ModelForm
+
+
+class RatingForm(DeviceModelForm):
+    """What a disk is rated for. Throughput is typed in MB/s, as data sheets say it, and kept in B/s."""
+
+    rated_mb = forms.DecimalField(
+        label="Rated throughput (MB/s)",
+        required=False,
+        min_value=Decimal("0.001"),
+        max_value=Decimal(10**9),
+        decimal_places=6,
+        help_text="In MB/s: millions of bytes a second. Leave it empty where nobody tells.",
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+
+    class Meta:
+        model = Device
+        fields = ["rated_iops"]
+        labels = {"rated_iops": "Rated IOPS"}
+        help_texts = {
+            "rated_iops": "Of its data sheet, or the cloud's; the larger one where reads and writes differ."
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.rated_bandwidth:
+            self.initial["rated_mb"] = (
+                f"{Decimal(self.instance.rated_bandwidth).scaleb(-6).normalize():f}"
+            )
+
+    def save(self, commit: bool = True) -> Device:
+        told = self.cleaned_data["rated_mb"]
+        self.instance.rated_bandwidth = None if told is None else int(told.scaleb(6))
+        if commit:
+            self.instance.save(update_fields=["rated_iops", "rated_bandwidth"])
+        return self.instance
 
 
 class SpareForm(forms.Form):

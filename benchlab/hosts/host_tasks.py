@@ -1,7 +1,7 @@
 """Work that waits for a host: asked for by a page or the API, done by a worker, followed by whoever looks.
 
 A host may be silent for minutes, or mean to be: no web request ever waits for one. The row is the queue; messages only
-say that there is something, and the sweeper (benchlab/runs/sweeper.py) sends those again that were lost.
+say that there is something, and the sweeper (benchlab/engine/sweeper.py) sends those again that were lost.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from agents.contracts import AgentError
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, HostTask
-from benchlab.runs import beats, commands
-from benchlab.runs.lease import lease
+from benchlab.workers import beats, messages
+from benchlab.workers.lease import lease
 
 log = logging.getLogger(__name__)
 
+PERFORM = "benchlab.hosts.tasks.perform_host_task"
 Result = dict[str, Any]
 PERFORMING = 0x626E  # leases of tasks: a dead worker's are free at once
 SEATS = 0x626F  # the lock under which seats are given
@@ -75,7 +76,7 @@ KINDS: Mapping[str, Kind] = {
         "dynamo on {host} could not be looked at.",
     ),
     "release": Kind(
-        "benchlab.runs.release.perform",
+        "benchlab.engine.release.perform",
         "Looking at {host} once more, then releasing it",
         "{host} is released.",
         "{host} was not released.",
@@ -89,7 +90,7 @@ def ask(
     """Have it done. Who asks twice gets the one that is open already."""
     assert kind in KINDS, kind
     with transaction.atomic():
-        Host.objects.select_for_update().get(pk=host.pk)
+        Host.objects.select_for_update(no_key=True).get(pk=host.pk)
         same = host.tasks.filter(kind=kind, options=options, ended_at=None).first()
         if same is not None:
             return same
@@ -103,14 +104,7 @@ def ask(
 
 def _tell(*pks: int) -> None:
     """A worker, once the transaction is committed."""
-
-    def send_all() -> None:
-        from benchlab.hosts.tasks import perform_host_task
-
-        for pk in pks:
-            commands.send(perform_host_task, pk)
-
-    transaction.on_commit(send_all)
+    messages.after_commit(PERFORM, pks)
 
 
 def due() -> list[int]:
@@ -157,9 +151,9 @@ def _seated(pk: int) -> HostTask | None:
 
 def _hopeless(row: HostTask) -> str:
     if row.started_at is None and timezone.now() - row.created_at > STALE:
-        return "No worker began it for too long. Ask again."
+        return "No worker picked it up in time. Try again."
     if row.tries >= MOST_TRIES:
-        return f"The worker died of it {row.tries} times. See its log."
+        return f"The worker died {row.tries} times while doing this. See its log."
     return ""
 
 
@@ -167,7 +161,7 @@ def _perform(row: HostTask) -> None:
     try:
         work: Callable[..., Result] = import_string(KINDS[row.kind].perform)
         _end(row, result=work(row.host, row.by, **row.options))
-    except (AgentError, HostsError, commands.CommandError) as error:
+    except (AgentError, HostsError) as error:
         _end(row, error=str(error) or type(error).__name__)
     except Exception as error:
         log.exception("host task %s broke", row.pk)

@@ -16,18 +16,19 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents import job, packages
+from agents import packages
 from agents.contracts import RETRYABLE, AgentError, Job, Need, Shell
 from agents.facts.model import HostFacts
-from agents.plaintext import CONTROL
-from agents.spool import Spool
+from agents.jobs import job
+from agents.jobs.spool import Spool
+from agents.texts.plaintext import CONTROL
 from benchlab.hosts import contact, discovery
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, PackageInstall
-from benchlab.runs import commands
-from benchlab.runs.lease import lease
-from benchlab.runs.states import HOLDING
+from benchlab.workers import messages
+from benchlab.workers.lease import lease
 
+ADVANCE = "benchlab.hosts.tasks.advance_install"
 TIMEOUT_S = 1800.0
 KEEP = 64 * 1024  # characters of what it printed, from the end
 STARTS_WITHIN = timedelta(minutes=2)  # else the worker that wanted to start it died before
@@ -86,22 +87,13 @@ def start(
     argv = command(host, chosen)
     if " ".join(argv) != confirmed:
         raise HostsError(f"The command is {' '.join(argv)!r} now; look at it and confirm again.")
-    if host.layouts.filter(phase__in=HOLDING).exists():
+    if host.layouts.holding().exists():
         raise HostsError(
             f"A layout holds {host.name}: installing would disturb its runs. Wait for it."
         )
     row = _row(host, argv, who)
-    _tell(row)
+    messages.after_commit(ADVANCE, [row.pk])
     return row
-
-
-def _tell(row: PackageInstall) -> None:
-    def send() -> None:
-        from benchlab.hosts.tasks import advance_install
-
-        commands.send(advance_install, row.pk)
-
-    transaction.on_commit(send)
 
 
 def due() -> list[int]:
@@ -135,7 +127,7 @@ def advance(pk: int) -> None:
 def _begin(row: PackageInstall) -> None:
     """Raises AgentError when it may have begun nevertheless: `follow` finds out."""
     if timezone.now() - row.created_at > STALE:
-        _end(row, trouble="No worker began it for too long. Ask again.")
+        _end(row, trouble="No worker picked it up in time. Try again.")
         return
     try:
         shell = contact.connect(row.host)

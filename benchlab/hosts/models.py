@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.conf import settings
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
@@ -16,7 +19,7 @@ def reasons() -> list[tuple[str, str]]:
 
 
 class Credential(models.Model):
-    """An SSH key pair. The private half is encrypted at rest (benchlab/hosts/vault.py)."""
+    """An SSH key pair. The private half is encrypted at rest (benchlab/vault.py)."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="credentials")
     name = models.CharField(max_length=100)
@@ -81,14 +84,25 @@ class Host(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def only_tool(self) -> str:
+        """The kind of the one tool that reaches it, and runs there alone; empty: any does, by SSH, or none."""
+        return "" if self.access in (self.Access.SSH, self.Access.DESCRIBED) else self.access
+
 
 class FactSnapshot(models.Model):
-    """What agents.facts read of a host at one moment, whole."""
+    """What agents.facts read of a host, whole. A reading that finds it the same is no new row: `seen_at` moves on."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="snapshots")
     taken_at = models.DateTimeField(auto_now_add=True)
+    seen_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a reading found the same the last time"
+    )
     boot_id = models.CharField(max_length=64, blank=True)
     facts = models.JSONField()
+    digest = models.CharField(
+        max_length=64, blank=True, default="", editable=False, help_text="SHA-256 of the facts"
+    )
 
     TEAM_PATH = "host__team"
     objects = OwnedQuerySet["FactSnapshot"].as_manager()
@@ -99,6 +113,11 @@ class FactSnapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host} at {self.taken_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def read_at(self) -> datetime:
+        """The last reading that these facts are of."""
+        return self.seen_at or self.taken_at
 
 
 class PackageInstall(models.Model):
@@ -182,6 +201,13 @@ class Device(models.Model):
     wwn = models.CharField(max_length=255, blank=True)
     size = models.BigIntegerField(help_text="bytes")
     rotational = models.BooleanField(null=True)
+    # Of its data sheet, or what the cloud that lends it promises: what findings hold measured rates against.
+    rated_iops = models.PositiveBigIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="op/s; null: not told"
+    )
+    rated_bandwidth = models.PositiveBigIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="B/s; null: not told"
+    )
     present = models.BooleanField(default=True)
     in_use = models.CharField(
         max_length=255, blank=True, help_text="Why it cannot be spare now, in words"
@@ -211,6 +237,11 @@ class Device(models.Model):
             models.CheckConstraint(
                 condition=Q(spare=False) | (Q(spare_size__isnull=False) & ~Q(role="")),
                 name="device_spare_confirmed",
+            ),
+            models.CheckConstraint(
+                condition=(Q(rated_iops=None) | Q(rated_iops__gt=0))
+                & (Q(rated_bandwidth=None) | Q(rated_bandwidth__gt=0)),
+                name="device_rated_positive",
             ),
         ]
 

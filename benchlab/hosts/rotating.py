@@ -14,7 +14,7 @@ from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import Model
 
-from benchlab.hosts import vault
+from benchlab import vault
 from benchlab.hosts.models import Credential
 
 SEALED = "gAAAA"  # how everything of Fernet's begins

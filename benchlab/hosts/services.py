@@ -10,6 +10,7 @@ from benchlab.hosts.contact import (
     key_changed,
     offer_key,
     record_trouble,
+    unconnected,
 )
 from benchlab.hosts.credentials import (
     delete_credential,
@@ -17,7 +18,7 @@ from benchlab.hosts.credentials import (
     make_credential,
     upload_credential,
 )
-from benchlab.hosts.discovery import facts_of, look, missing_tool, read_facts
+from benchlab.hosts.discovery import facts_at, facts_of, look, missing_tool, read_facts
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.installing import busy as installing
 from benchlab.hosts.installing import command as install_command
@@ -35,6 +36,7 @@ __all__ = [
     "connect",
     "delete_credential",
     "delete_host",
+    "facts_at",
     "facts_of",
     "fingerprints",
     "follow_install",
@@ -54,6 +56,7 @@ __all__ = [
     "read_facts",
     "record_trouble",
     "spares",
+    "unconnected",
     "unmark_spare",
     "upload_credential",
 ]

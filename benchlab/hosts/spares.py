@@ -10,11 +10,10 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
-from agents.guard import Spare
+from agents.safety.guard import Spare
 from benchlab.hosts import discovery
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Device, Host
-from benchlab.runs.states import HOLDING
 
 ROLE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 CONFIRMED = ("spare", "role", "spare_by", "spare_at", "spare_size", "spare_model", "spare_boot")
@@ -72,7 +71,7 @@ def unmark_spare(device: Device) -> None:
     """Take a disk back. Raises HostsError while a layout stands on it."""
     with transaction.atomic():
         fresh = Device.objects.select_for_update().get(pk=device.pk)
-        for layout in fresh.host.layouts.filter(phase__in=HOLDING):
+        for layout in fresh.host.layouts.holding():
             if _mentions(layout.plan, fresh.identity):
                 raise HostsError(
                     f"{fresh.name} carries layout {layout.name}; it can be taken back once that is taken down."
@@ -82,8 +81,8 @@ def unmark_spare(device: Device) -> None:
 
 
 def _refresh(device: Device) -> None:
-    latest = device.host.snapshots.first()
-    if latest is None or timezone.now() - latest.taken_at > FRESH:
+    latest = device.host.snapshots.defer("facts").first()
+    if latest is None or timezone.now() - latest.read_at > FRESH:
         discovery.read_facts(device.host)
 
 

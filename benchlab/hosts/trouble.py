@@ -64,8 +64,8 @@ ADVICE: Mapping[str, Advice] = {
         "host that is not understood.",
     ),
     Reason.INTERNAL: Advice(
-        "Something went wrong on our side",
-        "The host itself may be well. See the message, then read the host's facts again.",
+        "Internal error",
+        "The host itself may be fine. See the message, then read the host's facts again.",
     ),
 }
 

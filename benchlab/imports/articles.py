@@ -3,8 +3,8 @@
 article.toml:
 
     title, original_title, author, date, url, about      # all text
-    [hosts.KEY]        name, notes
-    [topologies.KEY]   name, description, stack           # as agents.chain.specs takes it
+    [hosts.KEY]        name, notes; disks = { role = [kernel names] } where the article tells them
+    [topologies.KEY]   name, description, stack           # as agents.plans.chain.specs takes it
     [[campaigns]]      name, question
     [[campaigns.results]]
     file, host, topology, workload                        # a text's name, keys, the workload's name

@@ -12,9 +12,9 @@ from django.core.validators import URLValidator
 
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
-from benchlab.imports import asked
+from benchlab.imports import open_questions
+from benchlab.imports.draft_results import Key, Shown
 from benchlab.imports.models import Draft
-from benchlab.imports.offered import Key, Shown
 from benchlab.topologies.models import Topology
 
 ORIGIN = ("title", "author", "date", "url")
@@ -149,7 +149,7 @@ def _check_one(
     shown = offered[one.key]
     if shown.found.trouble:
         wrong.add(index, "take", f"It cannot be read: {shown.found.trouble}")
-    if said := asked.wrong(shown, one, offered):
+    if said := open_questions.wrong(shown, one, offered):
         wrong.add(index, "log_unit", said)
     if one.beside is not None:
         if not shown.watches:

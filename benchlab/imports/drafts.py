@@ -10,23 +10,24 @@ from io import BytesIO
 from tempfile import TemporaryFile
 from typing import IO
 
-import kombu.exceptions
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.utils import timezone
 
-from agents import reading
-from benchlab.charts import lines
-from benchlab.imports import blobs, stored, texts
+from agents.texts import reading
+from benchlab.charts import numbered_lines
+from benchlab.imports import blobs, reading_json, texts
 from benchlab.imports.models import Draft, DraftFile, DraftPage
 from benchlab.imports.services import sha256
 from benchlab.imports.unpack import File, Unpacker, clean
 from benchlab.team.models import Team
+from benchlab.workers import messages
 
 log = logging.getLogger(__name__)
 
+READ = "benchlab.imports.tasks.read_file"
 Person = AbstractBaseUser | AnonymousUser
 APART = 10_000  # positions between uploads, for the files in each
 KEPT = timedelta(days=1)
@@ -102,22 +103,7 @@ def standing(draft: Draft) -> Standing:
 
 def nudge(ids: Iterable[int]) -> None:
     """Have files read by workers, once what was written is visible to them."""
-    found = list(ids)
-
-    def send() -> None:
-        from benchlab.imports.tasks import read_file
-
-        for pk in found:
-            _send(read_file, pk)
-
-    transaction.on_commit(send)
-
-
-def _send(task: object, pk: int) -> None:
-    try:
-        task.delay(pk)  # type: ignore[attr-defined]
-    except (kombu.exceptions.OperationalError, OSError) as error:
-        log.warning("broker does not answer, the sweeper will see to file %s: %s", pk, error)
+    messages.after_commit(READ, ids)
 
 
 def read(pk: int) -> None:
@@ -146,15 +132,15 @@ def read(pk: int) -> None:
 def _keep_pages(row: DraftFile, text: str) -> None:
     """What a person will look at, so that no request needs to take the file apart."""
     row.pages.all().delete()
-    for number, rows in enumerate(lines.pages(text)):
-        DraftPage.objects.create(file=row, number=number, rows=stored.plain(rows))
+    for number, rows in enumerate(numbered_lines.pages(text)):
+        DraftPage.objects.create(file=row, number=number, rows=reading_json.plain(rows))
 
 
-def page_of(row: DraftFile, line: int) -> lines.Lines | None:
+def page_of(row: DraftFile, line: int) -> numbered_lines.Lines | None:
     """Its lines around that one; None where it was not read, or holds no text."""
-    number = lines.page_number(line, row.lines)
+    number = numbered_lines.page_number(line, row.lines)
     page = row.pages.filter(number=number).first()
-    return lines.page(page.rows, number, row.lines, line) if page else None
+    return numbered_lines.page(page.rows, number, row.lines, line) if page else None
 
 
 @transaction.atomic
@@ -206,7 +192,7 @@ def _read(row: DraftFile) -> str:
     row.notes = list(found.notes)
     row.lines = found.text.count("\n") + 1
     try:
-        row.reading = stored.to_json(reading.read(found.text, row.name))
+        row.reading = reading_json.to_json(reading.read(found.text, row.name))
     except Exception:  # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)
         row.trouble = "Reading it failed by a fault of ours; the log of the worker has the cause."

@@ -9,10 +9,10 @@ from typing import Any
 from django import forms
 
 from benchlab.hosts.models import Host
-from benchlab.imports import asked
+from benchlab.imports import open_questions
 from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Chosen, Refused
+from benchlab.imports.draft_results import Key, Shown
 from benchlab.imports.models import Draft
-from benchlab.imports.offered import Key, Shown
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]
@@ -46,7 +46,7 @@ class SameForm(forms.Form):
     log_unit = forms.ChoiceField(
         required=False,
         label="Latencies of fio's logs are in",
-        choices=[("", "– choose –"), *asked.UNITS.items()],
+        choices=[("", "– choose –"), *open_questions.UNITS.items()],
         help_text="Some logs do not say it, and no result of fio beside them does.",
     )
 
@@ -79,7 +79,7 @@ class ResultForm(forms.Form):
     log_unit = forms.ChoiceField(
         required=False,
         label="Its latencies are in",
-        choices=[("", "– as above –"), *asked.UNITS.items()],
+        choices=[("", "– as above –"), *open_questions.UNITS.items()],
     )
 
     def __init__(

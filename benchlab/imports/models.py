@@ -42,7 +42,7 @@ class Draft(models.Model):
     name = models.CharField(max_length=200)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
-    # benchlab/imports/agreement.py
+    # benchlab/imports/agreement_json.py
     agreement = models.JSONField(null=True, blank=True)
     agreed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -51,7 +51,7 @@ class Draft(models.Model):
     tries = models.PositiveSmallIntegerField(default=0)
     trouble = models.TextField(blank=True, help_text="Why storing it came to nothing")
     stored_at = models.DateTimeField(null=True, blank=True)
-    # benchlab/imports/agreement.py
+    # benchlab/imports/agreement_json.py
     outcome = models.JSONField(null=True, blank=True)
 
     objects = OwnedQuerySet["Draft"].as_manager()
@@ -78,7 +78,7 @@ class DraftFile(models.Model):
     packed = models.BooleanField(default=False)
     trouble = models.TextField(blank=True)
     notes = models.JSONField(default=list, blank=True)
-    # benchlab/imports/stored.py
+    # benchlab/imports/reading_json.py
     reading = models.JSONField(null=True, blank=True)
     lines = models.PositiveIntegerField(default=0)
     tries = models.PositiveSmallIntegerField(default=0)
@@ -126,7 +126,7 @@ class DraftPage(models.Model):
 
     file = models.ForeignKey(DraftFile, on_delete=models.CASCADE, related_name="pages")
     number = models.PositiveIntegerField()
-    # benchlab/charts/lines.py, Row
+    # benchlab/charts/numbered_lines.py, Row
     rows = models.JSONField()
 
     class Meta:

@@ -20,11 +20,13 @@ from django.core.exceptions import ValidationError
 from django.db import OperationalError, transaction
 from django.utils import timezone
 
-from agents.found import Found
+from agents.texts.found import Found
 from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.engine.checks import fingerprint
+from benchlab.findings import keeping
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Source
-from benchlab.runs import collect, fingerprint
+from benchlab.runs import collect
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import Team
@@ -70,6 +72,9 @@ class Result:
     point: Mapping[str, Any] = field(default_factory=dict)  # what it varies: {"iodepth": 4}
     outstanding: int | None = None
     beside: tuple[Piece, ...] = ()  # what watched meanwhile: iostat
+    disks: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  # role -> kernel names, as the source tells
 
 
 @transaction.atomic
@@ -122,6 +127,8 @@ def store(
         raise ValidationError([said for _, said in missed])
     if failed is not None:
         failed += missed
+    stored = Attempt.objects.filter(run__campaign=campaign).order_by("pk")
+    keeping.attempts(stored.values_list("pk", flat=True))
     return campaign
 
 
@@ -257,7 +264,14 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
                 "options": run.options,
             }
         ),
-        meta={collect.READERS: [_reader(name, piece) for name, piece in pieces.items()]},
+        meta={
+            collect.READERS: [_reader(name, piece) for name, piece in pieces.items()],
+            **(
+                {collect.DISKS: {role: list(names) for role, names in result.disks.items()}}
+                if result.disks
+                else {}
+            ),
+        },
     )
     texts = {name: piece.content for name, piece in pieces.items()}
     collect.keep(attempt, texts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchlab.celery import app
-from benchlab.imports import agreeing, drafts
+from benchlab.imports import drafts, storing_drafts
+from benchlab.workers import messages
 
 
 @app.task
@@ -13,13 +14,11 @@ def read_file(pk: int) -> None:
 
 @app.task
 def store_draft(pk: int) -> None:
-    agreeing.store(pk)
+    storing_drafts.store(pk)
 
 
 @app.task
 def sweep_drafts() -> None:
     drafts.forget()
-    for pk in drafts.due():
-        read_file.delay(pk)
-    for pk in agreeing.due():
-        store_draft.delay(pk)
+    if not messages.send_each(drafts.READ, drafts.due()):
+        messages.send_each(storing_drafts.STORE, storing_drafts.due())

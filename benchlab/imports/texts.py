@@ -6,7 +6,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-from agents import pasting
+from agents.texts import pasting
 from benchlab.imports import html_text
 
 BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}

@@ -19,13 +19,21 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from agents import registry
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import lines
-from benchlab.imports import agreeing, agreement, drafts, keeping, offered, progress, receiving
-from benchlab.imports.agreeing import State
+from benchlab.charts import numbered_lines
+from benchlab.imports import (
+    agreement_json,
+    draft_results,
+    drafts,
+    progress,
+    receiving,
+    storing_drafts,
+    storing_results,
+)
 from benchlab.imports.checking import Refused
+from benchlab.imports.draft_results import Shown
 from benchlab.imports.forms import Everything, ResultForm
 from benchlab.imports.models import Draft, DraftFile
-from benchlab.imports.offered import Shown
+from benchlab.imports.storing_drafts import State
 from benchlab.team.services import team_of
 
 PAGE = "imports/draft.html"
@@ -103,18 +111,18 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
     While it is read or stored by workers, how far that is.
     """
     draft = _draft(request, pk)
-    state = agreeing.state(draft)
+    state = storing_drafts.state(draft)
     if state is not State.READ:
         return _far(request, draft, state)
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse()
         answer["HX-Refresh"] = "true"
         return answer
-    shown = offered.results(draft)
+    shown = draft_results.results(draft)
     every = Everything(draft, shown, request.POST if request.method == "POST" else None)
     if request.method == "POST" and every.is_valid():
         try:
-            agreeing.agree(draft, every.agreement(), user=request.user)
+            storing_drafts.agree(draft, every.agreement(), user=request.user)
         except Refused as refused:
             every.refuse(refused)
         else:
@@ -129,14 +137,18 @@ def _far(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
         context: dict[str, Any] = {"draft": draft, "standing": drafts.standing(draft)}
         return render(request, "imports/reading.html" + part, context)
     if state is State.STORING:
-        context = {"draft": draft, "done": progress.of(draft.pk), "of": agreeing.how_many(draft)}
+        context = {
+            "draft": draft,
+            "done": progress.of(draft.pk),
+            "of": storing_drafts.how_many(draft),
+        }
         return render(request, "imports/storing.html" + part, context)
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse()
         answer["HX-Refresh"] = "true"
         return answer
-    outcome = agreement.outcome_from_json(draft.outcome or {})
-    campaign = keeping.campaign_of(outcome)
+    outcome = agreement_json.outcome_from_json(draft.outcome or {})
+    campaign = storing_results.campaign_of(outcome)
     if campaign and not outcome.failed and not outcome.workloads:
         return redirect("campaign-detail", campaign.pk)
     context = {"draft": draft, "outcome": outcome, "campaign": campaign}
@@ -144,10 +156,10 @@ def _far(request: HttpRequest, draft: Draft, state: State) -> HttpResponse:
 
 
 def _context(draft: Draft, shown: list[Shown], every: Everything) -> dict[str, Any]:
-    known = offered.known(draft)
+    known = draft_results.known(draft)
     by_file: dict[int, list[Row]] = {}
     for number, one in enumerate(shown, 1):
-        row = Row(number, one, offered.label(one.found.kind), every.forms.get(one.key))
+        row = Row(number, one, draft_results.label(one.found.kind), every.forms.get(one.key))
         by_file.setdefault(one.file.pk, []).append(row)
     files = [
         FileRow(
@@ -175,14 +187,14 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     file = get_object_or_404(draft.files.defer("content"), pk=file_pk)
     if file.reading is None and not file.trouble:
         return redirect("import-detail", draft.pk)  # which shows how far the reading is
-    found = [one for one in offered.results(draft) if one.file.pk == file.pk]
+    found = [one for one in draft_results.results(draft) if one.file.pk == file.pk]
     context = {
         "draft": draft,
         "file": file,
         "rows": [
-            Row(n, one, offered.label(one.found.kind), None) for n, one in enumerate(found, 1)
+            Row(n, one, draft_results.label(one.found.kind), None) for n, one in enumerate(found, 1)
         ],
-        "lines": drafts.page_of(file, lines.asked(request.GET.get("line"))),
+        "lines": drafts.page_of(file, numbered_lines.asked(request.GET.get("line"))),
     }
     return render(request, "imports/file.html", context)
 
@@ -190,7 +202,7 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
 @require_POST
 def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
     draft = _draft(request, pk)
-    if agreeing.state(draft) is State.STORING:
+    if storing_drafts.state(draft) is State.STORING:
         messages.error(request, f"{draft} is being stored; delete the campaign once it is there.")
         return redirect("import-detail", draft.pk)
     stored = draft.stored_at is not None

@@ -13,8 +13,8 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
+from benchlab.campaigns.origin import Origin
 from benchlab.imports.models import Source
-from benchlab.imports.origin import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,18 @@ from typing import Any
 
 from django.db import transaction
 
-from agents import job, options, registry
+from agents import options, registry
 from agents.contracts import Metric, ParseError, Reason, Timing, Watch, Window
 from agents.contracts import Series as SeriesData
-from agents.found import Found
-from benchlab.runs import storable
-from benchlab.runs.kept import Outputs
+from agents.jobs import job
+from agents.texts.found import Found
+from benchlab.analysis.findings.clock_jumped import STEP
+from benchlab.runs import moves, storable
+from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
-from benchlab.runs.states import Outcome
+from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
+from benchlab.workers import messages
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +30,18 @@ SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
 # In the meta of an attempt that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …];
 # of one point of a sweep the labels that tell it apart come behind: {"outstanding": "4"}
 READERS = "readers"
+# Likewise, where the source tells them: {role: kernel names of the disks that had it, in order}
+DISKS = "disks"
 # In the meta of one whose samples cannot all be read: {sampler, or "samples" where it is all of them: why}
 NOT_SAMPLED = "not_sampled"
 # In the meta of one whose output was too large to be fetched: in words, what stays where on its host
 ON_HOST = "on_host"
+# In the meta of one whose spool directory is gone from its host, with all that could run in it
+REMOVED = "removed"
+FIND = (
+    "benchlab.findings.tasks.find"  # asked of a worker for each result: a step has no time for it
+)
 WHEN = "when it measured"  # among what could not be read: the times that the tool told
-STEPPED = 0.25  # s by which two looks at a host's clocks may differ; what is more was set meanwhile
 
 
 def sampled(family: str) -> tuple[str | Watch, ...]:
@@ -62,18 +71,38 @@ class Figures:
     windows: list[Window] = field(default_factory=list)
 
 
-@transaction.atomic
-def store(attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact] = ()) -> None:
-    """Keep the raw output byte for byte, and what the runner recorded of it. `large`: what came in pieces."""
+def store(
+    attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact] = (), over: str = ""
+) -> None:
+    """Keep the raw output byte for byte, and what the runner recorded of it. `large`: what came in pieces.
+
+    `over`: why the attempt, which was running, is to be collected from now on. Raises Moved, and keeps nothing then.
+    """
+    attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
+    attempt.exit_code = fetched.meta.exit_code
+    recorded = {"meta": attempt.meta, "exit_code": attempt.exit_code}
+    if over:
+        moves.attempt(
+            attempt,
+            AttemptPhase.COLLECTING,
+            over,
+            also=lambda: _keep_output(attempt, fetched, large),
+            seen_at=attempt.seen_at,
+            **recorded,
+        )
+        return
+    with transaction.atomic():
+        _keep_output(attempt, fetched, large)
+        attempt.save(update_fields=list(recorded))
+
+
+def _keep_output(attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact]) -> None:
     files = {**fetched.files, SAMPLES: fetched.samples}
     if fetched.log:
         files[LOG] = fetched.log
     came = {row.name for row in large}
     keep(attempt, {name: raw for name, raw in files.items() if name not in came})
     Artifact.objects.bulk_create(large)
-    attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
-    attempt.exit_code = fetched.meta.exit_code
-    attempt.save(update_fields=["meta", "exit_code"])
     LiveChunk.objects.filter(attempt=attempt).delete()
 
 
@@ -91,22 +120,43 @@ def keep(attempt: Attempt, files: Mapping[str, bytes]) -> None:
     )
 
 
-def conclude(attempt: Attempt, verdict: Verdict) -> Verdict:
-    """Store the figures and say how the attempt ended, now that its output was read.
+def conclude(
+    attempt: Attempt, verdict: Verdict, files: Outputs | None = None
+) -> tuple[Verdict, Figures]:
+    """How the attempt ended and its figures, now that its output is read; nothing is stored. See `end`.
 
-    Of a tool that gave up, what it had printed is kept; it ends as failed, and says so.
+    Of a tool that gave up, what it had printed is kept; it ends as failed, and says so. `files`: its artifacts, where
+    somebody has them.
     """
     if _gave_up(attempt, verdict.reason):
-        figures = read(attempt, partly=True)
-        replace(attempt, figures)
-        return dataclasses.replace(verdict, text=verdict.text + _kept_words(figures))
-    figures = read(attempt, with_metrics=verdict.outcome == Outcome.SUCCEEDED)
-    replace(attempt, figures)
+        figures = read(attempt, partly=True, files=files)
+        return dataclasses.replace(verdict, text=verdict.text + _kept_words(figures)), figures
+    figures = read(attempt, with_metrics=verdict.outcome == Outcome.SUCCEEDED, files=files)
     if verdict.outcome != Outcome.SUCCEEDED:
-        return verdict
+        return verdict, figures
     if figures.errors:
-        return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, "; ".join(figures.errors))
-    return _io_errors(figures) or verdict
+        said = "; ".join(figures.errors)
+        return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, said), figures
+    return _io_errors(figures) or verdict, figures
+
+
+def end(attempt: Attempt, verdict: Verdict, figures: Figures | None = None) -> None:
+    """The attempt is over, with its figures where it has any: all of it is stored, or nothing. Raises Moved."""
+    if figures is not None:
+        _note(attempt, figures)
+    moves.attempt(
+        attempt,
+        AttemptPhase.DONE,
+        verdict.text,
+        also=None if figures is None else lambda: put(attempt, figures),
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        reason_text=verdict.text,
+        meta=attempt.meta,
+        windows=attempt.windows,
+    )
+    if verdict.outcome == Outcome.SUCCEEDED:
+        messages.after_commit(FIND, [attempt.pk])
 
 
 def _gave_up(attempt: Attempt, reason: str) -> bool:
@@ -132,12 +182,17 @@ def _io_errors(figures: Figures) -> Verdict | None:
     return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, said)
 
 
-def read(attempt: Attempt, with_metrics: bool = True, partly: bool = False) -> Figures:
+def read(
+    attempt: Attempt,
+    with_metrics: bool = True,
+    partly: bool = False,
+    files: Outputs | None = None,
+) -> Figures:
     """Parse the stored artifacts. A run that was cut off has no figures worth keeping, its devices do.
 
     `partly`: its tool gave up, and as much as can be read of what it printed is enough.
     """
-    files = Outputs(attempt)
+    files = Outputs(attempt) if files is None else files
     if readers := attempt.meta.get(READERS):
         return _elsewhere(files, readers)
     sampled = _sampled(files)
@@ -206,7 +261,7 @@ def _timing(meta: Mapping[str, Any]) -> Timing | None:
     started, ended, epoch = (meta.get(k) for k in ("started_mono", "ended_mono", "started_at"))
     if started is None or ended is None:
         return None
-    return Timing(started, ended, epoch if abs(meta.get("clock_step") or 0) < STEPPED else None)
+    return Timing(started, ended, epoch if abs(meta.get("clock_step") or 0) < STEP else None)
 
 
 def _placed(series: list[Told], windows: Sequence[Window]) -> list[Told]:
@@ -334,13 +389,16 @@ def replace(attempt: Attempt, figures: Figures) -> None:
     attempt.measurements.all().delete()
     attempt.series.exclude(sampler__in=list(samplers)).delete()
     put(attempt, figures)
+    _note(attempt, figures)
+    attempt.save(update_fields=["windows", "meta"])
+
+
+def _note(attempt: Attempt, figures: Figures) -> None:
+    """What its own row says of them; it is not saved yet."""
     attempt.windows = [dataclasses.asdict(one) for one in figures.windows]
-    attempt.save(update_fields=["windows"])
-    if figures.doubts != attempt.meta.get(NOT_SAMPLED, {}):
+    attempt.meta.pop(NOT_SAMPLED, None)
+    if figures.doubts:
         attempt.meta[NOT_SAMPLED] = dict(figures.doubts)
-        if not figures.doubts:
-            del attempt.meta[NOT_SAMPLED]
-        attempt.save(update_fields=["meta"])
 
 
 def put(attempt: Attempt, figures: Figures) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from agents import job, pieces
 from agents.contracts import AgentError, Shell
-from agents.spool import Spool, Waiting
+from agents.jobs import job, large_files
+from agents.jobs.spool import Spool, Waiting
 from benchlab.runs import collect, moves
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout
 
@@ -37,7 +37,7 @@ def store(
         return
     for one in found.waiting:
         for number in range(_brought(attempt, one), one.pieces):
-            packed = zlib.compress(pieces.read(shell, spool, one, number), 1)
+            packed = zlib.compress(large_files.read(shell, spool, one, number), 1)
             ArtifactPiece.objects.create(
                 attempt=attempt, name=one.name, number=number, packed=packed
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import string
+from typing import Self
 
 from django.db import models
 from django.db.models import Q
@@ -48,6 +49,12 @@ class Installation(models.Model):
         return self.tag
 
 
+class LayoutQuerySet(OwnedQuerySet["Layout"]):
+    def holding(self) -> Self:
+        """Those that hold their host."""
+        return self.filter(phase__in=HOLDING)
+
+
 class Layout(models.Model):
     """A topology made real on one host, from plan to proven-blank disks. Many runs share it; it holds the host."""
 
@@ -65,11 +72,18 @@ class Layout(models.Model):
         null=True, blank=True, help_text="When a person cancelled it, with its campaign"
     )
     position = models.PositiveIntegerField(default=0)
+    visit = models.PositiveSmallIntegerField(
+        default=1, help_text="Which time that this set-up is built in its campaign (ABBA), from 1"
+    )
+    # An estimate, of the day it was made: facts, commands, looking, proving blank; without what is waited for.
+    expected_s = models.FloatField(
+        default=20, help_text="How long building and taking it down should take together, in s"
+    )
     phase = models.CharField(max_length=20, choices=LayoutPhase, default=LayoutPhase.DRAFT)
     outcome = models.CharField(max_length=20, choices=Outcome, blank=True)
     reason = models.CharField(max_length=40, blank=True)
     reason_text = models.TextField(blank=True)
-    # The plan as previewed (agents.stack.to_json) and its fingerprint; `confirmed` is the one a person agreed to.
+    # The plan as previewed (agents.plans.stack.to_json) and its fingerprint; `confirmed` is the one a person agreed to.
     plan = models.JSONField(null=True, blank=True)
     plan_fingerprint = models.CharField(max_length=64, blank=True)
     plan_error = models.TextField(blank=True)
@@ -134,10 +148,15 @@ class Layout(models.Model):
         blank=True, help_text="Why the last step did not get on; empty when it did"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    begun_at = models.DateTimeField(null=True, blank=True, help_text="When it took its host")
+    ready_at = models.DateTimeField(null=True, blank=True, help_text="When it was built")
+    down_at = models.DateTimeField(
+        null=True, blank=True, help_text="When taking it down began, the last time"
+    )
     ended_at = models.DateTimeField(null=True, blank=True)
 
     TEAM_PATH = "campaign__team"
-    objects = OwnedQuerySet["Layout"].as_manager()
+    objects = LayoutQuerySet.as_manager()
 
     class Meta:
         ordering = ["campaign", "position", "pk"]
@@ -175,6 +194,20 @@ class Layout(models.Model):
         return f"bl{self.tag}{self.pk}"
 
     @property
+    def build_s(self) -> float | None:
+        """Seconds from a free host to a verified layout; None while it is not built."""
+        if not (self.begun_at and self.ready_at):
+            return None
+        return (self.ready_at - self.begun_at).total_seconds()
+
+    @property
+    def teardown_s(self) -> float | None:
+        """Seconds until its disks were proven blank; None while they are not."""
+        if not (self.down_at and self.ended_at):
+            return None
+        return (self.ended_at - self.down_at).total_seconds()
+
+    @property
     def person_key(self) -> str:
         """Which wait for a person this is: a word about another one is not for it."""
         return f"{self.phase}-{self.asked}"
@@ -206,7 +239,7 @@ class Attempt(models.Model):
         blank=True,
         help_text="What the tool did when; means are over what it measured",
     )
-    # [{"says", "seen": before or during}] (benchlab.runs.condition)
+    # [{"says", "seen": before or during}] (benchlab.engine.checks.condition)
     degraded = models.JSONField(
         default=list, blank=True, help_text="What was not in order before the run, or failed in it"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -17,6 +19,16 @@ from benchlab.runs.states import (
     LayoutPhase,
     Outcome,
 )
+
+SEEN_AGAIN = timedelta(seconds=10)
+LATER = "_noted_later"  # fields of a row that wait for its next update
+# When a layout came to a phase: how long building and taking down took.
+STAMPS = {
+    LayoutPhase.PROVISIONING: "begun_at",
+    LayoutPhase.READY: "ready_at",
+    LayoutPhase.TEARING_DOWN: "down_at",
+    LayoutPhase.DONE: "ended_at",
+}
 
 
 class Moved(Exception):
@@ -34,10 +46,11 @@ class MachineBusy(Exception):
 def layout(row: Layout, to: LayoutPhase, why: str = "", **fields: Any) -> None:
     """Move `row` to phase `to`. Raises Moved, HostBusy, or ValueError for a move that is not legal."""
     old = row.phase
+    fields = {**_later(row), **fields}
     if to not in LAYOUT_MOVES[old]:
         raise ValueError(f"layout {row.pk}: {old} cannot become {to}")
-    if to == LayoutPhase.DONE:
-        fields.setdefault("ended_at", timezone.now())
+    if to in STAMPS:
+        fields.setdefault(STAMPS[to], timezone.now())
     # The IntegrityError of the host lock is caught outside the atomic block: inside, PostgreSQL has given up on it.
     try:
         with transaction.atomic():
@@ -79,17 +92,28 @@ def _busy(row: Layout, machine: str) -> str:
     )
 
 
-def attempt(row: Attempt, to: AttemptPhase, why: str = "", **fields: Any) -> None:
-    """Move `row` to phase `to`. Raises Moved, or ValueError for a move that is not legal."""
+def attempt(
+    row: Attempt,
+    to: AttemptPhase,
+    why: str = "",
+    also: Callable[[], None] | None = None,
+    **fields: Any,
+) -> None:
+    """Move `row` to phase `to`. Raises Moved, or ValueError for a move that is not legal.
+
+    `also` stores what belongs to the move: both are done, or neither.
+    """
     old = row.phase
     if to not in ATTEMPT_MOVES[old]:
         raise ValueError(f"attempt {row.pk}: {old} cannot become {to}")
     if to == AttemptPhase.DONE:
         fields.setdefault("ended_at", timezone.now())
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):  # who wraps more around it takes all or nothing
         if not Attempt.objects.filter(pk=row.pk, phase=old).update(phase=to, **fields):
             raise Moved
         Transition.objects.create(layout_id=row.layout_id, attempt=row, old=old, new=to, reason=why)
+        if also is not None:
+            also()
         events.changed(row.layout.campaign_id)
     _apply(row, phase=to, **fields)
 
@@ -114,8 +138,28 @@ def begin_teardown(row: Layout, outcome: Outcome, reason: str = "", text: str = 
 
 def note(row: Layout, **fields: Any) -> None:
     """Fields that are no move: when the host answered, what troubles it."""
-    Layout.objects.filter(pk=row.pk).update(**fields)
+    fields = {**_later(row), **fields}
+    if fields:
+        Layout.objects.filter(pk=row.pk).update(**fields)
     _apply(row, **fields)
+
+
+def later(row: Layout, **fields: Any) -> None:
+    """Fields that are stored with what is noted next, at the step's end at the latest."""
+    _apply(row, **fields)
+    row.__dict__.setdefault(LATER, {}).update(fields)
+
+
+def seen(row: Layout) -> None:
+    """The host answered. What is stored may be a little older: hosts are given up after minutes of silence."""
+    now = timezone.now()
+    if row.seen_at is None or now - row.seen_at >= SEEN_AGAIN:
+        later(row, seen_at=now)
+
+
+def _later(row: Layout) -> dict[str, Any]:
+    found: dict[str, Any] = row.__dict__.pop(LATER, {})
+    return found
 
 
 def _apply(row: Layout | Attempt, **fields: Any) -> None:

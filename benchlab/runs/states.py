@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from django.db import models
 
 from agents.contracts import RETRYABLE, Reason
@@ -38,6 +40,16 @@ class AttemptPhase(models.TextChoices):
     DONE = "done"
 
 
+class Player(StrEnum):
+    """Who plays the console of a tool that is played from here, and not started beside it."""
+
+    NONE = "none"  # nobody has to
+    PLAYING = "playing"
+    GONE = "gone"  # who played died, and nothing of the session was kept
+    KEPT = "kept"  # the session is over and stored
+    LATE = "late"  # as KEPT, and the tool had time enough to end since
+
+
 # The phases in which a layout holds its host. The partial unique constraint over them is the host lock.
 HOLDING = (
     LayoutPhase.PROVISIONING,
@@ -62,9 +74,9 @@ LAYOUT_MOVES: dict[str, frozenset[str]] = {
     LayoutPhase.PROVISIONING: frozenset({LayoutPhase.READY, LayoutPhase.TEARING_DOWN}),
     LayoutPhase.READY: frozenset({LayoutPhase.TEARING_DOWN}),
     LayoutPhase.TEARING_DOWN: frozenset({LayoutPhase.DONE, LayoutPhase.STUCK}),
-    # Done: an owner released the host as it is (benchlab.runs.release).
+    # Done: an owner released the host as it is (benchlab.engine.release).
     LayoutPhase.STUCK: frozenset({LayoutPhase.TEARING_DOWN, LayoutPhase.DONE}),
-    # What it left was seen later, and a person wants it gone (benchlab.runs.orphans).
+    # What it left was seen later, and a person wants it gone (benchlab.engine.orphans).
     LayoutPhase.DONE: frozenset({LayoutPhase.TEARING_DOWN}),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from agents.contracts import Metric, ParseError, Series
-from agents.plaintext import visible
+from agents.texts.plaintext import visible
 
 NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 255, 1000  # characters, as runs.models has them
 NOTE_MAX = 8000

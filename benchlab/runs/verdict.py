@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents import job
 from agents.contracts import Job, Reason
+from agents.jobs import job
 from benchlab.runs.models import Artifact, Attempt
 from benchlab.runs.states import Outcome
 

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
 from benchlab import terminal
-from benchlab.imports import shelf
+from benchlab.imports import reference_library
 from benchlab.imports.articles import ArticleError, articles
 
 
@@ -18,7 +18,7 @@ class Command(terminal.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            done = shelf.load(articles())
+            done = reference_library.load(articles())
         except (ArticleError, ValidationError) as error:
             raise CommandError(f"The reference library was not loaded: {error}") from error
         if options["verbosity"] > 0 and done:

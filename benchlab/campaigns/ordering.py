@@ -1,0 +1,140 @@
+"""Which order a campaign should have, and what it says of comparisons between its layouts (METHOD: order).
+
+Sources: ANALYSIS.md, section 1: in what was built one after the other, 18 to 22 % of equal set-ups seem to differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchlab.analysis.designs import Order
+from benchlab.campaigns import building, cost, matrix, services
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.hosts.models import Device, Host
+from benchlab.topologies.models import Topology
+
+CHEAP = 3.0  # building all visits must cost less than one in so many parts of the measuring
+LARGER = "What differs between layouts may then be drift or the luck of one build, and is said with a larger error."
+RECOMMENDED = "recommended"  # of the wizard: whichever is advised
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    order: str
+    says: str
+
+
+def design(order: str, pairs: int) -> Order:
+    """How the layouts of a campaign are compared: `pairs` of host and topology, built in that order.
+
+    Workloads on one layout are interleaved whatever the order: each block has all of them.
+    """
+    if order == matrix.ABBA:
+        return Order.ABBA
+    return Order.INTERLEAVED if pairs == 1 else Order.ONE_AFTER_OTHER
+
+
+def design_of(campaign: Campaign) -> Order:
+    """As it was planned; what became of the visits, the layouts tell. One query."""
+    if campaign.source:
+        return Order.UNTOLD
+    pairs = campaign.layouts.order_by().values("host", "topology").distinct().count()
+    return design(campaign.order, pairs)
+
+
+def advise(
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+) -> Advice:
+    """ABBA where layouts are compared on the same disks and building them costs less than a third of the measuring.
+
+    Raises ValidationError as `create_campaign`.
+    """
+    once = matrix.RANDOM_BLOCKS
+    spares = services.spare_devices(hosts)
+    if not any(share_disks(topologies, spares[host.pk]) for host in hosts):
+        why = "Each layout is built once: none is compared with another on the same disks."
+        return Advice(once, why)
+    if repeats < matrix.VISITS:
+        return _one_after_other(
+            f"{repeats} repeat cannot be divided over {matrix.VISITS} visits of each layout (ABBA)"
+        )
+    return _by_cost(hosts, topologies, workloads, repeats)
+
+
+def _one_after_other(why: str) -> Advice:
+    return Advice(matrix.RANDOM_BLOCKS, f"Built one after the other: {why}. {LARGER}")
+
+
+def _by_cost(
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+) -> Advice:
+    takes = building.of(hosts, topologies)
+    if any(one.by_hand for one in takes.values()):
+        why = "a person would have to do their part of each layout twice"
+    elif any(one.whole is None for one in takes.values()):
+        why = "how long the kernel's first resync takes is not known yet, and every visit waits for it again"
+    elif _is_cheap(hosts, topologies, workloads, repeats, takes):
+        return Advice(
+            matrix.ABBA,
+            "The layouts take turns on the same disks (A B B A), each built twice: drift and the luck of one build "
+            "do not pose as a difference.",
+        )
+    else:
+        why = "building each layout twice would cost a third of the measuring or more"
+    return _one_after_other(why)
+
+
+def _is_cheap(
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+    takes: building.Buildings,
+) -> bool:
+    """On each host."""
+    wanted = services.factors(hosts, topologies, workloads, repeats, matrix.ABBA)
+    costs = services.all_costs(hosts, topologies, workloads)
+    for host in hosts:
+        builds = sum(takes[host.pk, one.pk].whole or 0.0 for one in topologies) * wanted.visits
+        if builds * CHEAP >= measuring(host, topologies, wanted, costs):
+            return False
+    return True
+
+
+def measuring(
+    host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
+) -> float:
+    """Seconds that all runs of one host take."""
+    return sum(found.seconds for found in every_run(host, topologies, wanted, costs))
+
+
+def every_run(
+    host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
+) -> list[cost.Cost]:
+    """The cost of each run of one host, over all visits."""
+    return [
+        found
+        for topology in topologies
+        for visit in range(1, wanted.visits + 1)
+        for moment, _ in wanted.blocks(topology.pk, visit)
+        for workload, _ in wanted.workloads
+        for found in costs[host.pk, topology.pk, workload, moment.grown].values()
+    ]
+
+
+def share_disks(topologies: Sequence[Topology], spares: Sequence[Device]) -> bool:
+    """Whether any two of them would take a disk in common."""
+    seen: set[int] = set()
+    for topology in topologies:
+        taken = {device.pk for device in cost.picked(topology, list(spares)) or []}
+        if seen & taken:
+            return True
+        seen |= taken
+    return False

@@ -1,0 +1,1 @@
+"""The engine: a scene is loaded, pure functions decide by it, `act` does what they said, the database remembers."""

@@ -1,0 +1,28 @@
+"""How a host is reached, and so what is done to it: a module a way, here or as `access` in the room that knows it."""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+from typing import Protocol, cast
+
+from benchlab import app_modules
+from benchlab.engine.act import Acts
+from benchlab.engine.decide import Rules
+
+
+class Access(Protocol):
+    """`KIND`: as Host.access tells it. Its rules decide by phase; its acts do what they decide."""
+
+    KIND: str
+    RULES: Rules
+    ACTS: Acts
+
+
+@cache
+def all_accesses() -> dict[str, Access]:
+    """By KIND."""
+    own = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    found = [cast(Access, module) for module in (*own, *app_modules.named("access"))]
+    return {one.KIND: one for one in found}

@@ -1,0 +1,89 @@
+"""What was decided, done. Here is what needs no host; what does is in the room of its access (access/)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.utils.timezone import now
+
+from benchlab.engine.decide import waiting
+from benchlab.engine.decisions import (
+    Decision,
+    Drop,
+    Move,
+    Nothing,
+    Skip,
+    Stick,
+    Take,
+    TryAgain,
+    Wait,
+)
+from benchlab.engine.load import Rows
+from benchlab.engine.phases import ending
+from benchlab.engine.wishes import drop as drop_layout
+from benchlab.runs import moves
+from benchlab.runs.states import LayoutPhase
+
+# Does one thing, and says in how many seconds to look again; None: there is nothing left to do.
+Act = Callable[[Rows, Any], float | None]
+Acts = Mapping[type, Act]
+
+
+def act(known: Acts, decision: Decision, rows: Rows) -> float | None:
+    return known[type(decision)](rows, decision)
+
+
+def nothing(rows: Rows, decided: Nothing) -> None:
+    return None
+
+
+def wait(rows: Rows, decided: Wait) -> float:
+    if decided.note is not None:
+        moves.later(rows.layout, trouble=decided.note)
+    return decided.seconds
+
+
+def take(rows: Rows, decided: Take) -> float:
+    try:
+        moves.layout(rows.layout, LayoutPhase.PROVISIONING, "the host is free", seen_at=now())
+    except moves.HostBusy:
+        return waiting.BUSY_S
+    return 0.0
+
+
+def drop(rows: Rows, decided: Drop) -> None:
+    drop_layout(rows.layout, decided.outcome, decided.text, decided.reason)
+
+
+def move(rows: Rows, decided: Move) -> float:
+    moves.begin_teardown(rows.layout, decided.outcome, decided.reason, decided.text)
+    return 0.0
+
+
+def skip(rows: Rows, decided: Skip) -> float:
+    assert rows.attempt is not None
+    ending.skip(rows.layout, rows.attempt.run.stage)
+    return 0.0
+
+
+def try_again(rows: Rows, decided: TryAgain) -> float:
+    tries = rows.layout.teardown_tries + 1
+    moves.later(rows.layout, teardown_tries=tries, trouble=decided.text)
+    return decided.seconds
+
+
+def stick(rows: Rows, decided: Stick) -> None:
+    moves.layout(rows.layout, LayoutPhase.STUCK, decided.text, trouble=decided.text)
+
+
+COMMON: Acts = {
+    Nothing: nothing,
+    Wait: wait,
+    Take: take,
+    Drop: drop,
+    Move: move,
+    Skip: skip,
+    TryAgain: try_again,
+    Stick: stick,
+}

@@ -1,0 +1,1 @@
+"""What is looked at before anything is done, and what was seen afterwards."""

@@ -1,0 +1,124 @@
+"""Is every layer in order, right before each run and right after it? What is not stops the layout or marks the run.
+
+Which of both is the topology's own choice (OnDegraded): a run on a degraded array is a test as well, and no number of
+it goes unmarked. One command a look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from agents.contracts import AgentError, Reason, Shell
+from agents.facts import health
+from agents.plans import ailing
+from agents.safety.guard import claims_of
+from benchlab.engine.checks import fingerprint, planning
+from benchlab.runs import moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import LAYOUT_IS_LOST
+from benchlab.topologies.models import OnDegraded
+
+BEFORE, DURING = "before", "during"
+LINES = 3  # of the kernel's log are told, and how many more there are
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`ails`: what is not as planned, in words. `log_end`: up to where the kernel's log was read."""
+
+    ails: tuple[str, ...] = ()
+    gone: frozenset[str] = frozenset()  # nodes of disks that are not there any more
+    log_end: float | None = None
+    rebooted: bool = False
+
+
+def look(layout: Layout, shell: Shell) -> Condition:
+    """Raises AgentError when the host does not answer, or in words that nobody understands."""
+    plan = planning.stored(layout)
+    if not plan.claims:  # a directory: nothing in it is ours to lose
+        return Condition()
+    gives = [layer.gives for layer in plan.at(layout.stage)]
+    pool = next((target.pool for target in gives if target.pool), "")
+    nodes = ailing.nodes(plan, layout.stage)
+    seen = health.read(shell, nodes, gives[-1].mount, pool)
+    if seen.boot_id and seen.boot_id != planning.at_ready(layout).boot_id:
+        return Condition(rebooted=True)
+    ails = ailing.ails(plan, seen, layout.stage)
+    if layout.log_end is not None:  # what is older than the first look is no part of a run
+        ails += _told(seen.complaints(nodes, layout.log_end))
+    gone = {claim.node for claim in claims_of(gives[-1])} - seen.names.keys()
+    return Condition(tuple(ails), frozenset(gone), max(seen.log_end, layout.log_end or 0.0))
+
+
+def _told(lines: list[str]) -> list[str]:
+    more = len(lines) - LINES
+    said = [f"the kernel said: {line}" for line in lines[:LINES]]
+    return said + ([f"the kernel said {more} more lines of that kind"] if more > 0 else [])
+
+
+def before(layout: Layout, shell: Shell) -> Condition:
+    """Raises AgentError DEGRADED when the layout is to be measured in order only."""
+    found = look(layout, shell)
+    if found.ails and not measures_on(layout):
+        raise _degraded(found.ails)
+    return found
+
+
+def begun(layout: Layout, attempt: Attempt, found: Condition) -> None:
+    """Mark an attempt that has just been started, and remember what was seen."""
+    _mark(attempt, found.ails, BEFORE)
+    _remember(layout, found)
+
+
+def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Mark an attempt during which something failed. Doing it twice marks it once; what it measured is never lost."""
+    try:
+        found = look(layout, shell)
+    except AgentError as error:
+        if error.reason in LAYOUT_IS_LOST:
+            raise
+        _mark(attempt, [f"nobody could look afterwards whether all is in order: {error}"], DURING)
+        return
+    if found.rebooted:
+        return
+    with transaction.atomic():
+        _mark(attempt, found.ails, DURING)
+        _remember(layout, found)
+
+
+def _remember(layout: Layout, found: Condition) -> None:
+    """Where nothing ails, nothing was found in what was read: it may be read again, and is stored by and by."""
+    if list(found.ails) == layout.degraded and found.log_end == layout.log_end:
+        return
+    at_once = found.ails or layout.degraded or layout.log_end is None
+    how = moves.note if at_once else moves.later
+    how(layout, degraded=list(found.ails), log_end=found.log_end)
+
+
+def stop(layout: Layout, attempt: Attempt) -> None:
+    """Raises AgentError DEGRADED after a run during which something failed, unless that is to be measured."""
+    found = [mark["says"] for mark in attempt.degraded if mark["seen"] == DURING]
+    if found and not measures_on(layout):
+        raise _degraded(found)
+
+
+def measures_on(layout: Layout) -> bool:
+    return layout.on_degraded == OnDegraded.MEASURE
+
+
+def _mark(attempt: Attempt, ails: Collection[str], seen: str) -> None:
+    known = {mark["says"] for mark in attempt.degraded}
+    new = [{"says": said, "seen": seen} for said in ails if said not in known]
+    if not new:
+        return
+    attempt.degraded = [*attempt.degraded, *new]
+    if seen == DURING:
+        attempt.fingerprint = fingerprint.changed(attempt.fingerprint, new)
+    attempt.save(update_fields=["degraded", "fingerprint"])
+
+
+def _degraded(ails: Collection[str]) -> AgentError:
+    return AgentError(f"The layout is not in order: {'; '.join(ails)}", Reason.DEGRADED)

@@ -1,0 +1,74 @@
+"""The fingerprint: hash of all that must be equal for two results to compare without a warning (METHOD)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents import registry
+from agents.facts.model import HostFacts
+from agents.plans.stack import StackPlan
+from agents.safety.guard import claims_of
+from benchlab.runs.models import Attempt, Layout
+from benchlab.topologies import moments
+
+
+def context(
+    layout: Layout, plan: StackPlan, attempt: Attempt, facts: HostFacts, ails: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What the fingerprint is made of, so that a page can say in which of these two results differ.
+
+    `ails`: what was not in order when the run began.
+    """
+    moment = moments.parse(attempt.run.stage)
+    claims = claims_of(plan.target_at(moment.stage))
+    found = {
+        "host": layout.host_id,
+        "kernel": facts.kernel,
+        "cpu": f"{facts.cpus} x {facts.cpu_model}",
+        "memory": facts.memory,
+        "devices": [_device(facts, claim.node) for claim in claims],
+        "stack": layout.stack,
+        "tool": attempt.run.tool,
+        "tool_version": tool_version(attempt.run.tool, facts),
+        "options": attempt.run.options,
+    }
+    if (
+        moment != moments.Moment()
+    ):  # without a key of its own, what was measured before there were stages stays equal
+        found |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
+    if ails:  # as above
+        found["degraded"] = sorted(ails)
+    return found
+
+
+def changed(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
+    """Of a run during which something failed: it compares to no run in which nothing, or something else, did."""
+    return digest({"began": digested, "degraded": list(marks)})
+
+
+def digest(found: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def tool_version(kind: str, facts: HostFacts) -> str:
+    """The version line of the tool's first program on that host, "" when it said none."""
+    needs = registry.tool(kind).NEEDS
+    return facts.tools.get(needs[0].program, "") if needs else ""
+
+
+def _device(facts: HostFacts, node: str) -> dict[str, Any]:
+    found = facts.device(node)
+    if found is None:
+        return {"node": node}
+    told = {
+        "identity": found.identity,
+        "model": found.model,
+        "size": found.size,
+        "scheduler": found.scheduler,
+        "sectors": [found.logical_sector, found.physical_sector],
+    }
+    # Without a key of its own, what was measured on disks that tell none stays equal.
+    return told | ({"firmware": found.firmware} if found.firmware else {})

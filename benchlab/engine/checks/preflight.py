@@ -1,0 +1,159 @@
+"""Right before each run: is the layout still ours, whole and the only thing there? A number from another disk is worse
+than none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import timedelta
+
+from django.utils import timezone
+
+from agents import options, registry
+from agents.contracts import (
+    AgentError,
+    GuardError,
+    Job,
+    OptionsError,
+    Progress,
+    Reason,
+    Shell,
+    Target,
+)
+from agents.facts import glance
+from agents.facts.model import HostFacts
+from agents.plans import stack
+from agents.safety import root_only
+from agents.safety.guard import job_refusals
+from benchlab.engine import consoles, jobs
+from benchlab.engine.checks import planning
+from benchlab.engine.checks.condition import Condition
+from benchlab.hosts import services as hosts
+from benchlab.runs import moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.topologies import moments
+
+WHOLE_LOOK_EVERY = timedelta(minutes=10)
+
+
+class Works(Exception):
+    """The kernel works on the layout, and the run wants it at rest."""
+
+
+class Passed(Exception):
+    """What the run was to measure is over."""
+
+
+def check(
+    layout: Layout, attempt: Attempt, work: Job, shell: Shell, now: Condition
+) -> tuple[HostFacts, list[Progress]]:
+    """The host's facts and what goes on there, if everything is as it was when the layout was verified.
+
+    `now`: what is known not to be in order, and measured all the same. Raises AgentError, or Works or Passed when it
+    is not the moment that the run wants.
+
+    Between runs that follow each other closely a glance is enough: when mounts, swap, holders and disks are as they
+    were right before the last whole look, so is what the guard would find.
+    """
+    ready = planning.at_ready(layout)
+    if missing := hosts.missing_tool(attempt.run.tool, attempt.run.options, ready):
+        raise AgentError(missing, Reason.TOOL_MISSING)
+    plan, moment = planning.stored(layout), moments.parse(attempt.run.stage)
+    there = [claim for claim in plan.claims if claim.node not in now.gone]
+    facts, seen, found = ready, glance.read(shell, there), list[Progress]()
+    recent = layout.looked_at and timezone.now() - layout.looked_at < WHOLE_LOOK_EVERY
+    if moment.growing or not (recent and seen == layout.glance):
+        facts = whole(layout, shell, moment.growing, now.ails)
+        found = _awaited(layout, plan, facts, moment.growing)
+    target = planning.target_of(layout, attempt.run)
+    spares = hosts.spares(layout.host)
+    if said := job_refusals(work.argv, work.inputs, target, facts, spares, layout.name):
+        raise GuardError("; ".join(said))
+    if facts is not ready:
+        # The glance was taken before the look: what changed in between will differ from it next time.
+        moves.later(layout, glance=seen, looked_at=timezone.now())
+    return facts, found
+
+
+def _awaited(
+    layout: Layout, plan: stack.StackPlan, facts: HostFacts, wanted: bool
+) -> list[Progress]:
+    found = stack.awaited(plan, facts, layout.stage)
+    if found and not wanted:
+        raise Works
+    if wanted and not found:
+        raise Passed
+    return found
+
+
+def look(layout: Layout, shell: Shell) -> HostFacts:
+    """The host's facts. Raises AgentError when it was rebooted: what stands there now is not what was built."""
+    ready = planning.at_ready(layout)
+    facts = hosts.look(shell)
+    if facts.boot_id != ready.boot_id:
+        raise AgentError(
+            f"{layout.host} was rebooted since the layout was built.", Reason.HOST_REBOOTED
+        )
+    return replace(facts, tools=ready.tools)
+
+
+def whole(
+    layout: Layout, shell: Shell, growing: bool = False, known: Collection[str] = ()
+) -> HostFacts:
+    """A whole look: the same boot, and the layout as it was built and grown, but for what is `known` to ail it.
+
+    Raises AgentError.
+    """
+    facts = look(layout, shell)
+    found = stack.verify(planning.stored(layout), facts, stage=layout.stage, growing=growing)
+    if differences := [one for one in found if one not in known]:
+        raise AgentError(
+            "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
+        )
+    return facts
+
+
+def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
+    """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
+    for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related(
+        "run", "layout__campaign", "layout__host"
+    ):
+        target = planning.target_of(layout, attempt.run)
+        reason, text = _cannot(attempt, target, shell, facts)
+        if reason:
+            moves.attempt(
+                attempt,
+                AttemptPhase.DONE,
+                text,
+                outcome=Outcome.FAILED,
+                reason=reason,
+                reason_text=text,
+            )
+
+
+def _cannot(
+    attempt: Attempt, target: Target, shell: Shell, facts: HostFacts
+) -> tuple[Reason | None, str]:
+    if missing := hosts.missing_tool(attempt.run.tool, attempt.run.options, facts):
+        return Reason.TOOL_MISSING, missing
+    tool = registry.tool(attempt.run.tool)
+    try:
+        built = options.build(tool.Options, attempt.run.options)
+        trial = tool.precheck(built, target)
+    except OptionsError as error:
+        return error.reason, str(error)
+    if facts.root or (facts.sudo and not jobs.is_plain(attempt.layout)):
+        for program in registry.programs(attempt.run.tool, built):
+            if said := root_only.doubt(shell, program):
+                return Reason.BAD_OPTIONS, said
+    if trial is None:
+        return None, ""
+    console = consoles.of(attempt)
+    try:
+        trial = console.filled(attempt, trial)
+    except AgentError as error:
+        return error.reason, str(error)
+    trial = jobs.fit(trial, facts.sudo and not jobs.is_plain(attempt.layout))
+    said = console.refusal(shell, trial, facts)
+    return (Reason.BAD_OPTIONS, said) if said else (None, "")

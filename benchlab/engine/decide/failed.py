@@ -1,0 +1,54 @@
+"""After what was decided could not be done: because the host or a tool said no, or our own code broke."""
+
+from __future__ import annotations
+
+from agents.contracts import RETRYABLE, Reason
+from benchlab.engine.decisions import Decision, Drop, Move, Stick, TakeBack, TryAgain, Wait
+from benchlab.engine.scene import Scene
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+
+BACKOFF_S = 5.0
+BETWEEN_TRIES_S = 5.0
+TRIES = 3  # of a teardown
+NO_USE_TO_TRY = {Reason.HOST_LOST, Reason.HOST_KEY_CHANGED}
+INTERRUPTIONS = {Reason.HOST_LOST, Reason.HOST_REBOOTED, Reason.WORKER_LOST}
+
+
+def refused(scene: Scene, host: str, reason: Reason, text: str, during: Decision) -> Decision:
+    """The host or a tool said no. What may pass is tried again until the host counts as lost."""
+    if reason in RETRYABLE:
+        if scene.phase == LayoutPhase.WAITING or scene.silent_s < _patience_s(scene):
+            return Wait(BACKOFF_S, text)
+        minutes = scene.silent_s / 60
+        reason, text = (
+            Reason.HOST_LOST,
+            f"{host} did not answer for {minutes:.0f} minutes; last time: {text}",
+        )
+    elif isinstance(during, TakeBack) and _once_more(scene, reason):
+        return TryAgain(BETWEEN_TRIES_S, text)
+    outcome = Outcome.INTERRUPTED if reason in INTERRUPTIONS else Outcome.FAILED
+    return _end(scene, outcome, reason, text)
+
+
+def broke(scene: Scene, text: str) -> Decision:
+    """Our own code broke: what stands is taken down all the same."""
+    return _end(scene, Outcome.ERRORED, Reason.INTERNAL, f"BenchLab itself failed: {text}")
+
+
+def _patience_s(scene: Scene) -> float:
+    """A job that runs on a silent host goes on without us, to its own limit."""
+    current = scene.current
+    runs = current is not None and current.phase is AttemptPhase.RUNNING
+    return scene.lost_after_s + (current.timeout_s if current and runs else 0.0)
+
+
+def _once_more(scene: Scene, reason: Reason) -> bool:
+    return scene.teardown_tries < TRIES and reason not in NO_USE_TO_TRY
+
+
+def _end(scene: Scene, outcome: Outcome, reason: Reason, text: str) -> Decision:
+    if scene.phase == LayoutPhase.WAITING:
+        return Drop(outcome, reason, text)
+    if scene.phase == LayoutPhase.TEARING_DOWN:
+        return TryAgain(BETWEEN_TRIES_S, text) if _once_more(scene, reason) else Stick(text)
+    return Move(outcome, reason, text)

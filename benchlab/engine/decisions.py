@@ -1,0 +1,175 @@
+"""What can be decided. Each is done by the function of its name in act.py, or in the room of an access."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.contracts import Reason
+from benchlab.runs.states import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """There is nothing left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Look again in so many seconds. `note`: the trouble that is told meanwhile; None: it stays."""
+
+    seconds: float
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Take the host, unless another layout holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """End a layout that made nothing on its host, and its runs."""
+
+    outcome: Outcome
+    reason: Reason | str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Plan anew, compare with what was confirmed, apply, look again: up to a layer that only a person can make."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPerson:
+    """Somebody says that it is done: look whether it is so, then build on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """A build that was cut off: nobody knows how far it came, blank disks are sure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Leave the way down only."""
+
+    outcome: Outcome
+    reason: Reason | str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Cancelled: stop what runs, keep its output, and leave the way down only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Tell how far the kernel is, start nothing: the campaign is paused."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """What the next run was to measure is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """Begin the next stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Look whether the kernel is through; then the upper layers follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Ask the host for the job's end and its samples: the answer comes by itself.
+
+    `fetches`: with what it wrote, if it is over. `waits`: for its end, a while.
+    """
+
+    fetches: bool = True
+    waits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HurryUp:
+    """The session is over and the tool hangs: stop its processes, and go on as ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Who played the console died: the run is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Output first, then figures, then the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the current attempt. `stop`: what still runs of it first."""
+
+    outcome: Outcome
+    reason: Reason
+    text: str
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TakeDown:
+    """Top first, ours only, and prove that the disks are blank. `nothing`: no command of it ever began."""
+
+    nothing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain:
+    """A try to take it down failed: so many seconds later there is another one."""
+
+    seconds: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stick:
+    """It cannot be taken down: its host stays locked until a person looked."""
+
+    text: str
+
+
+Decision = (
+    Nothing
+    | Wait
+    | Take
+    | Drop
+    | Build
+    | CheckPerson
+    | TakeBack
+    | Move
+    | Stop
+    | Watch
+    | Skip
+    | Grow
+    | Settle
+    | Start
+    | Poll
+    | HurryUp
+    | Replay
+    | Collect
+    | End
+    | TakeDown
+    | TryAgain
+    | Stick
+)

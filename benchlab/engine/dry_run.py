@@ -1,0 +1,49 @@
+"""A topology planned against a host by one reading of its facts, without a campaign: nothing is done, nor kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents import packages
+from agents.contracts import AgentError
+from agents.packages import Missings
+from agents.plans import stack
+from agents.plans.chain import specs
+from benchlab.engine.checks import planning
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.runs.models import Layout
+from benchlab.topologies.models import Topology
+from benchlab.topologies.planned import Planned, read
+
+NOTHING = Missings((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The plan, or with `error` why there is none. Its names carry layout number 0, which no layout has."""
+
+    name: str
+    snapshot: FactSnapshot | None = None  # the facts that it was made from
+    plan: Planned | None = None
+    fingerprint: str = ""
+    error: str = ""
+    missing: Missings = NOTHING
+
+
+def of(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
+    """By facts of the host that a worker has read: nobody waits for the host here."""
+    layout = Layout(pk=0, host=host, stack=topology.stack, stages=topology.stages)
+    missing, facts = NOTHING, hosts.facts_of(snapshot)
+    try:
+        missing = packages.missing(stack.needs(specs(layout.stack)), facts)
+        made = planning.make(layout, facts)
+        plan = read(made, facts)
+    except AgentError as error:
+        return DryRun(layout.name, snapshot, error=str(error), missing=missing)
+    return DryRun(layout.name, snapshot, plan, made.fingerprint, missing=missing)
+
+
+def failed(host: Host, error: str) -> DryRun:
+    """Of a host whose facts could not be read."""
+    return DryRun(Layout(pk=0, host=host).name, error=error)

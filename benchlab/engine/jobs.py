@@ -1,0 +1,39 @@
+"""An attempt's job as it can be done on this host, and where it lives there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agents import options, registry
+from agents.contracts import Job
+from agents.jobs.spool import Spool
+from benchlab.engine.checks import planning
+from benchlab.runs.models import Attempt, Layout
+
+
+def of(attempt: Attempt, layout: Layout) -> Job:
+    """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be."""
+    tool = registry.tool(attempt.run.tool)
+    chosen = options.build(tool.Options, attempt.run.options)
+    sudo = layout.facts_ready_id is None or planning.at_ready(layout).sudo
+    work = tool.job(chosen, planning.target_of(layout, attempt.run))
+    return fit(work, sudo and not is_plain(layout))
+
+
+def is_plain(layout: Layout) -> bool:
+    """Whether its jobs run as the user who logs in, sudo or not: on this machine, where no disk is taken.
+
+    What sudo starts here could neither be found nor ended by `down`, and would leave files in the scratch directory
+    that its owner cannot remove. Raises PlanError when there is no plan.
+    """
+    host = layout.host
+    return host.is_local and host.user != "root" and not planning.stored(layout).claims
+
+
+def fit(work: Job, root: bool) -> Job:
+    """A user without root can still measure in a directory of theirs; the caches stay as they are, and that is said."""
+    return work if root else replace(work, root=False, drop_caches=False)
+
+
+def spool(attempt: Attempt, work: Job) -> Spool:
+    return Spool(attempt.spool, root=work.root)

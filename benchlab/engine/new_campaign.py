@@ -1,0 +1,132 @@
+"""A new campaign: its matrix frozen into runs, with their layouts and first attempts, and planned.
+
+Whoever calls (pages, API) gets a django ValidationError that names what is wrong.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from benchlab.campaigns import building, cost, matrix
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.campaigns.services import Person, all_costs, check_owned, check_reach, factors
+from benchlab.engine import wishes
+from benchlab.hosts.models import Host
+from benchlab.runs.models import Attempt, Layout
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+
+
+@transaction.atomic
+def create_campaign(
+    *,
+    team: Team,
+    user: Person | None,
+    name: str,
+    question: str,
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+    order: str,
+    seed: int | None = None,
+    visits: int | None = None,
+) -> Campaign:
+    """Freeze the matrix into runs with their layouts and first attempts, and have it planned.
+
+    `visits`: how often each layout is built in the order ABBA; two unless told.
+    Raises ValidationError when options, factors or ownership are wrong; then nothing was stored.
+    """
+    check_owned(team, hosts, topologies, workloads)
+    check_reach(hosts, topologies, workloads)
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    wanted = factors(hosts, topologies, workloads, repeats, order, visits)
+    costs = all_costs(hosts, topologies, workloads)
+    campaign = Campaign(
+        team=team,
+        created_by_id=user.pk if user else None,
+        name=name,
+        question=question,
+        repeats=repeats,
+        order=order,
+        visits=wanted.visits,
+        seed=seed,
+    )
+    campaign.full_clean(exclude=["created_by"])
+    campaign.save()
+    layouts = _create_layouts(campaign, wanted, hosts, topologies)
+    runs = Run.objects.bulk_create(_runs(campaign, wanted, workloads, costs), batch_size=1000)
+    Attempt.objects.bulk_create(
+        [Attempt(run=run, layout=layouts[_build(run)]) for run in runs], batch_size=1000
+    )
+    wishes.plan(campaign)
+    return campaign
+
+
+def _create_layouts(
+    campaign: Campaign,
+    wanted: matrix.Factors,
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+) -> dict[matrix.Build, Layout]:
+    """Each visit has a layout of its own: planned, guarded, confirmed and proven blank by itself."""
+    rows = {topology.pk: topology for topology in topologies}
+    takes = building.of(hosts, topologies)
+    order = matrix.layouts(wanted, campaign.order, campaign.seed)
+    made = Layout.objects.bulk_create(
+        Layout(
+            campaign=campaign,
+            host_id=host,
+            topology_id=topology,
+            stack=rows[topology].stack,
+            stages=rows[topology].stages,
+            measure_resync=rows[topology].measure_resync,
+            on_degraded=rows[topology].on_degraded,
+            position=position,
+            visit=visit,
+            expected_s=takes[host, topology].seconds,
+        )
+        for position, (host, topology, visit) in enumerate(order)
+    )
+    return dict(zip(order, made, strict=True))
+
+
+def _build(run: Run) -> matrix.Build:
+    return matrix.Build(run.host_id, run.topology_id, run.visit)
+
+
+def _runs(
+    campaign: Campaign, wanted: matrix.Factors, workloads: Sequence[Workload], costs: cost.Costs
+) -> list[Run]:
+    tools = {workload.pk: workload.tool for workload in workloads}
+    cells = matrix.cells(wanted, campaign.order, campaign.seed)
+    return [
+        _run(campaign, cell, tools[cell.workload], _cost_of(cell, costs), position)
+        for position, cell in enumerate(cells)
+    ]
+
+
+def _cost_of(cell: matrix.Cell, costs: cost.Costs) -> cost.Cost:
+    return costs[cell.host, cell.topology, cell.workload, cell.moment.grown][matrix.key(cell.point)]
+
+
+def _run(campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, position: int) -> Run:
+    return Run(
+        campaign=campaign,
+        host_id=cell.host,
+        topology_id=cell.topology,
+        workload_id=cell.workload,
+        tool=tool,
+        options=found.options,
+        point=dict(cell.point),
+        outstanding=found.outstanding,
+        stage=cell.moment.code,
+        repeat=cell.repeat,
+        visit=cell.visit,
+        position=position,
+        expected_s=found.seconds,
+        expected_writes=found.writes,
+    )

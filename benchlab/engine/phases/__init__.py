@@ -1,0 +1,1 @@
+"""What is done to a layout and its attempts, phase by phase."""

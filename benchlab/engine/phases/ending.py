@@ -1,0 +1,123 @@
+"""The end of attempts: stopped, skipped, cancelled, or over by themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+from django.db import InterfaceError, OperationalError, transaction
+
+from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
+from agents.jobs import job
+from benchlab.engine import consoles, jobs
+from benchlab.engine.checks import planning
+from benchlab.hosts import services as hosts
+from benchlab.runs import collect, large, moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.runs.verdict import Verdict, judge
+
+log = logging.getLogger(__name__)
+
+
+def work_of(layout: Layout, attempt: Attempt) -> Job:
+    """Its job, as far as polling and collecting are concerned."""
+    return consoles.of(attempt).fit(jobs.of(attempt, layout), planning.at_ready(layout))
+
+
+def cancel(layout: Layout, current: Attempt | None) -> None:
+    """Stop only what we started, keep its output, and leave the way down."""
+    if current is not None:
+        shell = hosts.connect(layout.host)
+        stop(layout, current, shell)
+    verdict = Verdict(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
+    end_open(layout, verdict)
+    moves.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
+
+
+def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Stop an attempt's process group and keep what it wrote. Does nothing when there is nothing."""
+    try:
+        work = work_of(layout, attempt) if layout.facts_ready_id else jobs.of(attempt, layout)
+    except AgentError:
+        return  # options that make no job started none
+    spool = jobs.spool(attempt, work)
+    stopped = job.stop(shell, spool)
+    if stopped.did == job.Did.SURVIVED:
+        raise AgentError(
+            f"Processes of {spool.name} survive KILL: the kernel holds them in I/O.",
+            Reason.COMMAND_FAILED,
+        )
+    # What could not be fetched when it ended must not hold the host now.
+    over = attempt.phase == AttemptPhase.DONE
+    kept = attempt.artifacts.filter(name=collect.SAMPLES)
+    if stopped.state != job.State.ABSENT and not over and not kept.exists():
+        try:
+            large.store(layout, attempt, shell, spool, work.outputs)
+        except AgentError as error:
+            if error.reason in RETRYABLE:
+                raise
+            large.give_up(attempt, spool, error)
+
+
+def _finished(layout: Layout, attempt: Attempt) -> bool:
+    """End an attempt whose tool was through before anybody stopped it: it has its result, whatever became of the
+    layout since. False: it was not.
+    """
+    through = attempt.meta.get("state") == job.State.EXITED and "during" not in attempt.meta
+    there = attempt.phase in (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
+    if not there or not through or consoles.of(attempt).is_played(planning.at_ready(layout)):
+        return False
+    try:
+        verdict, figures = collect.conclude(attempt, judge(attempt, work_of(layout, attempt)))
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:  # our own parser may be what broke the layout: `reparse` makes up for it
+        log.exception("attempt %s", attempt.pk)
+        return False
+    with transaction.atomic():
+        if attempt.phase == AttemptPhase.RUNNING:
+            moves.attempt(attempt, AttemptPhase.COLLECTING, "it had ended by itself")
+        collect.end(attempt, on_host(attempt, verdict), figures)
+    return True
+
+
+def on_host(attempt: Attempt, verdict: Verdict) -> Verdict:
+    """The verdict on an attempt whose output was too large to be fetched."""
+    said = attempt.meta.get(collect.ON_HOST)
+    if not said:
+        return verdict
+    if verdict.outcome == Outcome.SUCCEEDED:
+        return Verdict(Outcome.FAILED, Reason.TOO_LARGE, said)
+    return dataclasses.replace(verdict, text=f"{verdict.text} {said}")
+
+
+def forget(layout: Layout, attempt: Attempt, shell: Shell) -> None:
+    """Remove a spool directory whose output is stored; one that holds more than could be stays."""
+    if collect.ON_HOST not in attempt.meta:
+        job.remove(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
+        attempt.meta[collect.REMOVED] = True
+
+
+def on_host_perhaps(layout: Layout) -> list[Attempt]:
+    """Attempts that were started, and whose spool directories were not removed since."""
+    started = layout.attempts.exclude(started_at=None).select_related("run", "layout")
+    return [attempt for attempt in started if not attempt.meta.get(collect.REMOVED)]
+
+
+def skip(layout: Layout, stage: str) -> None:
+    """End every attempt of a moment that is over and that has measured nothing."""
+    text = "The kernel was through before this run could start."
+    verdict = Verdict(Outcome.SKIPPED, Reason.TOO_LATE, text)
+    phases = [AttemptPhase.QUEUED, AttemptPhase.STARTING]
+    for attempt in layout.attempts.filter(phase__in=phases, run__stage=stage):
+        collect.end(attempt, verdict)
+
+
+def end_open(layout: Layout, verdict: Verdict) -> None:
+    """End every attempt that is not over, one that had ended by itself as it did; `stop` kept its artifacts."""
+    cancelled = verdict.outcome == Outcome.CANCELLED
+    still_open = layout.attempts.exclude(phase=AttemptPhase.DONE)
+    for attempt in still_open.select_related("run", "layout"):
+        if cancelled or not _finished(layout, attempt):
+            collect.end(attempt, on_host(attempt, verdict))

@@ -1,0 +1,86 @@
+"""Where a layout waits for a person: ask, take their word, look whether it is so. No task waits meanwhile.
+
+`Layout.needs_person` is the text while somebody is needed, `person_said_at` when somebody said that it is done, and
+`person_trouble` why that was not accepted. The phase stays what it is, so the host stays locked.
+"""
+
+from __future__ import annotations
+
+from agents.contracts import AgentError, Ask, Reason, Shell
+from agents.facts.model import HostFacts
+from agents.plans import stack
+from benchlab.engine.checks import planning, touched_disks
+from benchlab.engine.phases import step_log
+from benchlab.runs import events, moves
+from benchlab.runs.models import Layout, StepLog
+
+REFUSED = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED}
+
+
+def waits(layout: Layout) -> bool:
+    return bool(layout.needs_person) and layout.person_said_at is None
+
+
+def ask(layout: Layout, number: int, says: str) -> None:
+    """Wait at layer `number` (1-based, bottom up); what is below it stands and was verified."""
+    applied = touched_disks.begun(layout).count()
+    _need(layout, says, asked=number, built=number - 1, applied=applied)
+
+
+def _need(layout: Layout, says: str, **fields: object) -> None:
+    moves.note(layout, needs_person=says, person_said_at=None, person_trouble="", **fields)
+    events.changed(layout.campaign_id)
+
+
+def accepted(layout: Layout, shell: Shell) -> bool:
+    """Whether the check agrees with the person. If not, it is said why, and the layout waits on."""
+    placed = planning.stored(layout).layers[layout.asked - 1]
+    wish = stack.asked(placed)
+    if wish and (why := _differs(layout, wish, shell)):
+        _need(layout, layout.needs_person)
+        moves.note(layout, person_trouble=why)
+        return False
+    moves.note(layout, needs_person="", person_said_at=None, person_trouble="", built=layout.asked)
+    return True
+
+
+def _differs(layout: Layout, wish: Ask, shell: Shell) -> str:
+    """Why the check says no; "" when it says yes. Raises AgentError when the host does not answer."""
+    if wish.check is None:
+        return ""
+    try:
+        step_log.run(layout, [wish.check], shell, StepLog.Kind.CHECK)
+    except AgentError as error:
+        if error.reason in REFUSED:
+            return str(error)
+        raise
+    said = layout.steps.filter(kind=StepLog.Kind.CHECK).latest("pk").stdout
+    if wish.expect in said:
+        return ""
+    words = " ".join(str(word) for word in wish.check.argv)
+    return f"{words} does not say {wish.expect!r}; it says: {said.strip()[:500] or 'nothing'}"
+
+
+def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> None:
+    """While somebody was at the host, what stood must have stayed. Raises AgentError."""
+    assert layout.facts_planned, "what was built was planned"
+    if facts.boot_id != layout.facts_planned.boot_id:
+        raise AgentError(
+            f"{layout.host} was rebooted while a layout stood on it: put the person's step below all other layers.",
+            Reason.HOST_REBOOTED,
+        )
+    if differences := stack.verify(plan, facts, upto=layout.built):
+        said = "; ".join(differences)
+        raise AgentError(f"It changed while a person was at it: {said}", Reason.VERIFY_FAILED)
+
+
+def takes_back(layout: Layout) -> bool:
+    """Once the disks are blank: ask for what else a person must bring back. True: it waits for that."""
+    if not layout.asked or layout.person_said_at:
+        return False
+    placed = planning.stored(layout).layers[: layout.asked]
+    wishes = [wish for layer in reversed(placed) if (wish := stack.asked(layer))]
+    texts = [wish.back for wish in wishes if wish.back]
+    if texts:
+        _need(layout, "\n\n".join(texts))
+    return bool(texts)

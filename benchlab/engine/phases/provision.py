@@ -1,0 +1,85 @@
+"""From a free host to a verified layout."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from django.db import transaction
+
+from agents.contracts import AgentError, Reason, Shell
+from agents.lasting import lasting
+from agents.plans import as_json, stack
+from agents.plans.applied_part import own
+from agents.safety import apply
+from benchlab.engine.checks import planning, preflight, touched_disks
+from benchlab.engine.phases import growing, manual_steps, step_log, teardown
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs import events, moves
+from benchlab.runs.models import Layout, StepLog, Transition
+from benchlab.runs.states import LayoutPhase
+
+
+def build(layout: Layout) -> bool:
+    """Plan anew, compare with what was confirmed, apply, look again. False: a person is to make the next layer."""
+    with lasting(hosts.connect(layout.host)) as quick:
+        return _layers(layout, quick)
+
+
+def take_back(layout: Layout) -> None:
+    """A network cut, a worker that ended, a reboot: nobody knows how far the commands came. Blank disks are sure."""
+    why = layout.trouble or "BenchLab's worker ended while the layout was built."
+    teardown.clear(layout, hosts.connect(layout.host))
+    with transaction.atomic():
+        moves.note(
+            layout,
+            rebuilds=layout.rebuilds + 1,
+            discarded=layout.discarded + touched_disks.begun(layout).count(),
+            teardown_tries=0,
+            trouble="",
+        )
+        said = f"{why} What was built is taken back, and built anew."
+        Transition.objects.create(layout=layout, old=layout.phase, new=layout.phase, reason=said)
+    events.changed(layout.campaign_id)
+
+
+def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+    """The plan to go on with. While nothing was built it is made anew: a person may have rebooted the host."""
+    if not layout.applied:
+        plan, snapshot = planning.confirmed(layout, shell)
+        moves.note(layout, plan=as_json.to_json(plan), facts_planned=snapshot)
+    else:
+        plan, snapshot = planning.stored(layout), planning.held(layout, shell)
+        manual_steps.check_unchanged(layout, plan, hosts.facts_of(snapshot))
+    moves.seen(layout)
+    return plan, snapshot
+
+
+def _layers(layout: Layout, shell: Shell) -> bool:
+    """Those that do not stand yet, up to one that only a person can make."""
+    began = time.monotonic()
+    plan, after = _planned(layout, shell)
+    facts = hosts.facts_of(after)
+    for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
+        if wish := stack.asked(layer):
+            manual_steps.ask(layout, number, wish.says)
+            return False
+        # The layers below took their time, and a person perhaps days.
+        touched_disks.as_confirmed(layout, own(layer), facts)
+        step_log.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
+        began = time.monotonic()
+        if number < len(plan.layers):  # what is looked at on the way is not kept
+            facts = replace(hosts.look(shell), tools=facts.tools)
+        else:
+            after = hosts.read_facts(layout.host, shell)
+            facts = hosts.facts_of(after)
+        # An exit code alone is never believed.
+        if differences := stack.verify(plan, facts, upto=number):
+            said = "; ".join(differences)
+            raise AgentError(f"Every command said yes, yet: {said}", Reason.VERIFY_FAILED)
+    preflight.precheck(layout, shell, facts)
+    found = stack.awaited(plan, facts)
+    growing.tell(layout, found, settled=not found)
+    moves.layout(layout, LayoutPhase.READY, "built and verified", facts_ready=after)
+    return True

@@ -1,0 +1,96 @@
+"""The log of commands: a StepLog row is there before its command runs, and completed after. One that was refused has
+its row too, and destroys nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from django.utils import timezone
+
+from agents.contracts import Claim, Shell, Step
+from agents.facts.model import HostFacts
+from agents.plans.lost_disks import as_now
+from agents.safety import apply
+from benchlab.audit import chain
+from benchlab.hosts import services as hosts
+from benchlab.runs import events, moves
+from benchlab.runs.models import Layout, StepLog
+
+
+def run(
+    layout: Layout,
+    steps: Iterable[Step],
+    shell: Shell,
+    kind: StepLog.Kind,
+    look: apply.Look | None = None,
+    part: str = "",
+    claims: Sequence[Claim] = (),
+) -> None:
+    """Execute `steps` by agents.safety.apply, guarded, each one logged as of `part`. Raises AgentError when one fails.
+
+    `claims`: disks of a layout that comes down, as they were when it was planned; see agents.plans.lost_disks.
+    """
+
+    def read_facts() -> HostFacts:
+        return as_now(hosts.look(shell), claims)
+
+    apply.apply(
+        tuple(steps),
+        shell,
+        layout=layout.name,
+        spares=hosts.spares(layout.host),
+        read_facts=read_facts,
+        log=_logger(layout, kind, part),
+        undo=kind == StepLog.Kind.APPLY,
+        look=look,
+    )
+
+
+def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.StepRecord], None]:
+    rows: dict[int, int] = {}  # index of the record -> StepLog row
+
+    def log(record: apply.StepRecord) -> None:
+        if record.index not in rows:
+            what = StepLog.Kind.UNDO if record.undo else kind
+            rows[record.index] = _begin(layout, what, part, record)
+        if record.exit_code is not None or record.error:
+            StepLog.objects.filter(pk=rows[record.index]).update(
+                exit_code=record.exit_code,
+                stdout=record.stdout,
+                stderr=record.stderr or record.error,
+                ended_at=timezone.now(),
+            )
+        if record.exit_code is not None:
+            moves.seen(layout)
+        events.changed(layout.campaign_id)
+
+    return log
+
+
+def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
+    if record.destroys:
+        _audit(layout, kind, record)
+    return StepLog.objects.create(
+        layout=layout,
+        kind=kind,
+        part=part,
+        argv=list(record.argv),
+        says=record.says,
+        destroys=list(record.destroys),
+    ).pk
+
+
+def _audit(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> None:
+    """Before it runs: what may destroy something is told even if nobody lives to tell how it went."""
+    chain.record(
+        "destroy",
+        actor=layout.confirmed_by,
+        team_id=layout.campaign.team_id,
+        subject=f"host {layout.host}: {', '.join(record.destroys)}",
+        details={
+            "layout": layout.name,
+            "kind": kind.value,
+            "argv": list(record.argv),
+            "plan": layout.confirmed_fingerprint,
+        },
+    )

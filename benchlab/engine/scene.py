@@ -1,0 +1,64 @@
+"""One layout as a step finds it: values only, loaded once, frozen. What is decided, is decided by this alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agents.jobs.job import State
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome, Player
+
+
+class Person(StrEnum):
+    """Whether the layout waits for somebody who does something by hand."""
+
+    NOBODY = "nobody"
+    ASKED = "asked"
+    SAID_DONE = "said done"
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The attempt that is on the host; or else the next one, which is queued."""
+
+    phase: AttemptPhase
+    stage: int = (
+        0  # at which moment in the layout's life it measures: see benchlab.topologies.moments
+    )
+    growing: bool = False
+    running_s: float = 0.0  # since it was started
+    timeout_s: float = 0.0
+    player: Player = Player.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a field's phase does not need is left as it is here."""
+
+    phase: LayoutPhase
+    outcome: Outcome | str = ""
+    # What people wish.
+    cancelled: bool = False
+    paused: bool = False
+    # While it waits for its host: a layout, or a visit, of its campaign comes first there and is not down and proven
+    # blank yet; a package manager is at work.
+    behind: bool = False
+    installing: bool = False
+    # While it is built and taken down: commands that were begun, and those that a person was asked after.
+    person: Person = Person.NOBODY
+    begun: int = 0
+    applied: int = 0
+    asked: bool = False
+    rebuilds: int = 0
+    teardown_tries: int = 0
+    # While it is ready: stages that have begun, those that the upper layers followed; is the kernel through?
+    stage: int = 0
+    followed: int = 0
+    settled: bool = False
+    current: Current | None = None
+    polled: State | None = None  # what a poll of the current attempt has just told
+    not_fetched: bool = False  # or that it is over, perhaps, and its output cannot be had
+    # Its host's silence so far, and how long one is borne.
+    silent_s: float = 0.0
+    lost_after_s: float = 900.0
+    trouble: str = ""  # why the last step did not get on

@@ -1,0 +1,158 @@
+"""Polls that are under way: coroutines on the process's SSH loop, so that a host that works holds no thread here.
+
+A poll needs no database. Its end puts the answer down here and has the layout stepped, which takes the answer up. What
+is lost with a process, the sweeper has asked anew. Where nobody serves (in a test, in a shell) it is asked in place.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from django.db import Error, close_old_connections
+
+from agents.contracts import Ran, Shell
+from agents.jobs import job
+from agents.jobs.spool import Spool
+from agents.shell import SshShell
+
+log = logging.getLogger(__name__)
+
+THREADS = 8  # that take up what came; each has one connection to the database
+STALE_S = 30.0  # an answer that nobody took by then is asked for anew
+RATE = 15  # polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`offset`: bytes of samples that are here. `outputs`: files of a job that is over; None: none of them."""
+
+    attempt_id: int
+    spool: Spool
+    wait_s: float
+    offset: int
+    outputs: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    question: Question
+    ran: Ran | None = None
+    error: BaseException | None = None
+    came: float = field(default_factory=time.monotonic)
+
+    @property
+    def fresh(self) -> bool:
+        return time.monotonic() - self.came < STALE_S
+
+    def read(self) -> job.Polled:
+        """Raises what went wrong, AgentError mostly."""
+        if self.error is not None:
+            raise self.error
+        assert self.ran is not None
+        asked = self.question
+        return job.polled(self.ran, asked.spool, asked.offset, asked.outputs)
+
+
+class Waits:
+    """Those of one process, by layout."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: dict[int, Question] = {}
+        self._came: dict[int, Answer] = {}
+        self._steps: ThreadPoolExecutor | None = None
+        self._step: Callable[[int], None] = lambda layout_id: None
+
+    def serve(self, step: Callable[[int], None]) -> None:
+        """From now on an answer has its layout stepped, in a thread of ours."""
+        self._step, self._steps = step, ThreadPoolExecutor(THREADS, "step")
+
+    def end(self) -> None:
+        """No more steps; those that are under way are waited for."""
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.shutdown(cancel_futures=True)
+
+    @property
+    def serves(self) -> bool:
+        return self._steps is not None
+
+    def patience_s(self, wished: float) -> float:
+        """So long a poll waits for the job's end; that is told at once, samples by the way only then."""
+        return max(wished, len(self._pending) / RATE) if self.serves else wished
+
+    def ask(self, layout_id: int, asked: Question, shell: Shell) -> bool:
+        """Whether the answer is here. Otherwise it comes, and then the layout is stepped."""
+        with self._lock:
+            if layout_id in self._came:
+                return True
+            known = self._pending.get(layout_id)
+            if known and known.attempt_id == asked.attempt_id:
+                return False
+            self._pending[layout_id] = asked
+        argv, limit_s = job.poll_command(asked.spool, asked.wait_s, asked.offset, asked.outputs)
+        root = asked.spool.root
+        if isinstance(shell, SshShell) and self.serves:
+            try:
+                future = shell.submit(argv, root=root, timeout_s=limit_s)
+            except BaseException:
+                self._pending.pop(layout_id, None)
+                raise
+            future.add_done_callback(lambda done: self._ended(layout_id, asked, done))
+            return False
+        try:
+            answer = Answer(asked, shell.run(argv, root=root, timeout_s=limit_s))
+        except Exception as error:
+            answer = Answer(asked, error=error)
+        self._put(layout_id, answer)
+        return True
+
+    def take(self, layout_id: int, attempt_id: int) -> Answer | None:
+        """What a poll of this attempt brought, once."""
+        with self._lock:
+            found = self._came.pop(layout_id, None)
+        ours = found is not None and found.question.attempt_id == attempt_id and found.fresh
+        return found if ours else None
+
+    def follow(self, layout_id: int) -> None:
+        """Who stepped it is through: what came meanwhile, and found it held, is taken up now."""
+        steps = self._steps
+        if steps is not None and layout_id in self._came:
+            with suppress(RuntimeError):  # the process ends: a sweeper has it asked anew
+                steps.submit(self._stepped, layout_id)
+
+    def _put(self, layout_id: int, answer: Answer) -> None:
+        with self._lock:
+            if self._pending.get(layout_id) is answer.question:
+                del self._pending[layout_id]
+            self._came = {pk: one for pk, one in self._came.items() if one.fresh}
+            self._came[layout_id] = answer
+
+    def _ended(self, layout_id: int, asked: Question, done: Future[Ran]) -> None:
+        """On the loop's thread: nothing here may take its time."""
+        if done.cancelled():  # the loop ends, and so does the process
+            self._pending.pop(layout_id, None)
+            return
+        error = done.exception()
+        self._put(layout_id, Answer(asked, None if error else done.result(), error))
+        self.follow(layout_id)
+
+    def _stepped(self, layout_id: int) -> None:
+        close_old_connections()  # as Celery does around a task
+        try:
+            self._step(layout_id)
+        except Error as error:
+            log.warning(
+                "layout %s: the database said no, the sweeper comes again: %s", layout_id, error
+            )
+        except Exception:
+            log.exception("layout %s", layout_id)
+
+
+waits = Waits()

@@ -1,0 +1,107 @@
+"""What a draft offers: everything that was found in its files, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents import registry
+from agents.texts.found import Found
+from benchlab.campaigns import points
+from benchlab.campaigns.models import Campaign
+from benchlab.imports import open_questions, reading_json
+from benchlab.imports.models import Draft, DraftFile, Source
+
+Key = tuple[int, int]  # (DraftFile id, first line)
+NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A result of a draft, as it is offered."""
+
+    file: DraftFile
+    found: Found
+    raw: Mapping[str, Any]  # as stored: with its series
+    log_unit: str = ""  # of fio's log that does not say it: what results beside it tell
+
+    @property
+    def key(self) -> Key:
+        return self.file.pk, self.found.first
+
+    @property
+    def watches(self) -> bool:
+        """It only watched: a result of its own only if it belongs to no other."""
+        return bool(self.raw["series"] or self.found.needs) and not (
+            self.found.tool and self.found.metrics
+        )
+
+    @property
+    def asks(self) -> bool:
+        """Must a person say what the text leaves open?"""
+        return bool(self.found.needs) and not self.log_unit
+
+    @property
+    def log_unit_words(self) -> str:
+        return open_questions.UNITS.get(self.log_unit, "")
+
+    @property
+    def workload(self) -> str:
+        """A name for what was done, from its kind and options; what is only described has one."""
+        if self.found.described:
+            return self.found.title[:90]
+        told = self.found.options
+        said = [_words(name, told[name]) for name in NAMED if told.get(name)]
+        if self.found.varies:  # sweeps over different things do not share a chart's axis
+            said.append(f"over {self.found.varies.replace('_', ' ')}")
+        return " ".join([self.found.tool or self.found.kind, *said])[:90]
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """In words."""
+        return [(name, _words(name, value)) for name, value in self.found.options.items()]
+
+    @property
+    def sweep(self) -> list[tuple[str, str]]:
+        return [(name, _words(name, values)) for name, values in self.found.sweep.items()]
+
+    @property
+    def points(self) -> str:
+        """Those of a sweep in one table."""
+        varies = self.found.varies
+        return ", ".join(labels[varies] for labels in self.found.points()) if varies else ""
+
+    @property
+    def point(self) -> list[tuple[str, str]]:
+        return [(name, _words(name, value)) for name, value in self.found.point.items()]
+
+
+def _words(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_words(name, one) for one in value)
+    return points.value(name, value)
+
+
+def results(draft: Draft) -> list[Shown]:
+    """Everything found in it, in its order; also what is in trouble."""
+    rows = draft.files.defer("content").order_by("position")
+    return open_questions.answered(
+        [
+            Shown(row, reading_json.from_json(one), one)
+            for row in rows
+            for one in (row.reading or {}).get("found", ())
+        ]
+    )
+
+
+def known(draft: Draft) -> dict[str, Campaign]:
+    """SHA-256 -> the team's campaign that has a file of the same content already."""
+    hashes = draft.files.filter(trouble="").values("sha256")
+    rows = Source.objects.filter(campaign__team=draft.team, sha256__in=hashes)
+    return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
+
+
+def label(kind: str) -> str:
+    reader = registry.all_readers().get(kind)
+    return reader.LABEL if reader else kind

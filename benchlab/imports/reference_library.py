@@ -1,0 +1,148 @@
+"""The reference library in the database: what of it is there, and putting what is not.
+
+Its team has no members, so that everybody reads its rows and nobody changes them. An article is known by the hash of
+its folder, kept in the origin of its campaigns: one that changed is replaced, the others are not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from agents.texts import reading
+from agents.texts.found import Found, Places
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.hosts.models import Host
+from benchlab.imports import services
+from benchlab.imports.articles import TOLD, Article, ArticleError
+from benchlab.imports.services import Piece, Result
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+from benchlab.topologies.services import change_topology
+
+NAME = "Reference library"
+SLUG, SHA256 = "library", "sha256"  # in Campaign.origin
+
+
+@transaction.atomic
+def load(wanted: Sequence[Article]) -> list[str]:
+    """Make the stored library what `wanted` says; returns what was done, in words; [] when it was so already.
+
+    Raises ArticleError or ValidationError; then nothing was changed.
+    """
+    library = Team.objects.filter(library=True).select_for_update().first() or _make_team()
+    stored: dict[str, set[str]] = {}
+    for origin in _campaigns(library).values_list("origin", flat=True):
+        stored.setdefault(origin.get(SLUG, ""), set()).add(origin.get(SHA256, ""))
+    hashes = {article.slug: article.sha256 for article in wanted}
+    stale = [slug for slug, found in stored.items() if found != {hashes.get(slug)}]
+    _campaigns(library).filter(origin__library__in=stale).delete()
+    fresh = [a for a in wanted if a.slug in stale or a.slug not in stored]
+    for article in fresh:
+        _Shelving(library, article).store()
+    if stale:
+        _tidy(library)
+    gone = [slug for slug in stale if slug not in hashes]
+    return [f"loaded {article.slug}" for article in fresh] + [f"removed {slug}" for slug in gone]
+
+
+def _make_team() -> Team:
+    """A team of users may have the name already."""
+    taken = Team.objects.filter(name=NAME).exists()
+    return Team.objects.create(name=f"{NAME} (BenchLab's)" if taken else NAME, library=True)
+
+
+def _campaigns(library: Team) -> QuerySet[Campaign]:
+    return Campaign.objects.filter(team=library, source=Campaign.Source.LIBRARY)
+
+
+def _tidy(library: Team) -> None:
+    """Remove what only replaced articles used."""
+    Workload.objects.filter(team=library, runs=None).delete()
+    Topology.objects.filter(team=library, runs=None).delete()
+    Host.objects.filter(team=library, runs=None).delete()
+
+
+class _Shelving:
+    """One article on its way into the database."""
+
+    def __init__(self, library: Team, article: Article) -> None:
+        self.library, self.article, self.told = library, article, article.told()
+        self.found: Callable[[str], Sequence[Found]] = cache(
+            lambda name: reading.read(article.text(name), name).found
+        )
+
+    def store(self) -> None:
+        try:
+            hosts = {key: self.host(**told) for key, told in self.told["hosts"].items()}
+            stacks = {key: self.topology(**told) for key, told in self.told["topologies"].items()}
+            for campaign in self.told["campaigns"]:
+                self.campaign(campaign, hosts, stacks)
+        except (KeyError, TypeError) as error:
+            raise ArticleError(f"{self.article.slug}: {error!r} in article.toml") from error
+
+    def host(self, name: str, notes: str, disks: Mapping[str, Sequence[str]] | None = None) -> Host:
+        """Its `disks` are kept with its results: a host that was only described has none."""
+        made, _ = Host.objects.update_or_create(
+            team=self.library,
+            name=name,
+            defaults={"notes": notes.strip(), "access": Host.Access.DESCRIBED},
+        )
+        return made
+
+    def topology(self, name: str, description: str, stack: list[dict[str, Any]]) -> Topology:
+        """Checked like anybody's: its chain, and every layer's options."""
+        known = Topology.objects.filter(team=self.library, name=name).first()
+        return change_topology(
+            known or Topology(team=self.library), name=name, description=description, stack=stack
+        )
+
+    def campaign(
+        self, told: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
+    ) -> None:
+        results = [self.result(one, hosts, stacks) for one in told["results"]]
+        used = {piece.name for result in results for piece in (result.piece, *result.beside)}
+        origin = {key: str(self.told[key]).strip() for key in TOLD}
+        services.store(
+            team=self.library,
+            user=None,
+            name=told["name"],
+            question=told["question"],
+            results=results,
+            sources={name: self.article.files[name] for name in sorted(used)},
+            source=Campaign.Source.LIBRARY,
+            origin=origin | {SLUG: self.article.slug, SHA256: self.article.sha256},
+        )
+
+    def result(
+        self, told: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
+    ) -> Result:
+        piece = self.piece(told)
+        return Result(
+            piece=piece,
+            host=hosts[told["host"]],
+            topology=stacks[told["topology"]],
+            workload=told["workload"],
+            point=told.get("point", piece.found.point),
+            outstanding=told.get("outstanding", piece.found.outstanding),
+            beside=tuple(self.piece(one) for one in told.get("beside", ())),
+            disks=self.told["hosts"][told["host"]].get("disks", {}),
+        )
+
+    def piece(self, told: Mapping[str, Any]) -> Piece:
+        """The nth result of a file, with its lines."""
+        name, number = told["file"], told.get("number", 1)
+        found = self.found(name)
+        if not 1 <= number <= len(found):
+            where = f"{self.article.slug}/{name}"
+            raise ArticleError(f"{where} holds {len(found)} results; article.toml wants {number}")
+        one = found[number - 1]
+        version = told.get("version", one.version)
+        return Piece(
+            replace(one, version=version), name, one.alone(Places(self.article.text(name)))
+        )

@@ -1,0 +1,155 @@
+"""Agreeing to a draft: what a person said is checked at once, and stored by a worker, which reads the files again.
+
+Pages and API both end here, so that both check the same. All of an agreement is stored in one transaction, which holds
+the draft's row: a worker that dies leaves nothing behind and lets go of the row, and the next one begins anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import OperationalError, transaction
+from django.utils import timezone
+
+from benchlab.imports import agreement_json as told
+from benchlab.imports import draft_results, drafts, progress, storing_results
+from benchlab.imports.agreement_json import Outcome
+from benchlab.imports.checking import Agreement, Refused, checked
+from benchlab.imports.models import Draft
+from benchlab.imports.services import Person
+from benchlab.workers import messages
+
+log = logging.getLogger(__name__)
+
+STORE = "benchlab.imports.tasks.store_draft"
+DIED = "Storing it took its worker down several times: it may need more memory than there is. Send it in parts."
+FAULT = (
+    "Storing it failed by a fault of ours; the log of the worker has the cause. Nothing was stored."
+)
+
+
+class State(Enum):
+    """Where a draft is."""
+
+    READING = "reading"
+    READ = "read"
+    STORING = "storing"
+    STORED = "stored"
+
+
+def state(draft: Draft, waits: bool | None = None) -> State:
+    """`waits`: drafts.WAITS, where that is known; else it is asked for."""
+    if draft.stored_at:
+        return State.STORED
+    if draft.agreed_at:
+        return State.STORING
+    if waits is None:
+        waits = not drafts.standing(draft).over
+    return State.READING if waits else State.READ
+
+
+def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> None:
+    """Have a worker store what was chosen, see `state`. Raises Refused, and then nothing will be stored."""
+    if not drafts.standing(draft).over:
+        raise _refused("It is still being read; wait until every file is through.")
+    agreement = checked(agreement, {one.key: one for one in draft_results.results(draft)}, draft)
+    with transaction.atomic():
+        # Twice at the same moment: one agrees, the other finds no draft.
+        row = Draft.objects.select_for_update().filter(pk=draft.pk, agreed_at=None).first()
+        if row is None:
+            raise _refused("Somebody agreed to it or discarded it meanwhile.")
+        _leave(row, agreement, user)
+
+
+def _refused(said: str) -> Refused:
+    return Refused({(None, ""): [said]})
+
+
+def _leave(row: Draft, agreement: Agreement, user: Person | None) -> None:
+    """To the workers."""
+    row.agreement, row.trouble, row.tries = told.to_json(agreement), "", 0
+    row.agreed_at = timezone.now()
+    row.agreed_by_id = user.pk if user else None
+    row.save(update_fields=["agreement", "trouble", "tries", "agreed_at", "agreed_by"])
+    progress.told(row.pk, 0)
+    nudge(row.pk)
+
+
+def nudge(pk: int) -> None:
+    """Have it stored by a worker, once what was written is visible to it."""
+    messages.after_commit(STORE, [pk])
+
+
+def _done(row: Draft, outcome: Outcome) -> None:
+    """Its files are the campaign's now."""
+    row.outcome = told.outcome_to_json(outcome)
+    row.agreement = None
+    row.agreed_at = row.agreed_at or timezone.now()
+    row.stored_at = timezone.now()
+    row.save(update_fields=["outcome", "agreement", "agreed_at", "stored_at"])
+    row.files.all().delete()
+
+
+def _held(pk: int) -> Draft | None:
+    """The row, held until the transaction ends, if it is to be stored and nobody else holds it."""
+    rows = Draft.objects.select_for_update(skip_locked=True, of=("self",))
+    return rows.filter(pk=pk, agreed_at__isnull=False, stored_at=None).first()
+
+
+def store(pk: int) -> None:
+    """Store what was agreed to, unless that is done or another is at it. Safe to call at any time."""
+    with transaction.atomic():
+        row = _held(pk)
+        if row is None:
+            return
+        row.tries += 1
+        row.save(update_fields=["tries"])
+    with transaction.atomic():
+        if (row := _held(pk)) is None:
+            return
+        if row.tries > drafts.MOST_TRIES:
+            _give_back(row, DIED)
+            return
+        try:
+            with transaction.atomic():
+                _done(row, _kept(row))
+        except (ValidationError, Refused) as error:
+            _give_back(row, "; ".join(getattr(error, "messages", None) or [str(error)]))
+        except OperationalError:
+            raise  # the database went away: the sweep comes back to it
+        except Exception:
+            log.exception("storing draft %s", pk)
+            _give_back(row, FAULT)
+
+
+def _kept(row: Draft) -> Outcome:
+    shown = {one.key: one for one in draft_results.results(row)}
+    agreement = checked(told.from_json(row.agreement or {}), shown, row)
+    return storing_results.keep(row, agreement, shown, row.agreed_by, progress.teller(row.pk))
+
+
+def _give_back(row: Draft, said: str) -> None:
+    """It is a draft as before, and says why."""
+    row.agreement = row.agreed_at = row.agreed_by = None
+    row.trouble = said
+    row.save(update_fields=["agreement", "agreed_at", "agreed_by", "trouble"])
+
+
+def due() -> list[int]:
+    """Drafts whose message was lost, or whose worker died. One that is being stored is passed over by `store`."""
+    waiting = Draft.objects.filter(
+        agreed_at__lt=timezone.now() - drafts.NUDGED, agreed_at__isnull=False, stored_at=None
+    )
+    return list(waiting.order_by("pk").values_list("pk", flat=True)[: drafts.AT_MOST])
+
+
+def how_many(row: Draft) -> int:
+    """Results and workloads that are agreed to, or were."""
+    if row.outcome:
+        done = told.outcome_from_json(row.outcome)
+        return done.stored + len(done.failed)
+    chosen: list[Any] = (row.agreement or {}).get("chosen", [])
+    return sum(one["take"] and not one["beside"] for one in chosen)

@@ -1,0 +1,144 @@
+"""From what was agreed to, to a campaign and workloads: in the caller's transaction, all that can be stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.dynamo import icf_workloads
+from benchlab.hosts.models import Host
+from benchlab.imports import lazy_files, open_questions
+from benchlab.imports.agreement_json import Failed, Outcome
+from benchlab.imports.checking import Agreement, Chosen
+from benchlab.imports.draft_results import Key, Shown
+from benchlab.imports.models import Draft
+from benchlab.imports.services import Person, Piece, Result, store
+from benchlab.team.models import Team
+from benchlab.topologies.models import Topology
+
+
+def keep(
+    draft: Draft,
+    agreement: Agreement,
+    offered: Mapping[Key, Shown],
+    user: Person | None,
+    told: Callable[[int], None] = lambda done: None,
+) -> Outcome:
+    """`told` hears how much of `size(agreement)` was seen to. Raises ValidationError; then nothing may be stored."""
+    described = [one for one in agreement.taken if offered[one.key].found.described]
+    workloads = [_workload(draft.team, user, one, offered[one.key]).pk for one in described]
+    told(len(workloads))
+    measured = [one for one in agreement.taken if not offered[one.key].found.described]
+    if not measured:
+        return Outcome(None, len(workloads), tuple(workloads))
+    failed: list[tuple[Piece, str]] = []
+    results = _results(draft.team, user, measured, offered)
+    results_agreed = size(agreement) - len(workloads)  # a sweep is one of them, and several runs
+    made = store(
+        team=draft.team, user=user, name=agreement.name, question=agreement.question, results=results,
+        sources=lazy_files.Files({offered[one.key].file.name: one.key[0] for one in measured}),
+        origin=agreement.origin, failed=failed,
+        told=lambda done: told(len(workloads) + done * results_agreed // len(results)),
+    )  # fmt: skip
+    stored = len(workloads) + len(results) - len(failed)
+    missed = tuple(Failed(piece.name, piece.found.first, said) for piece, said in failed)
+    return Outcome(made.pk, stored, tuple(workloads), missed)
+
+
+def size(agreement: Agreement) -> int:
+    """Results and workloads; what only watched is a part of its result."""
+    return sum(one.beside is None for one in agreement.taken)
+
+
+def campaign_of(outcome: Outcome) -> Campaign | None:
+    """Unless it was deleted since."""
+    if outcome.campaign is None:
+        return None
+    return Campaign.objects.filter(pk=outcome.campaign).first()
+
+
+def _workload(team: Team, user: Person | None, one: Chosen, shown: Shown) -> Workload:
+    name = one.workload.strip() or shown.workload
+    found = shown.found
+    return icf_workloads.keep(
+        team=team, user=user, name=name, options=found.options, sweep=found.sweep
+    )
+
+
+def _results(
+    team: Team, user: Person | None, taken: list[Chosen], offered: Mapping[Key, Shown]
+) -> list[Result]:
+    pieces = lazy_files.pieces(
+        [(shown.file, shown.found, open_questions.name(shown, one, offered))
+         for one in taken for shown in (offered[one.key],)]
+    )  # fmt: skip
+    beside: dict[Key, list[Piece]] = defaultdict(list)
+    for one in taken:
+        if one.beside is not None:
+            beside[one.beside].append(pieces[one.key])
+    named = Named(team, user)
+    return [
+        result
+        for one in taken
+        if one.beside is None
+        for result in _points(
+            Result(
+                pieces[one.key],
+                one.host or named.host(one.new_host.strip()),
+                one.topology or named.topology(one.new_topology.strip()),
+                one.workload.strip() or offered[one.key].workload,
+                offered[one.key].found.point,
+                offered[one.key].found.outstanding or one.outstanding,
+                tuple(beside[one.key]),
+            )
+        )
+    ]
+
+
+def _points(result: Result) -> Iterator[Result]:
+    """Each point of a sweep as a result of its own: runs that differ in it, which charts draw as a curve."""
+    for labels in result.piece.found.points():
+        point = {name: int(v) if v.isdecimal() else v for name, v in labels.items()}
+        outstanding = point.get("outstanding", result.outstanding)
+        yield replace(
+            result,
+            piece=replace(result.piece, only=labels),
+            point={**result.point, **point},
+            outstanding=outstanding if isinstance(outstanding, int) else None,
+        )
+
+
+class Named:
+    """Hosts and topologies that were only named: the team's of that name, or new ones."""
+
+    def __init__(self, team: Team, user: Person | None) -> None:
+        self.team, self.user = team, user
+        self.hosts: dict[str, Host] = {}
+        self.topologies: dict[str, Topology] = {}
+
+    def host(self, name: str) -> Host:
+        if name not in self.hosts:
+            known = Host.objects.filter(team=self.team, name=name).first()
+            self.hosts[name] = known or self._new_host(name)
+        return self.hosts[name]
+
+    def topology(self, name: str) -> Topology:
+        if name not in self.topologies:
+            known = Topology.objects.filter(team=self.team, name=name).first()
+            self.topologies[name] = known or self._new_topology(name)
+        return self.topologies[name]
+
+    def _new_host(self, name: str) -> Host:
+        made = Host(team=self.team, name=name, access=Host.Access.DESCRIBED)
+        made.full_clean(exclude=["credential", "address"])
+        made.save()
+        return made
+
+    def _new_topology(self, name: str) -> Topology:
+        made = Topology(team=self.team, name=name, stack=[])
+        made.created_by_id = self.user.pk if self.user else None
+        made.full_clean(exclude=["created_by", "stack"])
+        made.save()
+        return made

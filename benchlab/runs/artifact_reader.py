@@ -1,0 +1,57 @@
+"""What tools read of an attempt: its artifacts, one at a time, for together they may be larger than the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from django.db.models import Case, When
+
+from agents.contracts import ParseError
+from benchlab.runs.models import Attempt
+
+SMALL = 256 << 10  # bytes of a file that is read with the others of its kind, by one query
+READ_MOST = 256 << 20  # bytes of one file; more would fill the memory several times over
+LOGS_MOST = 2 << 30  # bytes of the files together, where all of them are read
+
+
+class Outputs(Mapping[str, bytes]):
+    """The artifacts of an attempt by name: small ones read at once, others when asked for, and not kept here.
+
+    Raises ParseError for one that is too large to be read; it is kept all the same.
+    """
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._rows = attempt.artifacts.all()
+        content = Case(When(size__lte=SMALL, then="content"), default=None)
+        found = self._rows.order_by("name").annotate(small=content)
+        self._sizes: dict[str, int] = {}
+        self._small: dict[str, bytes] = {}
+        for name, size, small in found.values_list("name", "size", "small"):
+            self._sizes[name] = size
+            if small is not None and len(small) == size:  # else it lies in pieces
+                self._small[name] = bytes(small)
+
+    def __getitem__(self, name: str) -> bytes:
+        _check(name, self._sizes[name], READ_MOST)
+        if name in self._small:
+            return self._small[name]
+        return self._rows.get(name=name).read()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sizes)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def check_all(self, but: str) -> None:
+        """Raises ParseError when they are too large to be read together, `but` one."""
+        total = sum(size for name, size in self._sizes.items() if name != but)
+        _check("what the tool wrote", total, LOGS_MOST)
+
+
+def _check(what: str, size: int, most: int) -> None:
+    if size > most:
+        raise ParseError(
+            f"{what} has {size / (1 << 20):,.0f} MiB, of which no more than {most >> 20:,} are read; "
+            "it is kept whole"
+        )

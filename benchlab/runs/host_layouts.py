@@ -1,0 +1,25 @@
+"""The layouts of a host: the one that holds it, and their names, by which it is told whose a volume is."""
+
+from __future__ import annotations
+
+from django.db.models import Q
+
+from benchlab.hosts.blocks import Names
+from benchlab.hosts.models import FactSnapshot, Host
+from benchlab.runs.models import Layout, installation_tag
+from benchlab.runs.states import HOLDING
+
+
+def holder(host: Host) -> Layout | None:
+    """The layout that holds the host now."""
+    found = host.layouts.holding().select_related("campaign", "topology")
+    return found.first()
+
+
+def names_at(host: Host, snapshot: FactSnapshot) -> Names:
+    """The names of our layouts there; `holding` those that may have stood on the host when it was read."""
+    holds = Q(phase__in=HOLDING) | Q(ended_at__gte=snapshot.read_at)
+    now = host.layouts.filter(holds, created_at__lte=snapshot.read_at)
+    held = frozenset(row.name for row in now.only("pk", "tag"))
+    every = frozenset(row.name for row in host.layouts.only("pk", "tag"))
+    return Names(held, every - held, installation_tag())

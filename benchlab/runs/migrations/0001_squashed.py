@@ -1,0 +1,351 @@
+# One file of what were 15, before anything was released.
+
+import benchlab.runs.models
+import django.contrib.postgres.fields
+import django.db.models.deletion
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    # A state directory that has all of these has this one.
+    replaces = [
+        ("runs", "0001_initial"),
+        ("runs", "0002_glance"),
+        ("runs", "0003_installation_tag"),
+        ("runs", "0004_stages"),
+        ("runs", "0005_person"),
+        ("runs", "0006_measurement_line"),
+        ("runs", "0007_layout_confirmed_by"),
+        ("runs", "0008_list_indexes"),
+        ("runs", "0009_measurement_output"),
+        ("runs", "0010_layout_own_wish_and_machine"),
+        ("runs", "0011_series_device"),
+        ("runs", "0012_large_artifacts"),
+        ("runs", "0013_attempt_windows"),
+        ("runs", "0014_layout_rebuilds"),
+        ("runs", "0015_on_degraded"),
+    ]
+
+    dependencies = [
+        ('campaigns', '0001_squashed'),
+        ('hosts', '0001_squashed'),
+        ('topologies', '0001_squashed'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='Installation',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('tag', models.CharField(max_length=3)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Layout',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('stack', models.JSONField(help_text="The topology's stack, copied")),
+                ('stages', models.JSONField(blank=True, default=list, help_text='Its stages, copied')),
+                ('measure_resync', models.BooleanField(default=False)),
+                ('on_degraded', models.CharField(choices=[('stop', 'Stop: measure no more on it'), ('measure', 'Measure on, and mark every run')], default='stop', max_length=10)),
+                ('tag', models.CharField(default=benchlab.runs.models.installation_tag, editable=False, max_length=3)),
+                ('machine', models.CharField(blank=True, default='', editable=False, max_length=64)),
+                ('cancelled_at', models.DateTimeField(blank=True, help_text='When a person cancelled it, with its campaign', null=True)),
+                ('position', models.PositiveIntegerField(default=0)),
+                ('phase', models.CharField(choices=[('draft', 'plan not confirmed'), ('waiting', 'waiting for the host'), ('provisioning', 'Provisioning'), ('ready', 'running its runs'), ('tearing_down', 'tearing down'), ('stuck', 'stuck: a person must look'), ('done', 'Done')], default='draft', max_length=20)),
+                ('outcome', models.CharField(blank=True, choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('errored', 'Errored'), ('interrupted', 'Interrupted'), ('cancelled', 'Cancelled'), ('skipped', 'Skipped')], max_length=20)),
+                ('reason', models.CharField(blank=True, max_length=40)),
+                ('reason_text', models.TextField(blank=True)),
+                ('plan', models.JSONField(blank=True, null=True)),
+                ('plan_fingerprint', models.CharField(blank=True, max_length=64)),
+                ('plan_error', models.TextField(blank=True)),
+                ('planned_at', models.DateTimeField(blank=True, null=True)),
+                ('confirmed_fingerprint', models.CharField(blank=True, max_length=64)),
+                ('confirmed_by', models.CharField(blank=True, help_text='Who agreed to the plan', max_length=200)),
+                ('glance', models.CharField(blank=True, max_length=64)),
+                ('looked_at', models.DateTimeField(blank=True, null=True)),
+                ('degraded', models.JSONField(blank=True, default=list, help_text='What was not in order at the last look, in words')),
+                ('log_end', models.FloatField(blank=True, help_text="How far the kernel's log was read, on its own clock", null=True)),
+                ('stage', models.PositiveSmallIntegerField(default=0, help_text='Stages that have begun')),
+                ('followed', models.PositiveSmallIntegerField(default=0, help_text='Stages that the layers above followed')),
+                ('settled', models.BooleanField(default=False, help_text='Nothing is awaited, and all layers followed the last stage')),
+                ('progress', models.JSONField(blank=True, default=list)),
+                ('awaited_until', models.DateTimeField(blank=True, help_text='When it should be through, as far as the host can tell', null=True)),
+                ('built', models.PositiveSmallIntegerField(default=0, help_text='Layers that stood when a person was asked')),
+                ('applied', models.PositiveIntegerField(default=0, help_text='Commands that had built them')),
+                ('asked', models.PositiveSmallIntegerField(default=0, help_text='The layer that a person was asked to make, from 1')),
+                ('needs_person', models.TextField(blank=True, help_text='What a person must do; empty: nobody is needed')),
+                ('person_said_at', models.DateTimeField(blank=True, help_text='When a person said that it is done', null=True)),
+                ('person_trouble', models.TextField(blank=True, help_text='Why what the person did was not accepted')),
+                ('rebuilds', models.PositiveSmallIntegerField(default=0)),
+                ('discarded', models.PositiveIntegerField(default=0)),
+                ('teardown_tries', models.PositiveSmallIntegerField(default=0)),
+                ('next_step_at', models.DateTimeField(blank=True, help_text='When the engine looks again', null=True)),
+                ('seen_at', models.DateTimeField(blank=True, help_text='When the host last answered', null=True)),
+                ('trouble', models.TextField(blank=True, help_text='Why the last step did not get on; empty when it did')),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('ended_at', models.DateTimeField(blank=True, null=True)),
+                ('campaign', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='layouts', to='campaigns.campaign')),
+                ('facts_after', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='hosts.factsnapshot')),
+                ('facts_planned', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='hosts.factsnapshot')),
+                ('facts_ready', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='hosts.factsnapshot')),
+                ('host', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='layouts', to='hosts.host')),
+                ('topology', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='layouts', to='topologies.topology')),
+            ],
+            options={
+                'ordering': ['campaign', 'position', 'pk'],
+            },
+        ),
+        migrations.CreateModel(
+            name='Attempt',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveSmallIntegerField(default=1)),
+                ('phase', models.CharField(choices=[('queued', 'Queued'), ('starting', 'Starting'), ('running', 'Running'), ('collecting', 'Collecting'), ('done', 'Done')], default='queued', max_length=20)),
+                ('outcome', models.CharField(blank=True, choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('errored', 'Errored'), ('interrupted', 'Interrupted'), ('cancelled', 'Cancelled'), ('skipped', 'Skipped')], max_length=20)),
+                ('reason', models.CharField(blank=True, max_length=40)),
+                ('reason_text', models.TextField(blank=True)),
+                ('argv', models.JSONField(blank=True, default=list)),
+                ('tool_version', models.CharField(blank=True, max_length=200)),
+                ('boot_id', models.CharField(blank=True, max_length=64)),
+                ('fingerprint', models.CharField(blank=True, help_text='Equal: comparable without a warning', max_length=64)),
+                ('meta', models.JSONField(blank=True, default=dict, help_text='What runner.sh recorded: clocks, caches, exit')),
+                ('windows', models.JSONField(blank=True, default=list, help_text='What the tool did when; means are over what it measured')),
+                ('degraded', models.JSONField(blank=True, default=list, help_text='What was not in order before the run, or failed in it')),
+                ('exit_code', models.IntegerField(blank=True, null=True)),
+                ('timeout_s', models.FloatField(default=0)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('started_at', models.DateTimeField(blank=True, null=True)),
+                ('seen_at', models.DateTimeField(blank=True, null=True)),
+                ('ended_at', models.DateTimeField(blank=True, null=True)),
+                ('facts', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='hosts.factsnapshot')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='campaigns.run')),
+                ('layout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='runs.layout')),
+            ],
+            options={
+                'ordering': ['run', 'number'],
+            },
+        ),
+        migrations.CreateModel(
+            name='LiveChunk',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('offset', models.BigIntegerField()),
+                ('data', models.BinaryField()),
+                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='live', to='runs.attempt')),
+            ],
+            options={
+                'ordering': ['attempt', 'offset'],
+            },
+        ),
+        migrations.CreateModel(
+            name='Measurement',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=100)),
+                ('value', models.FloatField(null=True)),
+                ('unit', models.CharField(max_length=8)),
+                ('labels', models.JSONField(blank=True, default=dict)),
+                ('note', models.TextField(blank=True)),
+                ('line', models.PositiveIntegerField(default=0, help_text="Where the tool's output says so, from 1; 0: nowhere in particular")),
+                ('output', models.CharField(blank=True, default='', help_text='The artifact whose line that is', max_length=200)),
+                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='measurements', to='runs.attempt')),
+            ],
+            options={
+                'ordering': ['attempt', 'pk'],
+            },
+        ),
+        migrations.CreateModel(
+            name='Series',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('sampler', models.CharField(max_length=40)),
+                ('device', models.CharField(blank=True, max_length=255)),
+                ('metric', models.CharField(max_length=40)),
+                ('unit', models.CharField(max_length=8)),
+                ('times', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), help_text='Seconds since the first frame', size=None)),
+                ('values', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
+                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='series', to='runs.attempt')),
+            ],
+            options={
+                'verbose_name_plural': 'series',
+            },
+        ),
+        migrations.CreateModel(
+            name='StepLog',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(choices=[('apply', 'Apply'), ('undo', 'Undo'), ('teardown', 'Teardown'), ('check', 'Check')], max_length=10)),
+                ('part', models.CharField(blank=True, help_text='Of a stage: grow 1, follow 1; empty: all else', max_length=20)),
+                ('argv', models.JSONField(help_text='Secrets as ***')),
+                ('says', models.TextField()),
+                ('destroys', models.JSONField(blank=True, default=list, help_text='Identities of the devices')),
+                ('exit_code', models.IntegerField(blank=True, null=True)),
+                ('stdout', models.TextField(blank=True)),
+                ('stderr', models.TextField(blank=True)),
+                ('started_at', models.DateTimeField(auto_now_add=True)),
+                ('ended_at', models.DateTimeField(blank=True, null=True)),
+                ('layout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='steps', to='runs.layout')),
+            ],
+            options={
+                'ordering': ['pk'],
+            },
+        ),
+        migrations.CreateModel(
+            name='Transition',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('old', models.CharField(max_length=20)),
+                ('new', models.CharField(max_length=20)),
+                ('at', models.DateTimeField(auto_now_add=True)),
+                ('reason', models.TextField(blank=True)),
+                ('attempt', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='transitions', to='runs.attempt')),
+                ('layout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='transitions', to='runs.layout')),
+            ],
+            options={
+                'ordering': ['pk'],
+            },
+        ),
+        migrations.CreateModel(
+            name='ArtifactPiece',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=200)),
+                ('number', models.PositiveIntegerField()),
+                ('packed', models.BinaryField(help_text='zlib: logs are a tenth then')),
+                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pieces', to='runs.attempt')),
+            ],
+            options={
+                'ordering': ['attempt', 'name', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('attempt', 'name', 'number'), name='piece_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Artifact',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=200)),
+                ('content', models.BinaryField()),
+                ('size', models.BigIntegerField()),
+                ('sha256', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='runs.attempt')),
+            ],
+            options={
+                'ordering': ['attempt', 'name'],
+                'indexes': [models.Index(fields=['name', 'id'], name='artifact_by_name'), models.Index(fields=['size', 'id'], name='artifact_by_size'), models.Index(fields=['created_at', 'id'], name='artifact_by_time'), models.Index(fields=['sha256', 'id'], name='artifact_by_sha256')],
+                'constraints': [models.UniqueConstraint(fields=('attempt', 'name'), name='artifact_name_once')],
+            },
+        ),
+        migrations.AddIndex(
+            model_name='layout',
+            index=models.Index(condition=models.Q(('phase__in', ['draft', 'done']), _negated=True), fields=['next_step_at'], name='layout_due'),
+        ),
+        migrations.AddConstraint(
+            model_name='layout',
+            constraint=models.UniqueConstraint(condition=models.Q(('phase__in', ('provisioning', 'ready', 'tearing_down', 'stuck'))), fields=('host',), name='layout_holds_host'),
+        ),
+        migrations.AddConstraint(
+            model_name='layout',
+            constraint=models.UniqueConstraint(condition=models.Q(('phase__in', ('provisioning', 'ready', 'tearing_down', 'stuck')), models.Q(('machine', ''), _negated=True)), fields=('machine',), name='layout_holds_machine'),
+        ),
+        migrations.AddConstraint(
+            model_name='layout',
+            constraint=models.CheckConstraint(condition=models.Q(('phase__in', ['tearing_down', 'stuck', 'done']), ('outcome', ''), _connector='XOR'), name='layout_outcome_when_decided'),
+        ),
+        migrations.AddIndex(
+            model_name='attempt',
+            index=models.Index(fields=['number', 'id'], name='attempt_by_number'),
+        ),
+        migrations.AddIndex(
+            model_name='attempt',
+            index=models.Index(fields=['started_at', 'id'], name='attempt_by_start'),
+        ),
+        migrations.AddIndex(
+            model_name='attempt',
+            index=models.Index(fields=['ended_at', 'id'], name='attempt_by_end'),
+        ),
+        migrations.AddIndex(
+            model_name='attempt',
+            index=models.Index(fields=['phase', 'id'], name='attempt_by_phase'),
+        ),
+        migrations.AddIndex(
+            model_name='attempt',
+            index=models.Index(fields=['outcome', 'id'], name='attempt_by_outcome'),
+        ),
+        migrations.AddIndex(
+            model_name='attempt',
+            index=models.Index(fields=['fingerprint', 'id'], name='attempt_by_fingerprint'),
+        ),
+        migrations.AddConstraint(
+            model_name='attempt',
+            constraint=models.UniqueConstraint(fields=('run', 'number'), name='attempt_number_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='attempt',
+            constraint=models.UniqueConstraint(condition=models.Q(('phase', 'done'), _negated=True), fields=('run',), name='attempt_one_open'),
+        ),
+        migrations.AddConstraint(
+            model_name='attempt',
+            constraint=models.UniqueConstraint(condition=models.Q(('phase__in', ['starting', 'running', 'collecting'])), fields=('layout',), name='attempt_one_on_host'),
+        ),
+        migrations.AddConstraint(
+            model_name='attempt',
+            constraint=models.CheckConstraint(condition=models.Q(('phase', 'done'), ('outcome', ''), _connector='XOR'), name='attempt_outcome_when_done'),
+        ),
+        migrations.AddConstraint(
+            model_name='livechunk',
+            constraint=models.UniqueConstraint(fields=('attempt', 'offset'), name='live_chunk_once'),
+        ),
+        migrations.AddIndex(
+            model_name='measurement',
+            index=models.Index(fields=['name', 'id'], include=('attempt',), name='measurement_by_name'),
+        ),
+        migrations.AddIndex(
+            model_name='measurement',
+            index=models.Index(fields=['name', 'value', 'id'], name='measurement_by_name_value'),
+        ),
+        migrations.AddIndex(
+            model_name='measurement',
+            index=models.Index(fields=['value', 'id'], name='measurement_by_value'),
+        ),
+        migrations.AddIndex(
+            model_name='measurement',
+            index=models.Index(fields=['unit', 'id'], name='measurement_by_unit'),
+        ),
+        migrations.AddConstraint(
+            model_name='measurement',
+            constraint=models.UniqueConstraint(fields=('attempt', 'name', 'labels'), name='measurement_once'),
+        ),
+        migrations.AddIndex(
+            model_name='series',
+            index=models.Index(fields=['sampler', 'id'], name='series_by_sampler'),
+        ),
+        migrations.AddIndex(
+            model_name='series',
+            index=models.Index(fields=['device', 'id'], name='series_by_device'),
+        ),
+        migrations.AddIndex(
+            model_name='series',
+            index=models.Index(fields=['metric', 'id'], name='series_by_metric'),
+        ),
+        migrations.AddConstraint(
+            model_name='series',
+            constraint=models.UniqueConstraint(fields=('attempt', 'sampler', 'device', 'metric'), name='series_once'),
+        ),
+        migrations.AddIndex(
+            model_name='steplog',
+            index=models.Index(fields=['started_at', 'id'], name='step_by_start'),
+        ),
+        migrations.AddIndex(
+            model_name='steplog',
+            index=models.Index(fields=['kind', 'id'], name='step_by_kind'),
+        ),
+        migrations.AddIndex(
+            model_name='transition',
+            index=models.Index(fields=['at', 'id'], name='transition_by_time'),
+        ),
+    ]

@@ -1,0 +1,209 @@
+"""Where campaigns stand, derived from their layouts and attempts: two queries for any number of campaigns."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import models
+from django.db.models import Count, ExpressionWrapper, F, Max, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
+
+from benchlab.campaigns.models import Campaign
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
+
+
+class State(models.TextChoices):
+    DRAFT = "draft", "plan not confirmed"
+    QUEUED = "queued", "waiting for its hosts"
+    RUNNING = "running", "running"
+    PAUSED = "paused", "paused"
+    CANCELLING = "cancelling", "cancelling: taking its layouts down"
+    STUCK = "stuck", "needs a person"
+    ASKS = "asks", "waits for a person"
+    CANCELLED = "cancelled", "cancelled"
+    DONE = "done", "done"
+
+
+# campaign id -> its rows, grouped by host and phase
+Counted = dict[int, list[Mapping[str, Any]]]
+
+ASKING = "asking"  # beside the phases: layouts that wait for something only a person can do
+OVER = frozenset({State.CANCELLED, State.DONE})
+# A run that was never measured says little about how long the others take; keep its factor within reason.
+CALIBRATION = (0.2, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`counts`: runs by the outcome of their latest attempt, else "queued" or "running". No ETA when nothing runs."""
+
+    state: State
+    runs: int
+    counts: Mapping[str, int]
+    drafts: int
+    eta_s: float | None
+    trouble: str = (
+        ""  # why a layout does not get on just now: then nobody can say how long it takes
+    )
+
+    @property
+    def over(self) -> bool:
+        return self.state in OVER
+
+    @property
+    def ended(self) -> int:
+        return self.runs - self.counts.get("queued", 0) - self.counts.get("running", 0)
+
+    @property
+    def succeeded(self) -> int:
+        return self.counts.get(Outcome.SUCCEEDED, 0)
+
+    @property
+    def not_succeeded(self) -> int:
+        return self.ended - self.succeeded
+
+    @property
+    def running(self) -> int:
+        return self.counts.get("running", 0)
+
+    @property
+    def shown_counts(self) -> list[tuple[str, int]]:
+        order = [*Outcome.values, "running", "queued"]
+        return [(name, self.counts[name]) for name in order if self.counts.get(name)]
+
+
+def latest_attempts() -> models.QuerySet[Attempt]:
+    """The attempt of each run that counts: its last one."""
+    # Looked up by the index for the runs that are asked for; "none is newer" would read every attempt there is.
+    numbers = Attempt.objects.filter(run=OuterRef("run")).order_by("-number").values("number")
+    return Attempt.objects.filter(number=Subquery(numbers[:1]))
+
+
+def of(campaigns: Iterable[Campaign]) -> dict[int, Progress]:
+    """campaign id -> progress, in a fixed number of queries."""
+    rows = {campaign.pk: campaign for campaign in campaigns}
+    layouts, attempts = _layouts_by_host(rows), _attempts_by_host(rows)
+    return {pk: _progress(row, layouts[pk], attempts[pk]) for pk, row in rows.items()}
+
+
+def of_one(campaign: Campaign) -> Progress:
+    return of([campaign])[campaign.pk]
+
+
+def state(campaign: Campaign, phases: Mapping[str, int]) -> State:
+    """From its wishes and the number of its layouts by phase."""
+    still_open = sum(
+        n for phase, n in phases.items() if phase not in (LayoutPhase.DRAFT, LayoutPhase.DONE)
+    )
+    if phases.get(LayoutPhase.STUCK):
+        return State.STUCK
+    if phases.get(ASKING):
+        return State.ASKS
+    if still_open and campaign.cancelled_at:
+        return State.CANCELLING
+    if still_open and campaign.paused_at:
+        return State.PAUSED
+    if still_open:
+        return State.RUNNING if any(phases.get(phase) for phase in HOLDING) else State.QUEUED
+    if phases.get(LayoutPhase.DRAFT):
+        return State.DRAFT
+    return State.CANCELLED if campaign.cancelled_at else State.DONE
+
+
+def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
+    rows = Layout.objects.filter(campaign__in=list(campaigns)).order_by()
+    asking = Count("pk", filter=~Q(needs_person=""))
+    return _by_campaign(
+        rows.values("campaign", "host", "phase").annotate(
+            number=Count("pk"),
+            expected=Sum("expected_s"),
+            asking=asking,
+            awaited_until=Max("awaited_until"),
+            trouble=Max("trouble", filter=Q(phase__in=HOLDING)),
+        )
+    )
+
+
+def _by_campaign(rows: Iterable[Mapping[str, Any]]) -> Counted:
+    found: Counted = defaultdict(list)
+    for row in rows:
+        found[row["campaign"]].append(row)
+    return found
+
+
+def _attempts_by_host(campaigns: Iterable[int]) -> Counted:
+    ended = Q(outcome=Outcome.SUCCEEDED)
+    elapsed = ExpressionWrapper(
+        Coalesce(F("ended_at"), Now()) - F("started_at"), output_field=models.DurationField()
+    )
+    return _by_campaign(
+        latest_attempts()
+        .filter(run__campaign__in=list(campaigns))
+        .order_by()
+        .values("phase", "outcome", campaign=F("run__campaign"), host=F("run__host"))
+        .annotate(
+            number=Count("pk"),
+            expected=Sum("run__expected_s"),
+            took=Sum(elapsed, filter=ended | Q(phase=AttemptPhase.RUNNING)),
+        )
+    )
+
+
+def _progress(
+    campaign: Campaign, layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]]
+) -> Progress:
+    phases: Counter[str] = Counter()
+    for row in layouts:
+        phases[row["phase"]] += row["number"]
+        phases[ASKING] += row["asking"]
+    counts: Counter[str] = Counter()
+    for row in attempts:
+        counts[_bin(row)] += row["number"]
+    where = state(campaign, phases)
+    trouble = max((row["trouble"] or "" for row in layouts), default="")
+    still = where in OVER or where in (State.DRAFT, State.STUCK, State.ASKS) or bool(trouble)
+    return Progress(
+        state=where,
+        runs=sum(counts.values()),
+        counts=counts,
+        drafts=phases[LayoutPhase.DRAFT],
+        eta_s=None if still else _eta(layouts, attempts),
+        trouble="" if where in OVER else trouble,
+    )
+
+
+def _bin(row: Mapping[str, Any]) -> str:
+    if row["phase"] == AttemptPhase.DONE:
+        return str(row["outcome"])
+    return "queued" if row["phase"] == AttemptPhase.QUEUED else "running"
+
+
+def _eta(layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds until the slowest host is through: what is expected, times how wrong that was so far."""
+    factor = _calibration(attempts)
+    left: dict[int, float] = defaultdict(float)
+    for row in attempts:
+        if row["phase"] != AttemptPhase.DONE:
+            took = (row["took"] or timedelta()).total_seconds()
+            left[row["host"]] += max(0.0, row["expected"] * factor - took)
+    for row in layouts:
+        if row["phase"] == LayoutPhase.READY and row["awaited_until"]:
+            waits = (row["awaited_until"] - timezone.now()).total_seconds()
+            left[row["host"]] += max(0.0, waits)
+        if row["phase"] in (LayoutPhase.WAITING, *HOLDING):
+            share = 1.0 if row["phase"] == LayoutPhase.WAITING else 0.5
+            left[row["host"]] += row["expected"] * share
+    return max(left.values(), default=0.0)
+
+
+def _calibration(attempts: Sequence[Mapping[str, Any]]) -> float:
+    succeeded = [row for row in attempts if row["outcome"] == Outcome.SUCCEEDED]
+    expected = sum(row["expected"] for row in succeeded)
+    took = sum((row["took"] or timedelta()).total_seconds() for row in succeeded)
+    return min(max(took / expected, CALIBRATION[0]), CALIBRATION[1]) if expected else 1.0

@@ -1,0 +1,139 @@
+"""Reason -> what happened and what to do, in a person's words. The one place; pages and the API ask here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.contracts import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    happened: str
+    do: str
+
+
+WORDS: dict[str, Words] = {
+    Reason.CONNECTION_REFUSED: Words(
+        "The host answered, but nothing listens on its SSH port.",
+        "Start the SSH server there, or correct the port on the host's page.",
+    ),
+    Reason.TIMED_OUT: Words(
+        "The host did not answer in time.",
+        "Check that it is on and that no firewall drops packets to its SSH port; then retry.",
+    ),
+    Reason.AUTHENTICATION_FAILED: Words(
+        "The host did not accept our key.",
+        "Put the public key from the host's page into the user's authorized_keys.",
+    ),
+    Reason.NAME_NOT_FOUND: Words(
+        "The host's name could not be resolved.",
+        "Correct the address on the host's page, or fix DNS.",
+    ),
+    Reason.FORBIDDEN_ADDRESS: Words(
+        "The host's address is in a network where no host may be.",
+        "Correct the address on the host's page; whoever runs BenchLab decides by BENCHLAB_FORBID_NETS.",
+    ),
+    Reason.HOST_KEY_CHANGED: Words(
+        "The host offered another host key than the one pinned: it was reinstalled, or it is not the same machine.",
+        "Compare the fingerprint on the host's page with the machine itself before you confirm the new key.",
+    ),
+    Reason.HOST_KEY_UNKNOWN: Words(
+        "Nobody has confirmed this host's key yet.",
+        "Confirm its fingerprint on the host's page.",
+    ),
+    Reason.CONNECTION_LOST: Words(
+        "The SSH connection broke.",
+        "Nothing is lost: the tool runs on by itself. BenchLab tries again.",
+    ),
+    Reason.NO_SUDO: Words(
+        "The user on the host may not run commands as root without a password.",
+        "Allow passwordless sudo for it, or log in as root.",
+    ),
+    Reason.COMMAND_FAILED: Words(
+        "A command on the host failed.",
+        "Read its output in the step log below, mend the cause, then retry.",
+    ),
+    Reason.GUARD_REFUSED: Words(
+        "The guard stopped a command that would have touched a device not provably spare.",
+        "Look at the devices on the host's page; something uses this one, or it is not the one you confirmed.",
+    ),
+    Reason.PLAN_STALE: Words(
+        "The host's devices changed since the plan was confirmed, so it was not carried out.",
+        "Plan again and confirm the new plan.",
+    ),
+    Reason.VERIFY_FAILED: Words(
+        "A layer was built, but verifying it showed something other than planned.",
+        "Read the differences below; the layout was taken down again.",
+    ),
+    Reason.DEGRADED: Words(
+        "Something in the layout failed, so nothing more was measured on it.",
+        "Look at the disk that is named. Retry when it is whole again, or let the topology be measured degraded.",
+    ),
+    Reason.NOT_BLANK: Words(
+        "The disks are not blank after teardown.",
+        "Look at the host: the page names what is left. Then tear down again.",
+    ),
+    Reason.TOOL_MISSING: Words(
+        "A program that is needed is not on the host, or too old.",
+        "Install it there (the plan's and the host's page say how), then plan again.",
+    ),
+    Reason.TOOL_FAILED: Words(
+        "The benchmark tool failed.", "Its message is in stderr, among the artifacts below."
+    ),
+    Reason.JOB_TIMEOUT: Words(
+        "The tool ran longer than allowed and was stopped.",
+        "Give the workload less to do, or find out why the device is so slow; then retry.",
+    ),
+    Reason.PARSE_FAILED: Words(
+        "The tool's output could not be read. It is kept, byte for byte.",
+        "Look at the artifact and the line named; after a fix, `manage.py reparse` reads it again.",
+    ),
+    Reason.HOST_REBOOTED: Words("The host rebooted during the run.", "Find out why, then retry."),
+    Reason.HOST_LOST: Words(
+        "The host was silent for too long.",
+        "Bring it back; the layout is taken down as soon as it answers. Then retry.",
+    ),
+    Reason.WORKER_LOST: Words(
+        "The worker that held this disappeared for too long.",
+        "Retry; if it happens again, read the worker's log.",
+    ),
+    Reason.JOB_VANISHED: Words(
+        "The job is gone from the host, with no record of how it ended.",
+        "It was killed (perhaps by the OOM killer) or its directory was removed. Retry.",
+    ),
+    Reason.BAD_OPTIONS: Words(
+        "The options of a layer or tool do not fit together.",
+        "Correct the topology or workload, and make a new campaign.",
+    ),
+    Reason.BAD_FACTS: Words(
+        "What the host told about itself could not be read.",
+        "Read its facts again on the host's page; the message says which command failed.",
+    ),
+    Reason.NO_DEVICES: Words(
+        "The host does not have the spare devices that this topology needs.",
+        "Mark devices spare and give them the role, on the host's page.",
+    ),
+    Reason.NO_SPACE: Words(
+        "There is not enough space.",
+        "Make the test file smaller, or give the layout more or larger devices.",
+    ),
+    Reason.TOO_LARGE: Words(
+        "What the tool wrote is more than BenchLab keeps of one run.",
+        "Log less of it (fewer jobs, longer intervals, a shorter run) and retry; it is still on the host.",
+    ),
+    Reason.TOO_LATE: Words(
+        "What this run was to measure (a resync or reshape) was over too soon.",
+        "Slow it down (md: /proc/sys/dev/raid/speed_limit_max), take larger disks or make the run shorter; then retry.",
+    ),
+    Reason.CANCELLED: Words("It was cancelled.", "Retry if you still want its result."),
+    Reason.INTERNAL: Words(
+        "BenchLab itself failed; the host is not at fault.",
+        "The worker's log has the traceback. Retry is safe.",
+    ),
+}
+
+
+def of(reason: str) -> Words:
+    """Words for a stored reason; one that this version does not know is shown as it is."""
+    return WORDS.get(reason, Words(reason.replace("_", " "), ""))
