@@ -8,6 +8,9 @@ import django
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import get_resolver
+
+from benchlab.celery import app
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 
@@ -27,5 +30,18 @@ class Application(ASGIHandler):
         return await sync_to_async(self.get_response, thread_sensitive=True)(request)
 
 
+def load_all() -> None:
+    """What the first request of its kind would else load while all others wait: each page's code, Celery and its tasks.
+
+    The first press that gives a worker something to do took seconds when a hundred people were about.
+    """
+    get_resolver().url_patterns  # noqa: B018
+    app.loader.import_default_modules()
+    app.finalize()
+    with app.connection_for_write() as connection:  # which opens none
+        _ = connection.transport, app.amqp.producer_pool, app.events.Dispatcher
+
+
 django.setup(set_prefix=False)
+load_all()
 application = Application()

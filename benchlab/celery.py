@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
+from typing import Any
 
 from celery import Celery
+from celery.signals import task_postrun, task_prerun
+from django.db import close_old_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
 
 app = Celery("benchlab")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+# Celery closes the connection to the database before and after each task, which is a login and a process of PostgreSQL
+# a step. Ours stay as long as CONN_MAX_AGE says, and are looked at before they serve a task.
+app.conf.update({"CELERY_DB_REUSE_MAX": sys.maxsize})
 app.autodiscover_tasks()
+app.autodiscover_tasks(["benchlab.engine"])  # which is no app of Django's: it has no models
+
+
+@task_prerun.connect
+@task_postrun.connect
+def refresh_connections(**_: Any) -> None:
+    """Close those that are broken or too old, as a web request does before and after it."""
+    close_old_connections()

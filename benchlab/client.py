@@ -118,7 +118,9 @@ class Lab:
             said = "; ".join(f"{one['name']}: {one['plan_error']}" for one in wrong)
             raise LabError(f"Campaign {campaign} cannot be started. {said}")
         for one in layouts:
-            print(f"{one['name']}  fingerprint {one['plan_fingerprint']}")
+            visit = one.get("visit", 1)
+            again = f"  visit {visit}" if visit > 1 else ""
+            print(f"{one['name']}{again}  fingerprint {one['plan_fingerprint']}")
             for claim in (one["plan"] or {}).get("claims", []):
                 print(f"    destroys {claim.get('node', '')} {claim.get('identity', '')}".rstrip())
         return {str(one["id"]): one["plan_fingerprint"] for one in layouts}

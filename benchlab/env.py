@@ -129,7 +129,7 @@ def redis(url: str) -> str:
 
 
 def _pool(most: int) -> dict[str, float]:
-    """psycopg_pool's settings: who waits longer than that for a connection is told so (benchlab/errors.py)."""
+    """psycopg_pool's settings: who waits longer than that for a connection is told so (benchlab/web/errors.py)."""
     wait_s = float(number("BENCHLAB_POOL_WAIT", 10))
     return {"min_size": 1, "max_size": most, "timeout": wait_s, "max_idle": 60.0}
 

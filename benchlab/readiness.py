@@ -8,11 +8,14 @@ import redis
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
+from django.utils.log import log_response
 from django.views.decorators.cache import never_cache
 
-from benchlab.runs import beats
+from benchlab.web.errors import RETRY_S
+from benchlab.workers import beats
 
 SILENT_S = 30.0  # a worker sweeps every second
+NEVER = "never seen"
 
 
 @never_cache
@@ -25,7 +28,23 @@ def ready(request: HttpRequest) -> JsonResponse:
         "worker": worker,
     }
     said = {name: ask() for name, ask in parts.items()}
-    return JsonResponse(said, status=200 if set(said.values()) == {"ok"} else 503)
+    missed = {name: trouble for name, trouble in said.items() if trouble != "ok"}
+    answer = JsonResponse(said, status=503 if missed else 200)
+    if missed:
+        answer["Retry-After"] = str(RETRY_S)
+        _log(request, answer, missed)
+    return answer
+
+
+def _log(request: HttpRequest, answer: JsonResponse, missed: dict[str, str]) -> None:
+    """In Django's place, to which every 503 is an error: each start waits some seconds for its first worker."""
+    log_response(
+        "not ready: %s",
+        ", ".join(f"{name} {trouble}" for name, trouble in missed.items()),
+        response=answer,
+        request=request,
+        level="info" if missed == {"worker": NEVER} else "warning",
+    )
 
 
 def database() -> str:
@@ -51,5 +70,5 @@ def worker() -> str:
     except redis.RedisError:
         return "not known without the broker"
     if age is None:
-        return "never seen"
+        return NEVER
     return "ok" if age <= SILENT_S else f"silent for {age:.0f} s"

@@ -41,37 +41,39 @@ INSTALLED_APPS = [
     "template_partials",
     "csp",
     "benchlab.team",
-    "benchlab.idempotency",
+    "benchlab.web.idempotency",
     "benchlab.audit",
     "benchlab.hosts",
     "benchlab.topologies",
     "benchlab.campaigns",
     "benchlab.runs",
+    "benchlab.findings",
     "benchlab.imports",
     "benchlab.dynamo",
     "benchlab.charts",
+    "benchlab.verdicts",
     "benchlab.sharing",
     "benchlab.up",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "benchlab.statics.served",
-    "benchlab.compressing.Compressed",
+    "benchlab.web.static_files.served",
+    "benchlab.web.compression.Compressed",
     "csp.middleware.CSPMiddleware",
-    "benchlab.attachments.Sandboxed",
+    "benchlab.web.attachments.Sandboxed",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    "benchlab.audit.watching.Recorded",
+    "benchlab.audit.middleware.Recorded",
     "benchlab.team.enforcing.Pages",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "benchlab.clashes.Clashes",
+    "benchlab.web.conflicts.Clashes",
 ]
 
 ROOT_URLCONF = "benchlab.urls"
@@ -119,9 +121,15 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
-    # Layouts are not beat's business: each worker's sweeper (benchlab/runs/sweeper.py) looks after them.
+    # Layouts are not beat's business: each worker's sweeper (benchlab/engine/sweeper.py) looks after them.
     "drafts": {
         "task": "benchlab.imports.tasks.sweep_drafts",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
+    # What is found between the set-ups of a campaign, once it is over.
+    "set-ups": {
+        "task": "benchlab.verdicts.tasks.sweep_set_ups",
         "schedule": 30.0,
         "options": {"expires": 30},
     },
@@ -146,7 +154,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
     for name, options in _VALIDATORS.items()
 ]
-AUTH_PASSWORD_VALIDATORS.append({"NAME": "benchlab.team.passwords.TokensEnd", "OPTIONS": {}})
+AUTH_PASSWORD_VALIDATORS.append({"NAME": "benchlab.pages.team.passwords.TokensEnd", "OPTIONS": {}})
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 # Accounts: allauth's pages in our look (templates/account, mfa, usersessions), by invitation only (benchlab/team).
 AUTHENTICATION_BACKENDS = ["benchlab.team.backend.Backend"]
@@ -159,8 +167,8 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchLab] "
 ACCOUNT_SESSION_REMEMBER = None  # the person says so: else the session ends with the browser
 ACCOUNT_LOGOUT_REDIRECT_URL = "login"
 ACCOUNT_FORMS = {
-    "change_password": "benchlab.team.passwords.ChangePassword",  # nosec B105
-    "set_password": "benchlab.team.passwords.SetPassword",  # nosec B105
+    "change_password": "benchlab.pages.team.passwords.ChangePassword",  # nosec B105
+    "set_password": "benchlab.pages.team.passwords.SetPassword",  # nosec B105
 }
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
@@ -244,16 +252,16 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["benchlab.team.enforcing.AsTheTableSays"],
     "DEFAULT_THROTTLE_CLASSES": [
-        f"benchlab.throttling.{name}" for name in ("PerToken", "PerUser", "Exports")
+        f"benchlab.web.throttling.{name}" for name in ("PerToken", "PerUser", "Exports")
     ],
-    "DEFAULT_RENDERER_CLASSES": ["benchlab.rendering.Json"],
-    "DEFAULT_PAGINATION_CLASS": "benchlab.paging.Pages",
+    "DEFAULT_RENDERER_CLASSES": ["benchlab.web.rendering.Json"],
+    "DEFAULT_PAGINATION_CLASS": "benchlab.web.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_FILTER_BACKENDS": [
-        f"benchlab.filters.{name}" for name in ("Filters", "Library", "Ordering")
+        f"benchlab.web.filters.{name}" for name in ("Filters", "Library", "Ordering")
     ],
-    "DEFAULT_SCHEMA_CLASS": "benchlab.schema.Schema",
-    "EXCEPTION_HANDLER": "benchlab.api.problem",
+    "DEFAULT_SCHEMA_CLASS": "benchlab.web.schema.Schema",
+    "EXCEPTION_HANDLER": "benchlab.web.api.problem",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 # Requests in a minute; 0: no limit.
@@ -269,7 +277,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "benchlab.schema.some_fields",
+        "benchlab.web.schema.some_fields",
     ],
     "SERVE_PERMISSIONS": ["benchlab.team.enforcing.AsTheTableSays"],
     # Fields called phase, and fields called kind.
@@ -293,7 +301,7 @@ LOGGING = {
             "style": "{",
         }
     },
-    "filters": {"links": {"()": "benchlab.team.hiding.Links"}},
+    "filters": {"links": {"()": "benchlab.team.log_filter.Links"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["links"]}
     },

@@ -8,8 +8,8 @@ from django.urls import include, path
 
 from benchlab.readiness import ready
 
-handler400 = "benchlab.errors.not_understood"
-handler500 = "benchlab.errors.failed"
+handler400 = "benchlab.web.errors.not_understood"
+handler500 = "benchlab.web.errors.failed"
 
 
 @login_not_required
@@ -21,14 +21,15 @@ def healthy(request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("healthz", healthy, name="healthz"),
     path("readyz", ready, name="readyz"),
-    path("", include("benchlab.team.urls")),  # /login/, /account/, /team/, /join/, /site/
-    path("", include("benchlab.campaigns.urls")),  # / and /campaigns/, /workloads/
-    path("hosts/", include("benchlab.hosts.urls")),
-    path("topologies/", include("benchlab.topologies.urls")),
+    path("", include("benchlab.pages.team.urls")),  # /login/, /account/, /team/, /join/, /site/
+    path("", include("benchlab.pages.campaigns.urls")),  # / and /campaigns/, /workloads/
+    path("hosts/", include("benchlab.pages.hosts.urls")),
+    path("topologies/", include("benchlab.pages.topologies.urls")),
     path("", include("benchlab.charts.urls")),  # /runs/, /compare/
+    path("", include("benchlab.pages.findings.urls")),  # /findings/
     path("", include("benchlab.imports.urls")),  # /import/, /library/
     path("", include("benchlab.dynamo.urls")),  # /dynamo/ and files of IOmeter's
-    path("audit/", include("benchlab.audit.urls")),
+    path("audit/", include("benchlab.pages.audit.urls")),
     path("", include("benchlab.sharing.urls")),  # /talk/, /views/, /shares/, /activity/, /s/
-    path("api/", include("benchlab.api_urls")),
+    path("api/", include("benchlab.rest.urls")),
 ]

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 # METHOD.md, "Numbers".
 ENOUGH_REPEATS = 3  # fewer: no interval is claimed
 LITTLE_TOLERANCE = 0.05
@@ -72,13 +70,16 @@ def little(outstanding: int, runs: Sequence[tuple[float, float]]) -> Little:
     return Little(implied, implied / outstanding)
 
 
-def balance(values: Sequence[float]) -> float | None:
-    """Coefficient of variation over the members of a stripe or array; None without any activity."""
-    known = np.asarray(values, dtype=float)
-    known = known[~np.isnan(known)]
-    if not known.size or known.mean() == 0:
+def common_factor(found: Sequence[Little]) -> int | None:
+    """What whole number of I/Os was in flight for each that was told, at every one of two points or more.
+
+    Then so many workers had that depth each; where the points differ, a depth was not reached.
+    """
+    if len(found) < 2:
         return None
-    return float(known.std() / known.mean())
+    factor = round(median_of([one.ratio for one in found]))
+    alike = all(abs(one.ratio - factor) <= LITTLE_TOLERANCE * factor for one in found)
+    return factor if alike and factor >= 2 else None
 
 
 def percent(new: float, old: float) -> float | None:

@@ -9,4 +9,5 @@ class Audit(AppConfig):
     name = "benchlab.audit"
 
     def ready(self) -> None:
-        from benchlab.audit import watching  # noqa: F401
+        # Here, for it needs the models, which are loaded after the apps.
+        from benchlab.audit import middleware  # noqa: F401

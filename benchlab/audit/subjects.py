@@ -32,6 +32,7 @@ MODELS = {
     "dynamo": "dynamo.Binary",
     "reported": "dynamo.Reported",
     "comment": "sharing.Comment",
+    "finding": "findings.Finding",
     "view": "sharing.SavedView",
     "share": "sharing.Share",
     "team": "team.Team",

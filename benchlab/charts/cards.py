@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl, urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from benchlab.charts import asked, naming
-from benchlab.charts.choice import Choice
+from benchlab.analysis.curves import common_factor
+from benchlab.charts import full_stations, naming, request_params
+from benchlab.charts.chart_options import Choice
 from benchlab.charts.conditions import Differences, within
-from benchlab.charts.curve import knee_words
-from benchlab.charts.deeds import cards_of
+from benchlab.charts.curve_answers import answer_of, words_of
+from benchlab.charts.equal_workloads import cards_of
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Person, groups, in_percent, labels
 from benchlab.charts.tables import MetricRow, Point, curve_points, latency_columns, metric_rows
@@ -42,12 +43,13 @@ class Card:
     names: tuple[str, ...] = ()  # of the lines, above the columns of `rows`
     runs: tuple[tuple[int, ...], ...] = ()
     rows: tuple[MetricRow, ...] = ()  # every metric, where `points` would leave out most
-    knees: tuple[tuple[str, str], ...] = ()  # (line, what is known of its knee)
+    knees: tuple[tuple[str, str], ...] = ()  # (line, what is known of it as a whole)
+    full: tuple[tuple[str, int, str], ...] = ()  # (line, its deepest point, what is full there)
     differences: Differences | None = None  # between its lines' conditions, where they are compared
 
     @property
     def key(self) -> str:
-        """Its DOM id. A live page keeps what has the same id, so a sweep's first result, which is bars, has another."""
+        """Its DOM id. A live page keeps what has the same id: bars and curves have each their own."""
         return key(self.workloads[0], self.swept)
 
     @property
@@ -79,9 +81,10 @@ class Card:
         return [column.replace(".", " ", 1) for column in self.columns]
 
     @property
-    def broken(self) -> list[Point]:
-        """Points at which Little's law does not hold."""
-        return [point for point in self.points if point.little and not point.little.holds]
+    def workers(self) -> int | None:
+        """How many times what was told was in flight, where that is so at all points alike."""
+        known = [point.little for point in self.points if point.little]
+        return common_factor(known) if len(known) == len(self.points) else None
 
     @property
     def differing(self) -> list[tuple[str, float]]:
@@ -110,15 +113,18 @@ def key(workload: int, swept: bool) -> str:
 
 
 def campaign_keys(user: Person, campaign: int, query: QueryDict) -> list[str]:
-    """Of `campaign_cards`, without their numbers: a live page asks which there are at each change. One query."""
-    wanted = asked.Filter(moment=asked.moment(query))
+    """Of `campaign_cards`, without their numbers: a live page asks which there are at each change. One query, two where
+    a sweep may have begun.
+    """
+    wanted = request_params.Filter(moment=request_params.moment(query))
     found = cards_of(groups(user, [campaign], numbers=False))
     kept = [(every[0].workload, _kept(every, wanted)[2]) for every in found]
     return [key(workload, any(line.swept for line in lines)) for workload, lines in kept]
 
 
 def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) -> list[Card]:
-    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike.
+    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike,
+    and two a card whose lines reach past their knees.
 
     `query` is the page's: its ?metric= and ?moment= are shown where they were measured.
     """
@@ -128,14 +134,18 @@ def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) 
         found,
         reverse("campaign-figure", args=[campaign]),
         reverse("campaign-csv", args=[campaign]),
-        asked.Filter(moment=asked.moment(asks)),
-        asked.metric(asks),
+        request_params.Filter(moment=request_params.moment(asks)),
+        request_params.metric(asks),
     )
     return with_differences(made, within(user, found))
 
 
 def cards(
-    found: Sequence[Group], figure_url: str, csv_url: str, wanted: asked.Filter, metric: str = ""
+    found: Sequence[Group],
+    figure_url: str,
+    csv_url: str,
+    wanted: request_params.Filter,
+    metric: str = "",
 ) -> list[Card]:
     """`wanted` narrowed the lines down already but for their moment; the card adds its workload."""
     return [_card(lines, figure_url, csv_url, wanted, metric) for lines in cards_of(found)]
@@ -150,8 +160,8 @@ def with_differences(made: Iterable[Card], found: Mapping[int, Differences]) -> 
 
 
 def _kept(
-    every: Sequence[Group], wanted: asked.Filter
-) -> tuple[list[str], asked.Filter, list[Group]]:
+    every: Sequence[Group], wanted: request_params.Filter
+) -> tuple[list[str], request_params.Filter, list[Group]]:
     """(every moment that was measured, what is wanted of them, those lines)."""
     codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
     if wanted.moment not in codes:
@@ -160,7 +170,7 @@ def _kept(
 
 
 def _card(
-    every: list[Group], figure_url: str, csv_url: str, wanted: asked.Filter, metric: str
+    every: list[Group], figure_url: str, csv_url: str, wanted: request_params.Filter, metric: str
 ) -> Card:
     codes, wanted, lines = _kept(every, wanted)
     query = wanted.query()
@@ -187,16 +197,25 @@ def _card(
         columns=latency_columns(lines),
         chosen=chosen,
         moments=tuple(
-            (one or asked.BUILT, moments.parse(one).words or "as built") for one in codes
+            (one or request_params.BUILT, moments.parse(one).words or "as built") for one in codes
         ),
-        moment=(wanted.moment or asked.BUILT) if wanted.moment is not None else "",
+        moment=(wanted.moment or request_params.BUILT) if wanted.moment is not None else "",
         kept=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
         names=() if plain else tuple(labels(lines)),
         knees=tuple(
-            (label, knee_words(line))
+            (label, words_of(line))
             for line, label in zip(lines, labels(lines), strict=True)
             if line.swept and "iops" in line.units
         ),
+        full=_full(lines),
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
         rows=() if plain else tuple(metric_rows(in_percent(lines), chosen)),
+    )
+
+
+def _full(lines: Sequence[Group]) -> tuple[tuple[str, int, str], ...]:
+    names = labels(lines)
+    return tuple(
+        (names[index], found.depth, full_stations.words(found, answer_of(lines[index]).cap))
+        for index, found in full_stations.of_lines(lines).items()
     )

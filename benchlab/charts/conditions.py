@@ -16,12 +16,12 @@ from typing import Any
 from agents import registry
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.deeds import cards_of, told
+from benchlab.charts.equal_workloads import cards_of, told
 from benchlab.charts.queries import Group, Person, labels
-from benchlab.charts.templatetags.si import size
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
+from benchlab.web.units import size
 
 NOT_TOLD = "not told"
 LAYOUT = "Layout"
@@ -33,6 +33,7 @@ DEVICES = "Devices"
 # Of each device that a layout claims: what facts and plan call it.
 OF_DEVICE = {
     "Device model": "model",
+    "Firmware": "firmware",
     "Device size": "size",
     "Sectors": "sectors",
     "Scheduler": "scheduler",
@@ -264,7 +265,7 @@ def _word(name: str, value: Any) -> str:
 
 
 def _of_layout(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[str, str], Devices]:
-    devices = {identity: _device(facts, claim) for identity, claim in claims(layout.plan)}
+    devices = {identity: device_words(facts, claim) for identity, claim in claims(layout.plan)}
     cpu = f"{facts['cpus']} × {facts.get('cpu_model', '')}" if facts.get("cpus") else ""
     words = {
         LAYOUT: stack_words(layout.stack),
@@ -320,7 +321,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
+def device_words(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
     """What the facts say of a claimed device, else the plan."""
     node = str(claim["node"])
     known: Mapping[str, Any] = next(
@@ -331,6 +332,7 @@ def _device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str
     return {
         "name": node.removeprefix("/dev/"),
         "model": str(known.get("model") or claim.get("model") or ""),
+        "firmware": str(known.get("firmware") or ""),
         "size": size(taken) if taken else "",
         "scheduler": str(known.get("scheduler") or ""),
         "sectors": "/".join(map(str, sectors)) + " B" if all(sectors) else "",

@@ -9,15 +9,16 @@ from typing import Any
 from django.urls import reverse
 
 from benchlab.analysis.curves import Spread, curve
-from benchlab.analysis.knees import Knee, knee
-from benchlab.charts import figure
-from benchlab.charts.choice import LATENCIES, OPERATIONS, Choice
-from benchlab.charts.differing import of_depths
+from benchlab.charts import figure, knee_marks
+from benchlab.charts.chart_options import LATENCIES, OPERATIONS, Choice
+from benchlab.charts.curve_answers import answer_of
 from benchlab.charts.figure import Figure
+from benchlab.charts.knee_marks import Marked
 from benchlab.charts.naming import LATENCY_KINDS
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Sample, labels, line_styles
-from benchlab.charts.templatetags.si import factor, si
+from benchlab.charts.repeat_spread import of_depths
+from benchlab.web.units import factor, si
 
 DIFFER = "repeats differ: smallest to largest"
 LABEL_AT = {"mean": "top right", "p50": "bottom right"}  # these two are often close together
@@ -206,7 +207,7 @@ def _repeats(
     line: Line, found: list[tuple[int, float, Sample]], unit: str, what: str, common: dict[str, Any]
 ) -> dict[str, Any]:
     texts = [
-        f"{line.label}<br>outstanding {depth}, repeat {sample.repeat}: {what} <b>{si(value, unit)}</b>"
+        f"{line.label}<br>outstanding {depth}, {sample.which}: {what} <b>{si(value, unit)}</b>"
         f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run} · click opens it"
         for depth, value, sample in found
     ]
@@ -264,50 +265,16 @@ def _median_text(line: Line, depth: int, point: Spread, unit: str, what: str, ru
     return f"{value}<br>median of {point.n} repeats{span}<br>nearest: run {run} · click opens it"
 
 
-def knee_of(group: Group, operation: str = "") -> Knee | None:
-    """Of a campaign that is over: until then it would jump with each run."""
-    if not (group.over and group.swept):
-        return None
-    cells: dict[int, list[float]] = {}
-    for depth, value, _ in _samples(group, Choice(operation=operation).name("iops")):
-        cells.setdefault(depth, []).append(value)
-    return knee(cells)
-
-
-def knee_words(group: Group) -> str:
-    """What is known of a line's knee, or why nothing is."""
-    known = knee_of(group)
-    if known is None:
-        return (
-            "three repeats of at least four depths are needed"
-            if group.over
-            else "not before the campaign is over"
-        )
-    if known.flat:
-        return "none, flat from the first depth on"
-    if known.low is None:
-        return "not reached, measure deeper"
-    between = (
-        f"between {known.low} and {known.high}"
-        if known.low != known.high
-        else f"perhaps {known.low}"
-    )
-    if known.at is None:
-        return f"uncertain, {between}{', or deeper than was measured' if known.beyond else ''}"
-    return f"{known.at} outstanding{f' (95 %: {between})' if known.low != known.high else ''}"
-
-
 def _knees(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
-    """A ring around each knee with how sure it is, one entry in the legend for all."""
+    """What each line says as a whole, where IOPS are shown."""
     if choice.metric != "iops":
         return []
-    found = [(line, knee_of(line.group, choice.operation)) for line in lines]
-    rings = [
-        _ring(line, one, one.at, _medians(line, choice)[one.at])
-        for line, one in found
-        if one and one.at
-    ]
-    return _in_legend(rings)
+    return knee_marks.traces(
+        [
+            Marked(answer_of(line.group, choice.operation), line.style, _medians(line, choice))
+            for line in lines
+        ]
+    )
 
 
 def _medians(line: Line, choice: Choice) -> dict[int, float]:
@@ -320,36 +287,6 @@ def _in_legend(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for trace in traces[:1]:
         trace["showlegend"] = True
     return traces
-
-
-def _ring(line: Line, known: Knee, depth: int, iops: float) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "knee: from here on doubling gains less than 5 %; bar: 95 % of what it may be",
-        "legendgroup": "knee",
-        "showlegend": False,
-        "x": [depth],
-        "y": [iops],
-        "xaxis": "x",
-        "yaxis": "y",
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [max(depth, known.high or depth) - depth],
-            "arrayminus": [depth - min(depth, known.low or depth)],
-            "color": line.style.colour,
-            "thickness": 1.5,
-            "width": 6,
-        },
-        "marker": {
-            "symbol": "circle-open",
-            "size": 19,
-            "color": line.style.colour,
-            "line": {"width": 1.5},
-        },
-        "hoverinfo": "skip",
-    }
 
 
 def _differing(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:

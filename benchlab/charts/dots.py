@@ -10,12 +10,12 @@ from typing import Any
 
 from benchlab.analysis.curves import Spread, spread
 from benchlab.charts import figure, naming
-from benchlab.charts.choice import Choice
+from benchlab.charts.chart_options import Choice
 from benchlab.charts.curve import DIFFER, Line, lines_of, url
-from benchlab.charts.differing import of_lines
 from benchlab.charts.figure import Figure
 from benchlab.charts.queries import Group
-from benchlab.charts.templatetags.si import factor, si
+from benchlab.charts.repeat_spread import of_lines
+from benchlab.web.units import factor, si
 
 SHORT = 0.12  # of the longest bar: no room for its number
 
@@ -192,7 +192,7 @@ def _dots(line: Line, name: str, unit: str) -> dict[str, Any]:
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
         "customdata": [[url(sample.run)] for sample in found],
         "text": [
-            f"{line.label}<br>repeat {sample.repeat}: <b>{si(sample.values[name], unit)}</b>"
+            f"{line.label}<br>{sample.which}: <b>{si(sample.values[name], unit)}</b>"
             f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run} · click opens it"
             for sample in found
         ],

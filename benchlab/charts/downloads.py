@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET
 from rest_framework.exceptions import Throttled
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import asked, tables
-from benchlab.charts.figures import each_track_of
+from benchlab.charts import request_params, tables
+from benchlab.charts.figure_views import each_track_of
 from benchlab.charts.queries import groups
 from benchlab.results.answers import answer
 from benchlab.runs.models import Artifact, Attempt
@@ -48,13 +48,13 @@ def artifact_file(request: HttpRequest, row: Artifact) -> HttpResponseBase:
 def campaign_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """One row per run that succeeded."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    found = asked.lines(request.GET).keep(groups(request.user, [campaign.pk]))
+    found = request_params.lines(request.GET).keep(groups(request.user, [campaign.pk]))
     return csv_file(request, lambda: tables.campaign_csv(found), f"campaign-{campaign.pk}.csv")
 
 
 @require_GET
 def compare_csv(request: HttpRequest) -> HttpResponseBase:
-    wanted = asked.lines(request.GET)
+    wanted = request_params.lines(request.GET)
     found = wanted.keep(groups(request.user, wanted.campaigns))
     return csv_file(request, lambda: tables.campaign_csv(found), "compare.csv")
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from benchlab.charts.palette import dark_swaps
-from benchlab.charts.templatetags.si import si
+from benchlab.web.units import si
 
 Figure = dict[str, Any]
 Axis = dict[str, Any]

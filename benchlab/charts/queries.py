@@ -10,8 +10,9 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
+from agents import registry
 from benchlab.campaigns import points
-from benchlab.campaigns.models import Campaign
+from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
 from benchlab.charts.palette import Identity, Style, styles
 from benchlab.runs.models import Attempt, Layout, Measurement
@@ -27,10 +28,9 @@ OPERATIONS = ("", "read.", "write.")  # both together, or one of them
 ATTEMPT = (
     "run_id", "fingerprint", "meta", "degraded", "run__campaign__name", "run__campaign__source", "run__topology__name",
     "run__host__name", "run__workload__name", "run__tool", "run__options", "run__point", "run__stage",
-    "run__outstanding", "run__repeat",
+    "run__outstanding", "run__repeat", "run__visit",
 )  # fmt: skip
-# Options that make the outstanding I/Os: the first one that a sweep varies is the x axis.
-DEPTH_OPTIONS = ("iodepth", "outstanding", "numjobs")
+OUTSTANDING = "outstanding"  # what an import varies that says no more
 DEGRADED = "degraded"
 
 
@@ -46,6 +46,12 @@ class Sample:
     fingerprint: str = ""
     during: str = ""  # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
     ails: str = ""  # what of the layout was not in order then
+    visit: int = 1  # which time that its layout was built; all visits of one are one line
+
+    @property
+    def which(self) -> str:
+        """ "repeat 3", or "repeat 3, visit 2"."""
+        return f"repeat {self.repeat}" + (f", visit {self.visit}" if self.visit > 1 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,10 @@ class Group:
     units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
     options: Mapping[str, Any] = field(default_factory=dict)  # of its first run, as stored
     varied: tuple[str, ...] = ()  # options that `rest` tells
+    axis: bool = False  # whether the sweep varies the outstanding I/Os, over however many depths
     ours: bool = True  # measured here, so the options that are left out are known
     over: bool = True  # whether its campaign is; what is told of a whole curve waits for that
+    sweeps: bool = False  # whether it has several depths, of which one is measured so far
 
     @property
     def identity(self) -> Identity:
@@ -90,7 +98,8 @@ class Group:
 
     @property
     def swept(self) -> bool:
-        return len({sample.outstanding for sample in self.samples if sample.outstanding}) > 1
+        depths = {sample.outstanding for sample in self.samples if sample.outstanding}
+        return len(depths) > 1 or (self.sweeps and bool(depths))
 
 
 def unlike(repeats: Iterable[Sample]) -> bool:
@@ -101,7 +110,8 @@ def unlike(repeats: Iterable[Sample]) -> bool:
 def groups(
     user: Person, campaigns: Iterable[int], workload: int | None = None, *, numbers: bool = True
 ) -> list[Group]:
-    """Every line of these campaigns that `user` may see. Two queries, whatever their number.
+    """Every line of these campaigns that `user` may see. Two queries, whatever their number; three where a sweep may
+    have begun.
 
     One without `numbers`: which lines there are, and of which runs.
     """
@@ -126,7 +136,29 @@ def groups(
         order = points.rank(rest), points.words(rest), moments.parse(run.stage).rank
         key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, *order
         by_line[*key, bool(attempt.degraded)].append(attempt)
-    return _named([_group(key[-3], line, values, units) for key, line in sorted(by_line.items())])
+    return _named(
+        _begun([_group(key[-3], line, values, units) for key, line in sorted(by_line.items())])
+    )
+
+
+def _begun(found: list[Group]) -> list[Group]:
+    """Those with one depth know whether others are planned: a chart does not change its kind with the second one."""
+    single = [line for line in found if line.axis and not line.swept]
+    if not single:
+        return found
+    depths: dict[tuple[int, int, str], set[int]] = defaultdict(set)
+    runs = Run.objects.filter(
+        campaign__in={line.campaign for line in single},
+        workload__in={line.workload for line in single},
+        outstanding__isnull=False,
+    ).order_by()
+    told = runs.values_list("campaign", "workload", "point", "outstanding").distinct()
+    for campaign, workload, point, outstanding in told:
+        depths[campaign, workload, points.words(rest_of(point))].add(outstanding or 0)
+    return [
+        replace(line, sweeps=line.axis and len(depths[line.campaign, line.workload, line.rest]) > 1)
+        for line in found
+    ]
 
 
 def _going() -> QuerySet[Layout, tuple[int]]:
@@ -159,9 +191,15 @@ def during(meta: Mapping[str, Any]) -> str:
 
 
 def rest_of(point: Mapping[str, Any]) -> dict[str, Any]:
-    """The point without its x axis: {"iodepth": 4, "bs": "64k"} -> {"bs": "64k"}."""
-    axis = next((option for option in DEPTH_OPTIONS if option in point), None)
+    """The point without its x axis: {"iodepth": 4, "bs": "64k"} -> {"bs": "64k"}"""
+    axis = _axis(point)
     return {key: value for key, value in sorted(point.items()) if key != axis}
+
+
+def _axis(point: Mapping[str, Any]) -> str | None:
+    """The first option in it that makes the outstanding I/Os."""
+    known = (*registry.depth_options(), OUTSTANDING)
+    return next((option for option in known if option in point), None)
 
 
 def _group(
@@ -181,6 +219,7 @@ def _group(
             fingerprint=a.fingerprint,
             during=during(a.meta),
             ails="; ".join(dict.fromkeys(one["says"] for one in a.degraded)),
+            visit=a.run.visit,
         )
         for a in sorted(attempts, key=lambda a: (a.run.outstanding or 0, a.run.repeat))
     )
@@ -201,6 +240,7 @@ def _group(
         units={name: units[name] for sample in samples for name in sample.values},
         options=run.options,
         varied=tuple(rest_of(run.point)),
+        axis=_axis(run.point) is not None,
         ours=run.campaign.source == Campaign.Source.MEASURED,
         over=not any(vars(a)["going"] for a in attempts),
     )

@@ -9,14 +9,14 @@ from typing import Any
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.series import Summary, summary
 from benchlab.charts import caches, naming
-from benchlab.charts.choice import Choice
-from benchlab.charts.curve import knee_of
+from benchlab.charts.chart_options import Choice
+from benchlab.charts.curve_answers import answer_of
 from benchlab.charts.devices import CPU, PANELS, Track
-from benchlab.charts.differing import of_depths, of_lines, rate_of
 from benchlab.charts.per_request import weights
 from benchlab.charts.queries import BASES, Group, Sample, labels, unlike
+from benchlab.charts.repeat_spread import of_depths, of_lines, rate_of
 from benchlab.charts.stack import order
-from benchlab.spreadsheets import lines
+from benchlab.web.spreadsheets import lines
 
 TITLES = {**PANELS, **caches.PANELS}
 
@@ -60,7 +60,7 @@ def curve_points(groups: Sequence[Group], operation: str = "") -> list[Point]:
 
 def _points(group: Group, label: str, operation: str, columns: Sequence[str]) -> list[Point]:
     choice = Choice(operation=operation)
-    known = knee_of(group, operation)
+    known = answer_of(group, operation).knee
     differ = of_depths(group, choice.name(rate_of(group)))
     depths = sorted({sample.outstanding or 0 for sample in group.samples})
     return [
@@ -70,7 +70,7 @@ def _points(group: Group, label: str, operation: str, columns: Sequence[str]) ->
             [sample for sample in group.samples if (sample.outstanding or 0) == depth],
             choice,
             columns,
-            known is not None and known.at == depth,
+            known is not None and known.drawn and known.at == depth,
             differ.get(depth),
         )
         for depth in depths
@@ -189,6 +189,7 @@ RUN_HEAD = (
     "tool",
     "outstanding",
     "repeat",
+    "visit",
     "run",
     "not in order",
     "fingerprint",
@@ -210,7 +211,7 @@ def campaign_csv(groups: Sequence[Group]) -> Iterator[str]:
 def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]:
     place = [group.campaign_name, group.host_name, group.topology_name]
     where = [*place, group.stage_name, group.workload_name]
-    which = [group.rest, group.tool, sample.outstanding, sample.repeat, sample.run]
+    which = [group.rest, group.tool, sample.outstanding, sample.repeat, sample.visit, sample.run]
     which += [sample.ails, sample.fingerprint]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 

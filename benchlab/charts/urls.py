@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from django.urls import path
 
-from benchlab.charts import compare, downloads, figures, runs
+from benchlab.charts import compare, downloads, figure_views, history_page, run_page
 
 urlpatterns = [
-    path("runs/<int:pk>/", runs.run_detail, name="run-detail"),
-    path("campaigns/<int:pk>/figure.json", figures.campaign_figure, name="campaign-figure"),
+    path("runs/<int:pk>/", run_page.run_detail, name="run-detail"),
+    path("runs/<int:pk>/history/", history_page.run_history, name="run-history"),
+    path("runs/<int:pk>/history.json", history_page.run_history_figure, name="run-history-figure"),
+    path("campaigns/<int:pk>/figure.json", figure_views.campaign_figure, name="campaign-figure"),
     path("campaigns/<int:pk>/numbers.csv", downloads.campaign_csv, name="campaign-csv"),
-    path("attempts/<int:pk>/devices.json", figures.attempt_devices, name="attempt-device-figure"),
-    path("attempts/<int:pk>/cpu.json", figures.attempt_cpu, name="attempt-cpu-figure"),
+    path(
+        "attempts/<int:pk>/devices.json", figure_views.attempt_devices, name="attempt-device-figure"
+    ),
+    path("attempts/<int:pk>/cpu.json", figure_views.attempt_cpu, name="attempt-cpu-figure"),
     path(
         "attempts/<int:pk>/caches/<slug:which>.json",
-        figures.attempt_cache,
+        figure_views.attempt_cache,
         name="attempt-cache-figure",
     ),
-    path("attempts/<int:pk>/live.json", figures.attempt_live, name="attempt-live-figure"),
+    path("attempts/<int:pk>/live.json", figure_views.attempt_live, name="attempt-live-figure"),
     path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
     path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),
-    path("artifacts/<int:pk>/lines/", runs.artifact_lines, name="artifact-lines"),
+    path("artifacts/<int:pk>/lines/", run_page.artifact_lines, name="artifact-lines"),
     path("compare/", compare.compare, name="compare"),
-    path("compare/figure.json", figures.compare_figure, name="compare-figure"),
+    path("compare/figure.json", figure_views.compare_figure, name="compare-figure"),
     path("compare/numbers.csv", downloads.compare_csv, name="compare-csv"),
 ]

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from agents.dynamo.messages import ManagerInfo, Target
 from agents.dynamo.wire import DynamoError
+from benchlab.dynamo import host_facts as facts
 from benchlab.dynamo.models import Reported
-from benchlab.hosts import reported as facts
 from benchlab.hosts.models import Host
 from benchlab.team.models import Team
 

@@ -29,15 +29,16 @@ from agents.dynamo.specs import Trial
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.tools import dynamo
+from benchlab.dynamo import dynamo_player
 from benchlab.dynamo.models import Reported
 from benchlab.dynamo.registering import register
+from benchlab.engine.wishes import nudge
 from benchlab.hosts.models import Host
-from benchlab.runs import byhand, moves
-from benchlab.runs.commands import nudge
-from benchlab.runs.lease import PLAYING, lease
+from benchlab.runs import moves
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.team.models import Team
+from benchlab.workers.lease import PLAYING, lease
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class Seat:
             try:
                 self._play(talk)
             finally:
-                byhand.store(attempt, b"".join(self._kept), AttemptPhase.COLLECTING)
+                dynamo_player.store(attempt, b"".join(self._kept), AttemptPhase.COLLECTING)
                 nudge(attempt.layout_id)
 
     def _play(self, talk: _Talk) -> None:
@@ -230,7 +231,9 @@ class Seat:
 
     def _tell(self, now: float, more: dict[str, Any]) -> None:
         if self._attempt is not None:
-            byhand.tell(self._attempt, {"t": now - self._began, "phase": self._phase, **more})
+            dynamo_player.tell(
+                self._attempt, {"t": now - self._began, "phase": self._phase, **more}
+            )
 
     def _idle(self, now: float) -> str:
         """Why this test must not go on."""

@@ -9,8 +9,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from benchlab.dynamo import host_facts as facts
 from benchlab.dynamo.models import Reported
-from benchlab.hosts import reported as facts
 from benchlab.topologies.models import Topology
 
 

@@ -15,11 +15,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from agents.contracts import ParseError
 from agents.dynamo import icf
-from benchlab.audit import deeds
+from benchlab.audit import view_notes
 from benchlab.audit.subjects import words
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.figures import title_of
-from benchlab.dynamo import csvs, icfs, programs, shown, targets
+from benchlab.charts.figure_views import _json, title_of
+from benchlab.dynamo import icf_workloads, programs, results_csv, run_details, targets
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
@@ -56,7 +56,7 @@ def dynamo(request: HttpRequest) -> HttpResponse:
         given = form.cleaned_data["program"]
         try:
             made, new = programs.take(team_of(request.user), request.user, given)
-            deeds.about(request, made.team_id, words(made))
+            view_notes.about(request, made.team_id, words(made))
             messages.success(
                 request, f"{made}, version {made.version}, is {'kept' if new else 'here already'}."
             )
@@ -75,7 +75,7 @@ def dynamo_check(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, ProgramForm(), form)
     host = form.cleaned_data["host"]
-    deeds.about(request, host.team_id, words(host))
+    view_notes.about(request, host.team_id, words(host))
     row = host_tasks.ask(host, "check_dynamo", request.user, path=form.cleaned_data["path"])
     return redirect(f"{reverse('dynamo')}?task={row.pk}#check")
 
@@ -153,7 +153,7 @@ def icf_new(request: HttpRequest) -> HttpResponse:
     for number, one in enumerate(found):
         if str(number) in wanted:
             try:
-                icfs.keep(
+                icf_workloads.keep(
                     team=team_of(request.user),
                     user=request.user,
                     name=one.name,
@@ -164,12 +164,12 @@ def icf_new(request: HttpRequest) -> HttpResponse:
             except ValidationError as error:
                 errors += error.messages
     if made:  # some may be, though others could not
-        deeds.about(
+        view_notes.about(
             request,
             team_of(request.user).pk,
             f"{made} workload{'s' if made != 1 else ''} of an .icf file",
         )
-        deeds.done(request)
+        view_notes.done(request)
     if errors:
         return render(
             request, "dynamo/icf.html", {"found": found, "text": text, "error": " ".join(errors)}
@@ -181,16 +181,16 @@ def icf_new(request: HttpRequest) -> HttpResponse:
 def _icf_text(request: HttpRequest) -> str:
     given = request.FILES.get("file")
     if given is not None:
-        raw: bytes = given.read(icfs.MOST)
+        raw: bytes = given.read(icf_workloads.MOST)
         return raw.decode("latin-1")
-    return request.POST.get("text", "")[: icfs.MOST]
+    return request.POST.get("text", "")[: icf_workloads.MOST]
 
 
 @require_GET
 def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
     try:
-        text = icfs.text_of(row)
+        text = icf_workloads.text_of(row)
     except ParseError as error:
         messages.error(request, str(error))
         return redirect("workload-detail", row.pk)
@@ -203,14 +203,16 @@ def attempt_csv(request: HttpRequest, pk: int) -> HttpResponse:
         Attempt.objects.visible_to(request.user).select_related("run"), pk=pk
     )
     return _attachment(
-        csvs.of_attempts([attempt], str(attempt.run)), f"attempt-{pk}-iometer.csv", "text/csv"
+        results_csv.of_attempts([attempt], str(attempt.run)),
+        f"attempt-{pk}-iometer.csv",
+        "text/csv",
     )
 
 
 @require_GET
 def campaign_csv(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    text = csvs.of_attempts(csvs.of_campaign(campaign), campaign.name)
+    text = results_csv.of_attempts(results_csv.of_campaign(campaign), campaign.name)
     return _attachment(text, f"campaign-{pk}-iometer.csv", "text/csv")
 
 
@@ -223,17 +225,19 @@ def _attachment(text: str, name: str, kind: str) -> HttpResponse:
 @require_GET
 def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
     """The histogram of dynamo's 21 bins, as a figure."""
-    from benchlab.charts.figures import _json
-
     attempt = _attempt(request, pk)
-    return _json(shown.latencies(title_of(attempt), shown.bins(list(attempt.measurements.all()))))
+    return _json(
+        run_details.latencies(title_of(attempt), run_details.bins(list(attempt.measurements.all())))
+    )
 
 
 @require_GET
 def attempt_now(request: HttpRequest, pk: int) -> HttpResponse:
     """What the console says right now, as a part of the run's page."""
     attempt = _attempt(request, pk)
-    return render(request, "dynamo/_now.html", {"attempt": attempt, "now": shown.now(attempt)})
+    return render(
+        request, "dynamo/_now.html", {"attempt": attempt, "now": run_details.now(attempt)}
+    )
 
 
 def _attempt(request: HttpRequest, pk: int) -> Attempt:

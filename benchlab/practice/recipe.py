@@ -18,7 +18,7 @@ PACKAGES = (
     *("openssh-server", "libnss-myhostname", "sudo", "busybox", "dash", "bash", "python3"),
     *("lvm2", "thin-provisioning-tools", "dmsetup", "mdadm", "bcache-tools", "cryptsetup-bin"),
     *("xfsprogs", "e2fsprogs", "btrfs-progs", "gdisk", "parted", "smartmontools", "hdparm"),
-    *("nbdkit", "nbd-client", "fio", "sysstat", "bonnie++", "postgresql-15", "libaio1"),
+    *("nbdkit", "nbd-client", "fio", "sysstat", "bonnie++", "sysbench", "postgresql-15", "libaio1"),
 )
 
 UNWANTED_PATHS = (

@@ -18,9 +18,9 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from benchlab.results.language import Refused
-from benchlab.results.pump import Busy, Pump
 from benchlab.results.reading import gathered
-from benchlab.spreadsheets import cell
+from benchlab.results.streaming import Busy, Pump
+from benchlab.web.spreadsheets import cell
 
 PART = 256 << 10  # bytes
 Make = Callable[[], Iterator[bytes]]

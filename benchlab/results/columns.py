@@ -79,6 +79,8 @@ OF_AN_ATTEMPT = (
     Column("tool_version", TEXT, "a.tool_version", "As the tool says it"),
     Column("outstanding", WHOLE, "r.outstanding", "Outstanding I/Os: queue depth times jobs"),
     Column("repeat", WHOLE, "r.repeat", "From 1"),
+    Column("visit", WHOLE, "r.visit", "Which time that its layout was built (order ABBA), from 1"),
+    Column("layout", WHOLE, "a.layout_id", "The id of the layout that it was measured on", shown=False),
     Column("point", JSON, "r.point::text", "What the sweep varies, as a JSON object"),
     Column("options", JSON, "r.options::text", "All options of the tool, as a JSON object", shown=False),
     Column("started_at", TIME, "a.started_at", "When the tool was started, UTC"),

@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from benchlab.results.columns import METRIC, Column, Kind
 from benchlab.results.language import Asked
 from benchlab.results.where import condition, raw, sort_key
-from benchlab.spreadsheets import STARTS
+from benchlab.web.spreadsheets import STARTS
 
 FROM = """
 FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id JOIN campaigns_campaign c ON c.id = r.campaign_id

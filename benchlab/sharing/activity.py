@@ -11,15 +11,15 @@ from django.db.models import CharField, Exists, Max, OuterRef, QuerySet, Value
 from django.urls import reverse
 
 from benchlab.audit.models import Entry
-from benchlab.campaigns import progress
 from benchlab.campaigns.models import Campaign
+from benchlab.runs import progress
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
-from benchlab.sharing import nouns
+from benchlab.sharing import targets
 from benchlab.sharing.models import Comment, Event, Kind
 
 Person = AbstractBaseUser | AnonymousUser
-# Actions of pages and of the API (benchlab/audit/watching.py) -> what to say of them before their subject.
+# Actions of pages and of the API (benchlab/audit/middleware.py) -> what to say of them before their subject.
 TOLD: Mapping[str, str] = {
     "campaign-start": "started",
     "campaign.apply": "started",
@@ -37,6 +37,8 @@ TOLD: Mapping[str, str] = {
     "device-detail": "marked spare:",
     "device.unmark_spare": "took from the spares:",
     "device-keep": "took from the spares:",
+    "device-rate": "told the rating of",
+    "device.partial_update": "told the rating of",
     "host-change": "changed",
     "host-delete": "removed",
     "topology-edit": "changed",
@@ -93,7 +95,7 @@ def events(user: Person, found: Sequence[Any]) -> list[Event]:
     comments = Comment.objects.select_related("by").in_bulk(keys["comment"])
     campaigns = Campaign.objects.in_bulk(keys["ended"])
     states = progress.of(campaigns.values())
-    names = nouns.named(user, [(one.kind, one.object_id) for one in comments.values()])
+    names = targets.named(user, [(one.kind, one.object_id) for one in comments.values()])
     told: list[Event] = []
     for at, source, pk in found:
         if source == "entry" and pk in entries:
@@ -107,7 +109,7 @@ def events(user: Person, found: Sequence[Any]) -> list[Event]:
 
 def _entry(entry: Entry) -> Event:
     about = SUBJECT.match(entry.subject)
-    url = nouns.url(about[1], int(about[2])) if about and "-delete" not in entry.action else ""
+    url = targets.url(about[1], int(about[2])) if about and "-delete" not in entry.action else ""
     says = f"{TOLD[entry.action]} {'' if entry.subject.startswith('/') else entry.subject}".strip()
     return Event(at=entry.at, source="entry", who=entry.actor or "engine", says=says, url=url)
 
@@ -120,7 +122,7 @@ def _comment(said: Comment, names: Mapping[tuple[str, int], str]) -> Event:
         source="comment",
         who=said.by.get_username() if said.by else "somebody",
         says=f"on {about}: {text}",
-        url=f"{nouns.url(said.kind, said.object_id)}#comment-{said.pk}",
+        url=f"{targets.url(said.kind, said.object_id)}#comment-{said.pk}",
     )
 
 

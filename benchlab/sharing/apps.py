@@ -10,9 +10,10 @@ class Sharing(AppConfig):
     name = "benchlab.sharing"
 
     def ready(self) -> None:
-        from benchlab.sharing import nouns
+        # Here, for it needs the models, which are loaded after the apps.
+        from benchlab.sharing import targets
 
-        for model in nouns.models():
+        for model in targets.models():
             post_delete.connect(
-                nouns.forget, sender=model, dispatch_uid=f"talk of {model._meta.label}"
+                targets.forget, sender=model, dispatch_uid=f"talk of {model._meta.label}"
             )

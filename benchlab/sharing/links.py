@@ -15,16 +15,17 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from benchlab.campaigns.models import Run
-from benchlab.charts import asked
-from benchlab.sharing import nouns, queries
-from benchlab.sharing.hiding import Hiding, hiding
+from benchlab.charts import request_params
+from benchlab.sharing import queries, targets
 from benchlab.sharing.models import Kind, SavedView, Share
+from benchlab.sharing.redaction import Hiding, hiding
 from benchlab.team.guests import Guest
 from benchlab.team.models import Team
 from benchlab.team.services import team_of
 
 DAYS, MOST_DAYS = 30, 366
 BY_QUERY = (Share.Kind.COMPARISON, Share.Kind.VIEW)
+WHOLE = (Share.Kind.CAMPAIGN, Share.Kind.REPORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,14 @@ def wish(user: AbstractBaseUser, kind: str, object_id: int | None, query: str = 
         raise ValidationError(
             f"{kind[:20]!r} cannot be shared: {', '.join(Share.Kind.values)} can."
         )
-    row = nouns.seen(user, Kind.RUN if kind == Share.Kind.RUN else Kind.CAMPAIGN, _id(object_id))
-    team = nouns.team_of(row)
+    row = targets.seen(user, Kind.RUN if kind == Share.Kind.RUN else Kind.CAMPAIGN, _id(object_id))
+    team = targets.team_of(row)
     name = f"Run {row.pk}: {row}" if kind == Share.Kind.RUN else str(row)
     return Wish(team_of(user) if team.library else team, kind, row.pk, "", name[:200])
 
 
 def _id(object_id: int | None) -> int:
-    return object_id if object_id is not None and 0 < object_id <= nouns.GREATEST else 0
+    return object_id if object_id is not None and 0 < object_id <= targets.GREATEST else 0
 
 
 def _of_query(
@@ -118,7 +119,7 @@ class Opened:
     token: str
     guest: Guest
     hiding: Hiding
-    lines: asked.Filter  # of a comparison; else the campaign alone
+    lines: request_params.Filter  # of a comparison; else the campaign alone
 
     @property
     def of_a_run(self) -> bool:
@@ -132,7 +133,12 @@ def opened(share: Share, token: str) -> Opened:
         "campaigns.Campaign": Q(pk__in=runs.order_by().values("campaign")),
         "runs.Attempt": Q(run__in=runs.values("pk")),
         "runs.Artifact": Q(attempt__run__in=runs.values("pk")),
+        "findings.Finding": Q(attempt__run__in=runs.values("pk")),
     }
+    if share.kind in WHOLE:  # a finding between set-ups tells of all of them
+        sees["findings.Finding"] |= Q(
+            workload__isnull=False, campaign__in=runs.order_by().values("campaign")
+        )
     if share.hide_hosts:
         del sees["runs.Artifact"]  # byte for byte they would tell
     return Opened(
@@ -140,12 +146,12 @@ def opened(share: Share, token: str) -> Opened:
     )
 
 
-def _lines(share: Share) -> asked.Filter:
+def _lines(share: Share) -> request_params.Filter:
     if share.kind in BY_QUERY:
-        return asked.lines(QueryDict(share.query))
+        return request_params.lines(QueryDict(share.query))
     if share.kind == Share.Kind.RUN:
-        return asked.Filter()
-    return asked.Filter((share.object_id or 0,))
+        return request_params.Filter()
+    return request_params.Filter((share.object_id or 0,))
 
 
 def _runs(share: Share) -> Q:

@@ -1,4 +1,4 @@
-"""What is said about a row, and what is shown to guests. A row is told by its kind and id (nouns.py)."""
+"""What is said about a row, and what is shown to guests. A row is told by its kind and id (targets.py)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from django.db.models import Q
 from django.utils import timezone
 
 from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.web.written_text import MOST_TEXT
 
 COLOURS = (
     7  # as many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
 )
-MOST_TEXT, MOST_QUERY = 10_000, 2000
+MOST_QUERY = 2000  # characters
 
 
 class Kind(models.TextChoices):

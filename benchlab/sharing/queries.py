@@ -9,10 +9,11 @@ from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.http import QueryDict
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import asked
+from benchlab.charts import request_params
+from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
-from benchlab.sharing.talk import SPACES, clean, may_delete
 from benchlab.team.models import Team
+from benchlab.web.written_text import clean
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -21,7 +22,7 @@ def canonical(query: str) -> str:
     """Raises ValidationError: no campaign, or a word that the compare page does not know."""
     try:
         asks = QueryDict(query.removeprefix("?"))
-        lines, metric = asked.lines(asks), asked.metric(asks)
+        lines, metric = request_params.lines(asks), request_params.metric(asks)
     except BadRequest as error:
         raise ValidationError(str(error)) from None
     except (ValueError, UnicodeError):  # more fields than Django reads
@@ -41,7 +42,7 @@ def canonical(query: str) -> str:
 
 def campaigns_of(user: Person, query: str) -> list[Campaign]:
     """Every campaign of a canonical query. Raises ValidationError: one that the user does not see."""
-    wanted = set(asked.lines(QueryDict(query)).campaigns)
+    wanted = set(request_params.lines(QueryDict(query)).campaigns)
     found = list(Campaign.objects.visible_to(user).select_related("team").filter(pk__in=wanted))
     if missing := sorted(wanted - {row.pk for row in found}):
         raise ValidationError(f"There is no campaign {missing[0]} that you may share or save.")

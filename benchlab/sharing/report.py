@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from benchlab.campaigns import progress
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.conditions import claims
 from benchlab.hosts.models import Device, FactSnapshot, Host
+from benchlab.runs import progress
 from benchlab.runs.models import Artifact, Layout, StepLog
 from benchlab.runs.states import Outcome
 from benchlab.topologies import picture

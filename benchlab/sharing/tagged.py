@@ -8,8 +8,8 @@ from django.core.exceptions import BadRequest
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from benchlab.filters import none_of
 from benchlab.sharing.models import Kind, Tag, Tagging
+from benchlab.web.filters import none_of
 
 M = TypeVar("M", bound=Model)
 

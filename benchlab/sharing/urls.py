@@ -6,19 +6,19 @@ from django.urls import include, path
 
 from benchlab.sharing import (
     views_activity,
+    views_discussion,
     views_guest,
     views_report,
     views_shares,
-    views_talk,
     views_views,
 )
 
 talk = [
-    path("comment/", views_talk.comment, name="talk-comment"),
-    path("tag/", views_talk.tag, name="talk-tag"),
-    path("untag/", views_talk.untag, name="talk-untag"),
-    path("note/", views_talk.note, name="talk-note"),
-    path("star/", views_talk.star, name="talk-star"),
+    path("comment/", views_discussion.comment, name="talk-comment"),
+    path("tag/", views_discussion.tag, name="talk-tag"),
+    path("untag/", views_discussion.untag, name="talk-untag"),
+    path("note/", views_discussion.note, name="talk-note"),
+    path("star/", views_discussion.star, name="talk-star"),
 ]
 
 # /s/<token>/: without an account
@@ -36,8 +36,8 @@ guest = [
 
 urlpatterns = [
     path("talk/<slug:kind>/<int:pk>/", include(talk)),
-    path("comments/<int:pk>/edit/", views_talk.comment_edit, name="comment-edit"),
-    path("comments/<int:pk>/delete/", views_talk.comment_delete, name="comment-delete"),
+    path("comments/<int:pk>/edit/", views_discussion.comment_edit, name="comment-edit"),
+    path("comments/<int:pk>/delete/", views_discussion.comment_delete, name="comment-delete"),
     path("views/", views_views.view_list, name="view-list"),
     path("views/save/", views_views.view_save, name="view-save"),
     path("views/<int:pk>/delete/", views_views.view_delete, name="view-delete"),

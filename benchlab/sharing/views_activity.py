@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from benchlab.pages import REACH, Bounded
 from benchlab.sharing import activity as feed
+from benchlab.web.pages import REACH, Bounded
 
 PER_PAGE = 50
 

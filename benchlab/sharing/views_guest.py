@@ -11,12 +11,12 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.html import escape
 
-from benchlab.charts import asked, caches, devices, downloads, figures, tables
+from benchlab.charts import caches, devices, downloads, figure_views, request_params, tables
 from benchlab.charts.cards import Card
 from benchlab.charts.figure import Figure, dumped
 from benchlab.runs.models import Artifact
-from benchlab.sharing import links, report, shown
-from benchlab.sharing.guestpage import framed, guest_page
+from benchlab.sharing import guest_content, links, report
+from benchlab.sharing.guest_pages import framed, guest_page
 from benchlab.sharing.links import BY_QUERY, Opened
 from benchlab.sharing.models import Share
 
@@ -31,14 +31,15 @@ def shared(request: HttpRequest, link: Opened) -> HttpResponse:
 
 def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
     if link.of_a_run:
-        return "sharing/guest_run.html", shown.run_context(link)
-    cards = shown.cards_of(link, request)
+        return "sharing/guest_run.html", guest_content.run_context(link)
+    cards = guest_content.cards_of(link, request)
     if link.share.kind in BY_QUERY:
-        names = dict.fromkeys(line.campaign_name for line in shown.lines_of(link))
+        lines = guest_content.lines_of(link)
+        names = dict.fromkeys(line.campaign_name for line in lines)
         title = link.share.name if link.share.kind == Share.Kind.VIEW else " and ".join(names)
-        told = {"title": link.hiding.text(title) or "Comparison", "cards": cards}
+        told = {"title": link.hiding.text(title) or "Comparison", "cards": cards, "lines": lines}
         return "sharing/guest_charts.html", told
-    campaign = shown.campaign_of(link)
+    campaign = guest_content.campaign_of(link)
     if link.share.kind == Share.Kind.REPORT:
         told = link.hiding.deep(report.context(campaign))
         return "sharing/guest_report.html", {**told, "cards": cards}
@@ -69,10 +70,12 @@ def snippet(url: str, title: str) -> str:
 def embed(request: HttpRequest, link: Opened) -> HttpResponse:
     """One chart and nothing else, for another site's page. ?workload= chooses it, ?metric= what it shows."""
     if link.of_a_run:
-        title = link.hiding.text(figures.title_of(shown.attempt_of(link)))
+        title = link.hiding.text(figure_views.title_of(guest_content.attempt_of(link)))
         url = reverse("shared-devices", args=[link.token])
     else:
-        card = _card(shown.cards_of(link, request), asked.lines(request.GET).workloads)
+        card = _card(
+            guest_content.cards_of(link, request), request_params.lines(request.GET).workloads
+        )
         title, url = card.title, card.figure_url
     links.viewed(link.share)
     return framed(render(request, "sharing/embed.html", {"title": title, "figure_url": url}))
@@ -90,51 +93,51 @@ def figure(request: HttpRequest, link: Opened) -> HttpResponse:
     """?metric= ?operation= ?latency= ?workload= ?moment=, of the lines that are shared."""
     if link.of_a_run:
         raise Http404
-    found = asked.lines(request.GET).keep(shown.lines_of(link))
+    found = request_params.lines(request.GET).keep(guest_content.lines_of(link))
     title = " and ".join(dict.fromkeys(line.campaign_name for line in found)) or "nothing chosen"
-    return _json(link, figures.curve_or_bars(title, found, asked.choice(request.GET)))
+    return _json(link, figure_views.curve_or_bars(title, found, request_params.choice(request.GET)))
 
 
 @guest_page
 def numbers(request: HttpRequest, link: Opened) -> HttpResponseBase:
     if link.of_a_run:
         raise Http404
-    found = asked.lines(request.GET).keep(shown.lines_of(link))
+    found = request_params.lines(request.GET).keep(guest_content.lines_of(link))
     return downloads.csv_file(request, lambda: tables.campaign_csv(found), "numbers.csv")
 
 
 @guest_page
 def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
-    attempt = shown.attempt_of(link)
+    attempt = guest_content.attempt_of(link)
     facts = attempt.facts.facts if attempt.facts else {}
-    tracks = figures.tracks_of(attempt)
-    marks = figures.windows_of(attempt)
-    return _json(link, devices.build(figures.title_of(attempt), tracks, facts, marks))
+    tracks = figure_views.tracks_of(attempt)
+    marks = figure_views.windows_of(attempt)
+    return _json(link, devices.build(figure_views.title_of(attempt), tracks, facts, marks))
 
 
 @guest_page
 def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
-    attempt = shown.attempt_of(link)
-    tracks, marks = figures.tracks_of(attempt), figures.windows_of(attempt)
-    return _json(link, devices.cpu(figures.title_of(attempt), tracks, marks))
+    attempt = guest_content.attempt_of(link)
+    tracks, marks = figure_views.tracks_of(attempt), figure_views.windows_of(attempt)
+    return _json(link, devices.cpu(figure_views.title_of(attempt), tracks, marks))
 
 
 @guest_page
 def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
-    attempt, chart = shown.attempt_of(link), caches.chart(which)
+    attempt, chart = guest_content.attempt_of(link), caches.chart(which)
     if chart is None:
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
-    tracks, marks = figures.tracks_of(attempt), figures.windows_of(attempt)
-    return _json(link, caches.build(figures.title_of(attempt), chart, tracks, facts, marks))
+    tracks, marks = figure_views.tracks_of(attempt), figure_views.windows_of(attempt)
+    return _json(link, caches.build(figure_views.title_of(attempt), chart, tracks, facts, marks))
 
 
 @guest_page
 def run_series(request: HttpRequest, link: Opened) -> HttpResponseBase:
-    attempt = shown.attempt_of(link)
+    attempt = guest_content.attempt_of(link)
     tracks = (
         replace(track, device=link.hiding.text(track.device))
-        for track in figures.each_track_of(attempt)
+        for track in figure_views.each_track_of(attempt)
     )
     return downloads.csv_file(request, lambda: tables.series_csv(tracks), "series.csv")
 

@@ -11,12 +11,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from benchlab.audit import deeds
-from benchlab.pages import Bounded
+from benchlab.audit import view_notes
 from benchlab.sharing import links
 from benchlab.sharing.models import MOST_QUERY, Share
 from benchlab.sharing.views_guest import snippet
-from benchlab.team.views_account import person
+from benchlab.team.services import person
+from benchlab.web.pages import Bounded
 
 PER_PAGE = 50
 
@@ -58,8 +58,8 @@ def share_new(request: HttpRequest) -> HttpResponse:
     made, token = links.make(
         wish, person(request), days=asks["days"], hide_hosts=asks["hide_hosts"]
     )
-    deeds.about(request, made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}")
-    deeds.done(request)
+    view_notes.about(request, made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}")
+    view_notes.done(request)
     return _shown_once(request, made, token)
 
 

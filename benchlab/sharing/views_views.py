@@ -9,11 +9,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from benchlab.audit import deeds
+from benchlab.audit import view_notes
 from benchlab.sharing import queries
 from benchlab.sharing.models import SavedView
-from benchlab.team.services import team_of
-from benchlab.team.views_account import person
+from benchlab.team.services import person, team_of
 
 
 @require_GET
@@ -36,7 +35,7 @@ def view_save(request: HttpRequest) -> HttpResponse:
             query,
             request.POST.get("whose") != "mine",
         )
-        deeds.about(request, team.pk, f"view {made}")
+        view_notes.about(request, team.pk, f"view {made}")
         messages.success(request, f"Saved as {made.name}.")
     except ValidationError as error:
         messages.error(request, error.messages[0])

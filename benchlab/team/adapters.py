@@ -14,7 +14,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.urls import reverse
 
-from benchlab.hosts import vault
+from benchlab import vault
 from benchlab.team import invitations
 from benchlab.team.models import Membership
 
@@ -26,7 +26,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
 
     @transaction.atomic
     def set_password(self, user: Any, password: str) -> None:
-        """With what ends by it (benchlab/team/passwords.py), or not at all."""
+        """With what ends by it (benchlab/pages/team/passwords.py), or not at all."""
         super().set_password(user, password)
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:

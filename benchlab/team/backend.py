@@ -1,4 +1,4 @@
-"""Who a session is: the user's row, with what the person is in which team (standing.py), in one query."""
+"""Who a session is: the user's row, with what the person is in which team (current_roles.py), in one query."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from allauth.account.auth_backends import AuthenticationBackend
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
-from benchlab.team import standing
+from benchlab.team import current_roles
 
 
 class Backend(AuthenticationBackend):  # type: ignore[misc]
     def get_user(self, user_id: Any) -> User | None:
         """None for whoever was deactivated: their sessions end with the next request."""
-        user = User.objects.filter(pk=user_id).annotate(**standing.columns()).first()
+        user = User.objects.filter(pk=user_id).annotate(**current_roles.columns()).first()
         return user if user is not None and self.user_can_authenticate(user) else None
 
     async def aget_user(self, user_id: Any) -> User | None:

@@ -6,13 +6,13 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from benchlab.team import standing
+from benchlab.team import current_roles
 
 
 def may(request: HttpRequest) -> dict[str, object]:
     """Lazy: a page that asks nothing pays nothing."""
     return {
-        "may": SimpleLazyObject(lambda: standing.of(request.user)),
+        "may": SimpleLazyObject(lambda: current_roles.of(request.user)),
         "single_sign_on": settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"],
         "sends_mail": settings.SENDS_MAIL,
     }

@@ -12,7 +12,7 @@ from django.utils.deprecation import MiddlewareMixin
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.permissions import BasePermission
 
-from benchlab.team import permissions, services, standing
+from benchlab.team import current_roles, permissions, services
 from benchlab.team.levels import Level
 from benchlab.team.models import Membership, teams_of
 from benchlab.team.roles import Role, asks_for, most_of, only_team
@@ -36,7 +36,7 @@ def admit(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
         raise PermissionDenied("That is for site admins.")
     if level is Level.SIGNED_IN:
         return
-    if teams := standing.of(user).locked_by:
+    if teams := current_roles.of(user).locked_by:
         raise SecondFactorMissing(
             f"{', '.join(teams)}: every member needs a second factor; set yours up on your account's page."
         )

@@ -39,7 +39,7 @@ class NewAccount(forms.ModelForm):  # type: ignore[type-arg]
         name: str = self.cleaned_data["username"]
         # The login does not tell Alice from alice.
         if User.objects.filter(username__iexact=name).exists():
-            raise ValidationError("Somebody has that name already.")
+            raise ValidationError("That name is taken.")
         return name
 
     def _post_clean(self) -> None:

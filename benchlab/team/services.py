@@ -1,17 +1,24 @@
-"""Which team a person's new things belong to."""
+"""Who asks, and which team their new things belong to."""
 
 from __future__ import annotations
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Case, Q, When
 from django.http import HttpRequest
+from rest_framework.request import Request
 
 from benchlab.team.models import Membership, Team, teams_of
 from benchlab.team.roles import asked_of
 
 FIRST_TEAM = "Lab"
 CHOSEN = "team"  # in the session
+
+
+def person(request: HttpRequest | Request) -> User:
+    """Who is asking; the table lets nobody else come here."""
+    assert isinstance(request.user, User)
+    return request.user
 
 
 def chosen_of(request: HttpRequest) -> int | None:

@@ -17,7 +17,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from benchlab.team import standing
+from benchlab.team import current_roles
 from benchlab.team.models import ApiToken, Team
 from benchlab.team.roles import Role, bind
 
@@ -71,7 +71,7 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("That is no token of ours.") from None
         token = (
             ApiToken.objects.select_related("user")
-            .annotate(**standing.columns("user_id"))
+            .annotate(**current_roles.columns("user_id"))
             .filter(digest=digest(key), user__is_active=True)
             .first()
         )
@@ -82,7 +82,7 @@ class TokenAuthentication(BaseAuthentication):
                 f"The token {token.name!r} expired on {token.expires_at:%Y-%m-%d}."
             )
         _seen(token)
-        standing.pass_on(token, token.user)
+        current_roles.pass_on(token, token.user)
         bind(token.user, Role(token.role), token.team_id)
         return token.user, token
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from benchlab.practice.machine import missing_packages
 from benchlab.testing import guardian, journal, leftovers, report
 from benchlab.testing.profiles import CI, FULL, PROFILE, PROFILES, QUICK, SEED, WHOLE_GROUP
 from benchlab.testing.report import Count, Result
@@ -32,7 +33,7 @@ from benchlab.up.trouble import Trouble
 NEVER_SKIPPED = {"rig", "alone", "browser", "hosts and pages"}  # where BENCHLAB_RIG=required
 PACKAGES = (
     "chromium", "fonts-liberation", "busybox", "posh", "yash", "fio", "sysstat", "openssh-server",
-    "bonnie++", "sudo",
+    "bonnie++", "sysbench", "sudo",
 )  # fmt: skip
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
@@ -272,8 +273,6 @@ def run_pytest(argv: Sequence[str], env: Mapping[str, str]) -> int:
 
 def install_tools() -> None:
     """What the whole suite needs from apt. Raises Trouble where we may not install it."""
-    from benchlab.practice.machine import missing_packages
-
     wanted = [*PACKAGES, *missing_packages()]
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise Trouble(f"Only root may install, and only with apt. Needed: {' '.join(wanted)}")

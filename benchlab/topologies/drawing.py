@@ -14,9 +14,9 @@ from agents import registry
 from agents.contracts import Claim, Part
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.stack import BELOW, Placed, StackPlan
-from benchlab.charts.templatetags.si import size
+from agents.plans.stack import BELOW, Placed, StackPlan
 from benchlab.topologies.picture import option_words
+from benchlab.web.units import size
 
 DISK_W, DISK_H, GAP, PAD, HEAD = 176, 78, 10, 10, 22
 PIECE_W, PIECE_H = 176, 40

@@ -10,12 +10,12 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from agents import registry
-from agents.chain import WORDS
+from agents.plans.chain import WORDS
 from agents.protocols import Layer
-from benchlab.driver_forms import DriverForm
 from benchlab.topologies import stage_forms
 from benchlab.topologies.models import OnDegraded, Topology
 from benchlab.topologies.stage_forms import DisksForm, StageForms
+from benchlab.web.driver_forms import DriverForm
 
 COMMON_ROLES = ("ssd", "hdd", "nvme")
 
@@ -45,7 +45,7 @@ class LayerForms:
         entry: Mapping[str, Any] | None = None,
     ) -> None:
         self.number, self.kind = number, kind
-        self.driver: Layer = registry.layer(kind)
+        self.driver: Layer[Any] = registry.layer(kind)
         prefix = f"layer{number}"
         entry = entry or {}
         self.options = DriverForm(

@@ -16,13 +16,13 @@ class OnDegraded(models.TextChoices):
 
 
 class Topology(models.Model):
-    """`stack` is a list of {"kind", "options", "devices": [{"use", "role", "count"}]}, bottom up (agents.stack)."""
+    """`stack` is a list of {"kind", "options", "devices": [{"use", "role", "count"}]}, bottom up (plans.stack)."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="topologies")
     name = models.CharField(max_length=100)
     description = models.TextField(blank=True)
     stack = models.JSONField()
-    # A list of {"layer", "options", "devices", "during": measure also while it grows} (agents.chain.StageSpec).
+    # A list of {"layer", "options", "devices", "during": measure also while it grows} (agents.plans.chain.StageSpec).
     stages = models.JSONField(default=list, blank=True)
     measure_resync = models.BooleanField(
         "measure during the first resync too",

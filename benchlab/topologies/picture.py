@@ -8,8 +8,8 @@ from typing import Any
 
 from agents import options as driver_options
 from agents import registry
-from agents.chain import WORDS
-from benchlab.driver_forms import show
+from agents.plans.chain import WORDS
+from benchlab.web.driver_forms import show
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agents.contracts import Claim, Step
-from agents.destroyed import Destroyed, what_is_destroyed
 from agents.facts.model import HostFacts
+from agents.plans.destroyed import Destroyed, what_is_destroyed
+from agents.plans.stack import StackPlan
 from agents.quote import shown
-from agents.stack import StackPlan
 from benchlab.topologies import drawing
 
 NODE = re.compile(r"/dev/[^\s'\",:;]+")

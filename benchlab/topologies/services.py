@@ -12,8 +12,8 @@ from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
 from agents import registry
-from agents.chain import check_chain, check_stages, specs, stage_specs
 from agents.contracts import AgentError
+from agents.plans.chain import check_chain, check_stages, specs, stage_specs
 from agents.protocols import Layer
 from benchlab.team.models import Team
 from benchlab.topologies.models import OnDegraded, Topology
@@ -22,6 +22,7 @@ Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]
 ROLE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_DEVICES = 256
+LAYER_KEYS = {"kind", "options", "devices"}
 STAGE_KEYS = {"layer", "options", "devices", "during"}
 
 
@@ -134,7 +135,7 @@ def _said() -> Iterator[None]:
         raise ValidationError(f"{said[:1].upper()}{said[1:]}.") from None
 
 
-def _driver(number: int, entry: Mapping[str, Any]) -> Layer:
+def _driver(number: int, entry: Mapping[str, Any]) -> Layer[Any]:
     if not isinstance(entry, Mapping):
         raise ValidationError(f"Layer {number}: {entry!r} is no layer.")
     try:
@@ -143,8 +144,14 @@ def _driver(number: int, entry: Mapping[str, Any]) -> Layer:
         raise ValidationError(f"Layer {number}: {error}") from None
 
 
-def _checked_layer(number: int, driver: Layer, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_layer(number: int, driver: Layer[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     where = f"Layer {number} ({driver.LABEL})"
+    if (
+        unknown := set(entry) - LAYER_KEYS
+    ):  # passed over, the layer would be measured as it is by default
+        raise ValidationError(
+            f"{where} has no {', '.join(sorted(map(repr, unknown)))}: a layer is {', '.join(sorted(LAYER_KEYS))}."
+        )
     try:
         built = driver_options.build(driver.Options, entry.get("options", {}))
     except AgentError as error:
@@ -154,7 +161,7 @@ def _checked_layer(number: int, driver: Layer, entry: Mapping[str, Any]) -> dict
     return {"kind": entry["kind"], "options": driver_options.dump(built), "devices": list(groups)}
 
 
-def _check_devices(where: str, driver: Layer, groups: Sequence[Mapping[str, Any]]) -> None:
+def _check_devices(where: str, driver: Layer[Any], groups: Sequence[Mapping[str, Any]]) -> None:
     keys = {"use", "role", "count"}
     if not isinstance(groups, list | tuple) or any(
         not isinstance(group, Mapping) or set(group) != keys for group in groups

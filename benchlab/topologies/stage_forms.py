@@ -11,8 +11,8 @@ from django.http import QueryDict
 from agents import registry
 from agents.contracts import Use
 from agents.protocols import Growing
-from benchlab.driver_forms import DriverForm
 from benchlab.topologies import services
+from benchlab.web.driver_forms import DriverForm
 
 
 class DisksForm(forms.Form):
@@ -50,7 +50,7 @@ class StageForms:
         self,
         number: int,
         layer: int,
-        driver: Growing,
+        driver: Growing[Any, Any],
         kind: str,
         data: Mapping[str, Any] | None = None,
         entry: Mapping[str, Any] | None = None,
@@ -119,7 +119,7 @@ def from_post(post: QueryDict, layers: Sequence[OfKind]) -> list[StageForms]:
     ]
 
 
-def _driver(layer: int, layers: Sequence[OfKind]) -> Growing | None:
+def _driver(layer: int, layers: Sequence[OfKind]) -> Growing[Any, Any] | None:
     return registry.growing(layers[layer - 1].kind) if 1 <= layer <= len(layers) else None
 
 

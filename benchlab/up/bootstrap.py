@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -218,16 +219,22 @@ def in_peace(argv: Argv, begun: Callable[[int], object]) -> bool:
     could die and take it along; and we wait for it also when we are told to end.
     """
     null = subprocess.DEVNULL
-    process = subprocess.Popen(
-        argv, stdin=null, stdout=null, stderr=null, env=environment(), start_new_session=True
-    )
-    begun(process.pid)
+    # A Ctrl-C that comes while apt is being started is heard once there is something to wait for.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return process.wait() == 0
-    except KeyboardInterrupt:
-        say(WAITING)
-        process.wait()
-        raise
+        process = subprocess.Popen(
+            argv, stdin=null, stdout=null, stderr=null, env=environment(), start_new_session=True
+        )
+        try:
+            begun(process.pid)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            return process.wait() == 0
+        except KeyboardInterrupt:
+            say(WAITING)
+            process.wait()
+            raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def works(argv: Argv) -> bool:

@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from typing import IO
 
 from benchlab.up import database
@@ -21,6 +23,12 @@ from benchlab.up.state import State, marker, state_from_environment
 from benchlab.up.trouble import Trouble
 
 DOWN_PATIENCE_S = 45.0
+# Loaded when they are asked for: whoever only uses BenchLab starts it without them.
+FOR_DEVELOPERS = {
+    "test": "benchlab.testing.command:run_tests",
+    "lint": "benchlab.up.linting:run_lint",
+    "bench": "benchlab.testing.command:run_benchmarks",
+}
 HELP = """BenchLab: storage benchmark campaigns.
 
   python3 manage.py up        start everything, print the address (--port, --host, --detach, --no-campaign)
@@ -37,13 +45,8 @@ HELP = """BenchLab: storage benchmark campaigns.
 def run(argv: Sequence[str]) -> int:
     """One command line; returns the exit code. Trouble is printed as it stands."""
     word, rest = (argv[1], list(argv[2:])) if len(argv) > 1 else ("", [])
-    own: dict[str, Callable[[list[str]], int]] = {
-        "up": up,
-        "down": down,
-        "test": test,
-        "lint": lint,
-        "bench": bench,
-    }
+    own: dict[str, Callable[[list[str]], int]] = {"up": up, "down": down}
+    own |= {name: partial(loaded, where) for name, where in FOR_DEVELOPERS.items()}
     if word in ("", "-h", "--help") or (word == "help" and not rest):
         print(HELP, end="")
         return 0
@@ -65,6 +68,7 @@ def up(rest: list[str]) -> int:
     state.create()
     if wish.detach:
         return detach(state, [word for word in rest if word != "--detach"])
+    # Here, for every other word of manage.py starts without it.
     from benchlab.up.supervisor import Supervisor, Wish
 
     with sole(state) as got:
@@ -153,22 +157,11 @@ def down(rest: list[str]) -> int:
     return 0
 
 
-def test(rest: list[str]) -> int:
-    from benchlab.testing.command import run_tests
-
-    return run_tests(rest)
-
-
-def lint(rest: list[str]) -> int:
-    from benchlab.up.linting import run_lint
-
-    return run_lint(rest)
-
-
-def bench(rest: list[str]) -> int:
-    from benchlab.testing.command import run_benchmarks
-
-    return run_benchmarks(rest)
+def loaded(where: str, rest: list[str]) -> int:
+    """A command of FOR_DEVELOPERS."""
+    module, _, name = where.partition(":")
+    perform: Callable[[list[str]], int] = getattr(import_module(module), name)
+    return perform(rest)
 
 
 def django(argv: Sequence[str]) -> int:

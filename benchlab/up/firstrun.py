@@ -16,9 +16,11 @@ from django.contrib.auth.models import User
 
 from benchlab.campaigns import services as campaigns
 from benchlab.campaigns.models import Campaign, Workload
+from benchlab.engine import wishes
+from benchlab.engine.checks import planning
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Host
-from benchlab.runs import commands, planning
 from benchlab.team.models import Team
 from benchlab.team.services import team_of
 from benchlab.topologies.models import Topology
@@ -94,7 +96,7 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
     """Make, plan and start it. Raises NotStarted with the plan's reason when it does not fit here."""
     scratch = state.path / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
-    campaign = campaigns.create_campaign(
+    campaign = create_campaign(
         team=team,
         user=user,
         name="First campaign, on this machine",
@@ -112,7 +114,7 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
         if layout.plan_error:
             raise NotStarted(f"The first campaign cannot run here: {layout.plan_error}")
         seen[layout.pk] = layout.plan_fingerprint
-    commands.start(campaign, seen, by=user.get_username())
+    wishes.start(campaign, seen, by=user.get_username())
     return campaign
 
 

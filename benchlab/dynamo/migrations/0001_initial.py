@@ -10,9 +10,9 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('hosts', '0004_access'),
-        ('runs', '0007_layout_confirmed_by'),
-        ('team', '0005_invitations'),
+        ('hosts', '0001_squashed'),
+        ('runs', '0001_squashed'),
+        ('team', '0001_squashed'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 
-from benchlab.sharing import nouns, queries, text
+from benchlab.sharing import queries, targets, text
 from benchlab.sharing.models import Comment, Kind, Note, SavedView, Share, Star, Tag, Tagging
 
 register = template.Library()
@@ -32,7 +32,7 @@ def _base(context: Mapping[str, Any]) -> dict[str, Any]:
 def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
     """Nothing but a star for the reference library's rows: they belong to no team that could talk."""
     base = _base(context)
-    kind, team, user = nouns.kind_of(row), nouns.team_of(row), base["user"]
+    kind, team, user = targets.kind_of(row), targets.team_of(row), base["user"]
     about = {"kind": kind, "object_id": row.pk}
     found = {
         "kind": kind.value,
@@ -62,9 +62,9 @@ def starred(context: Mapping[str, Any]) -> dict[str, Any]:
     """The person's stars, of rows that they still see."""
     user = context["request"].user
     stars = [(star.kind, star.object_id) for star in Star.objects.for_user(user)[:STARRED]]
-    names = nouns.named(user, stars)
+    names = targets.named(user, stars)
     rows = [
-        (Kind(kind).label, names[kind, pk], nouns.url(kind, pk))
+        (Kind(kind).label, names[kind, pk], targets.url(kind, pk))
         for kind, pk in stars
         if (kind, pk) in names
     ]

@@ -10,9 +10,9 @@ from django.core.management.base import CommandError as NotDone
 
 from agents.contracts import AgentError
 from benchlab import terminal
+from benchlab.engine.wishes import CommandError
 from benchlab.hosts import services as hosts
 from benchlab.hosts.errors import HostsError
-from benchlab.runs.commands import CommandError
 from benchlab.up import firstrun
 from benchlab.up.state import State, state_from_environment
 

@@ -1,0 +1,81 @@
+"""In what order two set-ups were measured, and what that adds to every error (ANALYSIS.md, section 1).
+
+The order is the trap that outweighs all statistics: what was built and measured one after the other differs by drift,
+by the age of the disks and by the luck of a build, and more repeats only make one surer of that. So each design has a
+`tau`: the standard deviation (of ln) between two builds of the same, which no number of repeats takes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import sqrt
+from statistics import median
+
+ENOUGH_PAIRS = 5
+SAFETY = 1.5  # a standard deviation of five pairs is itself uncertain
+
+
+class Order(StrEnum):
+    INTERLEAVED = "interleaved"  # both set-ups in every block
+    ABBA = "abba"  # each built in at least two visits, which take turns
+    ONE_AFTER_OTHER = "one_after_other"
+    UNTOLD = "untold"  # results from elsewhere: taken for the worst
+
+
+TAU = {Order.INTERLEAVED: 0.0, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
+# Built in turns, by repeats up to so many: the more repeats, the surer of what luck did. With 2 % of luck a build these
+# keep false verdicts below 5 % of curves and sweeps.
+IN_TURNS = ((3, 0.02), (5, 0.0225))
+IN_TURNS_MORE = 0.025
+WORDS = {
+    Order.INTERLEAVED: "measured in turns",
+    Order.ABBA: "built in turns",
+    Order.ONE_AFTER_OTHER: "built one after the other",
+    Order.UNTOLD: "the source does not tell in what order",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """`learned`: how many pairs of rebuilt equals `tau` was learned from; 0: it is the constant."""
+
+    order: Order
+    tau: float
+    learned: int = 0
+
+    @property
+    def interleaved(self) -> bool:
+        return self.order == Order.INTERLEAVED
+
+    @property
+    def may_say_none(self) -> bool:
+        """What was built one after the other is never called equal: two lucks may have cancelled a difference."""
+        return self.order in (Order.INTERLEAVED, Order.ABBA)
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.order]
+
+    @property
+    def percent(self) -> str:
+        """What two builds of the same differ by, as people read it."""
+        return f"{self.tau * 100:.1f} %"
+
+
+def design(
+    order: Order, rebuilt: Sequence[float] = (), visits: int = 2, repeats: int = 3
+) -> Design:
+    """`rebuilt`: ln(second / first) of pairs of builds that should be equal; from five on they say how large tau is.
+
+    `visits` of each set-up share its luck out. The pairs' sign means nothing, so their middle is 0.
+    """
+    if order == Order.INTERLEAVED or len(rebuilt) < ENOUGH_PAIRS:
+        return Design(order, _in_turns(repeats) if order == Order.ABBA else TAU[order])
+    spread = SAFETY * 1.4826 * median(map(abs, rebuilt))
+    return Design(order, spread / sqrt(visits) if order == Order.ABBA else spread, len(rebuilt))
+
+
+def _in_turns(repeats: int) -> float:
+    return next((tau for most, tau in IN_TURNS if repeats <= most), IN_TURNS_MORE)

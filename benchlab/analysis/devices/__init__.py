@@ -1,0 +1,1 @@
+"""Devices of a run: how the members share the work, and where the additional outstanding I/Os queue."""

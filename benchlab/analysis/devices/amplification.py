@@ -1,0 +1,49 @@
+"""Amplification: bytes that devices moved over bytes that the application moved, by use, reads and writes apart.
+
+1 is as much as the tool asked for. More: copies, parity, a journal, copy on write, or larger pieces than it asked for.
+Less: a cache answered, or a layer packed the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+LEAST = 1024.0  # B/s of the application's: below it there is nothing to hold the disks' against
+KIB = 1024
+# pg_test_fsync's tests and the bytes of one of their operations: each of open_sync's sizes makes 16 kB of it.
+PER_TEST = {"one": 8 * KIB, "two": 16 * KIB, "open_sync": 16 * KIB}
+
+
+def amplification(devices: Sequence[float], application: float | None) -> float | None:
+    """`devices`: mean B/s of each device of one use; `application`: B/s over the same time.
+
+    None where one of them is not known, or the application moved next to nothing.
+    """
+    if application is None or not application >= LEAST or not devices:
+        return None
+    total = float(sum(devices))
+    return total / application if isfinite(total) and isfinite(application) else None
+
+
+def by_application(
+    figures: Mapping[str, float], window: str, *, alone: bool
+) -> dict[str, float | None]:
+    """{"read", "write": B/s that the tool moved in a window of what it measured}; None where it does not tell.
+
+    `alone`: whether that window is all that it measured, so that its figures are of it. A tool that tells its reads
+    and no writes wrote nothing, and the other way round.
+    """
+    synced = _synced(figures, window)
+    if synced is not None:
+        return {"read": None, "write": synced}
+    if not alone:
+        return {"read": None, "write": None}
+    return {way: figures.get(f"{way}.bandwidth") for way in ("read", "write")}
+
+
+def _synced(figures: Mapping[str, float], window: str) -> float | None:
+    """Of a test of pg_test_fsync, whose window has its name: "one.fdatasync" beside "one.fdatasync.ops"."""
+    size = PER_TEST.get(window.partition(".")[0])
+    rate = figures.get(f"{window}.ops")
+    return None if size is None or rate is None else size * rate

@@ -1,0 +1,166 @@
+"""Balance: which members of a stripe, array or pool do the work, by bytes and by window (ANALYSIS.md, section 6).
+
+Bytes and never operations: a flush is a write of nothing that every member gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+WORK = 0.90  # of the bytes: carried by those who do the work
+SAME, OFTEN, LEAST = 0.80, 0.80, 5  # of a window's bytes; of the windows; windows
+ACTIVE = (0.1, 4.0)  # times the median window
+EVEN = 0.15  # coefficient of variation
+EACH = 5  # operations a member and window, below which chance alone picks few members
+MATTERS = 0.10  # of what the same disks move the other way: less is strays, of metadata say
+SMALLEST = 512  # B that an operation moves, unless it is a flush
+
+
+class Spread(StrEnum):
+    FEW = "few"  # k of n do the work
+    EVEN = "even"
+    UNEVEN = "uneven"
+    IN_TURN = "in turn"  # even over the run, few members at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """`doers`: indexes of the fewest members that carry 90 % of the bytes, the busiest first."""
+
+    spread: Spread
+    shares: tuple[float, ...]  # of the bytes, by member
+    doers: tuple[int, ...]
+    variation: float
+    windows: int
+    averaged: bool  # of one report that is itself an average
+
+
+def of_samples(
+    bandwidths: Sequence[Sequence[float]],
+    rates: Sequence[Sequence[float]],
+    lengths: Sequence[float],
+    beside: Sequence[Sequence[float]] = (),
+) -> Balance | None:
+    """`bandwidths`, `rates`: B/s and op/s of each member (rows) in each sample of `lengths` s, as devices told them;
+    `beside`: B/s that they moved the other way, where it is known.
+
+    Fewer samples than windows are needed count as one report. None where the other way had ten times as much, where so
+    few operations moved the bytes that chance alone picks few members, and as `balance`.
+    """
+    moved = np.asarray(bandwidths, dtype=float) * np.asarray(lengths, dtype=float)
+    if moved.ndim != 2 or len(moved) < 2:
+        return None
+    done = np.nansum(np.asarray(rates, dtype=float) * np.asarray(lengths, dtype=float))
+    operations = min(float(done), float(np.nansum(moved)) / SMALLEST)  # flushes moved none of it
+    across = np.asarray(beside, dtype=float)
+    if across.size and np.nansum(moved) < MATTERS * np.nansum(across * np.asarray(lengths)):
+        return None
+    few = moved.shape[1] < LEAST
+    if few and operations < EACH * len(moved):
+        return None
+    return balance(bandwidths, lengths, operations, averaged=few)
+
+
+def balance(
+    rates: Sequence[Sequence[float]],
+    lengths: Sequence[float],
+    operations: float,
+    *,
+    averaged: bool = False,
+) -> Balance | None:
+    """`rates`: B/s of each member (rows) in each window of what was measured; `lengths`: s of each window.
+
+    `operations`: how many moved these bytes, for chance makes few of them uneven. None without two members or any byte.
+    """
+    moved = np.asarray(rates, dtype=float) * np.asarray(lengths, dtype=float)
+    if moved.ndim != 2 or len(moved) < 2:
+        return None
+    moved = moved[:, _active(moved)]
+    if not moved.size:
+        return None
+    shares = moved.sum(axis=1) / moved.sum()
+    doers = _doers(shares)
+    variation = float(shares.std() / shares.mean())
+    spread = _spread(moved, doers, variation, operations, averaged)
+    return Balance(
+        spread, tuple(shares.tolist()), tuple(doers), variation, moved.shape[1], averaged
+    )
+
+
+def _active(moved: Array) -> NDArray[np.bool_]:
+    """Windows in which all members are known and about as much was moved as in the others."""
+    totals = moved.sum(axis=0)  # NaN where a member is not known
+    known = totals[totals > 0]
+    if not known.size:
+        return np.zeros(totals.shape, dtype=bool)
+    low, high = (factor * float(np.median(known)) for factor in ACTIVE)
+    active: NDArray[np.bool_] = (totals >= low) & (totals <= high)
+    return active
+
+
+def _doers(shares: Array) -> list[int]:
+    order = np.argsort(-shares, kind="stable")
+    k = int(np.searchsorted(np.cumsum(shares[order]), WORK - 1e-9)) + 1
+    return [int(member) for member in order[:k]]
+
+
+def _spread(
+    moved: Array, doers: Sequence[int], variation: float, operations: float, averaged: bool
+) -> Spread:
+    members, windows = moved.shape
+    if len(doers) <= members / 2 and (averaged or _lasting(moved, doers)):
+        return Spread.FEW
+    if variation > max(EVEN, sqrt(chance(members) / max(operations, 1.0)), _swing(moved)):
+        return Spread.UNEVEN
+    if windows >= LEAST and operations >= EACH * members * windows and _few_at_a_time(moved):
+        return Spread.IN_TURN
+    return Spread.EVEN
+
+
+def _swing(moved: Array) -> float:
+    """The coefficient of variation that even members may show because each window differs from the others.
+
+    By their variance within the run and how much of it carries over (rho), wider where few windows tell it. 0 of fewer
+    than three, which tell nothing.
+    """
+    members, windows = moved.shape
+    if windows < 3:
+        return 0.0
+    totals = moved.sum(axis=0)
+    shares = moved.sum(axis=1, keepdims=True) / totals.sum()
+    rest = (moved - shares * totals) / totals.mean()
+    squares = float((rest**2).sum())
+    if not squares:
+        return 0.0
+    told = float((rest[:, 1:] * rest[:, :-1]).sum()) / squares
+    rho = min(0.8, max(0.0, told + (1 + 3 * told) / windows))  # of few windows it is seen too small
+    degrees = (members - 1) * (windows - 1)
+    mean = squares / (windows - 1) / windows * (1 + rho) / (1 - rho)
+    swing: float = sqrt(members * mean * chance(members) / (members - 1)) * (1 + 4 / degrees)
+    return swing
+
+
+def _lasting(moved: Array, doers: Sequence[int]) -> bool:
+    share = moved[list(doers)].sum(axis=0) / moved.sum(axis=0)
+    return share.size >= LEAST and float(np.mean(share >= SAME)) >= OFTEN
+
+
+def _few_at_a_time(moved: Array) -> bool:
+    falling = -np.sort(-moved / moved.sum(axis=0), axis=0)
+    counts = (np.cumsum(falling, axis=0) < WORK - 1e-9).sum(axis=0) + 1
+    return float(np.median(counts)) <= len(moved) / 2
+
+
+def chance(members: int) -> float:
+    """chi-squared, 0.999, of so many members, by Wilson and Hilferty (scipy is slow to load): 3 % too high for two."""
+    degrees = members - 1
+    part = 2 / (9 * degrees)
+    return float(degrees * (1 - part + 3.0902 * sqrt(part)) ** 3)

@@ -1,0 +1,86 @@
+"""Which station is full where a curve ends: the devices, the CPU, or nothing that is seen (ANALYSIS.md, section 6).
+
+Busy is not full: on flash, arrays and cloud disks %util is "not idle". What is full is where the additional outstanding
+I/Os queue (operational laws: Lazowska and others, Quantitative System Performance, ch. 3). So two depths are looked at,
+the deepest and its half, and the requests in flight at the bottom of the stack at each of them.
+
+In 1,500 random closed networks, solved exactly and with noise of 5 %, none of those was named wrongly in which the
+leading station is 1.3 times slower than the next; nearer than that the runner-up may be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+
+STILL_GAINS = 0.15  # of the last doubling: the knee's 5 %, and 10 % for noise
+BUSY = 0.90  # of the busiest core, or of the tool's own thread
+AT_DEVICES, ELSEWHERE = 0.50, 0.25  # of the additional outstanding I/Os
+ONE = 0.70  # of what queues at the devices: then it is that one's
+
+
+class Full(StrEnum):
+    DEVICES = "devices"
+    CPU = "cpu"
+    NOTHING = "nothing that is seen"
+    NOT_YET = "not full yet"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Deepest:
+    """What was seen at one depth; of repeats the medians. `queues`: requests in flight (aqu-sz) of each bottom device.
+
+    `cpu`: share of time that the busiest core, or the tool's own thread, was busy; None where nobody looked.
+    """
+
+    depth: int  # outstanding I/Os
+    iops: float
+    queues: Mapping[str, float]
+    cpu: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FullStation:
+    """`queued`: share of the additional outstanding I/Os that wait at the devices. `device`: the one where most do."""
+
+    full: Full
+    gain: float  # IOPS at the deepest over its half, less 1
+    queued: float
+    cpu: float | None
+    depth: int  # the deepest
+    device: str = ""
+
+
+def full_station(half: Deepest, deepest: Deepest) -> FullStation | None:
+    """None where the depths are no doubling, or a device was not seen at both."""
+    if deepest.depth != 2 * half.depth or half.depth < 1:
+        return None
+    if not (half.iops > 0 and deepest.iops > 0) or half.queues.keys() != deepest.queues.keys():
+        return None
+    grown = {name: deepest.queues[name] - half.queues[name] for name in deepest.queues}
+    if not grown or not all(map(isfinite, grown.values())):
+        return None
+    gain = deepest.iops / half.iops - 1
+    queued = sum(grown.values()) / half.depth
+    full = _which(gain, queued, deepest.cpu)
+    device = _most(grown) if full == Full.DEVICES else ""
+    return FullStation(full, gain, queued, deepest.cpu, deepest.depth, device)
+
+
+def _which(gain: float, queued: float, cpu: float | None) -> Full:
+    if gain > STILL_GAINS:
+        return Full.NOT_YET
+    if cpu is not None and cpu >= BUSY:
+        return Full.CPU
+    if queued >= AT_DEVICES:
+        return Full.DEVICES
+    return Full.NOTHING if queued <= ELSEWHERE else Full.UNCLEAR
+
+
+def _most(grown: Mapping[str, float]) -> str:
+    """The one device where most of it queues, of several; "": all of them."""
+    name = max(grown, key=lambda one: grown[one])
+    return name if len(grown) > 1 and grown[name] >= ONE * sum(grown.values()) else ""

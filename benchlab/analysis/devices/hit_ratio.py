@@ -1,0 +1,36 @@
+"""Hit ratio of a cache over what was measured: from its own counters, or from the bytes of the disks under it.
+
+A mean of the ratios of seconds would let a second with one request count as much as one with a thousand: so all hits
+are held against all requests, as the counters at both ends of the window would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+LEAST = 1024.0  # B/s read from cache and backing disks together
+
+
+def of_requests(
+    hits: Sequence[float], misses: Sequence[float], lengths: Sequence[float]
+) -> float | None:
+    """`hits`, `misses`: op/s in each interval of `lengths` s; an interval in which one is unknown is left out.
+
+    None where nothing was asked, or nothing is known.
+    """
+    found, missed, spans = (np.asarray(one, dtype=float) for one in (hits, misses, lengths))
+    known = ~np.isnan(found) & ~np.isnan(missed) & (spans > 0)
+    asked = float(np.sum((found[known] + missed[known]) * spans[known]))
+    return float(np.sum(found[known] * spans[known])) / asked if asked > 0 else None
+
+
+def of_bytes(cache: float, backing: float) -> float | None:
+    """Share of the bytes read (B/s of all cache disks, of all backing disks) that came from the cache.
+
+    Of reads alone: what is written to a cache says nothing of hits, for misses are copied into it. What the cache reads
+    by itself, to write back, counts as hits, and what it fetches beyond what was asked as misses.
+    """
+    together = cache + backing
+    return cache / together if together >= LEAST else None

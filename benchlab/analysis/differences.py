@@ -1,0 +1,171 @@
+"""What a fit lets one say of two set-ups: at each depth, and over the curve (ANALYSIS.md, section 1).
+
+For many pairs at once, as benchlab.analysis.fits. A difference counts from 5 % on (`LEAST`). What no number of repeats
+takes away is in every standard error (benchlab.analysis.designs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from benchlab.analysis.designs import Design
+from benchlab.analysis.fits import LEAST_NOISE, Array, Fit, Mask, fit
+
+LEAST = float(np.log(1.05))
+# Benjamini-Hochberg over a sweep. With up to three repeats a level of 0.05 errs in 5.3 % of sweeps of seven depths.
+FALSE_DISCOVERIES, OF_FEW, FEW, DEPTHS = 0.05, 0.0375, 3, 7
+# "No difference" is two one-sided tests of 5 % each. Alone they err in up to 12 % of sweeps of which 5 % is true.
+NONE_DISCOVERIES = 0.15
+ONE_SIDED, TWO_SIDED = 0.95, 0.975
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Of each pair (and depth): `est` = ln(second / first), its standard error and degrees of freedom (0: no error).
+
+    `more`: 1 second is larger, -1 smaller, 0 neither. `none`: no difference worth naming. Neither: not enough data.
+    """
+
+    est: Array
+    se: Array
+    df: Array
+    more: NDArray[np.int64]
+    none: Mask
+
+    def half(self, share: float = TWO_SIDED) -> Array:
+        """Half the width of an interval, by default of 95 %; infinite where there is no error to tell."""
+        known = self.df > 0
+        return np.where(known, stdtrit(np.where(known, self.df, 1), share) * self.se, np.inf)
+
+
+def at_points(found: Fit, design: Design) -> Said:
+    """A depth needs two repeats of each set-up, and less than half of a cell's may be far off."""
+    se = np.sqrt(found.variance + design.tau**2)
+    told = (found.df > 0) & (found.counts >= 2).all(axis=1)
+    told &= (found.clipped * 2 < found.counts).all(axis=1)
+    df = np.where(found.df > 0, found.df, 1)
+    size = np.abs(found.est)
+    luck = discoveries(np.where(told, 2 * stdtr(df, -size / se), np.nan))
+    differ = (luck <= _level(found)[:, None]) & (size >= LEAST)
+    inside = np.where(told, stdtr(df, (size - LEAST) / se), np.nan)
+    alike = (inside <= 1 - ONE_SIDED) & (discoveries(inside) <= NONE_DISCOVERIES)
+    more = np.where(differ, np.sign(found.est), 0).astype(np.int64)
+    return Said(found.est, se, df, more, alike & (more == 0) & design.may_say_none)
+
+
+def _level(found: Fit) -> Array:
+    """Of the false discovery rate: few repeats of many depths err more often than they say (tried with 1 to 12)."""
+    few = OF_FEW * min(1.0, DEPTHS / found.est.shape[1])
+    return np.where(found.counts.min(axis=(1, 2)) <= FEW, few, FALSE_DISCOVERIES)
+
+
+def discoveries(p: Array) -> Array:
+    """Benjamini and Hochberg's q along the last axis; what is not a number is not among them, and stays so."""
+    ranks = np.argsort(p, axis=-1)  # not a number last
+    known = (~np.isnan(p)).sum(axis=-1, keepdims=True)
+    rising = np.take_along_axis(p, ranks, axis=-1) * known / np.arange(1, p.shape[-1] + 1)
+    rising = np.where(np.isnan(rising), np.inf, rising)
+    least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
+    found = np.empty_like(p)
+    np.put_along_axis(found, ranks, least, axis=-1)
+    return np.where(np.isnan(p), np.nan, np.minimum(found, 1))
+
+
+def over_curve(found: Fit, design: Design) -> Said:
+    """Of the geometric mean of the ratios over the depths.
+
+    Not interleaved, a single repeat stands for one visit: such depths are left out where others have more.
+    """
+    kept = _every(found)
+    if not design.interleaved:
+        often = found.counts.min(axis=1) >= 2
+        kept = often | ~often.any(axis=1, keepdims=True)
+    found = replace(found, rest=np.where(kept[:, None, :, None], found.rest, np.nan))
+    est = _over(found.est, kept)
+    if design.interleaved:
+        se, df = _interleaved(found)
+    else:
+        se, df = _apart(found, design, kept)
+    said = Said(est, se, df, np.zeros(len(est), np.int64), np.zeros(len(est), bool))
+    size = np.abs(est)
+    more = np.where((size > said.half()) & (size >= LEAST), np.sign(est), 0).astype(np.int64)
+    none = (size + said.half(ONE_SIDED) <= LEAST) & (more == 0) & design.may_say_none
+    return replace(said, more=more, none=none)
+
+
+def _every(found: Fit) -> Mask:
+    return np.ones(found.est.shape, bool)
+
+
+def _over(values: Array, kept: Mask) -> Array:
+    """The mean of those depths."""
+    return np.asarray(np.where(kept, values, 0).sum(axis=1) / kept.sum(axis=1))
+
+
+def _pooled(found: Fit, kept: Mask) -> tuple[Array, Array]:
+    mean = _over(found.variance, kept) / kept.sum(axis=1)
+    return np.sqrt(mean), np.where(kept, found.df, 0).sum(axis=1)
+
+
+def _interleaved(found: Fit) -> tuple[Array, Array]:
+    """The larger of what the runs and what the blocks show; with less than three repeats, what the depths show."""
+    se, df = _pooled(found, _every(found))
+    of_blocks, blocks = _block_error(found)
+    depths = found.est.shape[1]
+    if depths > 1:
+        of_depths, free = found.est.std(axis=1, ddof=1) / np.sqrt(depths), depths - 1.0
+    else:
+        of_depths, free = se, df
+    few = (found.counts.min(axis=(1, 2)) < 3) | (blocks < 3)
+    return np.where(few, of_depths, np.maximum(se, of_blocks)), np.where(few, free, df)
+
+
+def _block_error(found: Fit) -> tuple[Array, Array]:
+    """(standard error of the mean difference, from block to block; how many blocks have both)."""
+    means, weights = _blocks(found, _every(found))
+    square, count = _spread(means[:, 1] - means[:, 0])
+    return np.sqrt(square * (weights**2).sum(axis=2).max(axis=1)), count
+
+
+def _blocks(found: Fit, kept: Mask) -> tuple[Array, Array]:
+    """(pairs, 2, blocks) each: from the set-up's mean over the depths that the block has; its share of that mean."""
+    there = ~np.isnan(found.rest)
+    count = there.sum(axis=2)
+    total = np.where(there, found.rest, 0).sum(axis=2)
+    means = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    shares = (there / found.counts[..., None]).sum(axis=2) / kept.sum(axis=1)[:, None, None]
+    return means, shares
+
+
+def _spread(values: Array) -> tuple[Array, Array]:
+    """(variance, number) of what is known along the last axis."""
+    there = ~np.isnan(values)
+    count = there.sum(axis=-1)
+    middle = np.where(there, values, 0).sum(axis=-1) / np.maximum(count, 1)
+    squares = np.where(there, (values - middle[..., None]) ** 2, 0).sum(axis=-1)
+    return squares / np.maximum(count - 1, 1), count
+
+
+def _apart(found: Fit, design: Design, kept: Mask) -> tuple[Array, Array]:
+    """From block to block within each set-up; one after the other at least what the runs show."""
+    means, weights = _blocks(found, kept)
+    variance, count = _spread(means)
+    square = (variance * (weights**2).sum(axis=2)).sum(axis=1)
+    free = np.where((count >= 2).all(axis=1), (count - 1).sum(axis=1), 0).astype(float)
+    if not design.may_say_none:
+        pooled, df = _pooled(found, kept)
+        larger = (pooled**2 > square) & (free > 0)
+        square, free = np.where(larger, pooled**2, square), np.where(larger, df, free)
+        # Satterthwaite: tau is no estimate of these runs.
+        free = free * ((square + design.tau**2) / np.maximum(square, LEAST_NOISE**4)) ** 2
+    return np.sqrt(square + design.tau**2), free
+
+
+def compare(logs: Array, design: Design) -> tuple[Fit, Said, Said]:
+    """(the fit, at each depth, over the curve) of pairs of set-ups."""
+    found = fit(logs, blocks=design.interleaved)
+    return found, at_points(found, design), over_curve(found, design)

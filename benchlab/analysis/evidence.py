@@ -1,0 +1,256 @@
+"""What findings look at: a run, or a set-up's runs of one workload, as plain frozen data in base units. Pure.
+
+None, NaN or an empty mapping is "nobody told", never 0. Cases are these as JSON (`run_from_json`, `lines_from_json`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import pairwise
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchlab.analysis.designs import Order
+
+NEAR = 0.02  # s: two clocks of one host, read by different programs
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a tool asks of the storage. None: this tool, with these options, does not tell."""
+
+    reads: bool | None = None
+    writes: bool | None = None
+    random: bool | None = None
+    block: int | None = None  # B, of the smallest request
+    direct: bool | None = None  # past the page cache
+    synced: bool | None = None  # each write is made durable before the next
+    compressible: bool | None = None  # its buffers are zeros or repeat themselves
+    size: int | None = None  # B that it goes over
+    ramp_s: float | None = None  # not measured, before what is
+    runtime_s: float | None = None
+    outstanding: int | None = None  # I/Os, over all its workers
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A disk of the layout, as the host told it before the run."""
+
+    name: str  # kernel name, "sdb"
+    size: int | None = None  # B
+    rotational: bool | None = None
+    scheduler: str = ""
+    write_cache: str = ""
+    logical_block: int | None = None  # B
+    physical_block: int | None = None  # B
+    link: float | None = None  # B/s that its link can carry
+    rated_iops: float | None = None  # op/s, of its data sheet
+    rated_bandwidth: float | None = None  # B/s
+    firmware: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer of the stack, from the bottom. `uses`: the disks given to it, by use ("data", "cache", "log")."""
+
+    kind: str  # its driver: "lvm", "zpool"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of the run in s, on the clock of its tracks. Only `measured` ones are what figures are of."""
+
+    name: str
+    start: float
+    end: float
+    measured: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One metric of one device over the run; `device` is "" for the whole host. `times`: s, at the interval's end."""
+
+    device: str
+    metric: str  # "read.iops", "write.bandwidth", "queue", "cpu.steal"
+    unit: str
+    times: tuple[float, ...]
+    values: tuple[float, ...]  # NaN where unknown
+    lengths: tuple[float, ...] = ()  # s that each value is of; empty: since the one before it
+
+    def spans(self) -> tuple[float, ...]:
+        """`lengths`, or what they must be."""
+        if self.lengths or not self.times:
+            return self.lengths
+        between = [after - before for before, after in pairwise(self.times)]
+        first = between[0] if between else self.times[0]
+        return (min(self.times[0], first) or first, *between)
+
+    def within(self, windows: Sequence[Window]) -> Track:
+        """Those intervals that lie wholly in one of them."""
+        spans = self.spans()
+        parts = sorted(self._range(spans, one) for one in windows)
+        if len(parts) == 1:
+            whole = slice(*parts[0])
+            return self._cut(self.times[whole], self.values[whole], spans[whole])
+        kept = dict.fromkeys(at for first, end in parts for at in range(first, end))
+        each = (self.times, self.values, spans)
+        return self._cut(*(tuple(one[at] for at in kept) for one in each))
+
+    def _cut(
+        self, times: tuple[float, ...], values: tuple[float, ...], lengths: tuple[float, ...]
+    ) -> Track:
+        return Track(self.device, self.metric, self.unit, times, values, lengths)
+
+    def _range(self, spans: Sequence[float], window: Window) -> tuple[int, int]:
+        """Of the intervals wholly in it; their ends are in order."""
+        first = bisect_left(self.times, window.start - NEAR)
+        end = bisect_right(self.times, window.end + NEAR)
+        while first < end and self.times[first] - spans[first] < window.start - NEAR:
+            first += 1
+        return first, end
+
+    def mean(self) -> float:
+        """Over time, of the known values; NaN without any."""
+        values, spans = np.asarray(self.values, dtype=float), np.asarray(self.spans())
+        known = ~np.isnan(values) & (spans > 0)
+        if not known.any():
+            return float("nan")
+        return float(np.average(values[known], weights=spans[known]))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that the tool printed under labels: {"method": "fdatasync"}."""
+
+    name: str
+    value: float
+    unit: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt of a run that succeeded. `figures`: those without labels, by name, in base units."""
+
+    tool: str
+    access: Access = Access()
+    options: Mapping[str, Any] = field(default_factory=dict)  # the tool's, as they were told
+    figures: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)  # of those figures that have one
+    labelled: tuple[Figure, ...] = ()
+    windows: tuple[Window, ...] = ()
+    tracks: tuple[Track, ...] = ()
+    layers: tuple[Layer, ...] = ()
+    devices: Mapping[str, Device] = field(default_factory=dict)
+    memory: int | None = None  # B, of the host
+    # Of the host, in words: {"kernel": "6.1.0-28"}.
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    # What the runner recorded: "clock_step", caches, resyncs meanwhile.
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
+    unwritten: str = ""  # in words, why it may have read blocks that nothing ever wrote
+    stage: str = ""  # the moment of a layout that grows: "" as built
+    ours: bool = True  # measured by this lab, and not imported
+    run: int = 0  # for links; 0 in cases
+    attempt: int = 0
+
+    def measured(self, metric: str, devices: Iterable[str] | None = None) -> tuple[Track, ...]:
+        """Tracks of that metric, over what was measured; of these devices only, or of all of them.
+
+        A run whose tool told no windows is measured as a whole.
+        """
+        wanted = None if devices is None else set(devices)
+        known = [one for one in self.windows if one.measured]
+        return tuple(
+            track.within(known) if known else track
+            for track in self.tracks
+            if track.metric == metric and (wanted is None or track.device in wanted)
+        )
+
+    def total(self, metric: str, devices: Iterable[str]) -> float | None:
+        """The sum of their means over what was measured; None where one of them is not known."""
+        names = set(devices)
+        means = {track.device: track.mean() for track in self.measured(metric, names)}
+        values = [means.get(name, float("nan")) for name in names]
+        return None if not values or any(np.isnan(values)) else float(np.sum(values))
+
+    def disks(self) -> tuple[str, ...]:
+        """All disks of the layout, each once."""
+        given = (names for layer in self.layers for names in layer.uses.values())
+        return tuple(dict.fromkeys(name for names in given for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A set-up's runs of one workload in one campaign, at one moment: a curve, or a bar. Repeats are told apart by
+    `repeats`, the depth of each by its access."""
+
+    name: str  # as charts name it
+    workload: str
+    runs: tuple[Run, ...]
+    repeats: tuple[int, ...]  # of each run
+    topology: int = 0
+    order: str = Order.ONE_AFTER_OTHER  # how it stands to the others
+    host: int = 0
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        return self.runs[0].layers
+
+    def sweep(self, figure: str) -> dict[int, dict[int, float]]:
+        """{outstanding I/Os, 0 where untold: {repeat: value}} for benchlab.analysis.verdicts."""
+        found: dict[int, dict[int, float]] = {}
+        for run, repeat in zip(self.runs, self.repeats, strict=True):
+            if figure in run.figures:
+                found.setdefault(run.access.outstanding or 0, {})[repeat] = run.figures[figure]
+        return found
+
+
+def run_from_json(told: Mapping[str, Any]) -> Run:
+    """Raises ValueError naming a field that is not there."""
+    made: Run = _built(Run, told)
+    return made
+
+
+def lines_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
+    """Raises ValueError naming a field that is not there."""
+    return tuple(_built(Line, one) for one in told)
+
+
+def _built(kind: Any, told: Any) -> Any:
+    if is_dataclass(kind):
+        assert isinstance(kind, type)
+        hints = get_type_hints(kind)
+        unknown = set(told) - {one.name for one in fields(kind)}
+        if unknown:
+            raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
+        return kind(**{name: _built(hints[name], value) for name, value in told.items()})
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is tuple and isinstance(told, list):
+        return tuple(_built(inner[0], one) for one in told)
+    if origin is not None and origin is not UnionType and isinstance(told, Mapping):
+        return {key: _built(inner[1], value) for key, value in told.items()}
+    return float("nan") if kind is float and told is None else told
+
+
+def members(run: Run, use: str = "") -> dict[str, tuple[str, ...]]:
+    """{kind of layer: its disks of that use}, of any use where none is named; layers without disks are left out."""
+    return {
+        layer.kind: names
+        for layer in run.layers
+        if (names := tuple(n for u, each in layer.uses.items() if use in ("", u) for n in each))
+    }
+
+
+def concat(tracks: Iterable[Track]) -> NDArray[np.float64]:
+    """Their values one after the other, without the unknown."""
+    values = np.concatenate([np.asarray(t.values, dtype=float) for t in tracks] or [np.array([])])
+    known: NDArray[np.float64] = values[~np.isnan(values)]
+    return known

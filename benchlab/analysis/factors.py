@@ -1,0 +1,123 @@
+"""Over a campaign's factors: what each level does on the whole, and where two factors do not simply multiply.
+
+Main effects and interactions of a complete matrix, on logarithms, so an effect is a factor: a level's is its geometric
+mean over everything else against that of all; an interaction is what is left of a pair of levels when both main effects
+are taken away. The noise is that of the repeats. What is named is 5 % or more and survives Benjamini-Hochberg over all
+effects of its kind (the textbook's analysis of variance; Box, Hunter, Hunter, Statistics for Experimenters, chapter 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, prod, sqrt
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from benchlab.analysis.differences import FALSE_DISCOVERIES, LEAST, TWO_SIDED, discoveries
+from benchlab.analysis.fits import LEAST_NOISE, Array
+from benchlab.analysis.repeats import robust
+
+ENOUGH_REPEATS = 3  # as robust means need
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """`levels`: {factor: level}, one for a main effect, two for an interaction. `ratio`: against all, 95 % interval.
+
+    `named`: 5 % or more, and no luck of looking at many.
+    """
+
+    levels: Mapping[str, str]
+    ratio: float
+    low: float | None
+    high: float | None
+    named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    main: tuple[Effect, ...]
+    interactions: tuple[Effect, ...]
+
+
+def effects(
+    factors: Sequence[str], cells: Mapping[tuple[str, ...], Sequence[float]], tau: float = 0.0
+) -> Effects | None:
+    """`cells`: {a level of each factor: repeats, above 0}. None where it has gaps, or less than two vary.
+
+    `tau`: of the design, between two builds: it is added to the error of each effect of the first factor, the layout.
+    """
+    levels = [sorted({key[axis] for key in cells}) for axis in range(len(factors))]
+    varied = [axis for axis, some in enumerate(levels) if len(some) > 1]
+    if len(varied) < 2 or len(cells) != prod(map(len, levels)) or not all(cells.values()):
+        return None
+    if min(min(values) for values in cells.values()) <= 0:
+        return None
+    keys = sorted(cells)
+    found = robust([cells[key] for key in keys], ENOUGH_REPEATS)
+    grid = found.means.reshape([len(some) for some in levels])
+    df = float((found.counts - 1).sum())
+    noise = max(sqrt(found.within / df), LEAST_NOISE) if df else None
+    each = (noise**2 * float((1 / found.counts).mean())) if noise else None
+    made: dict[int, list[Effect]] = {}
+    for order in (1, 2):
+        rows = [
+            (axes, index, value, size)
+            for axes in combinations(varied, order)
+            for index, value, size in _of(grid, axes)
+        ]
+        made[order] = _effects(rows, factors, levels, each, df, tau)
+    return Effects(tuple(made[1]), tuple(made[2]))
+
+
+def _of(grid: Array, axes: tuple[int, ...]) -> list[tuple[tuple[int, ...], float, float]]:
+    """(index, effect, its variance in units of a cell's) of each level of one axis, or pair of levels of two."""
+    others = tuple(axis for axis in range(grid.ndim) if axis not in axes)
+    table = grid.mean(axis=others) if others else grid
+    table = table - table.mean()
+    share = 1.0
+    for axis in range(table.ndim):
+        if table.ndim > 1:
+            table = table - table.mean(axis=axis, keepdims=True)
+        share *= 1 - 1 / table.shape[axis]
+    variance = share * table.size / grid.size
+    return [(index, float(value), variance) for index, value in np.ndenumerate(table)]
+
+
+def _effects(
+    rows: Sequence[tuple[tuple[int, ...], tuple[int, ...], float, float]],
+    factors: Sequence[str],
+    levels: Sequence[Sequence[str]],
+    each: float | None,
+    df: float,
+    tau: float,
+) -> list[Effect]:
+    errors = [
+        sqrt(size * each + (tau**2 / 2 if axes[0] == 0 else 0)) if each else None
+        for axes, _, _, size in rows
+    ]
+    p = np.array(
+        [
+            2 * stdtr(df, -abs(row[2]) / error) if error else np.nan
+            for row, error in zip(rows, errors, strict=True)
+        ]
+    )
+    named = discoveries(p) <= FALSE_DISCOVERIES if len(p) else p
+    return [
+        _effect(
+            {factors[axis]: levels[axis][i] for axis, i in zip(axes, index, strict=True)},
+            value,
+            float(stdtrit(df, TWO_SIDED)) * error if error else None,
+            bool(sure) and abs(value) >= LEAST,
+        )
+        for (axes, index, value, _), error, sure in zip(rows, errors, named, strict=True)
+    ]
+
+
+def _effect(levels: Mapping[str, str], value: float, half: float | None, named: bool) -> Effect:
+    if half is None:
+        return Effect(levels, exp(value), None, None, False)
+    return Effect(levels, exp(value), exp(value - half), exp(value + half), named)

@@ -1,0 +1,83 @@
+"""What a finding is, and where they come from: each a module of benchlab.analysis.findings, found by scanning.
+
+The file's name is the finding's kind. Nothing to register: a module, its cases in tests/cases/findings/KIND, and its
+paragraph in docs/method.md under the heading that `METHOD` names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Protocol, cast
+
+from benchlab.analysis import findings
+from benchlab.analysis.evidence import Line, Run
+
+
+class Severity(StrEnum):
+    DOUBT = "doubt"  # the figures may not be what they say: look before you believe them
+    LIMIT = "limit"  # believable, and this is what holds it back
+    NOTE = "note"  # worth knowing
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that a sentence names, and where it comes from."""
+
+    value: float
+    unit: str  # "op/s", "B/s", "s", "B", "1"
+    of: str  # "read of sdb", "write.iops": what a page writes beside it
+    run: int = 0  # whose; 0: the finding's own run
+    figure: str = ""  # the measurement's name, where it is one
+    device: str = ""  # the track's device and metric, where it is a mean of one
+    metric: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`says`: one plain sentence that ends without a full stop, numbers in it. `about`: what tells it from others of
+    its kind in the same run ("sdb", "write at 8"), so that a dismissed one stays so when it is found again."""
+
+    says: str
+    severity: Severity
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    about: str = ""
+    runs: tuple[int, ...] = ()  # that it is about, of a campaign's
+
+
+class OfRun(Protocol):
+    """Looks at one run. `applies` is pure and quick (1,000 runs in 5 s, all findings together)."""
+
+    LABEL: str  # "Read from a cache"
+    METHOD: str  # heading in docs/method.md
+    applies: Callable[[Run], list[Finding]]
+
+
+class OfLines(Protocol):
+    """Looks at the set-ups of one workload beside each other; `compares` is pure."""
+
+    LABEL: str
+    METHOD: str
+    compares: Callable[[Sequence[Line]], list[Finding]]
+
+
+@cache
+def of_runs() -> Mapping[str, OfRun]:
+    """By kind, in the order of their names."""
+    return {kind: cast(OfRun, one) for kind, one in _modules().items() if hasattr(one, "applies")}
+
+
+@cache
+def of_lines() -> Mapping[str, OfLines]:
+    """By kind, in the order of their names."""
+    found = {kind: one for kind, one in _modules().items() if hasattr(one, "compares")}
+    return {kind: cast(OfLines, one) for kind, one in found.items()}
+
+
+def _modules() -> dict[str, object]:
+    names = sorted(info.name for info in pkgutil.iter_modules(findings.__path__))
+    return {n: importlib.import_module(f"{findings.__name__}.{n}") for n in names if n[0] != "_"}

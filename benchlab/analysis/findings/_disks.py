@@ -1,0 +1,154 @@
+"""What a run's disks did while it measured: shared by findings of devices. Means of a part are over its own windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from benchlab.analysis.devices.amplification import by_application
+from benchlab.analysis.devices.balance import Balance, of_samples
+from benchlab.analysis.evidence import Layer, Run, Track
+from benchlab.analysis.findings._stacks import IDLE
+
+WORD = {"read": "bytes read", "write": "bytes written"}
+PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3}
+MD_PARITY = {4: 1, 5: 1, 6: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Disks of one use in a layer."""
+
+    kind: str
+    use: str
+    names: tuple[str, ...]
+
+
+def groups(run: Run) -> list[Group]:
+    """From the bottom, without spares."""
+    found = [
+        Group(one.kind, use, names)
+        for one in run.layers
+        for use, names in one.uses.items()
+        if names
+    ]
+    return [one for one in found if one.use not in IDLE]
+
+
+def parts(run: Run) -> list[tuple[str, Run]]:
+    """(its name, the run as if only that had been measured) of each window; of a run without any, the whole."""
+    known = [one for one in run.windows if one.measured]
+    if len(known) < 2:
+        return [(known[0].name if known else "", run)]
+    return [(one.name, replace(run, windows=(one,))) for one in known]
+
+
+class _This:
+    """A run by what it is and not by what is in it: three findings ask the same of it one after the other."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _This) and self.run is other.run
+
+    def __hash__(self) -> int:
+        return id(self.run)
+
+
+Shared = tuple[str, Group, Balance]
+
+
+def balances(run: Run, way: str) -> tuple[Shared, ...]:
+    """(window, disks, how they share what was moved) of each part that tells; "read" or "write"."""
+    return _balances(_This(run), way)
+
+
+@lru_cache(maxsize=2)  # the two ways of one run
+def _balances(this: _This, way: str) -> tuple[Shared, ...]:
+    return tuple(_each_balance(this.run, way))
+
+
+def _each_balance(run: Run, way: str) -> Iterator[Shared]:
+    wide = [one for one in groups(run) if len(one.names) > 1]
+    for window, part in parts(run) if wide else ():
+        for group in wide:
+            found = _balance(part, group, way)
+            if found is not None:
+                yield window, group, found
+
+
+def _balance(part: Run, group: Group, way: str) -> Balance | None:
+    moved = _by_name(part, f"{way}.bandwidth", group)
+    done = _by_name(part, f"{way}.iops", group)
+    across = _by_name(part, f"{'write' if way == 'read' else 'read'}.bandwidth", group)
+    if len(moved) < len(group.names) or len(done) < len(group.names):
+        return None
+    first = moved[group.names[0]]
+    if any(one.times != first.times for one in (*moved.values(), *done.values())):
+        return None
+    return of_samples(
+        [moved[name].values for name in group.names],
+        [done[name].values for name in group.names],
+        first.spans(),
+        [one.values for one in across.values() if one.times == first.times],
+    )
+
+
+def _by_name(part: Run, metric: str, group: Group) -> Mapping[str, Track]:
+    return {one.device: one for one in part.measured(metric, group.names)}
+
+
+def asked(part: Run, window: str, run: Run) -> dict[str, float | None]:
+    """{"read", "write": B/s that the tool moved in a part of a run}; None where nobody tells, as of a whole run."""
+    known = [one for one in run.windows if one.measured]
+    if not known:
+        return {"read": None, "write": None}
+    found = by_application(part.figures, window, alone=len(known) == 1)
+    alone = {"read": (True, False), "write": (False, True)}
+    for way, does in alone.items():
+        only = (run.access.reads, run.access.writes) == does
+        if found[way] is None and only and len(known) == 1:
+            found[way] = part.figures.get("bandwidth")
+    return found
+
+
+def only_writes(run: Run) -> bool:
+    """Whether the tool is known to read nothing."""
+    reads = run.access.reads
+    return run.access.writes is True and reads is False and not run.figures.get("read.bandwidth")
+
+
+def multiple(run: Run) -> float:
+    """How many bytes of its disks the layout itself makes of one: copies, the parity of small writes, a cache."""
+    found = 1.0
+    for one in run.layers:
+        level, layout = one.options.get("level", 5), str(one.options.get("layout", ""))
+        count = len(one.uses.get("data", ()))
+        mirror = one.kind == "lvm" and one.options.get("type") == "mirror"
+        if mirror or (one.kind == "md" and level == 1):
+            found *= max(count, 1)
+        elif one.kind == "md" and level == 10:
+            found *= int(layout[1:]) if layout[1:].isdigit() else 2
+        elif one.kind == "md":
+            found *= 1 + md_parity(one)
+        elif one.kind == "zpool":
+            width = one.options.get("width")
+            copies = width if isinstance(width, int) and width > 0 else 2
+            found *= copies if layout == "mirror" else 1 + PARITY.get(layout, 0)
+        elif one.uses.get("cache"):
+            found *= 2
+    return found
+
+
+def md_parity(layer: Layer) -> int:
+    """Disks of an array that hold parity; 0 of a level that has none, or that nobody told as a number."""
+    level = layer.options.get("level", 5)
+    return MD_PARITY.get(level, 0) if isinstance(level, int) else 0
+
+
+def resyncs(run: Run) -> bool:
+    """Whether an array was read for its own sake meanwhile."""
+    going = (value > 0 for one in run.measured("sync.bandwidth") for value in one.values)
+    return bool(run.meta.get("during")) or any(going)

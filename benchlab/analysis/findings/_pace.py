@@ -1,0 +1,100 @@
+"""How fast a run went over time, as its tool saw it or, where all of it goes straight through, its disks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchlab.analysis.evidence import NEAR, Run, Track, Window
+from benchlab.analysis.findings import _stacks
+
+Array = NDArray[np.float64]
+RATES = (("iops", "op/s"), ("bandwidth", "B/s"))
+WAYS = ("", "read.", "write.")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Known intervals of one measured window, in order; at least one. `alone`: there is no other window."""
+
+    window: str
+    of: str  # "IOPS, by the tool"
+    unit: str
+    values: Array
+    spans: Array  # s
+    alone: bool
+
+    @property
+    def seconds(self) -> float:
+        return float(self.spans.sum())
+
+
+def paces(run: Run) -> Iterator[Pace]:
+    """One of each measured window. Where a tool told none, only its own track is of what it measured; where it told
+    several, its track is on no clock of theirs."""
+    windows = [one for one in run.windows if one.measured]
+    found = _of_tool(run) if len(windows) < 2 else None
+    if not found and windows and run.access.direct and _stacks.straight(run):
+        found = _of_disks(run)
+    if not found:
+        return
+    of, unit, tracks = found
+    for one in windows or [Window("", -np.inf, np.inf)]:
+        values, spans = _summed(tracks, one)
+        if values.size:
+            yield Pace(one.name, of, unit, values, spans, len(windows) < 2)
+
+
+def latency(run: Run) -> Pace | None:
+    """Mean latency over time, by the tool, of a run with one window at most."""
+    windows = [one for one in run.windows if one.measured]
+    track = next((one for way in WAYS for one in _named(run, f"{way}lat.mean")), None)
+    if track is None or len(windows) > 1:
+        return None
+    values, spans = _summed([track], windows[0] if windows else Window("", -np.inf, np.inf))
+    return Pace("", "latency, by the tool", "s", values, spans, True) if values.size else None
+
+
+def _of_tool(run: Run) -> tuple[str, str, Sequence[Track]] | None:
+    for name, unit in RATES:
+        for ways in (("",), ("read.", "write.")):
+            tracks = [one for way in ways for one in _named(run, way + name)]
+            if tracks:
+                return f"{'IOPS' if unit == 'op/s' else 'rate'}, by the tool", unit, tracks
+    return None
+
+
+def _named(run: Run, metric: str) -> list[Track]:
+    return [one for one in run.tracks if one.device == "" and one.metric == metric and one.times]
+
+
+def _of_disks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
+    names = set(_stacks.disks(run))
+    wanted = [
+        f"{way}.bandwidth" for way, on in zip(("read", "write"), _ways(run), strict=True) if on
+    ]
+    tracks = [one for one in run.tracks if one.device in names and one.metric in wanted]
+    if not names or len(tracks) != len(names) * len(wanted):
+        return None
+    return "rate, by the disks", "B/s", tracks
+
+
+def _ways(run: Run) -> tuple[bool, bool]:
+    """Whether it reads and writes; both where nobody told."""
+    return run.access.reads is not False, run.access.writes is not False
+
+
+def _summed(tracks: Sequence[Track], window: Window) -> tuple[Array, Array]:
+    """Values and lengths (s) of the intervals in the window that all of them know; of one where their times differ."""
+    first = tracks[0]
+    same = [one for one in tracks if len(one.times) == len(first.times)]
+    ends, spans = np.asarray(first.times, dtype=float), np.asarray(first.spans(), dtype=float)
+    if len(same) < len(tracks):
+        return np.array([]), np.array([])  # what is missing would pose as a change
+    values = np.sum([np.asarray(one.values, dtype=float) for one in same], axis=0)
+    inside = (ends - spans >= window.start - NEAR) & (ends <= window.end + NEAR)
+    inside &= np.isfinite(values) & (spans > 0)
+    return values[inside], spans[inside]

@@ -1,0 +1,295 @@
+"""Two lines of one workload beside each other: by which figure, whether their layouts are alike, and what may be said.
+
+A finding names a difference only where more than the verdict holds: the curve's verdict, a point's that says the same,
+and an interval that ends 10 % beyond 1 (15 % where set-ups were built one after the other). Of equal set-ups that is
+said of at most 1 in 100 pairs (tests/analysis/test_set_up_findings.py); the verdict alone says it of up to 5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+from benchlab.analysis.designs import Design, Order, design
+from benchlab.analysis.evidence import Layer, Line
+from benchlab.analysis.finding import Number
+from benchlab.analysis.findings._words import names as joined
+from benchlab.analysis.findings._words import rate
+from benchlab.analysis.verdicts import Comparison, Says, Sweep, Verdict, compare_sweeps
+
+# Rates that tell what a set-up does, the first that all have; larger is better. The pages' order (charts.naming).
+FIGURES: Mapping[str, str] = {
+    "iops": "IOPS",
+    "bandwidth": "throughput",
+    "one.fsync.ops": "fsyncs",
+    "one.fdatasync.ops": "fdatasyncs",
+    "read.iops": "read IOPS",
+    "write.iops": "write IOPS",
+    "read.bandwidth": "read throughput",
+    "write.bandwidth": "write throughput",
+}
+SURE, SURE_APART = 1.10, 1.15
+WORST = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
+SPARE = ("cache", "log")  # uses of disks that hold nothing of their own
+CACHES = ("bcache", "flashcache", "lvm_cache")
+SIZES = ("size", "stripes", "width")  # what says how large, and not what
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`held`: the second against the first by that figure; `unit` is its unit."""
+
+    first: Line
+    second: Line
+    figure: str
+    held: Comparison
+    over: Verdict  # all depths that both have
+
+    @property
+    def about(self) -> str:
+        return f"{self.second.name} against {self.first.name}"
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        return tuple(run.run for line in (self.first, self.second) for run in line.runs if run.run)
+
+    @property
+    def single(self) -> bool:
+        """Whether one of its points rests on one repeat, which decides nothing."""
+        return self.over.repeats[0] < 2
+
+    def differs(self) -> Verdict | None:
+        """Faster or slower, where that may be said of them without a doubt."""
+        over = self.over
+        if over.says not in (Says.FASTER, Says.SLOWER) or over.low is None or over.high is None:
+            return None
+        if not any(point.says == over.says for point in self.held.points.values()):
+            return None
+        sure = SURE if self.held.design.may_say_none else SURE_APART
+        return over if max(over.low, 1 / over.high) >= sure else None
+
+    def did(self, verb: str = "does") -> str:
+        """ "B does 2.1 times the IOPS of A at 8 outstanding"; of one that is not decided "did"."""
+        told = f"{times(self.over.ratio)} the {word(self.figure)} of {self.first.name}"
+        points = tuple(self.held.points)
+        where = depths(points) if len(points) == 1 else "over all depths"
+        return " ".join(filter(None, [self.second.name, verb, told, where]))
+
+    def error(self) -> str:
+        """ "95 % interval 1.9 to 2.4, 3 repeats", or that it is not decided."""
+        if self.single:
+            each = "one repeat each" if self.over.repeats[1] == 1 else "one repeat at some depths"
+            return f"{each}: not decided"
+        least, most = self.over.repeats
+        repeats = f"{least} repeats" if least == most else f"{least} to {most} repeats"
+        if self.over.low is None or self.over.high is None:
+            return repeats
+        return f"95 % interval {self.over.low:.2f} to {self.over.high:.2f}, {repeats}"
+
+    def numbers(self) -> dict[str, Number]:
+        """The ratio, and both means where it is of one depth."""
+        ratio = Number(
+            self.over.ratio, "1", f"{word(self.figure)}, {self.about}", figure=self.figure
+        )
+        if self.over.values is None:
+            return {"ratio": ratio}
+        both = zip((self.first, self.second), self.over.values, strict=True)
+        first, second = (
+            Number(value, unit(self.figure), f"{word(self.figure)} of {line.name}", _nearest(line, self.figure, value),
+                   self.figure)
+            for line, value in both
+        )  # fmt: skip
+        return {"first": first, "second": second, "ratio": ratio}
+
+
+def _nearest(line: Line, figure: str, value: float) -> int:
+    told = [
+        (abs(run.figures[figure] - value), run.run) for run in line.runs if figure in run.figures
+    ]
+    return min(told)[1] if told else 0
+
+
+def word(figure: str) -> str:
+    return FIGURES.get(figure, figure)
+
+
+def unit(figure: str) -> str:
+    return "B/s" if figure.endswith("bandwidth") else "op/s"
+
+
+def amount(value: float, figure: str) -> str:
+    """ "5.10 k IOPS", "40.5 MB/s"; fsyncs are no I/Os."""
+    text = rate(value, unit(figure))
+    return text if figure.endswith("iops") else text.replace("IOPS", f"{word(figure)} a second")
+
+
+def times(ratio: float) -> str:
+    """2.63 -> "2.6 times", 0.184 -> "0.18 times"."""
+    return f"{ratio:,.0f} times" if ratio >= 100 else f"{ratio:.{1 if ratio >= 2 else 2}f} times"
+
+
+def depths(of: Sequence[int]) -> str:
+    """ "at 4 and 8 outstanding"; "" where the depth is not told."""
+    return f"at {joined(tuple(map(str, of)))} outstanding" if any(of) else ""
+
+
+def figure_of(lines: Sequence[Line]) -> str:
+    """The first that every run of them has; without a sweep throughput before IOPS, as pages do. "" without any."""
+    wanted = list(FIGURES)
+    swept = any(len({run.access.outstanding or 0 for run in line.runs}) > 1 for line in lines)
+    if not swept:
+        wanted[:2] = wanted[1::-1]
+    told = [run.figures for line in lines for run in line.runs]
+    return next((name for name in wanted if told and all(name in one for one in told)), "")
+
+
+def pair(
+    first: Line,
+    second: Line,
+    kept: Callable[[int], bool] = lambda depth: True,
+    but: Sequence[str] = (),
+) -> Pair | None:
+    """By the depths that are `kept`; None where they did not do the same, or have no figure or no depth in common.
+
+    `but`: options of the tool that may differ.
+    """
+    figure = figure_of((first, second))
+    if not figure or first.host != second.host or not _same_work(first, second, but):
+        return None
+    sweeps = [_only(line.sweep(figure), kept) for line in (first, second)]
+    held = compare_sweeps(sweeps[0], sweeps[1], design_of(first, second))
+    return Pair(first, second, figure, held, held.curve) if held.curve else None
+
+
+def _same_work(first: Line, second: Line, but: Sequence[str]) -> bool:
+    """Lines of one workload may be of another block size; what only one of them told is no difference."""
+    a, b = first.runs[0].access, second.runs[0].access
+    asked = (
+        (getattr(a, name), getattr(b, name)) for name in ("reads", "writes", "random", "block")
+    )
+    one, other = _constant(first), _constant(second)
+    given = ((one[name], other[name]) for name in one.keys() & other.keys() - set(but))
+    return all(x == y for x, y in given) and all(None in (x, y) or x == y for x, y in asked)
+
+
+def _constant(line: Line) -> Mapping[str, Any]:
+    """Its tool's options that no run of it varies."""
+    told = line.runs[0].options
+    return {
+        name: value
+        for name, value in told.items()
+        if all(run.options.get(name) == value for run in line.runs)
+    }
+
+
+def _only(sweep: Sweep, kept: Callable[[int], bool]) -> Sweep:
+    return {depth: cell for depth, cell in sweep.items() if kept(depth)}
+
+
+def pairs(
+    lines: Sequence[Line], alike: Callable[[Line, Line], bool], but: Sequence[str] = ()
+) -> Iterator[Pair]:
+    """Of those (first, second), in either order, that are so; on the same disks, or on disks of the same kind."""
+    for first, second in permutations(lines, 2):
+        if (
+            alike(first, second)
+            and _same_disks(first, second)
+            and (found := pair(first, second, but=but))
+        ):
+            yield found
+
+
+def _same_disks(first: Line, second: Line) -> bool:
+    names = [set(holding(line)) for line in (first, second)]
+    if names[0] <= names[1] or names[1] <= names[0]:
+        return True
+    kinds = [{_spins(line, name) for name in holding(line)} for line in (first, second)]
+    return kinds[0] == kinds[1] and None not in kinds[0]
+
+
+def _spins(line: Line, name: str) -> bool | None:
+    known = line.runs[0].devices.get(name)
+    return known.rotational if known else None
+
+
+def design_of(first: Line, second: Line) -> Design:
+    """The worse of both orders: a line says of itself how it stands to the others."""
+    orders = {_order(line.order) for line in (first, second)}
+    order = next(one for one in WORST if one in orders)
+    repeats = [len(cell) for line in (first, second) for cell in _cells(line)]
+    return design(order, repeats=min(repeats, default=1))
+
+
+def _order(told: str) -> Order:
+    return next((one for one in Order if told in (one.value, str(one))), Order.UNTOLD)
+
+
+def _cells(line: Line) -> list[Mapping[int, float]]:
+    figure = figure_of([line])
+    return list(line.sweep(figure).values()) if figure else []
+
+
+Stack = tuple[tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]], ...]
+
+
+def stack(
+    layers: Sequence[Layer],
+    spare: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    *,
+    counted: bool = True,
+) -> Stack:
+    """What a layout is, without the disks of the `spare` uses and what is there for them, and `ignore`d options.
+
+    Not `counted`: however many disks it has.
+    """
+    rows = []
+    for layer in layers:
+        uses = {use: len(names) for use, names in layer.uses.items() if use not in spare and names}
+        kind, options = layer.kind, _options(layer, spare, ignore)
+        if "cache" in spare and kind in CACHES:
+            kind, options, uses = "raw", (), {"data": uses.get("backing", uses.get("data", 0))}
+            if not uses["data"]:
+                continue
+        if kind == "partition" and layer.options.get("use") in spare:
+            continue
+        rows.append(
+            (kind, options, tuple(sorted((use, n if counted else 0) for use, n in uses.items())))
+        )
+    return tuple(rows)
+
+
+def _options(
+    layer: Layer, spare: Sequence[str], ignore: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    kept = {
+        name: json.dumps(value, sort_keys=True, default=str)
+        for name, value in layer.options.items()
+        if name not in ignore and name.partition("_")[0] not in spare
+    }
+    return tuple(sorted(kept.items()))
+
+
+def has(line: Line, use: str) -> bool:
+    """Whether its layout gives disks, or a piece of one, to that use; a layer that caches counts for "cache"."""
+    return any(
+        bool(layer.uses.get(use))
+        or (layer.kind == "partition" and layer.options.get("use") == use)
+        or (use == "cache" and layer.kind in CACHES)
+        for layer in line.layers
+    )
+
+
+def holding(line: Line) -> tuple[str, ...]:
+    """The disks that hold its data, each once."""
+    given = (
+        names
+        for layer in line.layers
+        if not (layer.kind == "partition" and layer.options.get("use") in SPARE)
+        for use, names in layer.uses.items()
+        if use not in SPARE
+    )
+    return tuple(dict.fromkeys(name for names in given for name in names))

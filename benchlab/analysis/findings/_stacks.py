@@ -1,0 +1,99 @@
+"""What a stack does to the bytes that a tool asks for: shared by findings that may only say what is certain."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from benchlab.analysis.evidence import Layer, Run
+
+STRAIGHT = {"raw", "partition", "dm_crypt", "tuning"}  # one byte asked for is one byte of one disk
+MIRRORS = {1, 10}  # md levels whose members hold the same, without parity to be read first
+OFF = ("", "off", "no", "none", "false")
+PACKING = ("compression", "dedup", "deduplication")
+CACHES = {"bcache", "flashcache", "lvm_cache", "zpool", "zfs", "zvol"}
+IDLE = {"spare"}  # uses of disks that carry nothing while all is well
+
+
+def straight(run: Run) -> bool:
+    """Whether each byte asked for is one byte of one disk, and no layer does anything by itself."""
+    return bool(run.layers) and all(_straight(one) for one in run.layers)
+
+
+def quiet(run: Run) -> bool:
+    """Whether no layer reads while it only writes, nor writes while it only reads, but for strays of metadata."""
+    return bool(run.layers) and all(_straight(one) or _quiet(one) for one in run.layers)
+
+
+def cached(run: Run) -> bool:
+    """Whether a layer keeps data on its own account; unknown layers may."""
+    return not run.layers or any(one.kind in CACHES for one in run.layers)
+
+
+def disks(run: Run) -> tuple[str, ...]:
+    """All that carry something."""
+    held = (names for one in run.layers for use, names in one.uses.items() if use not in IDLE)
+    return tuple(dict.fromkeys(name for names in held for name in names))
+
+
+def packing(run: Run) -> str:
+    """The layer that compresses or deduplicates, in words: "zfs (compression lz4)"; "" without one."""
+    for one in run.layers:
+        for option in PACKING:
+            value = str(one.options.get(option, "")).lower()
+            if value not in OFF:
+                return f"{one.kind} ({option} {value})"
+        for word in one.options.get("mount_options") or ():
+            if str(word).startswith("compress"):
+                return f"{one.kind} ({word})"
+    return ""
+
+
+def copies(run: Run) -> int:
+    """How often each byte written is on the disks at least: 1 where nobody can tell."""
+    return max((_copies(one) for one in run.layers), default=1)
+
+
+def asked(run: Run, way: str) -> float | None:
+    """B/s that the tool counted, "read" or "write"; its only rate where it does but that."""
+    said = run.figures.get(figure(run, way))
+    return None if said is None or isnan(said) else said
+
+
+def figure(run: Run, way: str) -> str:
+    """The name of that figure."""
+    reads, writes = run.access.reads, run.access.writes
+    alone = (reads, writes) == ((True, False) if way == "read" else (False, True))
+    own = f"{way}.bandwidth"
+    return "bandwidth" if alone and own not in run.figures else own
+
+
+def _straight(one: Layer) -> bool:
+    if one.kind == "lvm":
+        return one.options.get("type", "striped") in ("linear", "striped")
+    if one.kind == "md":
+        return bool(one.options.get("level", 5) == 0)
+    return one.kind in STRAIGHT
+
+
+def _quiet(one: Layer) -> bool:
+    if one.kind == "filesystem":
+        return one.options.get("type", "xfs") in ("xfs", "ext4")
+    if one.kind == "md":
+        return one.options.get("level", 5) in MIRRORS
+    return one.kind == "lvm"
+
+
+def _copies(one: Layer) -> int:
+    members = len(one.uses.get("data", ()))
+    level = one.options.get("level", 5)
+    if (one.kind == "lvm" and one.options.get("type") == "mirror") or (
+        one.kind == "md" and level == 1
+    ):
+        return max(members, 1)
+    if one.kind == "md" and level == 10:
+        told = str(one.options.get("layout", "n2"))[1:]
+        return int(told) if told.isdigit() else 1
+    if one.kind == "zpool" and one.options.get("layout") == "mirror":
+        width = one.options.get("width") or 2
+        return int(width) if members else 1
+    return 1

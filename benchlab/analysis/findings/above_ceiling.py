@@ -1,0 +1,118 @@
+"""The tool counted more than the disks can do, by their links or their rating (METHOD.md, believability)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchlab.analysis.evidence import Device, Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings import _stacks
+from benchlab.analysis.findings._words import rate
+
+LABEL = "More than the disks can do"
+METHOD = "Findings"
+
+ABOVE = 1.05  # times the sum over the disks: below it is rounding of data sheets
+OF_ALL = ("iops", "bandwidth", "read.bandwidth", "write.bandwidth")  # not of one test of several
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    about: str
+    words: str
+    unit: str
+    of: Callable[[Device], float | None]
+
+
+LIMITS = (
+    Limit("links", "links carry", "B/s", lambda one: one.link),
+    Limit("rated bandwidth", "disks are rated for", "B/s", lambda one: one.rated_bandwidth),
+    Limit("rated IOPS", "disks are rated for", "op/s", lambda one: one.rated_iops),
+)
+
+
+def applies(run: Run) -> list[Finding]:
+    """All disks together are the ceiling, whichever of them the stack reads. Links carry both ways at once, so each way
+    is looked at alone; small requests in order may become one of the disk's, so rated IOPS are for random ones."""
+    return [found for limit in LIMITS for found in _above(run, limit)]
+
+
+def _above(run: Run, limit: Limit) -> list[Finding]:
+    disks = _stacks.disks(run)
+    known = [
+        each for name in disks if name in run.devices and (each := limit.of(run.devices[name]))
+    ]
+    needed = _needed(run, limit.unit)
+    if not disks or len(known) < len(disks) or not needed:
+        return []
+    figure, most = max(needed.items(), key=lambda pair: pair[1])
+    ceiling, counted = sum(known), run.figures[figure]
+    if not most > ABOVE * ceiling:
+        return []
+    copies = round(most / counted)
+    why, numbers = _why(run, figure, limit.unit, most)
+    return [
+        Finding(
+            f"{rate(counted, limit.unit)}{f', written {copies} times,' if copies > 1 else ''} is more than the "
+            f"{rate(ceiling, limit.unit)} that its {limit.words}: {why}",
+            Severity.DOUBT,
+            {
+                "counted": Number(counted, limit.unit, f"{figure}, by the tool", figure=figure),
+                "ceiling": Number(ceiling, limit.unit, f"{limit.about} of the disks, together"),
+                **numbers,
+            },
+            about=limit.about,
+        )
+    ]
+
+
+def _needed(run: Run, unit: str) -> dict[str, float]:
+    """By figure what the disks must have done: what is written is on every mirror."""
+    if unit == "op/s":
+        random = run.access.random is not False
+        return {name: run.figures[name] for name in ("iops",) if random and _is(run.figures, name)}
+    one_way = run.access.reads is False or run.access.writes is False
+    found = {}
+    for name in run.figures:
+        of_both = name == "bandwidth" and not one_way
+        if name.split(".")[-1] == "bandwidth" and not of_both and _is(run.figures, name):
+            written = name == "write.bandwidth" or (
+                name == "bandwidth" and run.access.reads is False
+            )
+            found[name] = run.figures[name] * (_stacks.copies(run) if written else 1)
+    return found
+
+
+def _is(figures: Mapping[str, float], name: str) -> bool:
+    return figures.get(name, 0.0) > 0
+
+
+def _why(run: Run, figure: str, unit: str, needed: float) -> tuple[str, dict[str, Number]]:
+    """What explains it, as far as it is known."""
+    given = _given(run, figure, unit)
+    if given is None:
+        direct = run.access.direct and not _stacks.cached(run) and not _stacks.packing(run)
+        return (
+            f"a cache {'inside or beneath' if direct else 'above them, or inside,'} may explain it",
+            {},
+        )
+    numbers = {"disks": Number(given, unit, "the disks, by the kernel", metric=figure)}
+    if given < needed / ABOVE:
+        return (
+            f"the disks did {rate(given, unit)}, and a cache or a layer above them the rest",
+            numbers,
+        )
+    wrong = "that is the kernel's count, too, so what is told of them is wrong, or they cache it themselves"
+    return wrong, numbers
+
+
+def _given(run: Run, figure: str, unit: str) -> float | None:
+    """What the kernel counted on the disks of the same."""
+    if figure not in OF_ALL:
+        return None
+    metric = "iops" if unit == "op/s" else "bandwidth"
+    ways = [way for way in ("read", "write") if figure == f"{way}.{metric}"] or ["read", "write"]
+    sums = [run.total(f"{way}.{metric}", _stacks.disks(run)) for way in ways]
+    known = [each for each in sums if each is not None]
+    return sum(known) if len(known) == len(ways) else None

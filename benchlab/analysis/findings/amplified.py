@@ -1,0 +1,72 @@
+"""The disks moved several times what the tool did: a journal, parity, copy on write, larger pieces (METHOD.md)."""
+
+from __future__ import annotations
+
+from benchlab.analysis.devices.amplification import amplification
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._disks import asked, multiple, parts, resyncs
+from benchlab.analysis.findings._stacks import disks
+from benchlab.analysis.findings._words import names, rate
+
+LABEL = "The disks move more than the tool"
+METHOD = "Findings"
+
+MORE = 1.5  # times what the layout itself makes of a byte
+LEAST = 1 << 20  # B/s of the tool's
+ENOUGH = 3  # samples
+
+
+def applies(run: Run) -> list[Finding]:
+    """One for each direction: of several windows the dearest."""
+    if resyncs(run):
+        return []
+    members, found = disks(run), []
+    for way, due in (("read", 1.0), ("write", multiple(run))):
+        known = [
+            (times, window, rates)
+            for window, part in parts(run)
+            if (rates := _rates(part, window, run, way)) is not None
+            and (times := amplification([rates[0]], rates[1])) is not None
+            and times >= MORE * due
+        ]
+        if known:
+            times, window, (moved, wanted) = max(known)
+            found.append(
+                _finding(
+                    way, times, due, window if len(parts(run)) > 1 else "", moved, wanted, members
+                )
+            )
+    return found
+
+
+def _rates(part: Run, window: str, run: Run, way: str) -> tuple[float, float] | None:
+    wanted, members = asked(part, window, run)[way], disks(part)
+    tracks = part.measured(f"{way}.bandwidth", members)
+    moved = part.total(f"{way}.bandwidth", members)
+    if wanted is None or moved is None or wanted < LEAST:
+        return None
+    return (moved, wanted) if min(len(one.times) for one in tracks) >= ENOUGH else None
+
+
+def _finding(
+    way: str,
+    times: float,
+    due: float,
+    window: str,
+    moved: float,
+    wanted: float,
+    members: tuple[str, ...],
+) -> Finding:
+    what = "reads" if way == "read" else "writes"
+    own = f", of which the layout's own copies and parity make up to {due:g}" if due > 1 else ""
+    return Finding(
+        f"The {what} on disk are {times:.1f} times those of the tool{own}: {rate(moved)} on {names(members)},"
+        f" {rate(wanted)} asked{f' in {window}' if window else ''}",
+        Severity.NOTE,
+        {
+            "disks": Number(moved, "B/s", f"{what} on disk", metric=f"{way}.bandwidth"),
+            "tool": Number(wanted, "B/s", f"{what} of the tool", figure=f"{way}.bandwidth"),
+        },
+        about=way,
+    )

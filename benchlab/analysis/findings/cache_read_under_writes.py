@@ -1,0 +1,53 @@
+"""A cache device is read while the tool only writes: what the cache does by itself (article 000).
+
+There 56,192 kB/s were read of the SSD, in pieces of 64 KiB, and 56,192 kB/s were written to the twelve disks behind it:
+the cache copied its blocks to them while it was measured.
+"""
+
+from __future__ import annotations
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._disks import groups, only_writes
+from benchlab.analysis.findings._words import names, rate
+
+LABEL = "The cache is read under writes"
+METHOD = "Findings"
+
+SHARE = 0.10  # of what is written to it: less is metadata
+LEAST = 1 << 20  # B/s
+SAME = 0.20  # what is read and what is written behind differ by so much at most: it is copied
+
+
+def applies(run: Run) -> list[Finding]:
+    if not only_writes(run):
+        return []
+    cache = tuple(name for one in groups(run) if one.use == "cache" for name in one.names)
+    behind = tuple(
+        name
+        for one in groups(run)
+        if one.use in ("backing", "data")
+        for name in one.names
+        if name not in cache
+    )
+    read, written = run.total("read.bandwidth", cache), run.total("write.bandwidth", cache)
+    if not cache or read is None or written is None or read < max(LEAST, SHARE * written):
+        return []
+    copied = run.total("write.bandwidth", behind)
+    says = (
+        f"{names(cache)} (cache) was read at {rate(read)} and written at {rate(written)},"
+        " though the tool only writes"
+    )
+    numbers = {
+        "read": Number(read, "B/s", f"read of {names(cache)}", metric="read.bandwidth"),
+        "written": Number(written, "B/s", f"written to {names(cache)}", metric="write.bandwidth"),
+    }
+    if copied is not None:
+        numbers["behind"] = Number(
+            copied, "B/s", f"written to {names(behind)}", metric="write.bandwidth"
+        )
+        if abs(copied - read) <= SAME * read:
+            says += f": it copies to the disks behind it, which were written at {rate(copied)}"
+        else:
+            says += f"; the disks behind it were written at {rate(copied)}"
+    return [Finding(says, Severity.LIMIT, numbers, about=" ".join(cache))]

@@ -1,0 +1,42 @@
+"""The tool read more than its disks gave: a cache above them answered (METHOD.md, believability)."""
+
+from __future__ import annotations
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings import _stacks
+from benchlab.analysis.findings._words import rate, share
+
+LABEL = "Read from a cache"
+METHOD = "Findings"
+
+SHARE = 0.5  # of what was read, from the disks: below it the figure is the cache's and not theirs
+LEAST = 1 << 20  # B/s: a tool that reads less tells nothing
+
+
+def applies(run: Run) -> list[Finding]:
+    """Bytes, for a cache answers in pieces of its own. Layers that compress read less by themselves: not told of."""
+    said, disks = _stacks.asked(run, "read"), run.disks()
+    told = run.total("read.bandwidth", disks)
+    if said is None or told is None or said < LEAST or told >= SHARE * said or _packs(run):
+        return []
+    return [
+        Finding(
+            f"{share(1 - told / said)} of what it read came from a cache: the tool counted {rate(said)}, "
+            f"the disks gave {rate(told)}",
+            Severity.DOUBT,
+            {
+                "read": Number(
+                    said, "B/s", "read, by the tool", figure=_stacks.figure(run, "read")
+                ),
+                "disks": Number(told, "B/s", "read, by the disks", metric="read.bandwidth"),
+            },
+        )
+    ]
+
+
+def _packs(run: Run) -> bool:
+    """Whether a layer compresses what can be: fewer bytes on disk are then no cache."""
+    if run.access.compressible is False:
+        return False
+    return any(layer.options.get("compression", "off") != "off" for layer in run.layers)

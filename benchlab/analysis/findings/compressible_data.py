@@ -1,0 +1,49 @@
+"""Zeros or repeats, on a layer that packs them: hardly any of it reaches the disks (METHOD.md, before a run)."""
+
+from __future__ import annotations
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings import _stacks
+from benchlab.analysis.findings._words import rate, share
+
+LABEL = "Compressible data"
+METHOD = "Findings"
+
+RATES = (("bandwidth", "B/s"), ("iops", "op/s"), ("read.iops", "op/s"), ("write.iops", "op/s"))
+PACKED = 0.95  # of the bytes: above it nothing was packed that is worth a number
+
+
+def applies(run: Run) -> list[Finding]:
+    """Told by what the tool is known to write; the disks' own count says how much of it they got."""
+    layer = _stacks.packing(run)
+    if run.access.compressible is not True or not layer:
+        return []
+    way = "write" if run.access.writes else "read"
+    said = _stacks.asked(run, way)
+    given = run.total(f"{way}.bandwidth", _stacks.disks(run))
+    numbers = {}
+    words = f"its data are zeros or repeat themselves, and {layer} packs them"
+    if said:
+        numbers["tool"] = Number(
+            said, "B/s", f"{way}, by the tool", figure=_stacks.figure(run, way)
+        )
+    if said and given is not None and given < PACKED * said:
+        numbers["disks"] = Number(given, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth")
+        done = "wrote" if way == "write" else "read"
+        words += (
+            f": of {rate(said)} that it {done} the disks saw {rate(given)} ({share(given / said)})"
+        )
+    if not numbers:
+        numbers = _any(run)
+    return [Finding(words, Severity.DOUBT, numbers)] if numbers else []
+
+
+def _any(run: Run) -> dict[str, Number]:
+    """A figure that is doubted by it."""
+    name, unit = next((one for one in RATES if run.figures.get(one[0], 0) > 0), ("", ""))
+    return (
+        {"figure": Number(run.figures[name], unit, f"{name}, by the tool", figure=name)}
+        if name
+        else {}
+    )

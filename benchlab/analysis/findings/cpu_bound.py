@@ -1,0 +1,57 @@
+"""A core, or the tool's own thread, has no time left: the CPU is what was measured (ANALYSIS.md, section 6)."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._words import share
+
+LABEL = "The CPU is full"
+METHOD = "Findings"
+
+BUSY = 0.90  # of its time; waiting for I/O is none of it
+
+
+def applies(run: Run) -> list[Finding]:
+    """The tool's thread where that is told, else the busiest core."""
+    own = own_thread(run)
+    if own is not None and own >= BUSY:
+        return [
+            Finding(
+                f"The tool's own threads were busy {share(own)} of the time: one more request finds no CPU",
+                Severity.LIMIT,
+                {"tool": Number(own, "1", "CPU time of the tool's jobs", figure="cpu.user")},
+                about="tool",
+            )
+        ]
+    name, busy = busiest(run)
+    if isnan(busy) or busy < BUSY:
+        return []
+    return [
+        Finding(
+            f"{name} was busy {share(busy)} of the time: what runs there finds no CPU for one more request",
+            Severity.LIMIT,
+            {"core": Number(busy, "1", f"busy time of {name}", device=name, metric="cpu.idle")},
+            about=name,
+        )
+    ]
+
+
+def own_thread(run: Run) -> float | None:
+    """Share of time; of several jobs their mean. None where the tool does not tell both."""
+    user, system = (run.figures.get(f"cpu.{kind}") for kind in ("user", "system"))
+    return None if user is None or system is None else user + system
+
+
+def busiest(run: Run) -> tuple[str, float]:
+    """The core, and its share of time that was neither idle nor waiting; ("", NaN) where no core is known."""
+    waits = {one.device: one.mean() for one in run.measured("cpu.iowait")}
+    busy = {
+        one.device: 1 - one.mean() - (0.0 if isnan(wait := waits.get(one.device, 0.0)) else wait)
+        for one in run.measured("cpu.idle")
+        if one.device
+    }
+    known = {name: value for name, value in busy.items() if not isnan(value)}
+    return max(known.items(), key=lambda pair: pair[1], default=("", float("nan")))

@@ -1,0 +1,36 @@
+"""The host's CPUs were given to other virtual machines while it measured (cpu.steal of /proc/stat)."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._words import share
+
+LABEL = "CPU time stolen"
+METHOD = "Findings"
+
+ALL = 0.03  # of the host's CPU time
+ONE = 0.10  # of a single CPU's: a tool of one thread may be on it
+
+
+def applies(run: Run) -> list[Finding]:
+    """The host as a whole, else its worst CPU."""
+    means = {one.device: one.mean() for one in run.measured("cpu.steal")}
+    known = {name: mean for name, mean in means.items() if not isnan(mean)}
+    whole = known.pop("", 0.0)
+    worst = max(known, key=lambda name: known[name], default="")
+    if whole >= ALL:
+        device, mean, of = "", whole, "the host's CPU time"
+    elif worst and known[worst] >= ONE:
+        device, mean, of = worst, known[worst], f"the time of {worst}"
+    else:
+        return []
+    return [
+        Finding(
+            f"{share(mean)} of {of} went to other virtual machines while it measured",
+            Severity.DOUBT,
+            {"steal": Number(mean, "1", f"steal of {of}", device=device, metric="cpu.steal")},
+        )
+    ]

@@ -1,0 +1,66 @@
+"""Fewer or more I/Os were in flight than asked, by Little's law (METHOD.md, numbers; benchlab.analysis.curves)."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from benchlab.analysis.curves import LITTLE_TOLERANCE, Little, little
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._words import rate, share
+
+LABEL = "Depth not reached"
+METHOD = "Findings"
+
+LIMITS = ("rate", "rate_iops", "thinktime")  # options by which a tool holds itself back
+WAYS = ("read.", "write.")
+
+
+def applies(run: Run) -> list[Finding]:
+    """A whole number of times as many is so many workers of that depth each. Where flushes take time that no latency
+    tells, and where a few I/Os are the whole run, nothing is said."""
+    asked, found = run.access.outstanding, _flight(run)
+    if not asked or found is None or run.access.synced or "sync.lat.mean" in run.figures:
+        return []
+    iops, latency = found
+    law, runtime = little(asked, [found]), run.figures.get("runtime") or run.access.runtime_s
+    edge = latency / runtime if runtime else 0.0  # the last ones of all, waited for after the end
+    if law.holds or _workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
+        return []
+    limit = next((name for name in LIMITS if run.options.get(name)), "")
+    word = "asked: the depth was not reached" if law.ratio < 1 else "told: the numbers do not agree"
+    if limit and law.ratio < 1:
+        word = f"asked, as its {limit} wants it"
+    return [
+        Finding(
+            f"{law.implied:.3g} I/Os were in flight on average ({rate(iops, 'op/s')} x {rate(latency, 's')}), "
+            f"{share(law.ratio)} of the {asked} {word}",
+            Severity.NOTE if limit and law.ratio < 1 else Severity.DOUBT,
+            {
+                "implied": Number(law.implied, "1", "I/Os in flight: IOPS x mean latency"),
+                "asked": Number(asked, "1", "outstanding I/Os asked"),
+                "iops": Number(iops, "op/s", "IOPS, by the tool", figure="iops"),
+                "latency": Number(latency, "s", "mean latency, by the tool", figure="lat.mean"),
+            },
+        )
+    ]
+
+
+def _workers(law: Little) -> bool:
+    whole = round(law.ratio)
+    return whole >= 2 and abs(law.ratio - whole) <= LITTLE_TOLERANCE * whole
+
+
+def _flight(run: Run) -> tuple[float, float] | None:
+    """IOPS and mean total latency: of all, else of both ways, the latency weighed by their I/Os."""
+    told = run.figures
+    pairs = [(told.get("iops"), told.get("lat.mean"))]
+    if None in pairs[0]:
+        ways = [way for way in WAYS if f"{way}iops" in told]
+        pairs = [(told[f"{way}iops"], told.get(f"{way}lat.mean")) for way in ways]
+    known = [(i, s) for i, s in pairs if i is not None and s is not None]
+    if len(known) < len(pairs) or not all(isfinite(one) for pair in known for one in pair):
+        return None
+    iops = sum(i for i, _ in known)
+    busy = sum(i * s for i, s in known)
+    return (iops, busy / iops) if iops > 0 and busy > 0 else None

@@ -1,0 +1,68 @@
+"""More disks, and hardly more work: what is spread over them is held back by something else, or is not spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchlab.analysis.evidence import Line
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._set_ups import SIZES, Pair, holding, pair, pairs, stack
+
+LABEL = "More disks, no more work"
+METHOD = "Findings"
+
+PART = 0.25  # of what so many more disks could add: below it they do not scale
+COPIES = (("md", "level", 1), ("lvm", "type", "mirror"))  # more disks are more copies
+
+
+def compares(lines: Sequence[Line]) -> list[Finding]:
+    """Of layouts that differ in nothing but the number of disks, at depths that could keep all of them busy.
+
+    One repeat decides nothing; its ratio is told all the same.
+    """
+    found = (_pair(one.first, one.second) for one in pairs(lines, _adds))
+    return [told for one in found if one for told in _told(one)]
+
+
+def _adds(fewer: Line, more: Line) -> bool:
+    if not 0 < len(holding(fewer)) < len(holding(more)) or _copies(fewer):
+        return False
+    return _kind(fewer) == _kind(more)
+
+
+def _kind(line: Line) -> object:
+    """What it is; the disks that hold nothing of their own are as many."""
+    spare = len(line.runs[0].disks()) - len(holding(line))
+    return stack(line.layers, ignore=SIZES, counted=False), spare
+
+
+def _copies(line: Line) -> bool:
+    return any(
+        layer.kind == k and layer.options.get(o) == v for layer in line.layers for k, o, v in COPIES
+    )
+
+
+def _pair(fewer: Line, more: Line) -> Pair | None:
+    """By depths with a request for each disk; a stream has them by reading ahead."""
+    least = len(holding(more))
+    streams = all(run.access.random is False for line in (fewer, more) for run in line.runs)
+    return pair(fewer, more, lambda depth: streams or depth >= least)
+
+
+def _told(one: Pair) -> list[Finding]:
+    fewer, more = len(holding(one.first)), len(holding(one.second))
+    most = 1 + PART * (more / fewer - 1)
+    if one.single:
+        if one.over.ratio >= most:
+            return []
+        verb, severity = "did", Severity.NOTE
+    elif one.over.high is not None and one.over.high < most:
+        verb, severity = "does", Severity.LIMIT
+    else:
+        return []
+    numbers = one.numbers() | {
+        "fewer": Number(fewer, "1", f"disks of {one.first.name}"),
+        "more": Number(more, "1", f"disks of {one.second.name}"),
+    }
+    says = f"with {more} disks instead of {fewer} {one.did(verb)} ({one.error()})"
+    return [Finding(says, severity, numbers, about=one.about, runs=one.runs)]

@@ -1,0 +1,46 @@
+"""dynamo never sees that an I/O failed; the kernel's count of the same seconds shows it.
+
+What was compared is agents/dynamo/crosscheck.py's to decide, when dynamo's output is read: its words stand with the
+figures, as a note that goes wherever they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+
+LABEL = "dynamo's count against the kernel's"
+METHOD = "Findings"
+
+# What the note begins with (agents.dynamo.crosscheck.remark): the kernel counted fewer, or more.
+BEGINS = ("not to be trusted: ", "disturbed: ")
+
+
+def applies(run: Run) -> list[Finding]:
+    if run.tool != "dynamo":
+        return []
+    return [Finding(said, Severity.DOUBT, _numbers(run, said)) for said in list(_said(run))[:1]]
+
+
+def _said(run: Run) -> Iterator[str]:
+    for note in run.notes.values():
+        for begins in BEGINS:
+            _, found, said = note.partition(begins)
+            if found:
+                yield said.rstrip(".")
+
+
+def _numbers(run: Run, said: str) -> dict[str, Number]:
+    """Of the direction that the sentence is about."""
+    way, done = ("read", "read") if "bytes read" in said else ("write", "written")
+    named = {
+        "dynamo": (f"{way}.bytes", f"{done}, by dynamo"),
+        "kernel": (f"kernel.{way}.bytes", f"{done}, by the kernel"),
+    }
+    return {
+        key: Number(run.figures[name], "B", of, figure=name)
+        for key, (name, of) in named.items()
+        if name in run.figures
+    }

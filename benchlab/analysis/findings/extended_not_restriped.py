@@ -1,0 +1,56 @@
+"""A volume was extended, and its new disks carry little: what was written stays where it is (METHOD.md; article 002).
+
+LVM never restripes, a zpool never moves what it has. New disks are the last of a layer's, as growth appends them.
+"""
+
+from __future__ import annotations
+
+from benchlab.analysis.devices.balance import Balance, Spread
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._disks import WORD, Group, balances
+from benchlab.analysis.findings._words import names, share
+
+LABEL = "Extended, not restriped"
+METHOD = "Findings"
+
+STAY = {"lvm": "volume", "zpool": "pool"}  # layers whose growth moves nothing; md reshapes
+LESS = 0.5  # of what the least busy of the old ones carries
+
+
+def applies(run: Run) -> list[Finding]:
+    """Only after a growth, and one for each direction."""
+    if not run.stage.startswith("after-"):
+        return []
+    found: dict[str, Finding] = {}
+    for way in WORD:
+        for _, group, one in balances(run, way):
+            new = _new(group, one)
+            if new and group.kind in STAY and group.use == "data":
+                found.setdefault(f"{way} {group.kind}", _finding(way, group, one, new))
+    return list(found.values())
+
+
+def _new(group: Group, one: Balance) -> int:
+    """How many of the last carry less than half of what each before them carries; 0: none."""
+    if one.spread not in (Spread.FEW, Spread.UNEVEN):
+        return 0
+    shares = one.shares
+    known = [k for k in range(1, len(shares)) if max(shares[-k:]) < LESS * min(shares[:-k])]
+    return max(known, key=lambda k: min(shares[:-k]) - max(shares[-k:]), default=0)
+
+
+def _finding(way: str, group: Group, one: Balance, new: int) -> Finding:
+    added, carried = group.names[-new:], sum(one.shares[-new:])
+    return Finding(
+        f"{names(added)} carr{'ies' if new == 1 else 'y'} {share(carried)} of the {WORD[way]}, where"
+        f" {share(new / len(group.names))} were even: the {STAY[group.kind]} was extended, and what was written"
+        " before stays on the other disks",
+        Severity.LIMIT,
+        {
+            "share": Number(
+                carried, "1", f"{WORD[way]}, by {names(added)}", metric=f"{way}.bandwidth"
+            )
+        },
+        about=f"{way} {group.kind}",
+    )

@@ -1,0 +1,54 @@
+"""k of n disks do the work: the others only cost what they cost (ANALYSIS.md, section 6; article 000, 2 of 12)."""
+
+from __future__ import annotations
+
+from benchlab.analysis.devices.balance import Balance, Spread
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._disks import WORD, Group, balances
+from benchlab.analysis.findings._words import names, share
+
+LABEL = "Few disks do the work"
+METHOD = "Findings"
+
+
+def applies(run: Run) -> list[Finding]:
+    """One for each use and direction: of several windows the one in which the fewest do it."""
+    found = []
+    for way in WORD:
+        told: dict[Group, list[tuple[str, Balance]]] = {}
+        for window, group, one in balances(run, way):
+            told.setdefault(group, []).append((window, one))
+        for group, parts in told.items():
+            few = [(window, one) for window, one in parts if one.spread == Spread.FEW]
+            if few:
+                found.append(_finding(way, group, few, len(parts)))
+    return found
+
+
+def _finding(way: str, group: Group, few: list[tuple[str, Balance]], of: int) -> Finding:
+    window, one = min(few, key=lambda pair: (len(pair[1].doers), -_carried(pair[1])))
+    doers = tuple(group.names[index] for index in one.doers)
+    says = (
+        f"{len(doers)} of {len(group.names)} disks ({group.kind}, {group.use}) carry {share(_carried(one))}"
+        f" of the {WORD[way]}: {names(doers)}"
+    )
+    if of > 1:
+        says += f"; so in {len(few)} of {of} windows, this is of {window}"
+    elif one.averaged:
+        says += "; by a single report" if one.windows == 1 else f"; by {one.windows} samples"
+    return Finding(
+        says,
+        Severity.LIMIT,
+        {
+            "share": Number(
+                _carried(one), "1", f"{WORD[way]}, by {names(doers)}", metric=f"{way}.bandwidth"
+            ),
+            "disks": Number(len(doers), "1", f"disks of {len(group.names)}"),
+        },
+        about=f"{way} {group.kind} {group.use}",
+    )
+
+
+def _carried(one: Balance) -> float:
+    return sum(one.shares[index] for index in one.doers)

@@ -1,0 +1,71 @@
+"""After a growth it is slower than before, or than one that was built with that size at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchlab.analysis.evidence import Line, Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._set_ups import SIZES, Pair, pairs, stack
+from benchlab.analysis.findings._words import share
+from benchlab.analysis.verdicts import Says
+
+LABEL = "Slower after growth"
+METHOD = "Findings"
+
+BUSY = 0.95  # of one CPU, over what was measured: it can do no more
+AFTER = "after-"  # how runs tell their moment: benchlab.topologies.moments
+
+
+def compares(lines: Sequence[Line]) -> list[Finding]:
+    """Of one repeat each the ratio is told where it is below 1."""
+    return [found for one in pairs(lines, _grew) if (found := _told(one))]
+
+
+def _grew(other: Line, grown: Line) -> bool:
+    if other.runs[0].stage or not grown.runs[0].stage.startswith(AFTER):
+        return False
+    return other.topology == grown.topology or _size(other) == _size(grown)
+
+
+def _size(line: Line) -> object:
+    """What it is, and of how many disks: the options that say how it was made that large may differ."""
+    return stack(line.layers, ignore=SIZES), len(line.runs[0].disks())
+
+
+def _told(one: Pair) -> Finding | None:
+    verdict = one.differs()
+    slower = verdict is not None and verdict.says == Says.SLOWER
+    if not slower and not (one.single and one.over.ratio < 1):
+        return None
+    than = (
+        "before it" if one.first.topology == one.second.topology else "one built so large at once"
+    )
+    if slower:
+        says = f"after its growth it is slower than {than}: {one.did()} ({one.error()})"
+    else:
+        says = f"whether it is slower than {than} is open: {one.did('did')} ({one.error()})"
+    numbers = one.numbers()
+    if cpu := _busiest(one.second.runs):
+        says += f"; meanwhile its busiest CPU was {share(cpu.value)} busy"
+        numbers["cpu"] = cpu
+    severity = Severity.LIMIT if slower else Severity.NOTE
+    return Finding(says, severity, numbers, about=one.about, runs=one.runs)
+
+
+def _busiest(runs: Sequence[Run]) -> Number | None:
+    """Of the runs with most outstanding I/Os, where a CPU had nothing left to give."""
+    deepest = max(run.access.outstanding or 0 for run in runs)
+    idle = [
+        (track.mean(), track.device, run.run)
+        for run in runs
+        if (run.access.outstanding or 0) == deepest
+        for track in run.measured("cpu.idle")
+    ]
+    known = [one for one in idle if not np.isnan(one[0])]
+    if not known or 1 - min(known)[0] < BUSY:
+        return None
+    value, device, run = min(known)
+    return Number(1 - value, "1", "busy time of a CPU", run=run, device=device, metric="cpu.idle")

@@ -1,0 +1,37 @@
+"""Members are even over the run, and few work at a time: a stripe that is as fast as one (ANALYSIS.md, section 6)."""
+
+from __future__ import annotations
+
+from benchlab.analysis.devices.balance import Spread
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._disks import WORD, balances
+from benchlab.analysis.findings._words import names
+
+LABEL = "Disks work in turn"
+METHOD = "Findings"
+
+
+def applies(run: Run) -> list[Finding]:
+    """One for each use and direction, of the first window in which they do."""
+    found: dict[str, Finding] = {}
+    for way in WORD:
+        for _, group, one in balances(run, way):
+            if one.spread == Spread.IN_TURN:
+                about = f"{way} {group.kind} {group.use}"
+                found.setdefault(about, _finding(way, about, group.names, one.windows))
+    return list(found.values())
+
+
+def _finding(way: str, about: str, members: tuple[str, ...], windows: int) -> Finding:
+    half = len(members) // 2
+    return Finding(
+        f"{names(members)} share the {WORD[way]} evenly over the run, and in each second {half} of"
+        f" {len(members)} or fewer carry nearly all of them",
+        Severity.LIMIT,
+        {
+            "at once": Number(half, "1", f"disks of {len(members)}, or fewer"),
+            "samples": Number(windows, "1", "samples"),
+        },
+        about=about,
+    )

@@ -1,0 +1,52 @@
+"""The disks are idle most of the time, and no core is full: the limit is elsewhere (article 001, 2 to 4 % busy)."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._stacks import disks
+from benchlab.analysis.findings._words import share
+from benchlab.analysis.findings.cpu_bound import BUSY, busiest, own_thread
+
+LABEL = "Nothing that is seen is full"
+METHOD = "Findings"
+
+IDLE = 0.10  # busy, of each disk
+LEAST = 1 << 16  # B/s on the disks: below it nothing reached them
+HELD_BACK = ("rate", "think")  # options by which a tool holds itself back begin so
+
+
+def applies(run: Run) -> list[Finding]:
+    """Not of a run that was told to hold back. Busy is no measure of full, but idle is one of not."""
+    members = disks(run)
+    means = {one.device: one.mean() for one in run.measured("util", members)}
+    busy = [means.get(name, float("nan")) for name in members]
+    if not busy or any(map(isnan, busy)) or max(busy) >= IDLE or _held_back(run):
+        return []
+    moved = [run.total(f"{way}.bandwidth", members) for way in ("read", "write")]
+    core, own = busiest(run)[1], own_thread(run)
+    if any(one is None for one in moved) or sum(one or 0.0 for one in moved) < LEAST:
+        return []
+    if core >= BUSY or (own is not None and own >= BUSY):
+        return []
+    low, high = share(min(busy)), share(max(busy))
+    between = high if low == high else f"{low} to {high}"
+    numbers = {"disks": Number(max(busy), "1", "busy time of the busiest disk", metric="util")}
+    cpu = "nobody looked at the CPU"
+    if not isnan(core):
+        cpu = f"the busiest core {share(core)}"
+        numbers["core"] = Number(core, "1", "busy time of the busiest core", metric="cpu.idle")
+    return [
+        Finding(
+            f"The disks were {between} busy, {cpu}: the limit is elsewhere (one request at a time, a lock, a log,"
+            " memory, a link)",
+            Severity.LIMIT,
+            numbers,
+        )
+    ]
+
+
+def _held_back(run: Run) -> bool:
+    return any(value for name, value in run.options.items() if name.startswith(HELD_BACK))

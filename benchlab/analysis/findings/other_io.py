@@ -1,0 +1,156 @@
+"""Somebody else used the disks, or the tool did what it was not asked: told only where the stack explains none of it.
+
+Certain is: reads during writes alone, and writes during reads alone, past the page cache, on stacks of which no layer
+does that by itself (raw, LVM, mirrors, xfs, ext4; not parity, pools, caches); more than was asked where each byte asked
+is one of one disk; and I/O on such disks before the tool began.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchlab.analysis.evidence import NEAR, Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings import _stacks
+from benchlab.analysis.findings._words import names, rate
+
+LABEL = "Other I/O on the disks"
+METHOD = "Findings"
+
+STRAYS = 0.10  # of what was asked: metadata of a file system
+MORE = 1.25  # times what was asked, the same way: the ends of the windows are not the tool's
+LEAST = 1 << 20  # B/s
+ENOUGH = 5  # intervals
+PAGE = 4096  # B: a smaller write makes a file system read
+OTHER = {"read": "write", "write": "read"}
+
+
+def applies(run: Run) -> list[Finding]:
+    way = _way(run)
+    if way is None or not _stacks.quiet(run) or _resyncs(run):
+        return []
+    asked = _stacks.asked(run, way)
+    if not asked or asked < LEAST:
+        return []
+    return [*_across(run, way, asked), *_beyond(run, way, asked), *_before(run, asked)]
+
+
+def _way(run: Run) -> str | None:
+    """What a tool does that does but one thing, past the page cache."""
+    reads, writes = run.access.reads, run.access.writes
+    if not run.access.direct or None in (reads, writes) or reads == writes:
+        return None
+    way = "read" if reads else "write"
+    does_other = run.figures.get(f"{OTHER[way]}.bandwidth") or run.figures.get("trim.bandwidth")
+    small = (run.access.block or 0) < PAGE and not _stacks.straight(run)
+    return None if does_other or (way == "write" and small) else way
+
+
+def _resyncs(run: Run) -> bool:
+    tracks = run.measured("sync.bandwidth")
+    return bool(run.meta.get("during")) or any(np.nansum(one.values) > 0 for one in tracks)
+
+
+def _across(run: Run, way: str, asked: float) -> list[Finding]:
+    other = OTHER[way]
+    given = _counted(run, other)
+    if given is None or given < max(STRAYS * asked, LEAST):
+        return []
+    said = "wrote" if way == "write" else "read"
+    did = "read" if other == "read" else "written"
+    return [
+        Finding(
+            f"{rate(given)} were {did} on {names(_stacks.disks(run))} while the tool only {said} ({rate(asked)})"
+            f"{_whose(run, other)}",
+            Severity.DOUBT,
+            {
+                "disks": Number(
+                    given, "B/s", f"{other}, by the disks", metric=f"{other}.bandwidth"
+                ),
+                "tool": Number(
+                    asked, "B/s", f"{way}, by the tool", figure=_stacks.figure(run, way)
+                ),
+            },
+            about=other,
+        )
+    ]
+
+
+def _whose(run: Run, way: str) -> str:
+    """mke2fs leaves inode tables to be zeroed after the mount, for minutes on a large disk, unless told otherwise."""
+    lazy = any(
+        one.kind == "filesystem"
+        and one.options.get("type") == "ext4"
+        and "lazy_itable_init=0" not in ",".join(map(str, one.options.get("mkfs_options") or ()))
+        for one in run.layers
+    )
+    if lazy and way == "write":
+        return ": a new ext4 may still have written its inode tables (lazy_itable_init)"
+    return ", and no layer does that"
+
+
+def _beyond(run: Run, way: str, asked: float) -> list[Finding]:
+    if not _stacks.straight(run):
+        return []
+    given = _counted(run, way)
+    if given is None or given < MORE * asked:
+        return []
+    return [
+        Finding(
+            f"the disks {'wrote' if way == 'write' else 'read'} {rate(given)}, {given / asked:.3g} times the "
+            f"{rate(asked)} of the tool, and no layer adds to it",
+            Severity.DOUBT,
+            {
+                "disks": Number(given, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth"),
+                "tool": Number(
+                    asked, "B/s", f"{way}, by the tool", figure=_stacks.figure(run, way)
+                ),
+            },
+            about=way,
+        )
+    ]
+
+
+def _counted(run: Run, way: str) -> float | None:
+    disks = _stacks.disks(run)
+    tracks = run.measured(f"{way}.bandwidth", disks)
+    if not run.windows or not tracks or min(len(one.times) for one in tracks) < ENOUGH:
+        return None
+    return run.total(f"{way}.bandwidth", disks)
+
+
+def _before(run: Run, asked: float) -> list[Finding]:
+    """On disks without a file system, which nothing is laid out on."""
+    begin = min((one.start for one in run.windows), default=0.0)
+    if begin <= NEAR or not _stacks.straight(run):
+        return []
+    total, seconds = 0.0, 0.0
+    for way in OTHER:
+        for name in _stacks.disks(run):
+            for one in (
+                each
+                for each in run.tracks
+                if (each.device, each.metric) == (name, f"{way}.bandwidth")
+            ):
+                ends, spans = (
+                    np.asarray(one.times, dtype=float),
+                    np.asarray(one.spans(), dtype=float),
+                )
+                values = np.asarray(one.values, dtype=float)
+                early = (ends <= begin) & np.isfinite(values)
+                total += float((values * spans)[early].sum())
+                seconds = max(seconds, float(spans[early].sum()))
+    if seconds <= 0 or total / seconds < max(STRAYS * asked, LEAST):
+        return []
+    return [
+        Finding(
+            f"{rate(total / seconds)} were read or written on {names(_stacks.disks(run))} in the {seconds:.0f} s "
+            "before the tool began",
+            Severity.DOUBT,
+            {
+                "before": Number(total / seconds, "B/s", "by the disks, before the tool began"),
+                "tool": Number(asked, "B/s", "by the tool"),
+            },
+            about="before",
+        )
+    ]

@@ -1,0 +1,75 @@
+"""Members are read under a load of writes: parity, or a record, is made anew of what was there (METHOD.md).
+
+A write smaller than a stripe costs RAID 4 and 5 two reads and two writes, RAID 6 three of each.
+"""
+
+from __future__ import annotations
+
+from benchlab.analysis.evidence import Layer, Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._disks import PARITY, asked, md_parity, only_writes, parts, resyncs
+from benchlab.analysis.findings._words import names, rate
+
+LABEL = "Parity costs reads"
+METHOD = "Findings"
+
+SHARE = 0.25  # of what the tool writes: a file system's metadata is below it
+LEAST = 1 << 20  # B/s
+
+
+def applies(run: Run) -> list[Finding]:
+    """Of several windows the dearest. Not while an array resyncs, which reads them all."""
+    if not only_writes(run) or resyncs(run):
+        return []
+    found = []
+    for layer in run.layers:
+        if not _parity(layer) or len(layer.uses.get("data", ())) < 2:
+            continue
+        costs = [cost for window, part in parts(run) if (cost := _cost(part, window, run, layer))]
+        if costs:
+            found.append(
+                _finding(layer, *max(costs, key=lambda cost: (cost[1] + cost[2]) / cost[0]))
+            )
+    return found
+
+
+def _parity(layer: Layer) -> int:
+    if layer.kind == "md":
+        return md_parity(layer)
+    return PARITY.get(str(layer.options.get("layout", "")), 0) if layer.kind == "zpool" else 0
+
+
+def _cost(part: Run, window: str, run: Run, layer: Layer) -> tuple[float, float, float] | None:
+    """B/s that the tool wrote, that the members read, and that they wrote."""
+    wrote, members = asked(part, window, run)["write"], layer.uses["data"]
+    read, written = part.total("read.bandwidth", members), part.total("write.bandwidth", members)
+    if wrote is None or read is None or written is None:
+        return None
+    return (wrote, read, written) if wrote > 0 and read >= max(LEAST, SHARE * wrote) else None
+
+
+def _finding(layer: Layer, wrote: float, read: float, written: float) -> Finding:
+    members = layer.uses["data"]
+    kind = (
+        f"RAID {layer.options.get('level', 5)}"
+        if layer.kind == "md"
+        else str(layer.options["layout"])
+    )
+    why = (
+        "parity is made of what was read before (read-modify-write)"
+        if layer.kind == "md"
+        else "records are read before a part of them is written"
+    )
+    return Finding(
+        f"Each byte written costs {(read + written) / wrote:.1f} bytes on the members of {kind}:"
+        f" the tool wrote {rate(wrote)}, they read {rate(read)} and wrote {rate(written)}; {why}",
+        Severity.LIMIT,
+        {
+            "tool": Number(wrote, "B/s", "written, by the tool", figure="write.bandwidth"),
+            "read": Number(read, "B/s", f"read of {names(members)}", metric="read.bandwidth"),
+            "written": Number(
+                written, "B/s", f"written to {names(members)}", metric="write.bandwidth"
+            ),
+        },
+        about=f"{layer.kind} {kind}",
+    )

@@ -1,0 +1,86 @@
+"""From which depth on the disks do what their data sheets say, all together: more outstanding I/Os only wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, inf, sqrt
+
+import numpy as np
+from scipy.special import stdtrit
+
+from benchlab.analysis.evidence import Device, Line
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._set_ups import amount, holding, unit
+from benchlab.analysis.repeats import robust
+
+LABEL = "Rating reached"
+METHOD = "Findings"
+
+REACHED = 0.95  # of the rating
+SURE = 0.01  # that a depth of the sweep is wrongly called so
+ENOUGH = 3  # repeats of a robust mean
+
+
+def compares(lines: Sequence[Line]) -> list[Finding]:
+    """Of each line and rating. One repeat decides nothing; at which depth it was seen is told all the same."""
+    told = (_told(line, figure) for line in lines for figure in ("iops", "bandwidth"))
+    return [found for found in told if found]
+
+
+def _told(line: Line, figure: str) -> Finding | None:
+    rated = _rated(line, figure)
+    sweep = {
+        d: list(cell.values())
+        for d, cell in sorted(line.sweep(figure).items())
+        if d and all(0 < value < inf for value in cell.values())
+    }
+    if not rated or len(sweep) < 2:
+        return None
+    single = min(map(len, sweep.values())) < 2
+    lows = {d: min(cell) for d, cell in sweep.items()} if single else _lows(sweep)
+    depth = next((d for d in sweep if lows[d] >= REACHED * rated), None)
+    if depth is None:
+        return None
+    value = float(np.exp(np.log(sweep[depth]).mean()))
+    disks = len(_disks(line))
+    says = (
+        f"{line.name} reaches what its {f'{disks} disks are' if disks > 1 else 'disk is'} rated for"
+        f" at {depth} outstanding: {amount(value, figure)} of {amount(rated, figure)}"
+    )
+    runs = [run for run in line.runs if run.access.outstanding == depth and figure in run.figures]
+    return Finding(
+        says + (" (one repeat: not decided)" if single else ""),
+        Severity.LIMIT if not single else Severity.NOTE,
+        {
+            "reached": Number(
+                value, unit(figure), f"{line.name} at {depth}", run=runs[0].run, figure=figure
+            ),
+            "rated": Number(rated, unit(figure), "the sum of its disks' ratings"),
+        },
+        about=f"{line.name} {figure}",
+        runs=tuple(run.run for run in runs if run.run),
+    )
+
+
+def _disks(line: Line) -> tuple[Device, ...]:
+    """Those that hold data; () where one of them is not known."""
+    wanted, known = holding(line), line.runs[0].devices
+    return tuple(known[name] for name in wanted) if known.keys() >= set(wanted) else ()
+
+
+def _rated(line: Line, figure: str) -> float:
+    """0 where a disk's is not known."""
+    told = [d.rated_iops if figure == "iops" else d.rated_bandwidth for d in _disks(line)]
+    return sum(one for one in told if one) if told and all(told) else 0.0
+
+
+def _lows(sweep: dict[int, list[float]]) -> dict[int, float]:
+    """Lower bounds of the means, of all depths at once; noise is that of the whole sweep."""
+    cells = robust(list(sweep.values()), ENOUGH)
+    free = float(cells.counts.sum() - len(sweep))
+    noise = sqrt(max(cells.within, 0.0) / free)
+    reach = -float(stdtrit(free, SURE / len(sweep)))
+    halves = reach * noise / np.sqrt(cells.counts)
+    return {
+        d: exp(float(mean - half)) for d, mean, half in zip(sweep, cells.means, halves, strict=True)
+    }

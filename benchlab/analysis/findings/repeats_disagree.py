@@ -1,0 +1,59 @@
+"""Repeats of one point differ more than the other points' noise explains: their middle is no set-up's rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchlab.analysis.evidence import Line
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._set_ups import amount, depths, figure_of, times, unit, word
+from benchlab.analysis.repeats import disagreeing
+
+LABEL = "Repeats disagree"
+METHOD = "Findings"
+
+
+def compares(lines: Sequence[Line]) -> list[Finding]:
+    """Of each line, over all of its sweep; twofold is told always, below 10 % never (benchlab.analysis.repeats)."""
+    return [found for line in lines if (found := _told(line))]
+
+
+def _told(line: Line) -> Finding | None:
+    figure = figure_of([line])
+    if not figure:
+        return None
+    sweep = sorted(line.sweep(figure).items())
+    apart = disagreeing([list(cell.values()) for _, cell in sweep])
+    found = {depth: ratio for (depth, _), ratio in zip(sweep, apart, strict=True) if ratio}
+    if not found:
+        return None
+    worst = max(found, key=lambda depth: found[depth])
+    values = dict(sweep)[worst].values()
+    runs = [run.run for run in line.runs if run.run and (run.access.outstanding or 0) in found]
+    low, high = min(values), max(values)
+    told = f"{amount(low, figure)} to {amount(high, figure)}"
+    where = " ".join(filter(None, ["repeats of", line.name, depths(sorted(found))]))
+    if low <= 0:
+        told = f"{told}: one of them did nothing"
+    else:
+        told = f"{'up to ' if len(found) > 1 else ''}{times(found[worst])} ({told})"
+    return Finding(
+        f"{where} differ {told}",
+        Severity.DOUBT,
+        {
+            "low": Number(
+                low,
+                unit(figure),
+                f"smallest {word(figure)} {depths([worst])}".rstrip(),
+                figure=figure,
+            ),
+            "high": Number(
+                high,
+                unit(figure),
+                f"largest {word(figure)} {depths([worst])}".rstrip(),
+                figure=figure,
+            ),
+        },
+        about=line.name,
+        runs=tuple(runs),
+    )

@@ -1,0 +1,119 @@
+"""The kernel, or a pool, rebuilt or checked redundancy while it measured, or blocks were discarded (METHOD.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchlab.analysis.evidence import Layer, Run, Track
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings import _stacks
+from benchlab.analysis.findings._words import names, rate, share
+
+LABEL = "Resync or discards meanwhile"
+METHOD = "Findings"
+
+TRIMMED = 0.01  # of what the disks read and wrote
+LEAST = 1 << 20  # B/s
+
+
+def applies(run: Run) -> list[Finding]:
+    """What was to be measured (a moment of a growing layout, a discard that a layer was told to do) is worth a note."""
+    return [*_recorded(run), *_arrays(run), *_discards(run)]
+
+
+def _recorded(run: Run) -> list[Finding]:
+    """What the engine saw at the run's two ends: it measured during that on purpose."""
+    during = run.meta.get("during") or {}
+    started = during.get("start") or ()
+    ended = {one.get("says"): one.get("done") for one in during.get("end") or ()}
+    found = []
+    for one in started:
+        says, done, then = str(one.get("says", "")), one.get("done"), ended.get(one.get("says"))
+        if not says or not isinstance(done, int | float):
+            continue
+        numbers = {"start": Number(done, "1", f"{says}, done at the start")}
+        words = f"{says} went on while it measured, from {share(done)} done"
+        if isinstance(then, int | float):
+            numbers["end"] = Number(then, "1", f"{says}, done at the end")
+            words += f" to {share(then)}"
+        found.append(Finding(words, Severity.NOTE, numbers, about=says))
+    return found
+
+
+def _arrays(run: Run) -> list[Finding]:
+    """Of /proc/mdstat. Those of a host whose layout has none are other disks', and worth a note."""
+    if run.meta.get("during"):
+        return []
+    ours = any(one.kind == "md" for one in run.layers)
+    found = []
+    for track in run.measured("sync.bandwidth"):
+        values = np.asarray(track.values, dtype=float)
+        going = np.isfinite(values) & (values > 0)
+        if not going.any():
+            continue
+        spans = np.asarray(track.spans(), dtype=float)
+        seconds, whole, speed = (
+            _seconds(track, going),
+            float(spans.sum()),
+            float(values[going].mean()),
+        )
+        found.append(
+            Finding(
+                f"{track.device} was resynced, reshaped or checked at {rate(speed)} for {seconds:.0f} s of the "
+                f"{whole:.0f} s that it measured",
+                Severity.DOUBT if ours and not run.stage else Severity.NOTE,
+                {
+                    "speed": Number(
+                        speed,
+                        "B/s",
+                        f"sync of {track.device}",
+                        device=track.device,
+                        metric=track.metric,
+                    ),
+                    "seconds": Number(seconds, "s", "of it, while it measured"),
+                },
+                about=track.device,
+            )
+        )
+    return found
+
+
+def _seconds(track: Track, going: NDArray[np.bool_]) -> float:
+    return float(np.asarray(track.spans(), dtype=float)[going].sum())
+
+
+def _discards(run: Run) -> list[Finding]:
+    if any(name.startswith("trim.") for name in run.figures):
+        return []  # the tool's own
+    disks = _stacks.disks(run)
+    means = {one.device: one.mean() for one in run.measured("discard.bandwidth", disks)}
+    busy = {name: value for name, value in means.items() if value > LEAST}
+    if not busy:
+        return []
+    moved = [run.total(f"{way}.bandwidth", disks) or 0.0 for way in ("read", "write")]
+    total = float(sum(busy.values()))
+    if total < TRIMMED * sum(moved):
+        return []
+    return [
+        Finding(
+            f"{rate(total)} were discarded on {names(tuple(sorted(busy)))} while it measured",
+            Severity.NOTE if _wanted(run) else Severity.DOUBT,
+            {
+                "discards": Number(
+                    total, "B/s", "discards, by the disks", metric="discard.bandwidth"
+                )
+            },
+            about="discards",
+        )
+    ]
+
+
+def _wanted(run: Run) -> bool:
+    """Whether a layer was told to discard as it goes."""
+    return any(_told_to_discard(one) for one in run.layers)
+
+
+def _told_to_discard(one: Layer) -> bool:
+    told = one.options.get("autotrim") or (one.kind == "bcache" and one.options.get("discard"))
+    return bool(told) or "discard" in (one.options.get("mount_options") or ())

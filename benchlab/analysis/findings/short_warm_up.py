@@ -1,0 +1,119 @@
+"""The first part of what was measured is at another level than the rest (ANALYSIS.md, section 4, on steady state).
+
+For each first part of 3 intervals to half of them: medians of it and of the rest, apart by `z` standard errors. The
+noise is the rest's, by its median absolute deviation; neighbours that are alike count as fewer (lag-1 autocorrelation
+of the rest, corrected for its bias in short series). And the mean must be off by 3 % against the rest's alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._pace import Array, Pace, paces
+from benchlab.analysis.findings._words import rate, share
+
+LABEL = "Too short a warm-up"
+METHOD = "Findings"
+
+FEWEST, FIRST = 20, 3  # intervals of a window, and of its first part
+OFF = 0.03  # of the mean
+SURE = 6.0  # standard errors, over all first parts that are tried
+NOISE = 0.005  # of the level, at least
+MOST_ALIKE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    seconds: float
+    level: float  # mean of the first part
+    rest: float
+    off: float  # mean of all against the rest's, less 1
+    z: float
+
+
+def applies(run: Run) -> list[Finding]:
+    return [_said(pace, begin) for pace in paces(run) if (begin := _begin(pace))]
+
+
+def _begin(pace: Pace) -> Begin | None:
+    """The first part that stands out most, of those by which the mean is off."""
+    if pace.values.size < FEWEST or float(np.median(pace.values)) <= 0:
+        return None
+    found = [one for end in _off(pace) if (one := _split(pace, end))]
+    best = max(found, key=lambda one: one.z, default=None)
+    if best is None or best.z < SURE:
+        return None
+    exact = _split(pace, _edge(pace.values))
+    return exact if exact and exact.z >= SURE and abs(exact.off) >= OFF else best
+
+
+def _edge(values: Array) -> int:
+    """Where two levels fit best, by least squares: the lengths that are tried for a proof are coarse."""
+    ends = np.arange(FIRST, values.size // 2 + 1)
+    sums = np.cumsum(values)
+    means, rests = sums[ends - 1] / ends, (sums[-1] - sums[ends - 1]) / (values.size - ends)
+    return int(ends[np.argmax(ends * (values.size - ends) * (means - rests) ** 2)])
+
+
+def _off(pace: Pace) -> list[int]:
+    """Lengths of first parts, growing by a half, by which the mean is off."""
+    moved, spans = np.cumsum(pace.values * pace.spans), np.cumsum(pace.spans)
+    mean, ends, end = moved[-1] / spans[-1], [], float(FIRST)
+    while end <= pace.values.size / 2:
+        at = int(end) - 1
+        rest = (moved[-1] - moved[at]) / (spans[-1] - spans[at])
+        if rest > 0 and abs(mean / rest - 1) >= OFF:
+            ends.append(int(end))
+        end *= 1.5
+    return ends
+
+
+def _split(pace: Pace, end: int) -> Begin | None:
+    first, rest = pace.values[:end], pace.values[end:]
+    level = float(np.median(rest))
+    mean = float(np.average(rest, weights=pace.spans[end:]))
+    if level <= 0 or mean <= 0:
+        return None
+    noise = max(NOISE * level, 1.4826 * float(np.median(np.abs(rest - level))))
+    alike = _alike(rest - level, noise)
+    error = 1.2533 * noise * np.sqrt((1 + alike) / (1 - alike) * (1 / end + 1 / rest.size))
+    return Begin(
+        float(pace.spans[:end].sum()),
+        float(np.average(first, weights=pace.spans[:end])),
+        mean,
+        float(np.average(pace.values, weights=pace.spans)) / mean - 1,
+        abs(float(np.median(first)) - level) / float(error),
+    )
+
+
+def _alike(rest: Array, noise: float) -> float:
+    """Lag-1 autocorrelation of what is left, outliers cut at three times the noise."""
+    cut = np.clip(rest, -3 * noise, 3 * noise)
+    cut = cut - cut.mean()
+    power = float((cut**2).sum())
+    if not power:
+        return 0.0
+    rho = float((cut[1:] * cut[:-1]).sum()) / power
+    return min(MOST_ALIKE, max(0.0, rho + (1 + 4 * rho) / rest.size))
+
+
+def _said(pace: Pace, one: Begin) -> Finding:
+    faster = "above" if one.level > one.rest else "below"
+    of = "" if pace.alone else f" of {pace.window}"
+    return Finding(
+        f"the first {one.seconds:.0f} s{of} of {pace.seconds:.0f} s were {share(abs(one.level / one.rest - 1))} "
+        f"{faster} the rest ({rate(one.level, pace.unit)}, then {rate(one.rest, pace.unit)}): "
+        f"the mean is off by {share(abs(one.off))}",
+        Severity.DOUBT,
+        {
+            "first": Number(one.level, pace.unit, f"{pace.of}, first part"),
+            "rest": Number(one.rest, pace.unit, f"{pace.of}, the rest"),
+            "off": Number(one.off, "1", "the mean against that of the rest"),
+            "seconds": Number(one.seconds, "s", "length of the first part"),
+        },
+        about="" if pace.alone else pace.window,
+    )

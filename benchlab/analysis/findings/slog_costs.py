@@ -1,0 +1,42 @@
+"""What a log device (SLOG) gains or costs: the same layout with and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchlab.analysis.evidence import Line
+from benchlab.analysis.finding import Finding, Severity
+from benchlab.analysis.findings._set_ups import Pair, has, pairs, stack
+from benchlab.analysis.verdicts import Says
+
+LABEL = "Log device"
+METHOD = "Findings"
+
+LOG = ("log",)
+
+
+def compares(lines: Sequence[Line]) -> list[Finding]:
+    """Where nothing but the log device differs. Of one repeat each only the ratio is told."""
+    return [found for one in pairs(lines, _adds) if (found := _told(one))]
+
+
+def _adds(without: Line, with_: Line) -> bool:
+    if has(without, "log") or not has(with_, "log"):
+        return False
+    return stack(without.layers, LOG) == stack(with_.layers, LOG)
+
+
+def _told(one: Pair) -> Finding | None:
+    if one.single:
+        says, severity = f"whether the log device pays is open: {one.did('did')}", Severity.NOTE
+    elif one.over.says == Says.NONE:
+        says, severity = f"the log device makes no difference: {one.did()}", Severity.NOTE
+    elif verdict := one.differs():
+        costs = verdict.says == Says.SLOWER
+        says = f"the log device {'costs' if costs else 'gains'}: {one.did()}"
+        severity = Severity.LIMIT if costs else Severity.NOTE
+    else:
+        return None
+    return Finding(
+        f"{says} ({one.error()})", severity, one.numbers(), about=one.about, runs=one.runs
+    )

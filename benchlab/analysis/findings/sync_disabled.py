@@ -1,0 +1,117 @@
+"""Faster because nothing is made durable: set-ups that differ only in what makes a write safe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from benchlab.analysis.evidence import Layer, Line
+from benchlab.analysis.finding import Finding, Severity
+from benchlab.analysis.findings._set_ups import Pair, pairs, stack
+from benchlab.analysis.findings._words import names as joined
+from benchlab.analysis.verdicts import Says
+
+LABEL = "Nothing is made durable"
+METHOD = "Findings"
+
+NO_BARRIERS = ("nobarrier", "barrier=0", "barrier=none")
+NO_FLUSHES = "write through"  # queue/write_cache: the kernel then sends no flushes
+FLUSHES = "write back"
+SYNCS = (
+    "fsync",
+    "fdatasync",
+    "sync",
+    "sync_file_range",
+    "oflag",
+    "conv",
+    "method",
+    "extra",
+)  # what a tool calls it
+LEAST = 1.5  # single repeats: below it nothing is told
+
+
+def compares(lines: Sequence[Line]) -> list[Finding]:
+    """ZFS's sync=disabled, no barriers, no flushes, writes that are not synced; all else must be alike."""
+    return [found for one in pairs(lines, _loosens, SYNCS) if (found := _told(one))]
+
+
+def _loosens(safe: Line, loose: Line) -> bool:
+    if _loose(safe) - _loose(loose) or not _loose(loose) - _loose(safe):
+        return False
+    return _stack(safe) == _stack(loose) and all(_known(safe, loose))
+
+
+def _known(safe: Line, loose: Line) -> list[bool]:
+    """Of a flag that only a host or a tool tells both must be told: not told is no opposite."""
+    found = []
+    more = _loose(loose) - _loose(safe)
+    if NO_FLUSHES_WORDS in more:
+        found.append(_caches(safe) == {FLUSHES})
+    if UNSYNCED in more:
+        found.append(safe.runs[0].access.synced is True)
+    return found
+
+
+NO_FLUSHES_WORDS = "a write cache that gets no flushes"
+UNSYNCED = "writes that are not synced"
+
+
+def _loose(line: Line) -> set[str]:
+    """In words, what of it makes writes less safe."""
+    found = {"sync=disabled" for layer in line.layers if layer.options.get("sync") == "disabled"}
+    found |= {
+        "no write barriers" for layer in line.layers if set(_mounted(layer)) & set(NO_BARRIERS)
+    }
+    if _caches(line) == {NO_FLUSHES}:
+        found.add(NO_FLUSHES_WORDS)
+    if line.runs[0].access.synced is False:
+        found.add(UNSYNCED)
+    return found
+
+
+def _mounted(layer: Layer) -> tuple[str, ...]:
+    told = layer.options.get("mount_options") or ()
+    return tuple(told.split(",") if isinstance(told, str) else map(str, told))
+
+
+def _caches(line: Line) -> set[str]:
+    """How the disks' write caches were set; of one that nobody told, ""."""
+    return {device.write_cache for run in line.runs for device in run.devices.values()}
+
+
+def _stack(line: Line) -> object:
+    """The layout without what makes it safe; where sync was not told, it is ZFS's own: standard."""
+    layers = []
+    for layer in line.layers:
+        rest = [
+            one
+            for one in _mounted(layer)
+            if one not in NO_BARRIERS and not one.startswith("barrier")
+        ]
+        options = {
+            k: v
+            for k, v in layer.options.items()
+            if k not in ("sync", "mount_options", "write_cache")
+        }
+        layers.append(replace(layer, options={**options, "mount_options": rest}))
+    return stack(layers)
+
+
+def _told(one: Pair) -> Finding | None:
+    verdict = one.differs()
+    if one.single:
+        if one.over.ratio < LEAST:
+            return None
+        did = one.did("did")
+    elif verdict and verdict.says == Says.FASTER:
+        did = one.did()
+    else:
+        return None
+    by = joined(tuple(sorted(_loose(one.second) - _loose(one.first))))
+    return Finding(
+        f"{did}, for it makes nothing durable: {by} ({one.error()})",
+        Severity.DOUBT,
+        one.numbers(),
+        about=one.about,
+        runs=one.runs,
+    )

@@ -1,0 +1,128 @@
+"""The rate, or the latency, is at one of two levels for long spells: a limit that saves up credits.
+
+A level that is left once and never again is an SSD's cache or a changed state, and not told, unless what it falls to is
+the disks' rating. Neither are stacks that keep data themselves, nor buffered writes: those come in bursts by nature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings import _stacks
+from benchlab.analysis.findings._pace import Array, Pace, latency, paces
+from benchlab.analysis.findings._words import rate, share
+
+LABEL = "Two levels, as credits make them"
+METHOD = "Findings"
+
+FEWEST = 30  # intervals
+SPELL = 10.0  # s, the median spell at each level: a file system's or pool's own rhythm is shorter
+APART = 1.25  # times
+SHARP = 5.0  # the gap, in standard deviations at a level
+BETWEEN = 0.05  # of the intervals at most, in the middle half of the gap; and at the wrong level within a spell
+LEAST = 0.08  # of the time at each level
+RATED = 0.05  # how near a level is to the rating
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    low: float
+    high: float
+    at_low: float  # share of the time
+    spells: tuple[bool, ...]  # of high ones, in order
+
+
+def applies(run: Run) -> list[Finding]:
+    known = run.access.direct or run.access.synced
+    if not known or _stacks.cached(run):
+        return []
+    for pace in (*paces(run), *filter(None, [latency(run)])):
+        found = _levels(pace)
+        if found and (len(found.spells) > 2 or _rated(run, pace, found)):
+            return [_said(pace, found)]
+    return []
+
+
+def _levels(pace: Pace) -> Levels | None:
+    if pace.values.size < FEWEST or (pace.values <= 0).any():
+        return None
+    logs = np.log(pace.values)
+    edge = _edge(logs)
+    high = logs > edge
+    if not high.any() or high.all():
+        return None
+    low_at, high_at = float(np.median(logs[~high])), float(np.median(logs[high]))
+    gap = high_at - low_at
+    noise = 1.4826 * max(
+        float(np.median(np.abs(logs[high] - high_at))),
+        float(np.median(np.abs(logs[~high] - low_at))),
+    )
+    between = np.abs(logs - (low_at + high_at) / 2) < gap / 4
+    if gap < np.log(APART) or gap < SHARP * noise or between.mean() > BETWEEN:
+        return None
+    smooth = _smooth(high)
+    if (smooth != high).mean() > BETWEEN:
+        return None
+    return _spells(pace, smooth, low_at, high_at)
+
+
+def _edge(logs: Array) -> float:
+    """Where two classes differ most (Otsu)."""
+    ordered = np.sort(logs)
+    n = np.arange(1, ordered.size)
+    sums = np.cumsum(ordered)
+    means = sums[:-1] / n
+    others = (sums[-1] - sums[:-1]) / (ordered.size - n)
+    at = int(np.argmax(n * (ordered.size - n) * (others - means) ** 2))
+    return float(ordered[at] + ordered[at + 1]) / 2
+
+
+def _smooth(high: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Majority of five neighbours: a lone interval is no spell."""
+    padded = np.pad(high.astype(int), 2, mode="edge")
+    return np.convolve(padded, np.ones(5, dtype=int), "valid") >= 3
+
+
+def _spells(pace: Pace, high: NDArray[np.bool_], low_at: float, high_at: float) -> Levels | None:
+    cuts = [0, *(np.flatnonzero(np.diff(high)) + 1).tolist(), high.size]
+    lengths = [float(pace.spans[a:b].sum()) for a, b in pairwise(cuts)]
+    kinds = [bool(high[a]) for a in cuts[:-1]]
+    for kind in (True, False):
+        of_kind = [length for length, one in zip(lengths, kinds, strict=True) if one == kind]
+        if not of_kind or np.median(of_kind) < SPELL or sum(of_kind) < LEAST * pace.seconds:
+            return None
+    at_low = float(pace.spans[~high].sum()) / pace.seconds
+    return Levels(float(np.exp(low_at)), float(np.exp(high_at)), at_low, tuple(kinds))
+
+
+def _rated(run: Run, pace: Pace, found: Levels) -> bool:
+    """Whether it fell once, to what the disks are rated for."""
+    ways = {"op/s": "rated_iops", "B/s": "rated_bandwidth"}
+    names = _stacks.disks(run)
+    if found.spells != (True, False) or pace.unit not in ways or not set(names) <= set(run.devices):
+        return False
+    rated = [getattr(run.devices[name], ways[pace.unit]) for name in names]
+    return all(rated) and abs(found.low / sum(rated) - 1) <= RATED
+
+
+def _said(pace: Pace, found: Levels) -> Finding:
+    changes = len(found.spells) - 1
+    times = "once" if changes == 1 else f"{changes} times"
+    return Finding(
+        f"the {pace.of.split(',')[0]} changed {times} between {rate(found.high, pace.unit)} and "
+        f"{rate(found.low, pace.unit)}, where it was for {share(found.at_low)} of the time: so does a limit that saves "
+        "up credits, and the mean is of neither level",
+        Severity.DOUBT,
+        {
+            "high": Number(found.high, pace.unit, f"{pace.of}, the higher level"),
+            "low": Number(found.low, pace.unit, f"{pace.of}, the lower level"),
+            "at_low": Number(found.at_low, "1", "share of the time at the lower level"),
+        },
+        about="" if pace.alone else pace.window,
+    )

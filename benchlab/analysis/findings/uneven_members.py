@@ -1,0 +1,50 @@
+"""Members carry unlike shares of the bytes, though most of them work (ANALYSIS.md, section 6)."""
+
+from __future__ import annotations
+
+from benchlab.analysis.devices.balance import Spread
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._disks import WORD, balances
+from benchlab.analysis.findings._words import share
+
+LABEL = "Disks are used unevenly"
+METHOD = "Findings"
+
+ENOUGH = 10  # samples: fewer tell little of a run's own swing
+
+
+def applies(run: Run) -> list[Finding]:
+    """One for each use and direction: of several windows the most uneven."""
+    worst: dict[str, tuple[float, Finding]] = {}
+    for way in WORD:
+        for window, group, one in balances(run, way):
+            about = f"{way} {group.kind} {group.use}"
+            if one.spread != Spread.UNEVEN or one.windows < ENOUGH:
+                continue
+            order = sorted(range(len(one.shares)), key=lambda index: -one.shares[index])
+            most, least = (group.names[order[end]] for end in (0, -1))
+            high, low = one.shares[order[0]], one.shares[order[-1]]
+            several = f" in {window}" if sum(each.measured for each in run.windows) > 1 else ""
+            finding = Finding(
+                f"Of the {WORD[way]}{several} {most} carries {share(high)} and {least} {share(low)},"
+                f" where {share(1 / len(one.shares))} each were even ({group.kind}, {group.use})",
+                Severity.NOTE,
+                {
+                    "most": Number(
+                        high, "1", f"{WORD[way]}, by {most}", device=most, metric=f"{way}.bandwidth"
+                    ),
+                    "least": Number(
+                        low,
+                        "1",
+                        f"{WORD[way]}, by {least}",
+                        device=least,
+                        metric=f"{way}.bandwidth",
+                    ),
+                },
+                about=about,
+            )
+            worst[about] = max(
+                (one.variation, finding), worst.get(about, (0.0, finding)), key=lambda pair: pair[0]
+            )
+    return [finding for _, finding in worst.values()]

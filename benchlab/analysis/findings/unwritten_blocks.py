@@ -1,0 +1,20 @@
+"""It may have read blocks that nothing ever wrote: a disk, or a layer, answers such without looking."""
+
+from __future__ import annotations
+
+from benchlab.analysis.evidence import Run
+from benchlab.analysis.finding import Finding, Number, Severity
+
+LABEL = "Blocks that were never written"
+METHOD = "Findings"
+
+READ = (("read.bandwidth", "B/s"), ("bandwidth", "B/s"), ("read.iops", "op/s"), ("iops", "op/s"))
+
+
+def applies(run: Run) -> list[Finding]:
+    """As the plan told, of a run that read anything."""
+    name, unit = next((one for one in READ if run.figures.get(one[0], 0) > 0), ("", ""))
+    if not run.unwritten or not name:
+        return []
+    read = Number(run.figures[name], unit, "read, by the tool", figure=name)
+    return [Finding(run.unwritten.rstrip("."), Severity.DOUBT, {"read": read})]

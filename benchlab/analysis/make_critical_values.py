@@ -1,0 +1,47 @@
+"""Writes critical_values.json: what the largest t over all splits (splits.largest_t) stays below by chance.
+
+    python3 -m benchlab.analysis.make_critical_values
+
+Of SERIES simulated normal series of each length, twelve lengths a doubling, every length with a seed of its own
+(SEED and the length), so that any of them can be checked alone. Takes some two minutes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from benchlab.analysis.splits import LEAST, largest_t
+
+SEED, SERIES, AT_ONCE = 20261123, 100_000, 2_000
+A_DOUBLING, LONGEST = 12, 1024
+ALPHAS = (0.002, 0.01)  # how often a series without a change passes
+FILE = Path(__file__).with_name("critical_values.json")
+
+
+def lengths() -> list[int]:
+    """Twelve a doubling, from the shortest series that can be split."""
+    steps = range(int(A_DOUBLING * np.log2(LONGEST / (2 * LEAST))) + 2)
+    return sorted({min(LONGEST, round(2 * LEAST * 2 ** (step / A_DOUBLING))) for step in steps})
+
+
+def critical(length: int) -> list[float]:
+    """By ALPHAS, to four digits."""
+    dice = np.random.default_rng([SEED, length])
+    parts = [largest_t(dice.normal(size=(AT_ONCE, length)))[1] for _ in range(SERIES // AT_ONCE)]
+    found = np.quantile(np.concatenate(parts), [1 - alpha for alpha in ALPHAS])
+    return [round(float(value), 3) for value in found]
+
+
+def main() -> None:
+    rows = {str(length): critical(length) for length in lengths()}
+    made = {"seed": SEED, "series": SERIES, "alphas": ALPHAS, "critical": rows}
+    text = json.dumps(made).replace('": {"', '": {\n"').replace("], ", "],\n").replace("}}", "\n}}")
+    FILE.write_text(text + "\n")
+    print(f"{len(rows)} lengths, seed {SEED}: {FILE.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""How many repeats are needed: for a mean within +-x, and to tell two set-ups apart (ANALYSIS.md, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, inf, log, sqrt
+
+import numpy as np
+from scipy.special import stdtrit
+
+from benchlab.analysis.differences import LEAST, TWO_SIDED
+
+MOST = 30
+POWER = 0.84  # of a normal distribution: 80 % of such comparisons are decided
+FIRST = 3  # where nothing tells the noise yet
+NOT_IN_REASON = "not decidable in reason: lower the noise"
+
+
+def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | None:
+    """Repeats of each point, in all, for a 95 % interval of +-`within` (0.05: 5 %); None above 30.
+
+    `cells`: the repeats of each point of a sweep, above 0; the noise is theirs together. FIRST where nothing tells it.
+    """
+    logs = [np.log(np.asarray(cell, dtype=float)) for cell in cells]
+    df = sum(len(one) - 1 for one in logs)
+    if df < 1:
+        return FIRST
+    noise = sqrt(sum(float(((one - one.mean()) ** 2).sum()) for one in logs) / df)
+    wanted = ceil((float(stdtrit(df, TWO_SIDED)) * noise / log(1 + within)) ** 2)
+    return _in_reason(max(wanted, *(len(one) for one in logs)))
+
+
+def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float) -> int | None:
+    """Repeats of each set-up, in all, that tell a difference as large as was seen, or of 5 %, in 80 % of cases.
+
+    `est`, `se`: of ln ratio, `tau` in it is what no repeat takes away. None: more than 30, or none at all.
+    """
+    if df <= 0 or repeats < 2 or se == inf:
+        return max(FIRST, repeats + 1)
+    wanted = max(abs(est), LEAST)
+    allowed = (wanted / (float(stdtrit(df, TWO_SIDED)) + POWER)) ** 2 - tau**2
+    if allowed <= 0:
+        return None
+    needed = repeats * max(se**2 - tau**2, 0) / allowed
+    return _in_reason(max(ceil(needed), repeats + 1))
+
+
+def _in_reason(repeats: int) -> int | None:
+    return repeats if repeats <= MOST else None

@@ -1,0 +1,87 @@
+"""What a response curve does past its knee: it falls, or it stands still at a cap. Pure.
+
+A fall is claimed by the posterior over shapes (shape_library). Of 900 simulated curves that do not fall it is said of
+0.1 % at a noise of 3 %, and of 0.4 to 0.7 % at 10 %; of falls of 20 % and more some 60 % are found. Most missed ones
+have only their last depth to show for it, which may as well be a bad point. With fewer than three repeats: not claimed.
+A cap is claimed of 0.4 % (three repeats) and of 0 to 1 % (one) of curves that still gain 5 % a doubling there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log, log2
+
+import numpy as np
+
+from benchlab.analysis.curves import ENOUGH_REPEATS, median_of
+from benchlab.analysis.knees import usable
+from benchlab.analysis.repeats import robust
+from benchlab.analysis.shape_library import library, posterior
+
+FALL = 0.05  # of the peak: less is no fall worth a word
+SURE_OF_FALL = 0.97
+FLAT = 0.02  # the range of a cap (METHOD.md)
+DOUBLINGS = 2  # that it goes on for, at least
+FOLLOWS = (
+    0.9  # of the growth in outstanding I/Os that latency takes part in, where all of them wait
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Collapse:
+    """IOPS fall from the depth `peak` to the last one, by `share` of the peak (medians, 0 to 1)."""
+
+    peak: int
+    last: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """From `low` to `high` outstanding I/Os the IOPS are within 2 % of `iops`, and more of them only wait longer."""
+
+    low: int
+    high: int
+    iops: float
+
+
+def collapse(cells: Mapping[int, Sequence[float]]) -> Collapse | None:
+    """Of {outstanding I/Os: IOPS of each repeat}, three of each; None where no fall is proven."""
+    if not usable(cells) or min(map(len, cells.values())) < ENOUGH_REPEATS:
+        return None
+    depths = tuple(sorted(cells))
+    medians = {depth: median_of(cells[depth]) for depth in depths}
+    peak, last = max(depths, key=lambda depth: medians[depth]), depths[-1]
+    share = 1 - medians[last] / medians[peak]
+    if share < FALL:
+        return None
+    falling = library(depths).falls >= -log(1 - FALL)
+    chance = posterior(depths, [cells[depth] for depth in depths])[falling].sum()
+    return Collapse(peak, last, share) if chance >= SURE_OF_FALL else None
+
+
+def cap(
+    cells: Mapping[int, Sequence[float]], latencies: Mapping[int, Sequence[float]] | None = None
+) -> Cap | None:
+    """Of {outstanding I/Os: IOPS of each repeat}, with mean total latencies (s) where they are known.
+
+    It goes to the last depth. What is flat from the first one on is a cap, too, or one request at a time.
+    """
+    if not cells or any(not cell or min(cell) <= 0 for cell in cells.values()):
+        return None
+    depths = sorted(cells)
+    means = robust([cells[depth] for depth in depths], ENOUGH_REPEATS).means
+    flat = next(at for at in range(len(depths)) if np.ptp(means[at:]) <= log(1 + FLAT))
+    low, high = depths[flat], depths[-1]
+    if log2(high / low) < DOUBLINGS or not _waits(low, high, latencies or {}):
+        return None
+    return Cap(low, high, float(np.exp(means[flat:].mean())))
+
+
+def _waits(low: int, high: int, latencies: Mapping[int, Sequence[float]]) -> bool:
+    """Whether latency grows with the depth; true where it is not known, for it follows from IOPS by Little's law."""
+    first, last = latencies.get(low), latencies.get(high)
+    if not first or not last:
+        return True
+    return median_of(last) / median_of(first) >= FOLLOWS * high / low

@@ -1,0 +1,225 @@
+"""Faster, slower, no difference worth naming, or not enough data: of two set-ups, at each depth and over the curve.
+
+Each with its ratio, a 95 % interval, the repeats and the reason in words. How it is decided, and how often that errs:
+benchlab.analysis.differences, ANALYSIS.md section 1. Values are rates or latencies in base units, above 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from itertools import pairwise
+from math import exp, inf, log
+
+import numpy as np
+
+from benchlab.analysis.designs import Design
+from benchlab.analysis.differences import Said, compare
+from benchlab.analysis.fits import Array, Fit
+from benchlab.analysis.more_repeats import NOT_IN_REASON, repeats_to_decide
+
+WIDEST = log(1000)  # an interval beyond that says nothing
+Sweep = Mapping[int, Mapping[int, float]]  # outstanding I/Os -> block -> value
+
+
+class Says(StrEnum):
+    FASTER = "faster"
+    SLOWER = "slower"
+    NONE = "no difference worth naming"
+    UNKNOWN = "not enough data"
+    OVERTAKES = "overtakes"  # of a curve: ahead at some depths, behind at others
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of the second set-up against the first. `ratio`: second / first, of robust means over the repeats.
+
+    `low` to `high`: 95 %, None where nothing tells the error. `repeats`: fewest and most of a point's. `values`: both
+    means, whose ratio this is; None over a curve. `more`: repeats of each, in all, that would decide; None where it
+    is decided, or where no number in reason does.
+    """
+
+    says: Says
+    ratio: float
+    low: float | None
+    high: float | None
+    repeats: tuple[int, int]
+    reason: str
+    values: tuple[float, float] | None = None
+    more: int | None = None
+
+    @property
+    def decided(self) -> bool:
+        return self.says != Says.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`points`: by depth, of those that both have. `curve`: over them, None without any; of a single one it is that.
+
+    `crossings`: depths from which the lead has changed. `left_out`: depths that only one of them has.
+    """
+
+    points: Mapping[int, Verdict]
+    curve: Verdict | None
+    design: Design
+    crossings: tuple[int, ...] = ()
+    left_out: tuple[int, ...] = ()
+
+
+def compare_sweeps(
+    first: Sweep, second: Sweep, design: Design, *, lower_is_better: bool = False
+) -> Comparison:
+    """Of the depths that both have; what has no value above 0 in each run cannot be compared as a ratio."""
+    return _compared(_frozen(first), _frozen(second), design, lower_is_better)
+
+
+Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
+
+
+def _frozen(sweep: Sweep) -> Frozen:
+    return tuple((depth, tuple(sorted(cell.items()))) for depth, cell in sorted(sweep.items()))
+
+
+@lru_cache(maxsize=4096)  # a few ms each, and pages ask for the same ones again and again
+def _compared(
+    first_cells: Frozen, second_cells: Frozen, design: Design, lower_is_better: bool
+) -> Comparison:
+    first, second = (
+        {depth: dict(cell) for depth, cell in cells} for cells in (first_cells, second_cells)
+    )
+    both = sorted(first.keys() & second.keys())
+    kept = [d for d in both if all(_above_zero(sweep[d]) for sweep in (first, second))]
+    left_out = tuple(sorted((first.keys() | second.keys()) - set(kept)))
+    if not kept:
+        return Comparison({}, None, design, left_out=left_out)
+    found, at, over = compare(_logs((first, second), kept), design)
+    sign = -1 if lower_is_better else 1
+    points = {depth: _point(found, at, index, design, sign) for index, depth in enumerate(kept)}
+    crossings = _crossings({d: int(at.more[0, i]) for i, d in enumerate(kept)})
+    if len(kept) == 1:
+        return Comparison(points, points[kept[0]], design, (), left_out)
+    curve = _curve(found, over, design, sign, _lead(points, crossings))
+    return Comparison(points, curve, design, crossings, left_out)
+
+
+def _above_zero(cell: Mapping[int, float]) -> bool:
+    return bool(cell) and all(0 < value < inf for value in cell.values())
+
+
+def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> Array:
+    blocks = sorted({block for sweep in sweeps for depth in depths for block in sweep[depth]})
+    logs = np.full((1, 2, len(depths), len(blocks)), np.nan)
+    for which, sweep in enumerate(sweeps):
+        for row, depth in enumerate(depths):
+            for block, value in sweep[depth].items():
+                logs[0, which, row, blocks.index(block)] = log(value)
+    return logs
+
+
+def _point(
+    found: Fit,
+    said: Said,
+    index: int,
+    design: Design,
+    sign: int,
+) -> Verdict:
+    counts = found.counts[0, :, index]
+    repeats = int(counts.min()), int(counts.max())
+    est, half = float(said.est[0, index]), float(said.half()[0, index])
+    if repeats[0] < 2:
+        half = inf
+    says = _says(int(said.more[0, index]), bool(said.none[0, index]), sign)
+    apart = bool((found.clipped[0, :, index] * 2 >= counts).any()) and repeats[0] > 1
+    se, df = float(said.se[0, index]), float(said.df[0, index])
+    more = None if says != Says.UNKNOWN else repeats_to_decide(est, se, df, repeats[0], design.tau)
+    return Verdict(
+        says,
+        exp(est),
+        *_interval(est, half),
+        repeats,
+        _reason(says, est, half, repeats[0], design, more, disagree=apart),
+        (exp(float(found.means[0, 0, index])), exp(float(found.means[0, 1, index]))),
+        more,
+    )
+
+
+def _curve(found: Fit, said: Said, design: Design, sign: int, lead: str) -> Verdict:
+    counts = found.counts[0]
+    repeats = int(counts.min()), int(counts.max())
+    est, half = float(said.est[0]), float(said.half()[0])
+    says = _says(int(said.more[0]), bool(said.none[0]), sign)
+    if lead:
+        return Verdict(Says.OVERTAKES, exp(est), *_interval(est, half), repeats, lead)
+    se, df = float(said.se[0]), float(said.df[0])
+    more = None if says != Says.UNKNOWN else repeats_to_decide(est, se, df, repeats[0], design.tau)
+    reason = _reason(says, est, half, repeats[0], design, more)
+    return Verdict(says, exp(est), *_interval(est, half), repeats, reason, None, more)
+
+
+def _says(more: int, none: bool, sign: int) -> Says:
+    if more:
+        return Says.FASTER if more * sign > 0 else Says.SLOWER
+    return Says.NONE if none else Says.UNKNOWN
+
+
+def _interval(est: float, half: float) -> tuple[float | None, float | None]:
+    return (exp(est - half), exp(est + half)) if half < WIDEST else (None, None)
+
+
+def _reason(
+    says: Says,
+    est: float,
+    half: float,
+    repeats: int,
+    design: Design,
+    more: int | None,
+    *,
+    disagree: bool = False,
+) -> str:
+    if says in (Says.FASTER, Says.SLOWER):
+        return "the 95 % interval is on one side of 1, and the difference is 5 % or more"
+    if says == Says.NONE:
+        return "the 90 % interval lies within 5 %"
+    after = _what_would(more, design)
+    if half == inf:
+        many = "one repeat" if repeats == 1 else f"{repeats} repeats"
+        return (
+            f"{many}, {design.words}: nothing tells the noise; at least {more} of each are needed"
+        )
+    if disagree:
+        return f"repeats disagree{after}"
+    if not design.may_say_none and abs(est) <= half:
+        return f"{design.words}: so small a difference may be the builds'{after}"
+    if abs(est) > half:
+        return f"the interval does not tell it from a difference below 5 %{after}"
+    return f"the 95 % interval holds 1 and reaches beyond 5 %{after}"
+
+
+def _what_would(more: int | None, design: Design) -> str:
+    if more:
+        return f"; {more} repeats of each would probably decide"
+    if not design.may_say_none:
+        return "; more repeats cannot tell, builds that take turns (ABBA) can"
+    return f"; {NOT_IN_REASON}{', or build in more visits' if design.tau else ''}"
+
+
+def _crossings(signs: Mapping[int, int]) -> tuple[int, ...]:
+    told = [(depth, sign) for depth, sign in signs.items() if sign]
+    return tuple(depth for (_, a), (depth, b) in pairwise(told) if a != b)
+
+
+def _lead(points: Mapping[int, Verdict], crossings: Sequence[int]) -> str:
+    """In words who is ahead where, when it is not the same one everywhere."""
+    if not crossings:
+        return ""
+    ahead = points[crossings[0]].says == Says.FASTER
+    if len(crossings) == 1:
+        return f"{'overtakes' if ahead else 'is overtaken'} at depth {crossings[0]}"
+    by = {
+        says: ", ".join(str(d) for d, one in points.items() if one.says == says)
+        for says in (Says.FASTER, Says.SLOWER)
+    }
+    return f"faster at {by[Says.FASTER]}, slower at {by[Says.SLOWER]}"

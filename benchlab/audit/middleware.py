@@ -1,0 +1,163 @@
+"""What is recorded by itself: every page and API call that changes something, logins, and refusals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.signals import password_reset
+from django.contrib import messages
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import ResolverMatch
+from django.utils.deprecation import MiddlewareMixin
+
+from benchlab.audit import subjects, view_notes
+from benchlab.audit.chain import record
+from benchlab.team.log_filter import without_links
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
+REFUSED = (401, 403, 404, 409)
+# Told by signals, also with the name that was tried, and of whom a link to a new password was.
+SILENT = {"login", "logout", "account_reset_password_from_key"}
+AGAIN = {
+    "account_reauthenticate",
+    "mfa_reauthenticate",
+}  # the password first; then what was asked is done
+
+
+class Recorded(MiddlewareMixin):
+    """It must come after the authentication middleware."""
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
+        """What the deed is about must be read before it is done: it may be gone afterwards."""
+        if request.method not in SAFE:
+            view_notes.about(request, *subjects.of_address(request.resolver_match, view, kwargs))
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        match = _carried_out(request)
+        if request.method in SAFE or match is None or match.url_name in SILENT:
+            return response
+        if response.has_header("Idempotency-Replayed"):
+            return response  # nothing was done: it was told before
+        status = response.status_code
+        if (status < 400 or status in REFUSED) and _is_deed(request, match, response):
+            _record(request, match, response)
+        return response
+
+
+def _carried_out(request: HttpRequest) -> ResolverMatch | None:
+    """What was asked before the password was: allauth makes the request that one once it has the password."""
+    match = request.resolver_match
+    if match is not None and match.url_name in AGAIN:
+        return subjects.page_of(request.path) or match
+    return match
+
+
+def _is_deed(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
+    """Not what strangers try: the log only grows, and is not theirs to fill. Nor a form that came back.
+
+    A page's form comes back when it was wrong, when it only asked what something would do or cost, and when the
+    password is asked for first.
+    """
+    if not request.user.is_authenticated:
+        return False
+    if hasattr(match.func, "cls") or response.status_code >= 400:
+        return True
+    if response.status_code == 200:
+        return view_notes.is_done(request)
+    there = subjects.leads_to(response)
+    return there is None or there.url_name not in AGAIN
+
+
+def _done(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
+    """Pages also say no by a message and a redirect, or send on to where a second factor is set up."""
+    if response.status_code >= 400:
+        return False
+    # Those of this request alone; Django has no other way to look at them without taking them.
+    said = getattr(getattr(request, "_messages", None), "_queued_messages", ())
+    if any(one.level >= messages.ERROR for one in said):
+        return False
+    there = subjects.leads_to(response)
+    to_set_up = there is not None and there.url_name == "mfa_index"
+    return not to_set_up or str(match.url_name).startswith("mfa_")
+
+
+def _record(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> None:
+    user, view = request.user, getattr(match.func, "cls", None)
+    done = _done(request, match, response)
+    team, subject = view_notes.told(request)
+    if not subject and done:
+        team, subject = subjects.made(user, match, response)
+    token = getattr(request, "auth", None)  # REST framework leaves the token there
+    details = {"path": without_links(request.path), "status": response.status_code}
+    record(
+        _action(match, view, request.method or ""),
+        actor_id=user.pk,
+        actor=user.get_username(),
+        via=f"token {token}" if token else "api" if view else "page",
+        address=_address(request),
+        team_id=team,
+        subject=subject,
+        outcome="done" if done else "refused",
+        details=details,
+    )
+
+
+def _action(match: ResolverMatch, view: Any, method: str) -> str:
+    """ "host.mark_spare" of the API, the URL's name of a page."""
+    actions = getattr(match.func, "actions", None)
+    if view is None or not actions:
+        return str(match.url_name or match.route)
+    noun = getattr(view, "noun", view.queryset.model._meta.model_name)
+    return f"{noun}.{actions.get(method.lower(), method.lower())}"
+
+
+def _address(request: HttpRequest | None) -> str:
+    """Whence it came, as the limits on log-ins have it: behind proxies of ours, what they say."""
+    if request is None:
+        return ""
+    try:
+        return str(get_adapter().get_client_ip(request))
+    except (PermissionDenied, ImproperlyConfigured):  # what was done is told all the same
+        return str(request.META.get("REMOTE_ADDR", ""))
+
+
+@receiver(user_logged_in)
+def _logged_in(sender: Any, request: HttpRequest, user: AbstractBaseUser, **rest: Any) -> None:
+    _person("login", request, user.pk, user.get_username())
+
+
+@receiver(user_logged_out)
+def _logged_out(
+    sender: Any, request: HttpRequest, user: AbstractBaseUser | None, **rest: Any
+) -> None:
+    if user is not None:
+        _person("logout", request, user.pk, user.get_username())
+
+
+@receiver(user_login_failed)
+def _not_logged_in(
+    sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **rest: Any
+) -> None:
+    tried = str(credentials.get("username") or credentials.get("email") or "")
+    _person("login", request, None, tried, outcome="refused")
+
+
+@receiver(password_reset)
+def _password_set(sender: Any, request: HttpRequest, user: AbstractBaseUser, **rest: Any) -> None:
+    """By whoever had the link."""
+    _person("account_reset_password_from_key", request, user.pk, user.get_username())
+
+
+def _person(
+    action: str, request: HttpRequest | None, pk: int | None, name: str, outcome: str = "done"
+) -> None:
+    record(action, actor_id=pk, actor=name, via="page", address=_address(request), outcome=outcome)

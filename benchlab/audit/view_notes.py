@@ -1,0 +1,34 @@
+"""What a view says of its own deed where neither address nor answer tells; middleware.py takes it from there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+    from rest_framework.request import Request
+
+
+def about(request: HttpRequest | Request, team_id: int | None, words: str) -> None:
+    """Whose it is and what it was done to. Viewers read it in the feed: no address of a person, no link."""
+    _plain(request).audited = (team_id, words)
+
+
+def done(request: HttpRequest) -> None:
+    """It was done, though it answers with a page: a link that is shown this once, what a host said."""
+    _plain(request).deed = True
+
+
+def told(request: HttpRequest) -> tuple[int | None, str]:
+    """What `about` was told; (None, "") for nothing."""
+    found: tuple[int | None, str] = getattr(request, "audited", (None, ""))
+    return found
+
+
+def is_done(request: HttpRequest) -> bool:
+    """Whether `done` was said."""
+    return getattr(request, "deed", False)
+
+
+def _plain(request: HttpRequest | Request) -> Any:
+    return getattr(request, "_request", request)  # of REST framework's

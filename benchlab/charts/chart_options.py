@@ -1,0 +1,62 @@
+"""What a person wants to see in a chart. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from benchlab.charts import naming
+from benchlab.charts.naming import METRICS
+from benchlab.charts.queries import Group
+
+OPERATIONS = {"": "", "read": "reads", "write": "writes"}
+AGAINST = {"": "over outstanding I/Os", "latency": "latency against IOPS"}
+LATENCIES = dict(zip(naming.STATISTICS, ("solid", "dash", "dot", "dashdot"), strict=True))
+FEW = ("mean", "p99")  # what is shown of several lines
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a person wants to see of the groups."""
+
+    metric: str = "iops"
+    operation: str = ""
+    kind: str = ""  # of naming.LATENCY_KINDS; empty: the first of them that was measured
+    latencies: tuple[str, ...] = ()  # empty: all for one line, mean and p99 for several
+    against: str = ""  # of AGAINST: what a sweep is drawn over
+
+    def name(self, base: str) -> str:
+        """The metric of that base; a metric that is no rate of both directions has no other."""
+        its_own = base == self.metric and base not in METRICS
+        return f"{self.operation}.{base}" if self.operation and not its_own else base
+
+    def quantity(self, groups: Iterable[Group]) -> tuple[str, str]:
+        """Word and unit of the metric, for the axis."""
+        if self.metric in METRICS:
+            return METRICS[self.metric]
+        known = [group.units[self.metric] for group in groups if self.metric in group.units]
+        return naming.word(self.metric), naming.shown_unit(self.metric, known[0] if known else "1")
+
+    def latency(self, groups: Iterable[Group]) -> str:
+        """The kind of latency of a chart: one for all of its lines, or they would not compare. "" for none."""
+        every = [sample.values for group in groups for sample in group.samples]
+        kinds = (self.kind,) if self.kind else naming.LATENCY_KINDS
+        return next((kind for kind in kinds if any(self.known(kind, one) for one in every)), "")
+
+    def known(self, kind: str, values: Mapping[str, float]) -> tuple[str, ...]:
+        """Which statistics of that latency a run told."""
+        return tuple(name for name in LATENCIES if self.told(f"{kind}.{name}", values) is not None)
+
+    def told(self, base: str, values: Mapping[str, float]) -> float | None:
+        """A run's figure. What a run of reads alone told of reads is that of all of its I/O, and likewise of writes."""
+        found = values.get(self.name(base))
+        if found is None and not self.operation:
+            both = [values[name] for op in OPERATIONS if op and (name := f"{op}.{base}") in values]
+            rates = [op for op in OPERATIONS if op and values.get(f"{op}.iops")]
+            return both[0] if len(both) == len(rates) == 1 else None
+        return found
+
+    def shown(self, lines: int, known: Collection[str]) -> tuple[str, ...]:
+        """Statistics to draw, of those that were measured."""
+        wanted = self.latencies or (tuple(LATENCIES) if lines == 1 else FEW)
+        return tuple(name for name in wanted if name in known)

@@ -1,0 +1,92 @@
+"""What a swept line says as a whole, and in which words: knee, flat, collapse, cap. Pure.
+
+Charts, tables and cards ask here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchlab.analysis.knees import ENOUGH_DEPTHS, Knee, knee
+from benchlab.analysis.plateaus import Cap, Collapse, cap, collapse
+from benchlab.charts.chart_options import Choice
+from benchlab.charts.queries import Group
+from benchlab.web.units import si
+
+COUNTS = {1: "one repeat", 2: "two repeats"}
+
+
+@dataclass(frozen=True, slots=True)
+class CurveAnswer:
+    """Of a line that is swept and over; `knee` is None where too little was measured."""
+
+    knee: Knee | None = None
+    collapse: Collapse | None = None
+    cap: Cap | None = None
+
+
+def answer_of(group: Group, operation: str = "") -> CurveAnswer:
+    """Of a campaign that is over: until then it would jump with each run."""
+    if not (group.over and group.swept):
+        return CurveAnswer()
+    iops = _cells(group, Choice(operation=operation).name("iops"))
+    latencies = {} if operation else _cells(group, "lat.mean")
+    return CurveAnswer(knee(iops), collapse(iops), cap(iops, latencies))
+
+
+def _cells(group: Group, name: str) -> dict[int, list[float]]:
+    cells: dict[int, list[float]] = {}
+    for sample in group.samples:
+        if sample.outstanding and name in sample.values:
+            cells.setdefault(sample.outstanding, []).append(sample.values[name])
+    return cells
+
+
+def words_of(group: Group) -> str:
+    """What is known of a line, or why nothing is."""
+    if not group.over:
+        return "not before the campaign is over"
+    found = answer_of(group)
+    parts = [knee_words(found.knee)]
+    if found.collapse:
+        parts.append(collapse_words(found.collapse))
+    if found.cap:
+        parts.append(cap_words(found.cap))
+    return "; ".join(parts)
+
+
+def knee_words(known: Knee | None) -> str:
+    """Of fewer than three repeats with the reservation that it needs."""
+    if known is None:
+        return f"at least {ENOUGH_DEPTHS} depths, each with IOPS, are needed"
+    said = _known(known)
+    if known.drawn:
+        return said
+    return f"{said}, by {COUNTS[known.repeats]} a depth (three are needed to draw it)"
+
+
+def _known(known: Knee) -> str:
+    if known.flat:
+        return "none, flat from the first depth on"
+    if known.low is None:
+        return "none: not reached, measure deeper"
+    between = (
+        f"between {known.low} and {known.high}"
+        if known.low != known.high
+        else f"perhaps {known.low}"
+    )
+    if known.at is None:
+        deeper = ", or deeper than was measured: measure deeper" if known.beyond else ""
+        return f"uncertain: {between}{deeper}"
+    about = "" if known.drawn else "about "
+    return (
+        f"{about}{known.at} outstanding{f' (95 %: {between})' if known.low != known.high else ''}"
+    )
+
+
+def collapse_words(found: Collapse) -> str:
+    return f"falls past {found.peak}, by {found.share:.0%} at {found.last}".replace("%", " %")
+
+
+def cap_words(found: Cap) -> str:
+    return f"cap: {si(found.iops, 'op/s')} from {found.low} to {found.high}, within 2 %"

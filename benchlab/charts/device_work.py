@@ -1,0 +1,246 @@
+"""How the disks of each use worked in each window that was measured. Pure: layers, tracks, figures -> rows of a page.
+
+Who carried the bytes, how many they were beside the tool's, how many writes were flushes; and what caches answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from agents.plans.stack import BELOW, Placed
+from benchlab.analysis.devices.amplification import amplification, by_application
+from benchlab.analysis.devices.balance import Balance, Spread, of_samples
+from benchlab.analysis.devices.flushes import Flushes, flushes
+from benchlab.analysis.devices.hit_ratio import of_bytes, of_requests
+from benchlab.analysis.series import mean
+from benchlab.charts.panels import Track
+from benchlab.charts.windows import Part
+
+NAMED = 3  # members that a cell names
+# Caches that count themselves: (hits, misses, what they are of)
+COUNTED = (
+    ("read.hits", "read.misses", "reads"),
+    ("write.hits", "write.misses", "writes"),
+    ("arc.hits", "arc.misses", "ARC, reads"),
+    ("l2arc.hits", "l2arc.misses", "L2ARC, reads"),
+)
+SPARE = "spare"  # a use of disks that carry nothing while all is well
+BEHIND = ("backing", "data", BELOW)  # uses of disks behind a cache's
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Disks that do the same work in a layer."""
+
+    layer: str  # kind: "lvm"
+    use: str  # "data"
+    members: tuple[str, ...]  # kernel names
+
+    @property
+    def disks(self) -> str:
+        """ "sdb, sdc", "sdb, sdc, sdd and 9 more"."""
+        return some(self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """One use's disks in one window. None or "": not known, or nothing was moved."""
+
+    window: str  # "measured", "one.fdatasync", "the whole run"
+    use: Use
+    read: Balance | None
+    written: Balance | None
+    reads: float | None  # bytes read from these disks over those that the tool read
+    writes: float | None
+    flushed: tuple[Flushes, ...]  # of each member that is known
+
+    @property
+    def read_words(self) -> str:
+        return balance_words(self.read, self.use.members)
+
+    @property
+    def written_words(self) -> str:
+        return balance_words(self.written, self.use.members)
+
+    @property
+    def flush_words(self) -> str:
+        return flush_words(self.flushed)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    window: str
+    device: str  # the cached volume, or the layer; "" for the host
+    of: str  # "reads", "writes", "ARC, reads"
+    ratio: float  # 0 to 1
+    counted: bool  # by the cache itself, in requests; else by the bytes that disks read
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.ratio
+
+
+def uses(layers: Sequence[Placed]) -> list[Use]:
+    """Of each layer that was given disks, bottom up; without spares."""
+    return [
+        # The kernel writes cciss!c0d0 for /dev/cciss/c0d0.
+        Use(layer.spec.kind, use, tuple(_name(claim.node) for claim in claims))
+        for layer in layers
+        for use, claims in layer.target.devices.items()
+        if use not in (BELOW, SPARE) and claims
+    ]
+
+
+def _name(node: str) -> str:
+    return node.removeprefix("/dev/").replace("/", "!")
+
+
+def worked(
+    layers: Sequence[Placed], parts: Sequence[Part], figures: Mapping[str, float]
+) -> list[Worked]:
+    """For each part of the run and each use: what can be said. `figures`: the tool's plain ones, base units."""
+    alone = len(parts) == 1
+    rows = (_worked(use, part, figures, alone) for part in parts for use in uses(layers))
+    return [row for row in rows if row is not None]
+
+
+def _worked(use: Use, part: Part, figures: Mapping[str, float], alone: bool) -> Worked | None:
+    by_key = {(track.device, track.metric): track for track in part.tracks}
+    asked = (
+        # File layout and ramp are in a whole run, and not in what the tool tells.
+        {"read": None, "write": None}
+        if part.whole
+        else by_application(figures, part.name, alone=alone)
+    )
+    found = Worked(
+        part.name,
+        use,
+        read=_balance(use.members, by_key, "read"),
+        written=_balance(use.members, by_key, "write"),
+        reads=amplification(_means(use.members, by_key, "read.bandwidth"), asked["read"]),
+        writes=amplification(_means(use.members, by_key, "write.bandwidth"), asked["write"]),
+        flushed=tuple(_flushes(use.members, by_key)),
+    )
+    told = (found.read_words, found.written_words, found.reads, found.writes, found.flush_words)
+    return found if any(one not in ("", None) for one in told) else None
+
+
+def _balance(
+    members: Sequence[str], by_key: Mapping[tuple[str, str], Track], way: str
+) -> Balance | None:
+    bandwidths = [by_key.get((name, f"{way}.bandwidth")) for name in members]
+    rates = [by_key.get((name, f"{way}.iops")) for name in members]
+    other = "write" if way == "read" else "read"
+    across = [track for n in members if (track := by_key.get((n, f"{other}.bandwidth")))]
+    known = [track for track in (*bandwidths, *rates) if track is not None]
+    if len(known) < 2 * len(members) or len({tuple(track.times) for track in known}) != 1:
+        return None
+    of = len(members)
+    first = known[0]
+    return of_samples(
+        [one.values for one in known[:of]],
+        [one.values for one in known[of:]],
+        first.lengths,
+        [one.values for one in across if list(one.times) == list(first.times)],
+    )
+
+
+def _means(
+    members: Sequence[str], by_key: Mapping[tuple[str, str], Track], metric: str
+) -> list[float]:
+    tracks = [by_key.get((name, metric)) for name in members]
+    return [mean(t.values, t.lengths) if t is not None else float("nan") for t in tracks]
+
+
+def _flushes(members: Sequence[str], by_key: Mapping[tuple[str, str], Track]) -> Iterator[Flushes]:
+    columns = [_means(members, by_key, m) for m in ("write.iops", "write.bandwidth", "flush.iops")]
+    for writes, moved, counted in zip(*columns, strict=True):
+        if (found := flushes(writes, moved, counted)) is not None:
+            yield found
+
+
+def balance_words(found: Balance | None, members: Sequence[str]) -> str:
+    """ "even", "2 of 12 do 95 %: sdb, sdc", "uneven: sdb 45 %, … sde 10 %"; "" where nothing is known."""
+    if found is None:
+        return ""
+    of = len(members)
+    carried = sum(found.shares[index] for index in found.doers)
+    if found.spread == Spread.FEW:
+        doers = [members[index] for index in found.doers]
+        return f"{len(doers)} of {of} {'do' if len(doers) > 1 else 'does'} {percent(carried)}: {some(doers)}"
+    if found.spread == Spread.IN_TURN:
+        return "even, but a few at a time, in turn"
+    if found.spread == Spread.EVEN:
+        return "even"
+    order = sorted(range(of), key=lambda index: -found.shares[index])
+    most, least = order[0], order[-1]
+    return (
+        f"uneven: {members[most]} {percent(found.shares[most])} to"
+        f" {members[least]} {percent(found.shares[least])}"
+    )
+
+
+def flush_words(found: Sequence[Flushes]) -> str:
+    """ "at least 91 % of the writes", or of the member with least and most; "" where there are hardly any."""
+    if not found or max(one.share for one in found) < 0.05:
+        return ""
+    low, high = min(one.share for one in found), max(one.share for one in found)
+    if percent(low) == percent(high):
+        return f"{percent(high)} of the writes, or more"
+    return f"{percent(low)} to {percent(high)} of each disk's writes, or more"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def some(names: Sequence[str]) -> str:
+    if len(names) <= NAMED + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+
+
+def hits(
+    layers: Sequence[Placed], parts: Iterable[Part], figures: Mapping[str, float]
+) -> list[Hit]:
+    """For each part: what caches count; and where the tool is known to read, what the bytes of their disks tell.
+
+    Under writes alone a cache is read for its own sake, which is no hit.
+    """
+    reads = figures.get("read.bandwidth", 0.0) > 0
+    return [hit for part in parts for hit in _hits(layers if reads else (), part)]
+
+
+def _hits(layers: Sequence[Placed], part: Part) -> list[Hit]:
+    by_key = {(track.device, track.metric): track for track in part.tracks}
+    found = [
+        Hit(part.name, device, of, ratio, True)
+        for device in dict.fromkeys(device for device, _ in by_key)
+        for hit, miss, of in COUNTED
+        if (ratio := _counted(by_key.get((device, hit)), by_key.get((device, miss)))) is not None
+    ]
+    for layer in layers:
+        ratio = _by_bytes(layer, by_key)
+        if ratio is not None:
+            found.append(Hit(part.name, layer.spec.kind, "bytes read", ratio, False))
+    return found
+
+
+def _counted(found: Track | None, missed: Track | None) -> float | None:
+    if found is None or missed is None or list(found.times) != list(missed.times):
+        return None
+    return of_requests(found.values, missed.values, found.lengths)
+
+
+def _by_bytes(layer: Placed, by_key: Mapping[tuple[str, str], Track]) -> float | None:
+    """Of a layer that has a cache and disks behind it, its own or those of the layers below."""
+    given = layer.target.devices
+    cache = [_name(claim.node) for claim in given.get("cache", ())]
+    behind = next(([_name(c.node) for c in given[use]] for use in BEHIND if given.get(use)), [])
+    behind = [name for name in behind if name not in cache]
+    if not cache or not behind:
+        return None
+    sums = [sum(_means(names, by_key, "read.bandwidth")) for names in (cache, behind)]
+    return None if any(map(isnan, sums)) else of_bytes(*sums)

@@ -1,0 +1,169 @@
+"""Views that answer with a Plotly figure as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_GET
+
+from agents import registry
+from agents.contracts import ParseError, Window
+from agents.protocols import Reader, Tool
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import (
+    caches,
+    curve,
+    devices,
+    dots,
+    latency_against_iops,
+    live_samples,
+    naming,
+    request_params,
+    windows,
+)
+from benchlab.charts.chart_options import Choice
+from benchlab.charts.devices import Track
+from benchlab.charts.figure import Figure, dumped
+from benchlab.charts.naming import METRICS
+from benchlab.charts.queries import Group, groups, in_percent
+from benchlab.runs.collect import READERS
+from benchlab.runs.models import Attempt, Series
+
+SERIES_AT_ONCE = 4  # an hour's is 60 KB
+
+
+@require_GET
+def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
+    """IOPS and latency over outstanding I/Os, or bars. ?metric= ?operation= ?latency= ?workload= ?topology= ?host="""
+    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
+    found = request_params.lines(request.GET).keep(groups(request.user, [campaign.pk]))
+    return _json(curve_or_bars(campaign.name, found, request_params.choice(request.GET)))
+
+
+@require_GET
+def compare_figure(request: HttpRequest) -> HttpResponse:
+    wanted = request_params.lines(request.GET)
+    found = wanted.keep(groups(request.user, wanted.campaigns))
+    names = dict.fromkeys(group.campaign_name for group in found)
+    return _json(
+        curve_or_bars(
+            " and ".join(names) or "nothing chosen", found, request_params.choice(request.GET)
+        )
+    )
+
+
+def curve_or_bars(title: str, found: list[Group], choice: Choice) -> Figure:
+    """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
+    known = {name for group in found for name in group.units}
+    if found and choice.metric not in METRICS and not naming.members(choice.metric, known):
+        raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(known))}")
+    swept = any(group.swept for group in found) and "*" not in choice.metric
+    if swept and choice.against:
+        return latency_against_iops.build(title, found, choice)
+    return (curve.build if swept else dots.build)(title, in_percent(found), choice)
+
+
+@require_GET
+def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
+    """Every device over the run. ?every=1 draws the idle ones too."""
+    attempt = _attempt(request, pk)
+    facts = attempt.facts.facts if attempt.facts else {}
+    return _json(
+        devices.build(
+            title_of(attempt),
+            tracks_of(attempt),
+            facts,
+            windows_of(attempt),
+            every=bool(request.GET.get("every")),
+        )
+    )
+
+
+@require_GET
+def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
+    attempt = _attempt(request, pk)
+    return _json(devices.cpu(title_of(attempt), tracks_of(attempt), windows_of(attempt)))
+
+
+@require_GET
+def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
+    """One of caches.CHARTS: caches, ARC, pools, arrays."""
+    attempt = _attempt(request, pk)
+    chart = caches.chart(which)
+    if chart is None:
+        raise Http404(f"There is no chart {which!r}.")
+    facts = attempt.facts.facts if attempt.facts else {}
+    tracks, marks = tracks_so_far(attempt), windows_of(attempt)
+    return _json(caches.build(title_of(attempt), chart, tracks, facts, marks))
+
+
+@require_GET
+def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
+    """What the running attempt did so far; of one that is over, the whole. ?since= seconds leaves out what is older."""
+    attempt = _attempt(request, pk)
+    facts = attempt.facts.facts if attempt.facts else {}
+    since = request_params.seconds(request.GET, "since")
+    stored = [] if attempt.outcome == "" else tracks_of(attempt)
+    if stored:
+        return _json(devices.build(title_of(attempt), stored, facts, windows_of(attempt)))
+    return _json(live_samples.build(title_of(attempt), attempt, facts, since))
+
+
+def tracks_of(attempt: Attempt) -> list[Track]:
+    return list(each_track_of(attempt))
+
+
+def each_track_of(attempt: Attempt) -> Iterator[Track]:
+    """One after the other: one series is in memory at a time, or a few."""
+    rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
+    placed = sum(one.measured for one in windows_of(attempt)) == 1 or READERS in attempt.meta
+    for row in rows.iterator(chunk_size=SERIES_AT_ONCE):
+        name = "" if row.device else _tool_of(row)
+        apart = bool(name) and not placed
+        told = f"{name}, by its own clock" if apart else name or row.device
+        yield Track(told, row.metric, row.unit, row.times, row.values, apart=apart)
+
+
+def _tool_of(row: Series) -> str:
+    """Whose own figures these are: without a name they would be taken for the host's. "" where they are the host's."""
+    if row.sampler in registry.all_samplers() or row.metric.startswith("cpu."):
+        return ""
+    drivers: dict[str, Tool[Any] | Reader] = {**registry.all_readers(), **registry.all_tools()}
+    driver = drivers.get(row.sampler)
+    return f"{driver.LABEL} itself" if driver else row.sampler
+
+
+def windows_of(attempt: Attempt) -> list[Window]:
+    """What its tool did when, on the clock of its tracks; [] where nobody told."""
+    return windows.told(attempt.windows)
+
+
+def tracks_so_far(attempt: Attempt) -> list[Track]:
+    """What is stored; of an attempt that runs, what was sampled lately, as far as it can be read."""
+    if attempt.outcome:
+        return tracks_of(attempt)
+    try:
+        return live_samples.tracks(attempt)
+    except ParseError:
+        return []  # the devices' chart says so
+
+
+def title_of(attempt: Attempt) -> str:
+    return f"run {attempt.run_id}, {attempt.run}"
+
+
+def _attempt(request: HttpRequest, pk: int) -> Attempt:
+    rows = Attempt.objects.visible_to(request.user).select_related(
+        "facts", "run__topology", "run__workload"
+    )
+    return get_object_or_404(rows, pk=pk)
+
+
+def _json(figure: Figure) -> HttpResponse:
+    answer = HttpResponse(dumped(figure), content_type="application/json")
+    answer["Cache-Control"] = "no-cache"
+    return answer

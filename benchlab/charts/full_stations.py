@@ -1,0 +1,165 @@
+"""What is full where swept lines end: the queues of their disks and the cores, read for the last two depths alone.
+
+Only of lines that are over, whose knee is told and lies no deeper than the last depth but one; two queries for all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from django.db.models import Q
+
+from agents.contracts import AgentError
+from agents.plans import as_json
+from benchlab.analysis.curves import little, median_of
+from benchlab.analysis.devices.full_station import Deepest, Full, FullStation, full_station
+from benchlab.analysis.plateaus import Cap
+from benchlab.analysis.series import mean
+from benchlab.charts import device_work, windows
+from benchlab.charts.curve_answers import answer_of
+from benchlab.charts.panels import Track
+from benchlab.charts.queries import Group, Sample
+from benchlab.runs.models import Attempt, Series
+from benchlab.topologies import moments
+
+REPEATS = 3  # of each depth, the first ones: a host of many cores has many series
+CORE = ("cpu.idle", "cpu.iowait")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Of one attempt, over what it measured: requests in flight at each bottom disk, and its busiest core."""
+
+    queues: Mapping[str, float]
+    core: float | None
+
+
+def of_lines(lines: Sequence[Group]) -> dict[int, FullStation]:
+    """{index of a line: what is full at its deepest point}; lines of which it cannot be said are left out."""
+    wanted = {index: ends for index, line in enumerate(lines) if (ends := _ends(line))}
+    seen = _seen(sample.attempt for ends in wanted.values() for end in ends for sample in end)
+    found = {index: _station(*ends, seen) for index, ends in wanted.items()}
+    return {index: one for index, one in found.items() if one is not None}
+
+
+def _ends(line: Group) -> tuple[list[Sample], list[Sample]] | None:
+    """The repeats at the last depth but one and at the last, where both are past the knee and one doubles the other."""
+    by_depth: dict[int, list[Sample]] = defaultdict(list)
+    for sample in line.samples:
+        if sample.outstanding and "iops" in sample.values:
+            by_depth[sample.outstanding].append(sample)
+    if not line.over or len(by_depth) < 2:
+        return None
+    half, last = sorted(by_depth)[-2:]
+    knee = answer_of(line).knee
+    past = knee is not None and (knee.flat or (knee.at is not None and knee.at <= half))
+    if last != 2 * half or not past or not all(map(_reached, (by_depth[half], by_depth[last]))):
+        return None
+    return by_depth[half][:REPEATS], by_depth[last][:REPEATS]
+
+
+def _reached(repeats: Sequence[Sample]) -> bool:
+    """Whether as many I/Os were in flight as was told: by Little's law, where latency is known."""
+    known = [(s.values["iops"], s.values["lat.mean"]) for s in repeats if "lat.mean" in s.values]
+    return not known or little(repeats[0].outstanding or 0, known).holds
+
+
+def _seen(attempts: Iterable[int]) -> dict[int, Seen]:
+    """Of those whose disks are known."""
+    rows = Attempt.objects.filter(pk__in=set(attempts)).select_related("layout", "run")
+    found = {row.pk: row for row in rows.only("windows", "layout__plan", "run__stage")}
+    disks = {pk: _disks(row) for pk, row in found.items()}
+    names = {name for given in disks.values() for name in given}
+    if not names:
+        return {}
+    wanted = Q(metric="queue", device__in=names) | (Q(metric__in=CORE) & ~Q(device=""))
+    series = Series.objects.filter(wanted, attempt__in=[pk for pk in disks if disks[pk]])
+    tracks: dict[int, list[Track]] = defaultdict(list)
+    for pk, device, metric, times, values in series.values_list(
+        "attempt", "device", "metric", "times", "values"
+    ):
+        tracks[pk].append(Track(device, metric, "1", times, values))
+    return {pk: _of(found[pk], disks[pk], tracks[pk]) for pk in tracks}
+
+
+def _disks(attempt: Attempt) -> tuple[str, ...]:
+    """At the bottom of its layout; () where the plan is not to be read."""
+    try:
+        plan = as_json.from_json(attempt.layout.plan or {})
+    except AgentError:
+        return ()
+    uses = device_work.uses(plan.at(moments.parse(attempt.run.stage).stage))
+    return tuple(dict.fromkeys(name for use in uses for name in use.members))
+
+
+def _of(attempt: Attempt, disks: Sequence[str], tracks: Sequence[Track]) -> Seen:
+    part = windows.part(tracks, windows.told(attempt.windows))
+    means = {(t.device, t.metric): mean(t.values, t.lengths) for t in part.tracks}
+    queues = {name: means.get((name, "queue"), float("nan")) for name in disks}
+    busy = [
+        1 - idle - means.get((device, CORE[1]), 0.0)
+        for (device, metric), idle in means.items()
+        if metric == CORE[0]
+    ]
+    return Seen(queues, max((one for one in busy if not isnan(one)), default=None))
+
+
+def _station(
+    half: Sequence[Sample], last: Sequence[Sample], seen: Mapping[int, Seen]
+) -> FullStation | None:
+    ends = _deepest(half, seen), _deepest(last, seen)
+    return full_station(ends[0], ends[1]) if ends[0] and ends[1] else None
+
+
+def _deepest(repeats: Sequence[Sample], seen: Mapping[int, Seen]) -> Deepest | None:
+    """Medians of those that were sampled; None without any, or where their disks are not the same."""
+    known = [(one, seen[one.attempt]) for one in repeats if one.attempt in seen]
+    names = {tuple(sorted(each.queues)) for _, each in known}
+    if len(names) != 1:
+        return None
+    busy = [cpu for one, each in known if (cpu := _cpu(one, each)) is not None]
+    return Deepest(
+        repeats[0].outstanding or 0,
+        median_of([one.values["iops"] for one, _ in known]),
+        {name: median_of([each.queues[name] for _, each in known]) for name in next(iter(names))},
+        median_of(busy) if len(busy) == len(known) else None,
+    )
+
+
+def _cpu(sample: Sample, seen: Seen) -> float | None:
+    """The busier of the busiest core and the tool's own thread, where any is known."""
+    own = [sample.values[name] for name in ("cpu.user", "cpu.system") if name in sample.values]
+    known = [one for one in (seen.core, sum(own) if len(own) == 2 else None) if one is not None]
+    return max(known, default=None)
+
+
+def words(found: FullStation, cap: Cap | None = None) -> str:
+    """ "the disks, where 92 % of the I/Os wait that the last doubling added"."""
+    share = device_work.percent(max(0.0, found.queued))
+    seen = (
+        f"{share} of the I/Os that the last doubling added wait at the disks, {_cpu_words(found)}"
+    )
+    if found.full == Full.NOT_YET:
+        return f"nothing yet, it has {device_work.percent(found.gain)} more IOPS than at half: measure deeper"
+    if found.full == Full.CPU:
+        return f"the CPU, {_busy(found)}"
+    if found.full == Full.DEVICES:
+        which = f"{found.device}, of the disks," if found.device else "the disks,"
+        own = " or a cap on them," if cap else ""
+        return f"{which}{own} where {share} of the I/Os wait that the last doubling added"
+    if found.full == Full.NOTHING:
+        return f"nothing that is seen, but a lock, a log, a link or a limit above the disks: {seen}"
+    return f"cannot be told: {seen}"
+
+
+def _cpu_words(found: FullStation) -> str:
+    return "nobody looked at the CPU" if found.cpu is None else f"the CPU was {_busy(found)}"
+
+
+def _busy(found: FullStation) -> str:
+    return (
+        f"{device_work.percent(found.cpu or 0.0)} busy (its busiest core, or the tool's own thread)"
+    )

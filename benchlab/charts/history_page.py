@@ -1,0 +1,68 @@
+"""The page of a set-up's history, and its figure."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from benchlab.analysis.splits import LEAST
+from benchlab.campaigns.models import Run
+from benchlab.charts import history_figure, naming, request_params
+from benchlab.charts.figure import dumped
+from benchlab.charts.history import History, Past, history_of
+from benchlab.charts.set_ups import MOST, PARTS
+
+
+@require_GET
+def run_history(request: HttpRequest, pk: int) -> HttpResponse:
+    """Every run of this run's set-up. ?metric= chooses what; ?without= lets one part of the fingerprint go."""
+    run, found = _found(request, pk)
+    asked = urlencode({"metric": found.metric, "without": found.let_go})
+    context = {
+        "run": run,
+        "history": found,
+        "metrics": [(one, naming.word(one)) for one in found.metrics],
+        "word": naming.word(found.metric),
+        "unit": naming.shown_unit(found.metric, found.unit),
+        "parts": PARTS.items(),
+        "let_go": PARTS.get(found.let_go, ""),
+        "newest_first": _rows(found)[::-1],
+        "figure_url": f"{reverse('run-history-figure', args=[run.pk])}?{asked}",
+        "enough": 2 * LEAST,
+        "most": MOST,
+    }
+    return render(request, "charts/history.html", context)
+
+
+def _rows(found: History) -> list[tuple[Past, float | None]]:
+    """(run, robust z of one that stands out)."""
+    stand_out = {one.at: one.z for one in found.unusual}
+    return [(one, stand_out.get(at)) for at, one in enumerate(found.runs)]
+
+
+@require_GET
+def run_history_figure(request: HttpRequest, pk: int) -> HttpResponse:
+    run, found = _found(request, pk)
+    title = f"{run.topology} · {run.workload}"
+    answer = HttpResponse(
+        dumped(history_figure.build(title, found)), content_type="application/json"
+    )
+    answer["Cache-Control"] = "no-cache"
+    return answer
+
+
+def _found(request: HttpRequest, pk: int) -> tuple[Run, History]:
+    rows = Run.objects.visible_to(request.user)
+    run = get_object_or_404(rows.select_related("campaign", "host", "topology", "workload"), pk=pk)
+    metric = request_params.metric(request.GET)
+    if "*" in metric:
+        raise BadRequest(f"metric: {metric!r} is a family; name one of its metrics")
+    let_go = request.GET.get("without", "")
+    if let_go and let_go not in PARTS:
+        raise BadRequest(f"without: {let_go[:100]!r} is none of {', '.join(PARTS)}")
+    return run, history_of(request.user, run, metric, let_go)

@@ -1,0 +1,115 @@
+"""What a curve says as a whole, drawn: knee, the stretch of one that is uncertain, fall, cap, "flat". Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchlab.analysis.knees import Knee
+from benchlab.analysis.plateaus import Cap, Collapse
+from benchlab.charts.curve_answers import CurveAnswer
+from benchlab.charts.palette import Style
+
+KNEE = "knee: from here on doubling gains less than 5 %; bar: 95 % of what it may be"
+UNCERTAIN = "knee uncertain: somewhere on this stretch (95 %)"
+FALLS = "falls past its peak"
+CAP = "cap: within 2 % over two doublings or more"
+Trace = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A line with what is known of it; `medians`: {outstanding I/Os: IOPS}."""
+
+    answer: CurveAnswer
+    style: Style
+    medians: Mapping[int, float]
+
+
+def traces(lines: list[Marked]) -> list[Trace]:
+    """One entry in the legend for all marks of a kind."""
+    made = [trace for line in lines for trace in _of_line(line)]
+    first: set[str] = set()
+    for trace in made:
+        trace["showlegend"] = bool(trace["name"]) and trace["name"] not in first
+        first.add(trace["name"])
+    return made
+
+
+def _of_line(line: Marked) -> Iterator[Trace]:
+    known = line.answer.knee
+    if known is not None and known.drawn:
+        if known.at:
+            yield _ring(line, known, known.at)
+        elif known.uncertain:
+            yield _stretch(line, known)
+        else:
+            yield _note(line, "flat" if known.flat else "no knee yet: measure deeper")
+    if line.answer.collapse:
+        yield _fall(line, line.answer.collapse)
+    if line.answer.cap:
+        yield _cap(line, line.answer.cap)
+
+
+def _mark(group: str, name: str, mode: str, **more: Any) -> Trace:
+    # A line may be called "cap", too.
+    common = {"type": "scatter", "mode": mode, "name": name, "legendgroup": f"mark: {group}"}
+    return common | {"xaxis": "x", "yaxis": "y", "hoverinfo": "skip", "cliponaxis": False, **more}
+
+
+def _ring(line: Marked, known: Knee, depth: int) -> Trace:
+    error = {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(depth, known.high or depth) - depth],
+        "arrayminus": [depth - min(depth, known.low or depth)],
+        "color": line.style.colour,
+        "thickness": 1.5,
+        "width": 6,
+    }
+    ring = {
+        "symbol": "circle-open",
+        "size": 19,
+        "color": line.style.colour,
+        "line": {"width": 1.5},
+    }
+    at = {"x": [depth], "y": [line.medians[depth]]}
+    return _mark("knee", KNEE, "markers", **at, error_x=error, marker=ring)
+
+
+def _stretch(line: Marked, known: Knee) -> Trace:
+    """Along the curve, to its last depth where the knee may lie beyond that."""
+    low, last = known.low or 0, max(line.medians)
+    high = last if known.beyond else known.high or last
+    depths = [depth for depth in line.medians if low <= depth <= high]
+    shown = {"color": line.style.faded(0.35), "width": 11}
+    # With markers, for a stretch may be one depth.
+    both = {"line": shown, "marker": {"color": line.style.faded(0.35), "size": 11}}
+    y = [line.medians[depth] for depth in depths]
+    return _mark("uncertain", UNCERTAIN, "markers+lines", x=depths, y=y, **both)
+
+
+def _note(line: Marked, words: str) -> Trace:
+    last = max(line.medians)
+    font = {"color": line.style.colour, "size": 11}
+    at = {"x": [last], "y": [line.medians[last]], "text": [words]}
+    return _mark("knee", "", "text", **at, textposition="top left", textfont=font)
+
+
+def _fall(line: Marked, found: Collapse) -> Trace:
+    shown = {"symbol": "triangle-down-open", "size": 15, "color": line.style.colour}
+    text = f"−{found.share:.0%}".replace("%", " %")
+    at = {"x": [found.last], "y": [line.medians[found.last]], "text": [text]}
+    font = {"color": line.style.colour, "size": 11}
+    mode = "markers+text"
+    return _mark(
+        "falls", FALLS, mode, **at, marker=shown, textfont=font, textposition="bottom center"
+    )
+
+
+def _cap(line: Marked, found: Cap) -> Trace:
+    """A rule above the curve, which it would hide otherwise."""
+    level = found.iops * 1.03
+    shown = {"color": line.style.colour, "width": 1.5, "dash": "dot"}
+    return _mark("cap", CAP, "lines", x=[found.low, found.high], y=[level, level], line=shown)

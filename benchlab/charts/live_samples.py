@@ -1,0 +1,72 @@
+"""The running attempt, from what was sampled so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents import registry
+from agents.contracts import ParseError
+from agents.jobs import job
+from benchlab.charts import devices, figure
+from benchlab.charts.devices import Track
+from benchlab.charts.figure import Figure
+from benchlab.runs.models import Attempt, LiveChunk
+
+# A page asks every few seconds: it gets the last minutes, not hours of frames parsed again and again.
+TAIL = 1024 * 1024  # bytes
+FRAME = b"\n@ "  # a frame's first line; lines of the files in it begin with a blank
+
+
+def tracks(attempt: Attempt, since: float = 0.0) -> list[Track]:
+    """Series of the running attempt after `since` seconds, at most the last MiB of frames. Raises ParseError."""
+    raw, began = _tail(attempt)
+    frames = job.frames(raw)
+    if len(frames) < 2:
+        return []
+    shift = frames[0].at - began
+    found = [
+        Track(one.device, one.metric, one.unit, [at + shift for at in one.times], one.values)
+        for sampler in registry.all_samplers().values()
+        for one in sampler.series(frames)
+    ]
+    return [_after(track, since) for track in found]
+
+
+def _tail(attempt: Attempt) -> tuple[bytes, float]:
+    """(whole frames from the end, seconds of the very first frame). Reads no more chunks than it needs."""
+    sizes = list(LiveChunk.objects.filter(attempt=attempt).values_list("offset", flat=True))
+    if not sizes:
+        return b"", 0.0
+    newest = sizes[-1]
+    wanted = max((offset for offset in sizes if offset <= newest - TAIL), default=sizes[0])
+    chunks = LiveChunk.objects.filter(attempt=attempt, offset__gte=wanted).order_by("offset")
+    raw = b"".join(bytes(data) for data in chunks.values_list("data", flat=True))
+    head = raw if wanted == sizes[0] else bytes(attempt.live.get(offset=sizes[0]).data)
+    if wanted != sizes[0]:
+        raw = raw[raw.find(FRAME) + 1 :]
+    return raw, _first(head)
+
+
+def _first(head: bytes) -> float:
+    """The time in a stream's first line, "@ NANOSECONDS"; 0 while even that is not there."""
+    word = head.partition(b"\n")[0][2:]
+    return int(word) / 1e9 if word.isdigit() else 0.0
+
+
+def _after(track: Track, since: float) -> Track:
+    kept = [(at, v) for at, v in zip(track.times, track.values, strict=True) if at > since]
+    return Track(
+        track.device, track.metric, track.unit, [at for at, _ in kept], [v for _, v in kept]
+    )
+
+
+def build(title: str, attempt: Attempt, facts: Mapping[str, Any], since: float = 0.0) -> Figure:
+    """The devices figure of what is there so far; says so when nothing is."""
+    try:
+        found = tracks(attempt, since)
+    except ParseError as error:
+        return figure.empty(title, f"The samples cannot be read: {error}")
+    if not found:
+        return figure.empty(title, "Waiting for the first samples.")
+    return devices.build(title, found, facts)

@@ -1,0 +1,130 @@
+"""What a request for a chart asks for: which lines, which quantity. A wrong word is a 400 that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.core.exceptions import BadRequest
+from django.http import QueryDict
+
+from benchlab.charts import naming
+from benchlab.charts.chart_options import AGAINST, LATENCIES, OPERATIONS, Choice
+from benchlab.charts.queries import Group
+from benchlab.topologies import moments
+
+BUILT = "built"  # the moment "as built", whose code is empty
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which lines; an empty set is no wish."""
+
+    campaigns: tuple[int, ...] = ()
+    topologies: frozenset[int] = frozenset()
+    hosts: frozenset[int] = frozenset()
+    workloads: frozenset[int] = frozenset()
+    moment: str | None = None  # code of the only one to show
+    stages: frozenset[str] = frozenset()  # codes of moments
+
+    def keep(self, groups: Sequence[Group]) -> list[Group]:
+        return [
+            group
+            for group in groups
+            if (not self.topologies or group.topology in self.topologies)
+            and (not self.hosts or group.host in self.hosts)
+            and (not self.workloads or group.workload in self.workloads)
+            and (self.moment is None or group.stage == self.moment)
+            and (not self.stages or group.stage in self.stages)
+        ]
+
+    def query(self) -> str:
+        """Back as a query string, for the URLs of figure and CSV; each chart adds its own workload."""
+        pairs: list[tuple[str, int | str]] = [("campaign", pk) for pk in self.campaigns]
+        pairs += [("topology", pk) for pk in sorted(self.topologies)]
+        pairs += [("host", pk) for pk in sorted(self.hosts)]
+        pairs += [("stage", code or BUILT) for code in sorted(self.stages)]
+        if self.moment is not None:
+            pairs.append(("moment", self.moment or BUILT))
+        return urlencode(pairs)
+
+
+def choice(query: QueryDict) -> Choice:
+    kind, _, statistic = _one(query, "latency", ("", *latencies())).partition(".")
+    shown = tuple(LATENCIES) if statistic == "all" else (statistic,) if statistic else ()
+    return Choice(
+        metric=metric(query) or "iops",
+        operation=_one(query, "operation", OPERATIONS),
+        kind=kind,
+        latencies=shown,
+        against=_one(query, "against", AGAINST),
+    )
+
+
+def latencies() -> list[str]:
+    """Every ?latency=: a kind alone, as many statistics as there is room for; with all of them; with one."""
+    kinds = naming.LATENCY_KINDS
+    return [one for kind in kinds for one in (kind, *(f"{kind}.{s}" for s in ("all", *LATENCIES)))]
+
+
+def metric(query: QueryDict) -> str:
+    """The metric or family that is asked for; "" for none. Whether anybody measured it, the chart says."""
+    wanted = query.get("metric", "")
+    if wanted and not naming.is_wanted(wanted):
+        raise BadRequest(f"metric: {wanted[:100]!r} is no metric's name")
+    return wanted
+
+
+def moment(query: QueryDict) -> str | None:
+    """The code of the moment that is asked for; None for all of them."""
+    wanted = query.get("moment", "")
+    return _moment("moment", wanted) if wanted else None
+
+
+def _moment(name: str, word: str) -> str:
+    try:
+        return moments.parse("" if word == BUILT else word).code
+    except ValueError as error:
+        raise BadRequest(f"{name}: {error}") from None
+
+
+def lines(query: QueryDict) -> Filter:
+    return Filter(
+        tuple(dict.fromkeys(_numbers(query, "campaign"))),
+        frozenset(_numbers(query, "topology")),
+        frozenset(_numbers(query, "host")),
+        frozenset(_numbers(query, "workload")),
+        moment(query),
+        frozenset(_moment("stage", word) for word in query.getlist("stage") if word),
+    )
+
+
+def seconds(query: QueryDict, name: str) -> float:
+    try:
+        return float(query.get(name) or 0)
+    except ValueError:
+        raise BadRequest(f"{name}: {query[name]!r} is no number of seconds") from None
+
+
+def number(query: QueryDict, name: str) -> int | None:
+    """An id that may be there once; None: it is not."""
+    found = _numbers(query, name) if query.get(name) else []
+    return found[-1] if found else None
+
+
+def _one(query: QueryDict, name: str, allowed: Iterable[str], default: str = "") -> str:
+    wanted = query.get(name, default)
+    words = list(allowed)
+    if wanted not in words:
+        raise BadRequest(f"{name}: {wanted!r} is none of {', '.join(filter(None, words))}")
+    return wanted
+
+
+def _numbers(query: QueryDict, name: str) -> list[int]:
+    words = query.getlist(name)
+    if wrong := [
+        word for word in words if not (word.isascii() and word.isdigit() and len(word) < 19)
+    ]:
+        raise BadRequest(f"{name}: {wrong[0]!r} is no id")
+    return [int(word) for word in words]

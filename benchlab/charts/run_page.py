@@ -1,0 +1,218 @@
+"""The page of one run: what it is, what came of it, and where every number comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from django.core.exceptions import BadRequest
+from django.db.models import Prefetch
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_GET
+from django_htmx.middleware import HtmxDetails
+
+from agents.contracts import AgentError
+from agents.plans import as_json
+from benchlab.analysis.curves import Little, little
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import caches, device_work, naming, numbered_lines, tool_parts, windows
+from benchlab.charts.figure_views import tracks_of, tracks_so_far, windows_of
+from benchlab.charts.panels import Track
+from benchlab.charts.queries import during
+from benchlab.charts.tables import device_rows
+from benchlab.runs import reason_texts
+from benchlab.runs.models import Artifact, Attempt, Measurement
+from benchlab.runs.states import AttemptPhase
+from benchlab.topologies import moments
+from benchlab.web.units import size
+
+# Total latency as on the charts; what the tool told of its percentiles is most often completion latency.
+LATENCIES = ("lat.mean", "lat.p50", "lat.p99", "lat.p99.9", "clat.p50", "clat.p99", "clat.p99.9")
+KEY = {
+    "iops": "IOPS",
+    "bandwidth": "Throughput",
+    **{name: naming.latency_word(name) for name in LATENCIES},
+}
+
+
+def clock(at: float) -> str:
+    """Seconds of the epoch as a person reads them, to the millisecond."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}.{int(at % 1 * 1000):03} UTC"
+
+
+# What runner.sh noted (agents.jobs.job.Meta), in the order of the page.
+META: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "console": ("dynamo's console", str),
+    "state": ("Ended as", str),
+    "started_at": ("Started, host's clock", clock),
+    "ended_at": ("Ended, host's clock", clock),
+    "caches": ("Page cache dropped", str),
+    "cached_before": ("Page cache before", size),
+    "cached_after": ("Page cache after", size),
+    "sample_bytes": ("Samples", size),
+    "boot_id": ("Boot", str),
+}
+
+
+class HtmxRequest(HttpRequest):
+    htmx: HtmxDetails
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An attempt with its reason in words."""
+
+    attempt: Attempt
+    words: reason_texts.Words | None
+
+
+@require_GET
+def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """?attempt= shows another attempt than the last."""
+    run = get_object_or_404(
+        Run.objects.visible_to(request.user).select_related(
+            "campaign__team", "host", "topology", "workload"
+        ),
+        pk=pk,
+    )
+    tried = [Tried(a, reason_texts.of(a.reason) if a.reason else None) for a in _attempts(run)]
+    shown = _shown(request, tried)
+    context: dict[str, Any] = {"run": run, "tried": tried, "shown": shown}
+    if shown is not None:
+        context |= context_of(run, shown.attempt, _window(request))
+    return _answer(request, context)
+
+
+def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    """An open attempt's page asks for its outcome, and for charts of caches that are there by now (?part=live-caches),
+    again and again; once it is over, the whole page is made anew."""
+    if not cast(HtmxRequest, request).htmx:
+        return render(request, "runs/run.html", context)
+    part = "live-caches" if request.GET.get("part") == "live-caches" else "outcome"
+    answer = render(request, f"runs/run.html#{part}", context)
+    if context["shown"] is None or context["shown"].attempt.phase == AttemptPhase.DONE:
+        answer["HX-Refresh"] = "true"
+    return answer
+
+
+def _attempts(run: Run) -> list[Attempt]:
+    artifacts = Artifact.objects.defer("content").order_by("name")
+    return list(
+        run.attempts.select_related("layout", "facts")
+        .prefetch_related(Prefetch("artifacts", queryset=artifacts), "measurements")
+        .order_by("-number")
+    )
+
+
+def _shown(request: HttpRequest, tried: list[Tried]) -> Tried | None:
+    wanted = request.GET.get("attempt")
+    if wanted is None:
+        return tried[0] if tried else None
+    if not wanted.isascii() or not wanted.isdigit():
+        raise BadRequest(f"attempt: {wanted!r} is no number")
+    for one in tried:
+        if one.attempt.number == int(wanted):
+            return one
+    raise Http404(f"This run has no attempt {wanted}.")
+
+
+def _window(request: HttpRequest) -> int:
+    wanted = request.GET.get("window", "0")
+    if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
+        raise BadRequest(f"window: {wanted[:100]!r} is no number")
+    return int(wanted)
+
+
+def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
+    """Everything that a page shows of one attempt; the numbers of its devices in one window, 0: in all. Http404."""
+    measured = list(attempt.measurements.all())
+    tracks = tracks_of(attempt)
+    try:
+        part = windows.part(tracks, windows_of(attempt), window)
+    except IndexError:
+        raise Http404(f"This attempt has no window {window}.") from None
+    return {
+        "live": attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING),
+        "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
+        "numbers": _numbers(measured),
+        "measurements": measured,
+        "little": _little(run, measured),
+        "devices": device_rows(part.tracks, attempt.facts.facts if attempt.facts else {}),
+        "sampled": bool(tracks),
+        "part": part,
+        "windows": [one for one in windows_of(attempt) if one.measured],
+        # Late, for a page that runs asks for its other parts every few seconds.
+        "caches": lambda: caches.there(tracks_so_far(attempt)),
+        **_device_work(attempt, measured, tracks),
+        "transitions": attempt.transitions.all(),
+        "steps": attempt.layout.steps.all(),
+        "artifacts": attempt.artifacts.all(),
+        "figures": _figures(attempt, measured),
+        "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
+        "meta": _meta(attempt),
+        **tool_parts.of(attempt, measured),
+    }
+
+
+def _figures(
+    attempt: Attempt, measured: list[Measurement]
+) -> list[tuple[Measurement, Artifact | None]]:
+    """Each with the artifact whose line says it, where one does."""
+    kept = {row.name: row for row in attempt.artifacts.all()}
+    return [(row, kept.get(row.output) if row.line else None) for row in measured]
+
+
+def _numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
+    plain = {row.name: row for row in measured if not row.labels}
+    return [(title, plain[name]) for name, title in KEY.items() if name in plain]
+
+
+def _little(run: Run, measured: list[Measurement]) -> Little | None:
+    """Only a tool that tells both rate and total latency can be checked."""
+    known = {row.name: row.value for row in measured if not row.labels}
+    iops, latency = known.get("iops"), known.get("lat.mean")
+    if not run.outstanding or iops is None or latency is None:
+        return None
+    return little(run.outstanding, [(iops, latency)])
+
+
+def _meta(attempt: Attempt) -> list[tuple[str, str]]:
+    known = [(META[key], attempt.meta.get(key)) for key in META]
+    found = [(title, show(value)) for (title, show), value in known if value is not None]
+    return [*found, *([("Meanwhile", said)] if (said := during(attempt.meta)) else [])]
+
+
+def _device_work(
+    attempt: Attempt, measured: list[Measurement], tracks: Sequence[Track]
+) -> dict[str, Any]:
+    """Of the disks as they were when the plan was made; of a plan that cannot be read none are known."""
+    try:
+        plan = as_json.from_json(attempt.layout.plan or {})
+        layers = plan.at(moments.parse(attempt.run.stage).stage)
+    except AgentError:
+        layers = ()
+    parts = windows.parts(tracks, windows_of(attempt))
+    figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
+    return {
+        "work": device_work.worked(layers, parts, figures),
+        "hits": device_work.hits(layers, parts, figures),
+    }
+
+
+@require_GET
+def artifact_lines(request: HttpRequest, pk: int) -> HttpResponse:
+    """The raw output as text with line numbers. ?line= chooses the page; #L12 is its line 12."""
+    row = get_object_or_404(
+        Artifact.objects.visible_to(request.user).select_related("attempt__run__campaign"), pk=pk
+    )
+    raw = row.read() if row.is_small else b"\0"
+    binary = b"\0" in raw[: 1 << 20]
+    shown = (
+        None
+        if binary
+        else numbered_lines.around(raw, numbered_lines.asked(request.GET.get("line")))
+    )
+    return render(request, "runs/artifact.html", {"artifact": row, "lines": shown})

@@ -1,0 +1,121 @@
+"""Runs of one set-up over time: those of an equal fingerprint, or of one that is equal in all but one part.
+
+A fingerprint is a hash. To let one part of it go, runs that did the same on the same stack of the same host are
+taken, and of each of their fingerprints one run's parts are made again from what is stored (facts, plan, tool's
+version): those count that are equal in every other part. A part that one run's source told and the other's did not is
+not equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.models import F, QuerySet
+from django.db.models.functions import Coalesce
+
+from benchlab.charts.conditions import claims, device_words
+from benchlab.charts.queries import Person
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import Outcome
+
+# What may be let go, and its name on pages; all else a history holds on to.
+PARTS = {
+    "kernel": "Kernel",
+    "firmware": "Firmware of the disks",
+    "tool": "Tool version",
+    "scheduler": "I/O scheduler",
+}
+MOST = 1000  # runs of a history, the last ones
+NEEDED = ("run_id", "layout_id", "fingerprint", "facts_id", "tool_version", "started_at", "ended_at", "created_at",
+          "run__campaign_id", "run__campaign__name", "run__repeat")  # fmt: skip
+
+
+def runs_like(
+    user: Person, reference: Attempt, let_go: str = ""
+) -> tuple[Sequence[Attempt], dict[str, str]]:
+    """(attempts that `user` may see, oldest first; {fingerprint: the part that was let go, in words}).
+
+    Of each run its last attempt that succeeded; at most MOST runs. `reference` is one whose run and layout are loaded.
+    """
+    if not reference.fingerprint:
+        return [], {}
+    if not let_go:
+        return _last(_succeeded(user).filter(fingerprint=reference.fingerprint)), {}
+    found = _doing_the_same(user, reference)
+    equal = _equal_but(let_go, reference, found)
+    return _last(found.filter(fingerprint__in=list(equal))), equal
+
+
+def _succeeded(user: Person) -> QuerySet[Attempt]:
+    return Attempt.objects.visible_to(user).filter(outcome=Outcome.SUCCEEDED)
+
+
+def _doing_the_same(user: Person, reference: Attempt) -> QuerySet[Attempt]:
+    """What a fingerprint holds that is a column: the same on the same stack, at the same moment, in order."""
+    run, layout = reference.run, reference.layout
+    return _succeeded(user).filter(
+        degraded=reference.degraded,
+        run__host=run.host_id,
+        run__tool=run.tool,
+        run__stage=run.stage,
+        run__options=run.options,
+        layout__stack=layout.stack,
+        layout__stages=layout.stages,
+    )
+
+
+def _last(found: QuerySet[Attempt]) -> Sequence[Attempt]:
+    newest = found.order_by("run_id", "-number").distinct("run_id").values("pk")
+    rows = (
+        Attempt.objects.filter(pk__in=newest)
+        .annotate(at=Coalesce("started_at", "ended_at", "created_at"))
+        .select_related("run__campaign")
+        .only(*NEEDED)
+        .order_by(F("at").desc(), "-pk")[:MOST]
+    )
+    return list(rows)[::-1]
+
+
+def _equal_but(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dict[str, str]:
+    """{fingerprint: that part in words} of those that are equal in all others."""
+    each = list(
+        found.exclude(fingerprint="")
+        .order_by("fingerprint", "-pk")
+        .distinct("fingerprint")
+        .select_related("layout", "facts")
+        .only("fingerprint", "tool_version", "layout__plan", "facts__facts")
+    )
+    wanted = parts_of(reference, reference.layout, reference.facts)
+    known = {one.fingerprint: parts_of(one, one.layout, one.facts) for one in each}
+    known[reference.fingerprint] = wanted
+    return {
+        digest: parts[let_go]
+        for digest, parts in known.items()
+        if all(parts[name] == wanted[name] for name in wanted if name != let_go)
+    }
+
+
+def parts_of(attempt: Attempt, layout: Layout, facts: FactSnapshot | None) -> dict[str, str]:
+    """The parts of a fingerprint that no column holds, in words; "" where nobody told."""
+    told: Mapping[str, Any] = facts.facts if facts else {}
+    devices = {identity: device_words(told, claim) for identity, claim in claims(layout.plan)}
+    return {
+        "kernel": str(told.get("kernel", "")),
+        "tool": attempt.tool_version,
+        "firmware": _each(devices, ("firmware",)),
+        "scheduler": _each(devices, ("scheduler",)),
+        "devices": _each(devices, ("model", "size", "sectors")),
+        "cpu": f"{told.get('cpus', '')} x {told.get('cpu_model', '')}",
+        "memory": str(told.get("memory", "")),
+    }
+
+
+def _each(devices: Mapping[str, Mapping[str, str]], names: Iterable[str]) -> str:
+    """One word where all devices have it, else each device's by its identity."""
+    wanted = tuple(names)
+    found = {who: " ".join(filter(None, (d[n] for n in wanted))) for who, d in devices.items()}
+    if len(wanted) == 1 and len(set(found.values())) < 2:
+        return "".join(set(found.values()))
+    return ", ".join(f"{who} {said}" for who, said in sorted(found.items()))

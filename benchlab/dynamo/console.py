@@ -1,0 +1,123 @@
+"""IOmeter's dynamo: a console beside it on the host, or played from here (dynamo_player.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agents.contracts import AgentError, Job, Reason, Shell, Watch
+from agents.dynamo.wire import DynamoError
+from agents.facts.model import HostFacts
+from agents.jobs import job
+from agents.jobs.spool import Spool
+from agents.shell import SshShell
+from agents.tools import dynamo
+from benchlab.dynamo import dynamo_player
+from benchlab.dynamo.models import Binary
+from benchlab.engine.consoles import INTERVAL_S, Console, Playing
+from benchlab.runs import collect
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Player
+from benchlab.runs.verdict import Verdict
+
+
+class Dynamo(Console):
+    LOST = dynamo_player.LOST
+
+    def is_played(self, facts: HostFacts) -> bool:
+        return dynamo_player.needed(facts)
+
+    def player(self, attempt: Attempt, facts: HostFacts) -> Player:
+        if not self.is_played(facts):
+            return Player.NONE
+        if dynamo_player.is_played(attempt):
+            return Player.PLAYING
+        if not dynamo_player.is_kept(attempt):
+            return Player.GONE
+        return Player.LATE if dynamo_player.is_late(attempt) else Player.KEPT
+
+    def fit(self, work: Job, facts: HostFacts) -> Job:
+        """What the console writes is not on the host."""
+        return replace(work, outputs=()) if self.is_played(facts) else work
+
+    def filled(self, attempt: Attempt, work: Job) -> Job:
+        """With the program that a person uploaded, where the options name one."""
+        wanted = str(attempt.run.options.get("binary", ""))
+        if not wanted.startswith(dynamo.STORED):
+            return work
+        digest = wanted.removeprefix(dynamo.STORED)
+        row = Binary.objects.filter(team=attempt.run.campaign.team_id, sha256=digest).first()
+        if row is None:
+            raise AgentError(
+                f"No dynamo with SHA-256 {digest} was uploaded by this team: upload it again (page IOmeter's dynamo)",
+                Reason.TOOL_MISSING,
+            )
+        return replace(work, inputs={**work.inputs, dynamo.SENT: bytes(row.content)})
+
+    def refusal(self, shell: Shell, trial: Job, facts: HostFacts) -> str:
+        if self.is_played(facts):
+            return dynamo_player.check(shell, trial)
+        return super().refusal(shell, trial, facts)
+
+    def begin(
+        self,
+        attempt: Attempt,
+        work: Job,
+        facts: HostFacts,
+        shell: Shell,
+        spool: Spool,
+        sampled: Sequence[str | Watch],
+    ) -> Playing | None:
+        if not self.is_played(facts):
+            return super().begin(attempt, work, facts, shell, spool, sampled)
+        try:
+            return self._play(attempt, work, shell, spool, collect.sampled(facts.os_family))
+        except DynamoError as error:
+            raise AgentError(f"dynamo: {error}", Reason.TOOL_FAILED) from None
+
+    def _play(
+        self,
+        attempt: Attempt,
+        work: Job,
+        shell: Shell,
+        spool: Spool,
+        sampled: Sequence[str | Watch],
+    ) -> Playing:
+        assert isinstance(shell, SshShell), "only these have tunnels"
+        player = dynamo_player.Player(attempt, shell, work, spool)
+        try:
+            filled = self.filled(attempt, player.job)
+            if job.start(shell, spool, filled, sampled, INTERVAL_S).already:
+                # a worker died right after it had started dynamo, which looks for a port that nobody has
+                job.stop(shell, spool)
+                job.remove(shell, spool)
+                job.start(shell, spool, filled, sampled, INTERVAL_S)
+        except BaseException:
+            player.drop()
+            raise
+        return player
+
+    def notes(self, playing: Playing | None) -> dict[str, str]:
+        where = "in BenchLab, through SSH tunnels" if playing else "beside dynamo, on the host"
+        return {"console": where}
+
+    def judged(self, attempt: Attempt, verdict: Verdict, facts: HostFacts) -> Verdict:
+        if self.is_played(facts) and verdict.reason != Reason.HOST_REBOOTED:
+            return dynamo_player.judge(attempt)
+        return verdict
+
+    def ended(self, attempt: Attempt) -> None:
+        dynamo_player.name_program(attempt)
+
+    def is_kept(self, attempt: Attempt) -> bool:
+        return dynamo_player.is_kept(attempt)
+
+    def tidy(self, work: Job, shell: Shell) -> None:
+        dynamo_player.tidy(work, shell)
+
+    def again(self, attempt: Attempt) -> None:
+        dynamo_player.again(attempt)
+
+
+TOOL = "dynamo"
+CONSOLE = Dynamo()

@@ -1,0 +1,205 @@
+"""Attempts of dynamo whose console is played by a process of ours, because there is no Python beside dynamo.
+
+Who plays holds a lease in PostgreSQL. A process that dies frees it at once: then nothing of the test was kept, the
+attempt ends as interrupted, and another one is made. A test is stored whole, in one transaction, or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from django.db import connection, transaction
+from django.utils import timezone
+
+from agents import shell
+from agents.contracts import AgentError, Job, Reason, Shell
+from agents.dynamo import areas, remote_probe, transcript, tunnel
+from agents.dynamo.remote_probe import Far, python_is_there
+from agents.dynamo.transcript import DONE
+from agents.dynamo.wire import DynamoError
+from agents.facts.model import HostFacts
+from agents.jobs import job
+from agents.jobs.spool import Spool
+from agents.tools.dynamo import CONFIG, MESSAGES
+from benchlab.dynamo.models import Told
+from benchlab.runs import collect, events, moves
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.runs.verdict import Verdict
+from benchlab.workers.lease import PLAYING, lease
+
+log = logging.getLogger(__name__)
+
+MOST_TRIES = 3  # attempts of a run that are made because who played died
+LEAVING = timedelta(seconds=15)
+LOST = (
+    "Who played dynamo's console (a worker of BenchLab, or its listener) died in the middle of the test. "
+    "Nothing of it was kept."
+)
+
+
+def needed(facts: HostFacts) -> bool:
+    """Whether the console cannot run beside dynamo on this host."""
+    return not python_is_there(facts.tools)
+
+
+def check(sh: Shell, work: Job) -> str:
+    """Why it cannot work, before it is tried; "" when nothing is known."""
+    try:
+        tunnel.check(sh, work, work.inputs[CONFIG])
+    except DynamoError as error:
+        return str(error)
+    return ""
+
+
+class Player:
+    """Holds the lease from the beginning; plays once `go` was called. Raises AgentError or DynamoError when made."""
+
+    def __init__(self, attempt: Attempt, sh: shell.SshShell, work: Job, spool: Spool) -> None:
+        self._attempt, self._shell, self._spool = attempt, sh, spool
+        self._tunnel = shell.Tunnel(sh.address)
+        try:
+            self._session = tunnel.Session(sh, self._tunnel, work, work.inputs[CONFIG])
+            self.job = self._session.job
+        except BaseException:
+            self._tunnel.close()
+            raise
+        self._held, self._go, self._play = threading.Event(), threading.Event(), False
+        self._thread = threading.Thread(target=self._run, name=f"play {attempt.pk}", daemon=True)
+        self._thread.start()
+        if not self._held.wait(30.0):
+            self.drop()
+            raise AgentError("somebody else plays this attempt", Reason.INTERNAL)
+
+    def go(self) -> None:
+        self._play = True
+        self._go.set()
+
+    def drop(self) -> None:
+        self._go.set()
+
+    def _run(self) -> None:
+        try:
+            with lease(self._attempt.pk, PLAYING) as held:
+                if held:
+                    self._held.set()
+                    self._go.wait()
+                    if self._play:
+                        self._whole()
+        except Exception:
+            log.exception("playing attempt %s", self._attempt.pk)
+        finally:
+            self._tunnel.close()
+            connection.close()
+
+    def _whole(self) -> None:
+        halt = tunnel.Halt()
+        try:
+            messages = self._session.play(halt, self._ended, lambda said: tell(self._attempt, said))
+        finally:
+            halt.close()
+        store(self._attempt, messages)
+
+    def _ended(self) -> bool:
+        try:
+            return job.poll(self._shell, self._spool).state.over
+        except AgentError:
+            return False  # the tunnel tells whether the connection is lost
+
+
+def tell(attempt: Attempt, said: Mapping[str, Any]) -> None:
+    """For the page of the running attempt. Not the result."""
+    row, _ = Told.objects.get_or_create(attempt=attempt)
+    lines = row.with_line(orjson.dumps(dict(said)).decode())
+    Told.objects.filter(pk=row.pk).update(lines=lines)
+    events.changed(attempt.layout.campaign_id)
+
+
+@transaction.atomic
+def store(attempt: Attempt, messages: bytes, to: AttemptPhase | None = None) -> bool:
+    """Keep the transcript, if the attempt still runs. With `to`, move it there at once."""
+    row = (
+        Attempt.objects.select_for_update(of=("self",)).select_related("layout").get(pk=attempt.pk)
+    )
+    if row.phase != AttemptPhase.RUNNING or row.artifacts.filter(name=MESSAGES).exists():
+        return False
+    collect.keep(row, {MESSAGES: messages})
+    if to is not None:
+        moves.attempt(row, to, "the test is over")
+    Told.objects.filter(attempt=row).delete()
+    return True
+
+
+def is_played(attempt: Attempt) -> bool:
+    with lease(attempt.pk, PLAYING) as held:
+        return not held
+
+
+def is_kept(attempt: Attempt) -> bool:
+    return attempt.artifacts.filter(name=MESSAGES).exists()
+
+
+def is_late(attempt: Attempt) -> bool:
+    """dynamo had time to end since its session was over."""
+    row = attempt.artifacts.filter(name=MESSAGES).first()
+    return row is not None and timezone.now() - row.created_at > LEAVING
+
+
+def tidy(work: Job, sh: Shell) -> None:
+    """Remove dynamo's files: one that was not laid out to its end may be as long as it should, and have holes."""
+    wanted = areas.wish(json.loads(work.inputs[CONFIG]))
+    with contextlib.suppress(DynamoError):
+        files = remote_probe.look_again(Far(sh, work.root), wanted)
+        Far(sh, work.root).do(remote_probe.KEPT, *(area.path for area in files if area.held()))
+
+
+def said(attempt: Attempt) -> dict[str, Any]:
+    """The notes of the transcript, and how it ended; {} where it cannot be read."""
+    row = attempt.artifacts.filter(name=MESSAGES).first()
+    if row is None:
+        return {}
+    try:
+        read = transcript.read(row.read())
+    except DynamoError:
+        return {}
+    notes = {key: value for _, note in read.notes for key, value in note.items()}
+    return {**notes, "end": read.end}
+
+
+def judge(attempt: Attempt) -> Verdict:
+    """By the transcript: dynamo's exit code says nothing."""
+    end = said(attempt).get("end") or {"outcome": "result", "text": "the session cannot be read"}
+    if end["outcome"] == DONE:
+        return Verdict(Outcome.SUCCEEDED)
+    if end["outcome"] == "cancelled":
+        return Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, LOST)
+    return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, f"dynamo: {end['text']}"[:2000])
+
+
+def name_program(attempt: Attempt) -> None:
+    """Which dynamo it was, as far as it said: not the Python that played the console."""
+    notes = said(attempt)
+    words = [
+        str(notes.get("version", "")),
+        f"SHA-256 {notes['sha256']}" if notes.get("sha256") else "",
+    ]
+    if found := ", ".join(filter(None, words)):
+        Attempt.objects.filter(pk=attempt.pk).update(tool_version=found[:200])
+
+
+def again(attempt: Attempt) -> Attempt | None:
+    """Another attempt of the run on the same layout, unless that was tried often enough."""
+    Told.objects.filter(attempt=attempt).delete()
+    tried = attempt.run.attempts.filter(reason=Reason.WORKER_LOST).count()
+    if tried >= MOST_TRIES:
+        return None
+    made = Attempt.objects.create(run=attempt.run, layout=attempt.layout, number=attempt.number + 1)
+    events.changed(attempt.layout.campaign_id)
+    return made

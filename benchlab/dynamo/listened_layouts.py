@@ -1,0 +1,96 @@
+"""Layouts on hosts that only dynamo reaches: nothing is built, and a process that listens plays (dynamo/seat.py).
+
+The engine only says which attempt is next, sees that somebody plays it, and reads what was stored.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from agents.contracts import AgentError, Reason
+from benchlab.dynamo import dynamo_player
+from benchlab.engine import jobs
+from benchlab.engine.checks import planning
+from benchlab.engine.phases import ending, growing
+from benchlab.hosts import services as hosts
+from benchlab.runs import collect, moves
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+from benchlab.runs.verdict import Verdict
+
+SILENT = timedelta(seconds=20)  # the listener says each few seconds that dynamo is there
+
+
+def build(layout: Layout) -> None:
+    """Plan anew, from what dynamo reported last."""
+    _connected(layout)
+    snapshot = hosts.read_facts(layout.host)
+    plan = planning.make(layout, hosts.facts_of(snapshot))
+    if plan.fingerprint != layout.confirmed_fingerprint:
+        raise AgentError(
+            "What dynamo reports changed since the plan was confirmed.", Reason.PLAN_STALE
+        )
+    growing.tell(layout, (), settled=True)
+    moves.layout(layout, LayoutPhase.READY, "dynamo is there", facts_ready=snapshot)
+
+
+def offer(layout: Layout, attempt: Attempt) -> None:
+    """To the dynamo that is there. Whoever listens takes an attempt that is starting."""
+    _connected(layout)
+    if attempt.phase != AttemptPhase.QUEUED:
+        return
+    try:
+        work = jobs.of(attempt, layout)
+    except AgentError as error:
+        collect.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        return
+    moves.attempt(
+        attempt,
+        AttemptPhase.STARTING,
+        started_at=timezone.now(),
+        timeout_s=work.timeout_s,
+        facts_id=layout.facts_ready_id,
+    )
+
+
+def replay(attempt: Attempt) -> None:
+    """Who played it died with it."""
+    attempt.refresh_from_db()
+    if attempt.phase == AttemptPhase.RUNNING:
+        collect.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, dynamo_player.LOST))
+        dynamo_player.again(attempt)
+
+
+def collect_from(attempt: Attempt) -> None:
+    verdict, figures = collect.conclude(attempt, dynamo_player.judge(attempt))
+    dynamo_player.name_program(attempt)
+    collect.end(attempt, verdict, figures)
+    if verdict.reason == Reason.WORKER_LOST:
+        dynamo_player.again(attempt)
+
+
+def take_down(layout: Layout) -> bool:
+    """False: somebody plays yet."""
+    verdict = Verdict(Outcome(layout.outcome), layout.reason, layout.reason_text)
+    played = [
+        a for a in layout.attempts.filter(phase=AttemptPhase.RUNNING) if dynamo_player.is_played(a)
+    ]
+    ending.end_open(layout, verdict)
+    if played:
+        return False
+    said = "nothing was built; dynamo's own file stays where it is"
+    moves.layout(layout, LayoutPhase.DONE, said, trouble="", needs_person="")
+    return True
+
+
+def _connected(layout: Layout) -> None:
+    """Raises AgentError, which is waited for as for a host that is silent."""
+    seen = layout.host.seen_at
+    if seen is None or timezone.now() - seen > SILENT:
+        raise AgentError(
+            f"dynamo on {layout.host} is not connected: start it there, with -i and the address of BenchLab's listener",
+            Reason.CONNECTION_LOST,
+        )
+    moves.seen(layout)

@@ -1,0 +1,161 @@
+"""What a run of dynamo's shows beside what all runs show: its parts, its latencies, what it says right now."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.contracts import ParseError
+from agents.jobs import job
+from agents.tools.dynamo import LIVE
+from benchlab.charts import figure
+from benchlab.charts.figure import Figure
+from benchlab.charts.palette import COLOURS
+from benchlab.dynamo.models import Told
+from benchlab.runs.models import Attempt, LiveChunk, Measurement
+from benchlab.web.units import si
+
+COLUMNS = ("iops", "read.iops", "write.iops", "bandwidth", "lat.mean", "lat.max", "errors")
+TAIL = 256 * 1024  # bytes of frames that are read for it
+RECENT = 10  # seconds that are shown beside the last one
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A worker, or a target of it."""
+
+    name: str
+    what: str
+    cells: tuple[Measurement | None, ...]
+
+
+def parts(measured: Sequence[Measurement]) -> list[Part]:
+    """Workers and their targets, where there are several; the whole stands above."""
+    found: dict[tuple[str, str], dict[str, Measurement]] = {}
+    for row in measured:
+        if row.name in COLUMNS and row.labels:
+            found.setdefault((row.labels.get("worker", ""), row.labels.get("target", "")), {})[
+                row.name
+            ] = row
+    shown = []
+    for (worker, target), rows in sorted(found.items(), key=lambda item: _order(item[0])):
+        name = f"Worker {worker}" + (f", target {target}" if target else "")
+        note = rows["iops"].note if target and "iops" in rows else ""
+        shown.append(Part(name, note, tuple(rows.get(column) for column in COLUMNS)))
+    return shown
+
+
+def _order(key: tuple[str, str]) -> tuple[int, int]:
+    return int(key[0] or 0), int(key[1] or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """What it cost the host to be asked while it was measured."""
+
+    count: int
+    size: float  # bytes that it sent
+    share: float  # % of the time, at most
+
+
+def polling(measured: Sequence[Measurement]) -> Polling | None:
+    """None where nobody asked, or where that was not kept yet."""
+    said = {row.name: row.value for row in measured if not row.labels}
+    count, size, share = (said.get(f"poll.{name}") for name in ("count", "bytes", "share"))
+    if not count or size is None or share is None:
+        return None
+    return Polling(int(count), size, 100.0 * share)
+
+
+def bins(measured: Sequence[Measurement]) -> list[tuple[float, float, float]]:
+    """(from, to, I/Os) of the whole run's 21 bins, seconds; [] where dynamo kept none."""
+    rows = [row for row in measured if row.name == "lat.bin" and set(row.labels) == {"from", "to"}]
+    return [(float(r.labels["from"]), float(r.labels["to"]), r.value or 0.0) for r in rows]
+
+
+def latencies(title: str, found: list[tuple[float, float, float]]) -> Figure:
+    """The histogram: a bar for each bin, named by its bounds, as wide bins would be blocks on any scale."""
+    total = sum(hits for _, _, hits in found)
+    if not total:
+        return figure.empty(title, "This dynamo counted no latencies.")
+    used = [at for at, row in enumerate(found) if row[2]]
+    shown = found[max(0, used[0] - 1) : used[-1] + 2]
+    names = [_bounds(low, high) for low, high, _ in shown]
+    share = [hits / total for _, _, hits in shown]
+    bar = {
+        "type": "bar", "x": names, "y": share, "marker": {"color": COLOURS[0]},
+        "customdata": [hits for _, _, hits in shown], "name": "I/Os",
+        "hovertemplate": "%{x}: %{customdata:,.0f} I/Os, %{y:.2%}<extra></extra>",
+    }  # fmt: skip
+    layout = figure.layout(
+        f"Latency of all I/Os · {title}",
+        "Reads and writes together, in dynamo's own bins: from (inclusive) to (exclusive).",
+        height=360,
+        xaxis={"type": "category", "title": {"text": "Latency"}, "automargin": True},
+        yaxis={
+            "title": {"text": "Share of I/Os (%)"},
+            "tickformat": ".0%",
+            "rangemode": "tozero",
+            "automargin": True,
+        },
+        showlegend=False,
+        bargap=0.1,
+    )
+    return {"data": [bar], "layout": layout}
+
+
+def _bounds(low: float, high: float) -> str:
+    if high == float("inf"):
+        return f"≥ {si(low, 's')}"
+    return f"{si(low, 's')}–{si(high, 's')}" if low else f"< {si(high, 's')}"
+
+
+def now(attempt: Attempt) -> dict[str, Any]:
+    """What the console said last and before: {"phase", "iops", …, "recent"}; {} where it has said nothing."""
+    lines = _lines(attempt)
+    if not lines:
+        return {}
+    measured = [line for line in lines if line.get("iops") is not None]
+    found = lines[-1]
+    if found.get("phase") == "record" and found.get("iops") is None and measured:
+        found = measured[-1]  # an update that makes no sense leaves what was before it
+    done = found.get("done")
+    share = {"share": 100.0 * done} if isinstance(done, float | int) else {}
+    recent = [{"t": line.get("t"), **_figures(line)} for line in measured[: -RECENT - 1 : -1]]
+    return {"phase": found.get("phase", ""), **_figures(found), **share, "recent": recent}
+
+
+def _figures(line: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: line.get(key) for key in ("iops", "bandwidth", "errors")}
+    return {**plain, "mean": line.get("lat.mean"), "slowest": line.get("lat.max")}
+
+
+def _lines(attempt: Attempt) -> list[dict[str, Any]]:
+    """Each once, in the order of time: several frames of the sampler may have the same."""
+    told = Told.objects.filter(attempt=attempt).first()
+    texts = [told.lines] if told is not None else _sampled(attempt)
+    found: dict[str, dict[str, Any]] = {}
+    for line in "".join(texts).splitlines():
+        with contextlib.suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict):
+                found.setdefault(line, said)
+    return list(found.values())
+
+
+def _sampled(attempt: Attempt) -> list[str]:
+    """What the console's own file held in the last frames."""
+    raw = b""
+    for chunk in LiveChunk.objects.filter(attempt=attempt).order_by("-offset")[: RECENT + 2]:
+        raw = bytes(chunk.data) + raw
+        if len(raw) > TAIL:
+            break
+    start = raw.find(b"\n@ ") + 1 if not raw.startswith(b"@ ") else 0
+    try:
+        frames = job.frames(raw[start:])
+    except ParseError:
+        return []
+    return [frame.files.get(LIVE[0], "") for frame in frames]

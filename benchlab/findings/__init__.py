@@ -1,0 +1,1 @@
+"""Findings: what stored runs are evidence of, what was found of it, and who said that it does not matter."""

@@ -1,0 +1,190 @@
+"""Findings as pages show them: the ones that matter first, each number leading to where it comes from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.urls import reverse
+
+from benchlab.analysis import finding
+from benchlab.campaigns.models import Campaign
+from benchlab.findings.models import Finding, Severities
+from benchlab.runs.models import Artifact, Attempt, Measurement
+from benchlab.runs.states import Outcome
+from benchlab.web.units import si
+
+Person = AbstractBaseUser | AnonymousUser
+RANK = {word: at for at, word in enumerate(Severities.values)}
+MOST = 500  # rows of a page: who has more of them looks at the first
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A number of a sentence; `url`: where it comes from, "" where nothing leads there."""
+
+    of: str
+    text: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    row: Finding
+    label: str
+    method: str
+    numbers: tuple[Told, ...]
+    run: int | None  # None: between set-ups
+    number: int = 1  # of its attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Those of one kind: a page with hundreds of runs has a line for each kind."""
+
+    kind: str
+    label: str
+    severity: str
+    word: str
+    found: tuple[Shown, ...]
+
+    @property
+    def runs(self) -> int:
+        return len({run for one in self.found for run in one.row.runs})
+
+
+def label_of(kind: str) -> str:
+    module = _module(kind)
+    return module.LABEL if module else kind.replace("_", " ").capitalize()
+
+
+def method_of(kind: str) -> str:
+    """The heading in docs/method.md."""
+    module = _module(kind)
+    return module.METHOD if module else "Findings"
+
+
+def _module(kind: str) -> finding.OfRun | finding.OfLines | None:
+    """None of one that is no more."""
+    return finding.of_runs().get(kind) or finding.of_lines().get(kind)
+
+
+def of_attempt(user: Person, attempt: Attempt) -> list[Shown]:
+    return _shown(_standing(user).filter(attempt=attempt))
+
+
+def of_campaign(user: Person, campaign: Campaign) -> list[Shown]:
+    """Between its set-ups, and of the last attempt of each run that succeeded."""
+    return _shown(_standing(user).filter(campaign=campaign).filter(_of_last()))
+
+
+def of_lines(
+    user: Person, campaigns: Collection[int], workloads: Collection[int], attempts: Collection[int]
+) -> list[Shown]:
+    """Of these attempts; between set-ups only what is about runs of theirs."""
+    rows = _standing(user).filter(campaign__in=campaigns)
+    found = rows.filter(Q(attempt__in=attempts) | Q(workload__in=workloads))
+    runs = set(Attempt.objects.filter(pk__in=attempts).values_list("run", flat=True))
+    return [one for one in _shown(found) if one.run is not None or set(one.row.runs) <= runs]
+
+
+def _standing(user: Person) -> QuerySet[Finding]:
+    rows = Finding.objects.visible_to(user).filter(stands=True)
+    return rows.filter(Q(attempt=None) | Q(attempt__outcome=Outcome.SUCCEEDED))
+
+
+def _of_last() -> Q:
+    later = Attempt.objects.filter(
+        run=OuterRef("attempt__run"),
+        outcome=Outcome.SUCCEEDED,
+        number__gt=OuterRef("attempt__number"),
+    )
+    return Q(attempt=None) | Q(~Exists(later))
+
+
+def _shown(rows: QuerySet[Finding]) -> list[Shown]:
+    """Three queries."""
+    found = list(rows.select_related("attempt", "dismissed_by", "campaign").order_by("pk"))
+    found.sort(key=lambda row: (RANK.get(row.severity, 9), row.attempt_id is not None))
+    return shown(found[:MOST])
+
+
+def shown(rows: Sequence[Finding]) -> list[Shown]:
+    lines = _lines_of(rows)
+    return [_one(row, lines) for row in rows]
+
+
+def _one(row: Finding, lines: Mapping[tuple[int, str], str]) -> Shown:
+    attempt = row.attempt
+    numbers = tuple(_told(row, one, lines) for one in row.numbers.values())
+    return Shown(
+        row,
+        label_of(row.kind),
+        method_of(row.kind),
+        numbers,
+        attempt.run_id if attempt else None,
+        attempt.number if attempt else 1,
+    )
+
+
+def _told(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]) -> Told:
+    value, unit = one["value"], one["unit"]
+    text = "not known" if value is None else si(value, unit)
+    return Told(one["of"], text, _url(row, one, lines))
+
+
+def _url(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]) -> str:
+    """The line of raw output; the chart of the devices; else its run."""
+    attempt = row.attempt
+    own = attempt is not None and one["run"] in (0, attempt.run_id)
+    run = attempt.run_id if attempt is not None and own else one["run"]
+    if not run:
+        return ""
+    if own and attempt is not None and (line := lines.get((attempt.pk, one["figure"]))):
+        return line
+    page = reverse("run-detail", args=[run])
+    page += f"?attempt={attempt.number}" if own and attempt is not None else ""
+    if one["metric"]:
+        return f"{page}#devices"
+    return f"{page}#measurements" if one["figure"] else page if not own else ""
+
+
+def _lines_of(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
+    """{(attempt, figure): address of the line that says it}. Two queries."""
+    wanted: dict[int, set[str]] = defaultdict(set)
+    for row in rows:
+        if row.attempt_id:
+            wanted[row.attempt_id] |= {one["figure"] for one in row.numbers.values()} - {""}
+    names = set().union(*wanted.values())
+    if not names:
+        return {}
+    told = Measurement.objects.filter(
+        attempt__in=wanted, name__in=names, labels={}, line__gt=0
+    ).values_list("attempt", "name", "line", "output")
+    kept = Artifact.objects.filter(attempt__in=wanted).values_list("attempt", "name", "pk")
+    artifacts = {(attempt, name): pk for attempt, name, pk in kept}
+    return {
+        (attempt, name): _line(artifacts[attempt, output], line)
+        for attempt, name, line, output in told
+        if (attempt, output) in artifacts
+    }
+
+
+def _line(artifact: int, line: int) -> str:
+    return f"{reverse('artifact-lines', args=[artifact])}?{urlencode({'line': line})}#L{line}"
+
+
+def by_kind(found: Iterable[Shown]) -> list[Kind]:
+    """In their order; what is between set-ups apart from what is of single runs."""
+    kinds: dict[tuple[str, str, bool], list[Shown]] = defaultdict(list)
+    for one in found:
+        kinds[one.row.kind, one.row.severity, one.run is None].append(one)
+    return [
+        Kind(kind, some[0].label, severity, some[0].row.get_severity_display(), tuple(some))
+        for (kind, severity, _), some in kinds.items()
+    ]

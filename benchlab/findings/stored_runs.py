@@ -1,0 +1,304 @@
+"""Evidence of stored attempts: six queries for ten of them, and what is large is read once for all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Q
+
+from agents import options, registry
+from agents.contracts import AgentError, OptionsError, Target
+from agents.plans import as_json, chain, fits
+from agents.plans.stack import BELOW, Placed, StackPlan
+from benchlab.analysis.evidence import Access, Device, Figure, Layer, Run, Track, Window
+from benchlab.campaigns.models import Campaign
+from benchlab.hosts.models import Device as Disk
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs.collect import DISKS, READERS
+from benchlab.runs.models import Attempt, Layout, Measurement, Series
+from benchlab.topologies import moments
+
+AT_ONCE = 10  # attempts whose series are in memory at a time: an hour's of 16 disks takes 40 MB
+
+
+def runs_of(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
+    """In their order; who is not there is left out. Without `of_disks` only the tracks of the whole host are read:
+    a workload's runs are in memory together."""
+    shared = _Shared()
+    for begin in range(0, len(attempts), AT_ONCE):
+        yield from _some(attempts[begin : begin + AT_ONCE], shared, of_disks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A layout at one moment."""
+
+    layers: tuple[Layer, ...]
+    target: Target | None  # None: its plan cannot be read
+    identities: Mapping[str, str] = field(default_factory=dict)  # of its disks, by name
+
+
+_Rated = tuple[float | None, float | None]  # op/s and B/s
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """What it told of itself before the run. `devices`: every block device, by its kernel name."""
+
+    devices: Mapping[str, Device] = field(default_factory=dict)
+    memory: int | None = None
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What many attempts have in common."""
+
+    layouts: dict[int, Layout] = field(default_factory=dict)
+    facts: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    plans: dict[int, StackPlan | None] = field(default_factory=dict)
+    built: dict[tuple[int, str], _Built] = field(default_factory=dict)
+    hosts: dict[int, _Host] = field(default_factory=dict)
+    rated: dict[tuple[int, str], _Rated] = field(default_factory=dict)  # by host and identity
+
+    def read(self, rows: Iterable[Attempt]) -> None:
+        """Layouts and facts of these, where they are not known yet."""
+        wanted = {row.layout_id for row in rows} - self.layouts.keys()
+        told = Layout.objects.only("stack", "plan", "facts_ready", "host")
+        new = told.in_bulk(wanted) if wanted else {}
+        self.layouts |= new
+        if new:
+            self.rated |= _ratings({layout.host_id for layout in new.values()})
+        ids = {one for row in rows if (one := self._facts_of(row))} - self.facts.keys()
+        if ids:
+            snapshots = FactSnapshot.objects.filter(pk__in=ids).values_list("pk", "facts")
+            self.facts |= dict(snapshots)
+
+    def _facts_of(self, row: Attempt) -> int | None:
+        return row.facts_id or self.layouts[row.layout_id].facts_ready_id
+
+    def at(self, row: Attempt, stage: str) -> _Built:
+        key = row.layout_id, stage
+        if key not in self.built:
+            layout, disks = self.layouts[row.layout_id], row.meta.get(DISKS, {})
+            self.built[key] = _built(layout, self._plan(row.layout_id), stage, disks)
+        return self.built[key]
+
+    def _plan(self, layout: int) -> StackPlan | None:
+        if layout not in self.plans:
+            try:
+                self.plans[layout] = as_json.from_json(self.layouts[layout].plan or {})
+            except AgentError:  # made by another version, or of a result from elsewhere
+                self.plans[layout] = None
+        return self.plans[layout]
+
+    def host_of(self, row: Attempt) -> _Host:
+        facts = self._facts_of(row)
+        if facts is None or facts not in self.facts:
+            return _Host()
+        if facts not in self.hosts:
+            self.hosts[facts] = _host(self.facts[facts])
+        return self.hosts[facts]
+
+
+def _some(attempts: Sequence[int], shared: _Shared, of_disks: bool) -> Iterator[Run]:
+    rows = Attempt.objects.filter(pk__in=attempts).select_related("run__campaign").in_bulk()
+    shared.read(rows.values())
+    printed = _printed(rows)
+    series = _series(rows, of_disks)
+    for pk in attempts:
+        if row := rows.get(pk):
+            yield _run(row, shared, printed[pk], series[pk])
+
+
+def _run(row: Attempt, shared: _Shared, printed: _Printed, series: Sequence[Series]) -> Run:
+    run, built = row.run, shared.at(row, row.run.stage)
+    ours = run.campaign.source == Campaign.Source.MEASURED
+    access, unwritten = _asked(row, built.target, shared.layouts[row.layout_id], ours)
+    host = shared.host_of(row)
+    windows = tuple(
+        Window(one["name"], one["start"], one["end"], one["measured"]) for one in row.windows
+    )
+    return Run(
+        tool=run.tool,
+        access=access,
+        options=run.options,
+        figures=printed.figures,
+        notes=printed.notes,
+        labelled=tuple(printed.labelled),
+        windows=windows,
+        tracks=tuple(_tracks(row, series, windows)),
+        layers=built.layers,
+        devices=_disks(built, host, shared.rated, run.host_id),
+        memory=host.memory,
+        conditions=host.conditions,
+        meta=row.meta,
+        degraded=tuple(one["says"] for one in row.degraded),
+        unwritten=unwritten,
+        stage=run.stage,
+        ours=ours,
+        run=row.run_id,
+        attempt=row.pk,
+    )
+
+
+@dataclass(slots=True)
+class _Printed:
+    """Of one attempt: what its tool printed."""
+
+    figures: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    labelled: list[Figure] = field(default_factory=list)
+
+
+def _disks(
+    built: _Built, host: _Host, rated: Mapping[tuple[int, str], _Rated], pk: int
+) -> Mapping[str, Device]:
+    """Of the layout, with what a person said that they are rated for."""
+    found = {}
+    for name in dict.fromkeys(
+        n for one in built.layers for each in one.uses.values() for n in each
+    ):
+        if name in host.devices:
+            iops, bandwidth = rated.get((pk, built.identities.get(name, "")), (None, None))
+            found[name] = dataclasses.replace(
+                host.devices[name], rated_iops=iops, rated_bandwidth=bandwidth
+            )
+    return found
+
+
+def _ratings(hosts: Collection[int]) -> dict[tuple[int, str], _Rated]:
+    rows = Disk.objects.filter(host__in=hosts).exclude(rated_iops=None, rated_bandwidth=None)
+    told = rows.values_list("host", "identity", "rated_iops", "rated_bandwidth")
+    return {(host, identity): (iops, bandwidth) for host, identity, iops, bandwidth in told}
+
+
+def _printed(attempts: Collection[int]) -> Mapping[int, _Printed]:
+    found: dict[int, _Printed] = defaultdict(_Printed)
+    rows = Measurement.objects.filter(attempt__in=attempts, value__isnull=False).order_by("pk")
+    told = rows.values_list("attempt", "name", "value", "unit", "labels", "note")
+    for attempt, name, value, unit, labels, note in told.iterator(chunk_size=10_000):
+        assert value is not None
+        if labels:
+            found[attempt].labelled.append(Figure(name, value, unit, labels))
+            continue
+        found[attempt].figures[name] = value
+        if note:
+            found[attempt].notes[name] = note
+    return found
+
+
+def _series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[Series]]:
+    found: dict[int, list[Series]] = defaultdict(list)
+    whole = (
+        Q() if of_disks else Q(device="") | Q(metric="cpu.idle")
+    )  # of each CPU, too: one may be full
+    for row in (
+        Series.objects.filter(whole, attempt__in=attempts).order_by("pk").iterator(chunk_size=500)
+    ):
+        found[row.attempt_id].append(row)
+    return found
+
+
+def _tracks(row: Attempt, series: Iterable[Series], windows: Sequence[Window]) -> Iterator[Track]:
+    """A tool's own series stand for the whole host, as far as they are on the samples' clock."""
+    placed = sum(one.measured for one in windows) == 1 or READERS in row.meta
+    known = registry.all_samplers()
+    for one in series:
+        if one.device or one.sampler in known or placed:
+            yield Track(one.device, one.metric, one.unit, tuple(one.times), tuple(one.values))
+
+
+def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> tuple[Access, str]:
+    """What its tool asked of the storage, and why that may have been nothing."""
+    run = row.run
+    try:
+        kind, given = run.tool, run.options
+        known = {one.name for one in dataclasses.fields(registry.tool(kind).Options)}
+        told = given if ours else {name: v for name, v in given.items() if name in known}
+        built = options.build(registry.tool(kind).Options, told)
+        found = registry.access(kind, built, None if ours else told.keys())
+        unwritten = fits.unwritten(chain.specs(layout.stack), kind, built) if ours else ""
+        size = registry.room(kind, built, target) if ours and target is not None else 0
+    except AgentError:  # a tool or an option that is no more, or that was never ours
+        return Access(outstanding=run.outstanding), ""
+    access = Access(
+        **{one.name: getattr(found, one.name) for one in dataclasses.fields(Access)}
+        | {"size": found.size or size or None, "outstanding": run.outstanding or found.outstanding}
+    )
+    if target is not None and not target.mount and access.writes is False:
+        # It reads what somebody else wrote there.
+        access = dataclasses.replace(access, compressible=None)
+    return access, unwritten
+
+
+def _built(
+    layout: Layout, plan: StackPlan | None, code: str, disks: Mapping[str, Sequence[str]]
+) -> _Built:
+    """Its layers at that moment, by the plan; of a result from elsewhere, as somebody described them, on the `disks`
+    that its source tells, by role."""
+    if plan is None:
+        specs = chain.specs(layout.stack)
+        uses = chain.given(specs, disks)
+        return _Built(
+            tuple(Layer(s.kind, s.options, of) for s, of in zip(specs, uses, strict=True)), None
+        )
+    moment = moments.parse(code)
+    stage = min(moment.stage, len(plan.stages))
+    placed = plan.at(stage)
+    claims = (claim for one in placed for each in one.target.devices.values() for claim in each)
+    return _Built(
+        tuple(_layer(one) for one in placed),
+        plan.target_at(stage, moment.growing),
+        {_name(claim.node): claim.identity for claim in claims},
+    )
+
+
+def _layer(placed: Placed) -> Layer:
+    uses = {
+        use: tuple(_name(claim.node) for claim in claims)
+        for use, claims in placed.target.devices.items()
+        if use != BELOW and claims
+    }
+    return Layer(placed.spec.kind, _complete(placed.spec), uses)
+
+
+def _complete(spec: chain.LayerSpec) -> Mapping[str, Any]:
+    """With the defaults of its driver, as it was built."""
+    try:
+        kind = registry.layer(spec.kind).Options
+        found: Mapping[str, Any] = options.dump(options.build(kind, spec.options))
+        return found
+    except OptionsError:  # a driver that has changed since
+        return spec.options
+
+
+def _name(node: str) -> str:
+    """The kernel's: it writes cciss!c0d0 for /dev/cciss/c0d0."""
+    return node.removeprefix("/dev/").replace("/", "!")
+
+
+def _host(facts: Mapping[str, Any]) -> _Host:
+    told = {"kernel": str(facts.get("kernel") or "")}
+    return _Host(
+        {one["name"]: _device(one) for one in facts.get("devices", ())},
+        facts.get("memory") or None,
+        {name: words for name, words in told.items() if words},
+    )
+
+
+def _device(told: Mapping[str, Any]) -> Device:
+    return Device(
+        told["name"],
+        size=told.get("size") or None,
+        rotational=told.get("rotational"),
+        scheduler=told.get("scheduler") or "",
+        write_cache=(told.get("queue") or {}).get("write_cache", ""),
+        firmware=told.get("firmware") or "",
+        logical_block=told.get("logical_sector") or None,
+        physical_block=told.get("physical_sector") or None,
+    )

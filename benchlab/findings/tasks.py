@@ -1,0 +1,12 @@
+"""Celery tasks."""
+
+from __future__ import annotations
+
+from benchlab.celery import app
+from benchlab.findings import keeping
+
+
+@app.task
+def find(attempt_id: int) -> None:
+    """What is to be found of a result that has just come. A lost message is made up for when its campaign is over."""
+    keeping.attempts([attempt_id])

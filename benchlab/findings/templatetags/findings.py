@@ -1,0 +1,80 @@
+"""{% load findings %}{% findings_of_run attempt %}: what was found, above what it was found of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from django import template
+
+from benchlab.campaigns.models import Campaign
+from benchlab.findings import shown
+from benchlab.findings.shown import Person, Shown
+from benchlab.runs.models import Attempt
+
+register = template.Library()
+
+
+class Sample(Protocol):
+    @property
+    def attempt(self) -> int: ...
+
+
+class Line(Protocol):
+    """What is known here of charts.queries.Group."""
+
+    @property
+    def campaign(self) -> int: ...
+    @property
+    def workload(self) -> int: ...
+    @property
+    def samples(self) -> Sequence[Sample]: ...
+
+
+@register.inclusion_tag("findings/_findings.html", takes_context=True)
+def findings_of_run(context: Mapping[str, Any], attempt: Attempt) -> dict[str, Any]:
+    if not attempt.outcome:
+        return {}
+    return _context(context, shown.of_attempt(_person(context), attempt), "run")
+
+
+@register.inclusion_tag("findings/_findings.html", takes_context=True)
+def findings_of_campaign(context: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
+    return _context(context, shown.of_campaign(_person(context), campaign), "campaign")
+
+
+@register.inclusion_tag("findings/_findings.html", takes_context=True)
+def findings_compared(context: Mapping[str, Any], lines: Iterable[Line]) -> dict[str, Any]:
+    """Of the lines that are compared."""
+    some = list(lines)
+    found = shown.of_lines(
+        _person(context),
+        {line.campaign for line in some},
+        {line.workload for line in some},
+        [sample.attempt for line in some for sample in line.samples],
+    )
+    return _context(context, found, "compare")
+
+
+def _person(context: Mapping[str, Any]) -> Person:
+    """Who sees a share link sees what it is about."""
+    link, request = context.get("link"), context["request"]
+    found: Person = link.guest if link else request.user
+    return found
+
+
+def _context(context: Mapping[str, Any], found: Sequence[Shown], on: str) -> dict[str, Any]:
+    guest = bool(context.get("link"))
+    if guest:
+        found = [context["link"].hiding.deep(one) for one in found]
+    counted = [one for one in found if one.row.dismissed_at is None]
+    return {
+        "kinds": shown.by_kind(counted),
+        "dismissed": [one for one in found if one.row.dismissed_at is not None],
+        "several": on != "run",
+        "methods": list(dict.fromkeys(one.method for one in found)),
+        "on": on,
+        "guest": guest,
+        "operator": () if guest else context["may"].operator,
+        "csrf_token": context.get("csrf_token"),
+    }

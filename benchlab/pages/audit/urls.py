@@ -1,0 +1,12 @@
+"""URLs of the audit log."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from benchlab.pages.audit import views
+
+urlpatterns = [
+    path("", views.log, name="audit-log"),
+    path("audit.csv", views.log_csv, name="audit-csv"),
+]

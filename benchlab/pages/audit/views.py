@@ -1,0 +1,76 @@
+"""The audit log's page, and the same as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import django_filters
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from benchlab.audit.models import Entry, EntryQuerySet
+from benchlab.charts.downloads import csv_file
+from benchlab.web.filters import OneOf
+from benchlab.web.pages import Bounded
+from benchlab.web.spreadsheets import lines
+
+PER_PAGE = 100
+COLUMNS = ("id", "at", "actor_id", "actor", "via", "address", "team_id", "action", "subject", "outcome", "details",
+           "previous", "digest")  # fmt: skip
+
+
+class Lower(django_filters.CharFilter):  # type: ignore[misc]
+    """For a column that has no capitals: five times as fast as to fold the case of every row."""
+
+    def filter(self, qs: EntryQuerySet, value: str) -> EntryQuerySet:
+        return super().filter(qs, value.lower())  # type: ignore[no-any-return]
+
+
+class Filter(django_filters.FilterSet):  # type: ignore[misc]
+    actor = django_filters.CharFilter(lookup_expr="icontains", label="Who")
+    action = Lower(lookup_expr="contains", label="What")
+    subject = django_filters.CharFilter(lookup_expr="icontains", label="To what")
+    outcome = OneOf(
+        choices=[("done", "done"), ("refused", "refused")], label="Outcome", empty_label="any"
+    )
+    since = django_filters.DateFilter("at", lookup_expr="date__gte", label="From (date)")
+    until = django_filters.DateFilter("at", lookup_expr="date__lte", label="To (date)")
+
+    class Meta:
+        model = Entry
+        fields: tuple[str, ...] = ()
+
+
+def chosen(request: HttpRequest) -> tuple[Any, EntryQuerySet]:
+    """The filter's form, and what it lets through; nothing when a filter is wrong."""
+    found = Filter(request.GET, Entry.objects.for_user(request.user))
+    return found.form, found.qs if found.is_valid() else Entry.objects.none()
+
+
+@require_GET
+def log(request: HttpRequest) -> HttpResponse:
+    form, rows = chosen(request)
+    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
+    query = request.GET.copy()
+    query.pop("page", None)
+    return render(
+        request, "audit/log.html", {"form": form, "page": page, "query": query.urlencode()}
+    )
+
+
+@require_GET
+def log_csv(request: HttpRequest) -> HttpResponseBase:
+    """Everything that the page's filter lets through, oldest first, with the seals."""
+    form, found = chosen(request)
+    if not form.is_valid():  # an empty file would look as if nothing had happened
+        raise BadRequest(form.errors.as_text())
+
+    def made() -> Iterator[str]:
+        rows = found.order_by("pk").iterator(chunk_size=1000)
+        return lines(COLUMNS, ([getattr(row, name) for name in COLUMNS] for row in rows))
+
+    return csv_file(request, made, "audit.csv")

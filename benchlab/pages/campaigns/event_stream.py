@@ -1,0 +1,140 @@
+"""Server-sent events: one Redis subscription per process wakes every open page of it.
+
+An event says only "look again"; the page re-reads PostgreSQL. So a queue holds one wake-up at most, and a new one that
+finds it full is dropped: the page will see both changes anyway. Without Redis the pages' own polling goes on.
+
+What a change costs is what all open pages then ask for. So the more of them there are, the less often each is told, and
+not all at once: pages that people turn to must not wait behind them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from weakref import WeakKeyDictionary
+
+import redis.asyncio
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import connections
+from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.views.decorators.http import require_GET
+
+from benchlab.campaigns.models import Campaign
+from benchlab.runs import events
+
+log = logging.getLogger(__name__)
+
+PING_S = 15.0
+APART_S = 1.0  # a page is woken at most this often
+# So far apart are the pages of this process: what one asks for takes about a tenth of that on a machine of two cores.
+PER_PAGE_S = 0.25
+RECONNECT_S = 2.0
+CHANGED = b"event: changed\ndata: \n\n"
+PING = b": ping\n\n"
+
+Queue = asyncio.Queue[None]
+
+
+class Hub:
+    """The pages that listen in this process (one hub per event loop). Connects with the first, leaves with the last."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, set[Queue]] = defaultdict(set)
+        self._reader: asyncio.Task[None] | None = None
+
+    @contextlib.asynccontextmanager
+    async def listen(self, campaign_id: int) -> AsyncIterator[Queue]:
+        name = events.channel(campaign_id)
+        queue: Queue = asyncio.Queue(maxsize=1)
+        self._queues[name].add(queue)
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._read())
+        try:
+            yield queue
+        finally:
+            self._queues[name].discard(queue)
+            if not self._queues[name]:
+                del self._queues[name]
+            if not self._queues:
+                await self._stop()
+
+    @property
+    def listeners(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    @property
+    def apart_s(self) -> float:
+        """How far apart two wake-ups of one page are."""
+        return max(APART_S, PER_PAGE_S * self.listeners)
+
+    def wake(self, name: str) -> None:
+        for queue in self._queues.get(name, ()):
+            with contextlib.suppress(asyncio.QueueFull):
+                queue.put_nowait(None)
+
+    async def _stop(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                await self._subscribe()
+            except (redis.RedisError, OSError) as error:
+                log.warning("live pages fall back on polling: %s", error)
+            await asyncio.sleep(RECONNECT_S)
+
+    async def _subscribe(self) -> None:
+        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
+        async with client, client.pubsub() as pubsub:
+            await pubsub.psubscribe(events.PATTERN)
+            # What happened while nobody was subscribed is unknown: everybody looks once.
+            for name in list(self._queues):
+                self.wake(name)
+            async for message in pubsub.listen():
+                if message["type"] == "pmessage":
+                    self.wake(message["channel"].decode())
+
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    return _hubs.setdefault(asyncio.get_running_loop(), Hub())
+
+
+@require_GET
+def campaign_events(request: HttpRequest, pk: int) -> StreamingHttpResponse:
+    """A stream of `changed` events of one campaign. 404 for other teams' campaigns."""
+    if not Campaign.objects.visible_to(request.user).filter(pk=pk).exists():
+        raise Http404("No such campaign.")
+    answer = StreamingHttpResponse(_stream(pk), content_type="text/event-stream")
+    answer["Cache-Control"] = "no-cache"
+    answer["X-Accel-Buffering"] = "no"
+    return answer
+
+
+async def _stream(pk: int) -> AsyncIterator[bytes]:
+    # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
+    await sync_to_async(connections.close_all)()
+    draw = random.Random()  # nosec B311  # when to be told is no secret
+    async with hub().listen(pk) as queue:
+        yield PING  # so that the browser sees the stream open at once
+        while True:
+            try:
+                await asyncio.wait_for(queue.get(), PING_S)
+            except TimeoutError:
+                yield PING
+            else:
+                late = draw.uniform(0, hub().apart_s - APART_S)
+                await asyncio.sleep(late)
+                yield CHANGED
+                await asyncio.sleep(hub().apart_s - late)

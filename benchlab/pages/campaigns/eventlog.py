@@ -1,0 +1,110 @@
+"""The log of a campaign: every move and every command, read anew each time, so that no line can be missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents.quote import shown
+from benchlab.campaigns.models import Campaign
+from benchlab.runs.models import StepLog, Transition
+
+TAIL = 200
+WHERE = ("layout__host__name", "layout__topology__name")
+OF_MOVE = ("pk", "at", "old", "new", "reason", "attempt__run_id", "attempt__run__position", *WHERE)
+OF_STEP = ("pk", "started_at", "ended_at", "exit_code", "stderr", "says", "argv", *WHERE)
+LINE = """<li id="{}">
+<time datetime="{}" class="muted">{}</time>
+<span class="muted">{}</span>
+<span>{}{}{}{}</span>
+</li>
+"""
+FAILED = SafeString('<span class="badge badge-failed">failed</span> ')
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    key: str  # "m12": move 12; "c7": command 7
+    at: datetime
+    where: str
+    text: str  # of a run's move: what follows "run 12: "
+    command: str = ""
+    bad: bool = False
+    run: int | None = None
+    number: int = 0  # of the run within its campaign, from 1
+
+    @property
+    def html(self) -> SafeString:
+        """Not by the template: there are hundreds, and a live page asks for them time and again."""
+        bad, at = FAILED if self.bad else "", self.at
+        command = format_html("<br><code>{}</code>", self.command) if self.command else ""
+        return format_html(
+            LINE,
+            self.key,
+            at.isoformat(),
+            f"{at:%H:%M:%S}",
+            self.where,
+            bad,
+            self._of_run,
+            self.text,
+            command,
+        )
+
+    @property
+    def _of_run(self) -> str:
+        if self.run is None:
+            return ""
+        href = reverse("run-detail", args=[self.run])
+        return format_html('<a href="{}">run {}</a>: ', href, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    lines: list[Line]
+    earlier: int  # lines that are not shown
+
+
+def of(campaign: Campaign, limit: int | None = TAIL) -> Log:
+    """The last `limit` lines (None: all), newest first."""
+    moves = Transition.objects.filter(layout__campaign=campaign).order_by("-pk")
+    steps = StepLog.objects.filter(layout__campaign=campaign).order_by("-pk")
+    moved, more_moves = _rows(moves, limit, OF_MOVE)
+    done, more_steps = _rows(steps, limit, OF_STEP)
+    lines = [*map(_move, moved), *map(_step, done)]
+    lines.sort(key=lambda line: (line.at, line.key), reverse=True)
+    shown = lines[:limit] if limit else lines
+    return Log(shown, len(lines) - len(shown) + more_moves + more_steps)
+
+
+def _rows(query: QuerySet[Any], limit: int | None, names: tuple[str, ...]) -> tuple[list[Any], int]:
+    """The last ones, and how many others there are: counted only where there are any."""
+    rows = query.values_list(*names, named=True)
+    found = list(rows[:limit] if limit else rows)
+    return found, query.count() - len(found) if len(found) == limit else 0
+
+
+def _move(row: Any) -> Line:
+    what = f"{row.old} → {row.new}" + (f": {row.reason}" if row.reason else "")
+    run, position = row.attempt__run_id, row.attempt__run__position
+    number = 0 if run is None else position + 1
+    return Line(f"m{row.pk}", row.at, _where(row), what, run=run, number=number)
+
+
+def _step(row: Any) -> Line:
+    bad = bool(row.exit_code)
+    if row.ended_at is None:
+        said = "running"
+    else:
+        said = f"exit {row.exit_code}" + (f": {row.stderr.strip()[-300:]}" if bad else "")
+    text = f"{row.says} ({said})"
+    return Line(f"c{row.pk}", row.started_at, _where(row), text, shown(row.argv), bad)
+
+
+def _where(row: Any) -> str:
+    return f"{row.layout__host__name} · {row.layout__topology__name}"

@@ -1,0 +1,89 @@
+"""What needs a person in a campaign: runs that did not succeed, grouped by why, and layouts that are stuck.
+
+Two queries, for a live page asks for it time and again: `layouts` and `attempts`, which the others sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db.models import Q
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.runs import reason_texts
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.progress import latest_attempts
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Runs that ended alike, for the same reason."""
+
+    outcome: str
+    words: reason_texts.Words
+    text: str
+    runs: list[Run] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    layout: Layout
+    words: reason_texts.Words
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A layout in which something failed, and the runs that were measured on it so."""
+
+    layout: Layout
+    runs: list[int] = field(default_factory=list)
+    says: list[str] = field(default_factory=list)
+
+
+def layouts(campaign: Campaign) -> list[Layout]:
+    """Those that a page tells more of than a line in the log."""
+    told = Q(phase=LayoutPhase.STUCK) | ~Q(needs_person="") | ~Q(progress=[])
+    return list(campaign.layouts.filter(told).select_related("host", "topology"))
+
+
+def attempts(campaign: Campaign) -> list[Attempt]:
+    """The last ones of runs that did not succeed, or not on a whole layout."""
+    told = (Q(phase=AttemptPhase.DONE) & ~Q(outcome=Outcome.SUCCEEDED)) | ~Q(degraded=[])
+    found = latest_attempts().filter(told, run__campaign=campaign).order_by("run__position")
+    of_run = ("run__host", "run__topology", "run__workload")
+    return list(found.select_related(*of_run, "layout__topology", "layout__host"))
+
+
+def degraded(found: Iterable[Attempt]) -> list[Degraded]:
+    layouts: dict[int, Degraded] = {}
+    for attempt in found:
+        if attempt.degraded:
+            one = layouts.setdefault(attempt.layout_id, Degraded(attempt.layout))
+            one.runs.append(attempt.run_id)
+            one.says.extend(m["says"] for m in attempt.degraded if m["says"] not in one.says)
+    return list(layouts.values())
+
+
+def failures(found: Iterable[Attempt]) -> list[Failure]:
+    grouped: dict[tuple[str, str, str], Failure] = {}
+    for attempt in found:
+        if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
+            key = (attempt.outcome, attempt.reason, attempt.reason_text)
+            new = Failure(attempt.outcome, reason_texts.of(attempt.reason), attempt.reason_text)
+            grouped.setdefault(key, new).runs.append(attempt.run)
+    return list(grouped.values())
+
+
+def asked(found: Iterable[Layout]) -> list[Layout]:
+    """Layouts that wait for something only a person can do."""
+    return [row for row in found if row.needs_person]
+
+
+def stuck(found: Iterable[Layout]) -> list[Stuck]:
+    rows = [row for row in found if row.phase == LayoutPhase.STUCK]
+    return [
+        Stuck(row, reason_texts.of("not_blank"), row.trouble or row.reason_text) for row in rows
+    ]

@@ -1,0 +1,185 @@
+"""Pages of campaigns: list, wizard, and the page of one campaign with its live parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from benchlab.analysis import designs
+from benchlab.campaigns import campaign_presets, ordering, points
+from benchlab.campaigns.estimate import Estimate, estimate
+from benchlab.campaigns.forms import CampaignForm
+from benchlab.campaigns.models import Campaign
+from benchlab.campaigns.origin import Origin
+from benchlab.charts.cards import campaign_cards, campaign_keys
+from benchlab.engine.new_campaign import create_campaign
+from benchlab.pages.campaigns import eventlog, grid, kernel_progress, planview, troubles
+from benchlab.runs import progress
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import AttemptPhase
+from benchlab.sharing.models import Kind
+from benchlab.sharing.tagged import by_tag
+from benchlab.team.services import team_of
+from benchlab.web.pages import Bounded
+
+PER_PAGE = 25
+PAGE = "campaigns/detail.html"
+NOW = "campaign-now"  # the page's element that asks for what is live
+PENDING = "pending"
+
+
+@require_GET
+def campaign_list(request: HttpRequest) -> HttpResponse:
+    mine = Campaign.objects.teams_first().for_user(request.user).select_related("created_by")
+    rows = by_tag(request, Kind.CAMPAIGN, mine)
+    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
+    found = progress.of(page.object_list)
+    shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]
+    return render(request, "campaigns/list.html", {"page": page, "rows": shown})
+
+
+@require_http_methods(["GET", "POST"])
+def campaign_new(request: HttpRequest) -> HttpResponse:
+    """The wizard. GET with ?hosts= and the like fills it in; POST with `estimate` only estimates."""
+    if request.method != "POST":
+        many: dict[str, Any] = {
+            n: request.GET.getlist(n) for n in ("hosts", "topologies", "workloads")
+        }
+        names = ("name", "question", "repeats", "order", "visits")
+        plain = {n: request.GET[n] for n in names if n in request.GET}
+        return _wizard(request, CampaignForm(request.user, initial=many | plain), None)
+    form = CampaignForm(request.user, request.POST)
+    valid = form.is_valid()
+    if "create" in request.POST and valid:
+        try:
+            return _create(request, form)
+        except ValidationError as error:
+            form.add_error(None, ValidationError(error.messages))
+    return _wizard(request, form, _estimate(form))
+
+
+def _create(request: HttpRequest, form: CampaignForm) -> HttpResponse:
+    made = create_campaign(team=team_of(request.user), user=request.user, **form.wish())
+    return redirect("campaign-detail", made.pk)
+
+
+def _estimate(form: CampaignForm) -> Estimate | str | None:
+    """The estimate, why there is none, or None while too little is chosen."""
+    factors = form.factors()
+    if factors is None:
+        return None
+    try:
+        return estimate(**factors)
+    except ValidationError as error:
+        return " ".join(error.messages)
+
+
+def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | None) -> HttpResponse:
+    context = {
+        "form": form,
+        "estimate": None if isinstance(found, str) else found,
+        "refused": found if isinstance(found, str) else "",
+        "presets": campaign_presets.ALL,
+    }
+    part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
+    return render(request, "campaigns/new.html" + part, context)
+
+
+@require_GET
+def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """The whole page, or with HX-Target what is live of it. ?log=all shows every line of the log.
+
+    What a live page shows, it asks with (`now_url`): ?running= and ?results= are swapped only for others, because a
+    chart that is drawn must not be swapped for its like, and ?plan=pending alone has the plan swapped, in which a
+    person may be writing. Where the campaign is over nothing asks by the clock; a retry is told by its events.
+    """
+    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
+    now = bool(request.htmx) and request.htmx.target == NOW  # type: ignore[attr-defined]
+    found = progress.of_one(campaign)
+    context: dict[str, Any] = {"campaign": campaign, "progress": found, "now": now}
+    if campaign.source:
+        context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
+    if not now or request.GET.get("plan") == PENDING:
+        context["plans"] = planview.of(campaign)
+    if not now and not campaign.source:
+        context["design"] = designs.WORDS[ordering.design_of(campaign)]
+    for part in (_live, _grid, _running, _results, _log):
+        context |= part(request, campaign, found.over)
+    context["now_url"] = _now_url(request, context)
+    return render(request, f"{PAGE}#{NOW}" if now else PAGE, context)
+
+
+def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
+    """By which the page will ask for what is live: with what it shows, and what it was asked for itself (?metric=)."""
+    query = request.GET.copy()
+    for name in ("running", "results"):
+        query[name] = context[f"{name}_shown"]
+    query.pop("plan", None)
+    plans = context.get("plans")
+    if plans and plans.pending:
+        query["plan"] = PENDING
+    return f"{request.path}?{query.urlencode()}"
+
+
+def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+    layouts, attempts = troubles.layouts(campaign), troubles.attempts(campaign)
+    return {
+        "awaiting": kernel_progress.of(layouts),
+        "stuck": troubles.stuck(layouts),
+        "asked": troubles.asked(layouts),
+        "failures": troubles.failures(attempts),
+        "degraded": troubles.degraded(attempts),
+    }
+
+
+def _grid(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+    return {"grid": grid.of(campaign)}
+
+
+def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+    """The running attempts."""
+    phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
+    found = (
+        Attempt.objects.filter(run__campaign=campaign, phase__in=phases)
+        .select_related("run__host", "run__topology", "run__workload")
+        .order_by("pk")
+    )
+    # The end is a change too.
+    shown = ",".join([*(str(attempt.pk) for attempt in found), *(["over"] if over else [])])
+    return {
+        "running": [(attempt, points.words(attempt.run.point)) for attempt in found],
+        "running_shown": shown,
+        "running_same": request.GET.get("running") == shown,
+    }
+
+
+def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+    """A card per workload. Its chart refreshes itself; the cards are swapped when there is one more, and at the end."""
+
+    def shown(keys: Iterable[str]) -> str:
+        return ",".join([*keys, *(["over"] if over else [])])
+
+    asks = request.GET.get("results")
+    same = asks is not None and asks == shown(campaign_keys(request.user, campaign.pk, request.GET))
+    cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET)
+    return {
+        "cards": cards,
+        "results_live": not over,
+        "results_shown": asks if same else shown(card.key for card in cards),
+        "results_same": same,
+    }
+
+
+def _log(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+    whole = request.GET.get("log") == "all"
+    return {"log": eventlog.of(campaign, None if whole else eventlog.TAIL), "whole": whole}
+
+
+def say(request: HttpRequest, text: str, *, error: bool = False) -> None:
+    messages.add_message(request, messages.ERROR if error else messages.SUCCESS, text)

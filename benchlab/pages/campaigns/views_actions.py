@@ -1,0 +1,132 @@
+"""What a person may do to a campaign: each a POST, carried out by benchlab.engine.wishes, then back to its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.engine import wishes
+from benchlab.pages.campaigns import planview
+from benchlab.pages.campaigns.views import say
+from benchlab.runs import progress
+from benchlab.runs.models import Layout
+from benchlab.runs.moves import Moved
+from benchlab.topologies import planned
+
+
+def _campaign(request: HttpRequest, pk: int) -> Campaign:
+    return get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+
+
+def _do(request: HttpRequest, pk: int, act: Callable[[], object], done: str) -> HttpResponse:
+    """Carry it out, say how it went, and go back to the campaign."""
+    try:
+        act()
+    except wishes.CommandError as error:
+        say(request, str(error), error=True)
+    except Moved:
+        say(request, "Its state has changed in the meantime; check again.", error=True)
+    else:
+        say(request, done)
+    return redirect("campaign-detail", pk)
+
+
+@require_POST
+def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
+    """`layout-<id>` = the fingerprint of the plan that was shown; `typed` names what is lost."""
+    campaign = _campaign(request, pk)
+    wanted = planview.of(campaign).phrase
+    if wanted and not planned.agreed(request.POST.get("typed", ""), wanted):
+        say(request, f"Nothing was started: type “{wanted}” to confirm.", error=True)
+        return redirect("campaign-detail", pk)
+    seen = {
+        int(name.removeprefix("layout-")): str(value)
+        for name, value in request.POST.items()
+        if name.removeprefix("layout-").isdecimal() and name.startswith("layout-")
+    }
+    return _do(
+        request,
+        pk,
+        lambda: wishes.start(campaign, seen, by=request.user.get_username()),
+        "Started.",
+    )
+
+
+@require_POST
+def campaign_plan(request: HttpRequest, pk: int) -> HttpResponse:
+    campaign = _campaign(request, pk)
+    return _do(request, pk, lambda: wishes.plan(campaign), "Planning again from fresh facts.")
+
+
+@require_POST
+def campaign_pause(request: HttpRequest, pk: int) -> HttpResponse:
+    campaign = _campaign(request, pk)
+    done = "Paused: the current run finishes, and no further run is started."
+    return _do(request, pk, lambda: wishes.pause(campaign), done)
+
+
+@require_POST
+def campaign_resume(request: HttpRequest, pk: int) -> HttpResponse:
+    campaign = _campaign(request, pk)
+    return _do(request, pk, lambda: wishes.resume(campaign), "Resumed.")
+
+
+@require_http_methods(["GET", "POST"])
+def campaign_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    """GET asks, POST does; twice is as good as once."""
+    campaign = _campaign(request, pk)
+    if request.method != "POST":
+        context = {"campaign": campaign, "progress": progress.of_one(campaign)}
+        return render(request, "campaigns/cancel.html", context)
+    done = "Cancelled: running jobs are stopped, and its layouts are taken down."
+    return _do(request, pk, lambda: wishes.cancel(campaign), done)
+
+
+@require_POST
+def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
+    """Retry the runs given as `run`."""
+    campaign = _campaign(request, pk)
+    chosen = [int(text) for text in request.POST.getlist("run") if text.isdecimal()]
+    runs = list(campaign.runs.filter(pk__in=chosen).order_by("position"))
+
+    @transaction.atomic  # all of them or none, as it is told
+    def act() -> None:
+        if not runs:
+            raise wishes.CommandError("No run was chosen.")
+        for run in runs:
+            wishes.retry(run)
+
+    return _do(request, pk, act, _retried(len(runs)))
+
+
+@require_POST
+def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
+    run = get_object_or_404(Run.objects.for_user(request.user), pk=pk)
+    return _do(request, run.campaign_id, lambda: wishes.retry(run), _retried(1))
+
+
+@require_POST
+def layout_teardown(request: HttpRequest, pk: int) -> HttpResponse:
+    layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
+    done = f"Tearing {layout.name} down again."
+    return _do(request, layout.campaign_id, lambda: wishes.teardown_again(layout), done)
+
+
+@require_POST
+def layout_person_done(request: HttpRequest, pk: int) -> HttpResponse:
+    """`key` = Layout.person_key as it was shown."""
+    layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
+    key, who = str(request.POST.get("key", "")), request.user.get_username()
+    done = f"Checking the manual step of {layout.name}."
+    act = lambda: wishes.person_done(layout, key, who)  # noqa: E731
+    return _do(request, layout.campaign_id, act, done)
+
+
+def _retried(number: int) -> str:
+    what = "one run" if number == 1 else f"{number} runs"
+    return f"A new attempt of {what} is planned. Review its plan, then start it."

@@ -1,0 +1,51 @@
+"""A whole campaign's preset: makes what of it the team has not yet, and fills the wizard with it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from benchlab.audit import view_notes
+from benchlab.campaigns.campaign_presets import PRESETS
+from benchlab.campaigns.models import Workload
+from benchlab.campaigns.presets import PRESETS as WORKLOADS
+from benchlab.campaigns.services import create_workload
+from benchlab.pages.campaigns.views import say
+from benchlab.team.services import team_of
+from benchlab.topologies.models import Topology
+from benchlab.topologies.presets import PRESETS as TOPOLOGIES
+
+
+@require_POST
+def campaign_preset(request: HttpRequest) -> HttpResponse:
+    """`preset` is its slug. Nothing runs before the wizard's own button, and then the plan's."""
+    preset = PRESETS.get(request.POST.get("preset", ""))
+    if preset is None:
+        say(request, "There is no such preset.", error=True)
+        return redirect("campaign-new")
+    team = team_of(request.user)
+    view_notes.about(request, team.pk, f"preset {preset.name}")
+    said: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
+    said += [("repeats", str(preset.repeats)), ("order", preset.order)]
+    for slug in preset.topologies:
+        one = TOPOLOGIES[slug]
+        defaults = {"stack": one.stack, "stages": one.stages}
+        row, _ = Topology.objects.get_or_create(team=team, name=one.name, defaults=defaults)
+        said.append(("topologies", str(row.pk)))
+    for slug in preset.workloads:
+        load = WORKLOADS[slug]
+        found = Workload.objects.filter(team=team, name=load.name, imported=False).first()
+        found = found or create_workload(
+            team=team,
+            user=request.user,
+            name=load.name,
+            tool=load.tool,
+            options=load.options,
+            sweep=load.sweep,
+        )
+        said.append(("workloads", str(found.pk)))
+    return redirect(f"{reverse('campaign-new')}?{urlencode(said)}")

@@ -1,0 +1,159 @@
+"""Pages of workloads: list, one of them, make one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from agents import options as driver_options
+from agents import registry
+from agents.contracts import AgentError
+from benchlab.campaigns import cost, matrix, points
+from benchlab.campaigns.forms import WorkloadForm
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.presets import PRESETS, grouped
+from benchlab.campaigns.services import create_workload
+from benchlab.sharing.models import Kind
+from benchlab.sharing.tagged import by_tag
+from benchlab.team.services import team_of
+from benchlab.web.driver_forms import DriverForm, label, show
+
+
+@require_GET
+def workload_list(request: HttpRequest) -> HttpResponse:
+    mine = by_tag(request, Kind.WORKLOAD, Workload.objects.for_user(request.user))
+    rows = [
+        {"workload": row, "points": len(matrix.points(row.sweep)), "sweep": _words(row, row.sweep)}
+        for row in mine.filter(imported=False)
+    ]
+    context = {
+        "rows": rows,
+        "imported": mine.filter(imported=True),
+        "presets": grouped(registry.all_tools()),
+        "tools": registry.all_tools(),
+    }
+    return render(request, "workloads/list.html", context)
+
+
+@require_GET
+def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(Workload.objects.visible_to(request.user).select_related("team"), pk=pk)
+    driver = registry.all_tools().get(row.tool)
+    context = {
+        "workload": row,
+        "label": driver.LABEL if driver else row.tool,
+        "options": _words(row, row.options),
+        "sweep": _words(row, row.sweep),
+        "points": [] if row.imported else _points(row),
+        "campaigns": Campaign.objects.filter(runs__workload=row).distinct(),
+        "texts": _texts(row),
+    }
+    return render(request, "workloads/detail.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def workload_new(request: HttpRequest) -> HttpResponse:
+    """?tool= chooses the form, ?preset= fills it in; POST with `preset` alone makes the preset."""
+    if request.method == "POST" and "preset" in request.POST:
+        return _use_preset(request, request.POST["preset"])
+    preset = PRESETS.get(request.GET.get("preset", ""))
+    tool = preset.tool if preset else request.GET.get("tool", "")
+    if not tool:
+        return redirect("workload-list")
+    if tool not in registry.all_tools():
+        raise Http404(f"There is no tool named {tool}.")
+    options = registry.tool(tool).Options
+    if request.method != "POST":
+        filled = {**preset.options, **preset.sweep} if preset else {}
+        name_form = WorkloadForm(initial={"name": preset.name if preset else ""})
+        form = DriverForm(options, prefix="option", initial=filled, sweep=True)
+        return _page(request, tool, name_form, form)
+    name_form = WorkloadForm(request.POST)
+    form = DriverForm(options, request.POST, prefix="option", sweep=True)
+    if name_form.is_valid() & form.is_valid():
+        chosen, sweep = form.chosen()
+        try:
+            return _made(request, name_form.cleaned_data["name"], tool, chosen, sweep)
+        except ValidationError as error:
+            name_form.add_error(None, ValidationError(error.messages))
+    return _page(request, tool, name_form, form)
+
+
+def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
+    if slug not in PRESETS or PRESETS[slug].tool not in registry.all_tools():
+        raise Http404(f"There is no preset named {slug}.")
+    preset = PRESETS[slug]
+    mine = Workload.objects.for_user(request.user).filter(name=preset.name).first()
+    if mine:
+        messages.info(request, f"{preset.name} already exists.")
+        return redirect("workload-detail", mine.pk)
+    return _made(request, preset.name, preset.tool, preset.options, preset.sweep)
+
+
+def _made(
+    request: HttpRequest, name: str, tool: str, options: dict[str, Any], sweep: dict[str, Any]
+) -> HttpResponse:
+    made = create_workload(
+        team=team_of(request.user),
+        user=request.user,
+        name=name,
+        tool=tool,
+        options=options,
+        sweep=sweep,
+    )
+    messages.success(request, f"{made} is ready to use.")
+    return redirect("workload-detail", made.pk)
+
+
+def _page(
+    request: HttpRequest, tool: str, name_form: WorkloadForm, form: DriverForm
+) -> HttpResponse:
+    driver = registry.tool(tool)
+    context = {"tool": tool, "label": driver.LABEL, "name_form": name_form, "form": form}
+    return render(request, "workloads/new.html", context)
+
+
+def _words(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
+    driver = registry.all_tools().get(row.tool)
+    known = driver_options.schema(driver.Options)["properties"] if driver else {}
+    found = []
+    # PostgreSQL keeps a JSON object's names in an order of its own; the driver's is the one to read.
+    for name in [*(n for n in known if n in values), *(n for n in values if n not in known)]:
+        unit = known.get(name, {}).get("x-unit", "")
+        value = values[name]
+        many = value if isinstance(value, list) else [value]
+        if not _is_text(value) and value not in ("", []):
+            found.append((label(name, unit), " ".join(_word(v, unit) for v in many)))
+    return found
+
+
+def _texts(row: Workload) -> list[tuple[str, str]]:
+    """(heading, text) of the options that are whole files: fio's job file, a script."""
+    return [
+        (label(name, "").capitalize(), value)
+        for name, value in row.options.items()
+        if _is_text(value)
+    ]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\n" in value
+
+
+def _word(value: Any, unit: str) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else show(value, unit)
+
+
+def _points(row: Workload) -> list[tuple[str, int | None]]:
+    """(point, outstanding I/Os); empty when the tool is gone or its options changed since."""
+    try:
+        tool = registry.tool(row.tool)
+        checked = cost.check_sweep(row.name, row.tool, row.options, row.sweep)
+        return [(points.words(point), tool.outstanding(built)) for point, built in checked]
+    except (ValidationError, AgentError):
+        return []

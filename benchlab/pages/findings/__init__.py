@@ -1,0 +1,1 @@
+"""What is done to findings on pages: dismissed with a note, taken back."""

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from benchlab.pages.findings import views
+
+urlpatterns = [
+    path("findings/<int:pk>/dismiss/", views.dismiss, name="finding-dismiss"),
+    path("findings/<int:pk>/take-back/", views.take_back, name="finding-take-back"),
+]

@@ -1,0 +1,70 @@
+"""Dismissing a finding on a page, and taking that back: htmx puts the answer in its place, a browser goes back."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+from django_htmx.middleware import HtmxDetails
+
+from benchlab.audit import view_notes
+from benchlab.findings import dismissing, shown
+from benchlab.findings.models import Finding
+from benchlab.team.services import person
+
+
+@require_POST
+def dismiss(request: HttpRequest, pk: int) -> HttpResponse:
+    """`note`: why; `on`: "campaign" goes back there, else to the run's page."""
+    row = _row(request, pk)
+    try:
+        dismissing.dismiss(row, person(request), request.POST.get("note", ""))
+    except ValidationError as error:
+        return _answer(request, row, error.messages[0])
+    return _answer(request, row)
+
+
+@require_POST
+def take_back(request: HttpRequest, pk: int) -> HttpResponse:
+    """Likewise."""
+    row = _row(request, pk)
+    try:
+        dismissing.take_back(row, request.POST.get("note", ""))
+    except ValidationError as error:
+        return _answer(request, row, error.messages[0])
+    return _answer(request, row)
+
+
+def _row(request: HttpRequest, pk: int) -> Finding:
+    rows = Finding.objects.for_user(request.user).filter(stands=True)
+    return get_object_or_404(rows.select_related("attempt", "campaign", "dismissed_by"), pk=pk)
+
+
+def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
+    on = "campaign" if request.POST.get("on") == "campaign" or row.attempt is None else "run"
+    if not said:
+        view_notes.done(request)
+    if cast(_Htmx, request).htmx:
+        row.refresh_from_db()
+        [one] = shown.shown([row])
+        context = {"one": one, "said": said, "on": on, "may_dismiss": True}
+        return render(request, "findings/_finding.html", context)
+    if said:
+        messages.error(request, said)
+    return redirect(_place(row, on))
+
+
+class _Htmx(HttpRequest):
+    htmx: HtmxDetails
+
+
+def _place(row: Finding, on: str) -> str:
+    if on == "campaign" or row.attempt is None:
+        return f"{reverse('campaign-detail', args=[row.campaign_id])}#findings"
+    page = reverse("run-detail", args=[row.attempt.run_id])
+    return f"{page}?attempt={row.attempt.number}#findings"

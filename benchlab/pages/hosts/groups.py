@@ -1,0 +1,128 @@
+"""What several disks of a host form together: volume groups, md arrays, zpools, bcache sets. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from agents.facts.graph import Graph
+from agents.facts.model import Bcache, HostFacts, MdArray, Zpool
+from benchlab.hosts.blocks import Names, Whose, named, natural
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    kind: str  # "LVM", "md", "zpool", "bcache"
+    name: str
+    state: str  # in words: "raid5, 3 of 3 up, resync 40 %"
+    members: tuple[str, ...]  # kernel names with what they are for: "sdb", "sdd (log, mirror-1)"
+    gives: tuple[str, ...] = ()  # volumes made of it
+    layout: str = ""
+    whose: Whose = Whose.NOBODY
+
+
+def of(facts: HostFacts, names: Names) -> list[Group]:
+    graph = Graph(facts)
+    found = [*_volume_groups(graph, names), *_arrays(graph, names), *_pools(graph, names)]
+    return [*found, *_sets(graph, names)]
+
+
+def _volume_groups(graph: Graph, names: Names) -> Iterator[Group]:
+    members: dict[str, list[str]] = defaultdict(list)
+    for device, owner in graph.facts.members.items():
+        kind, _, group = owner.partition(" ")
+        if kind == "lvm" and group:
+            members[group].append(device)
+    for group, devices in sorted(members.items()):
+        on = {above for name in devices for above in graph.stack_on(name)}
+        given = [d.path for n in on if (d := graph.devices.get(n)) and d.type == "lvm"]
+        layout = named([group])
+        yield Group("LVM", group, f"{len(devices)} physical volumes", _sorted(devices),
+                    _sorted(given), layout, names.whose(layout))  # fmt: skip
+
+
+def _arrays(graph: Graph, names: Names) -> Iterator[Group]:
+    for array in graph.facts.md_arrays:
+        device = graph.devices.get(array.name)
+        paths = (device.path, *device.links) if device else ()
+        owners = [graph.facts.members.get(m.device, "").partition(" ")[2] for m in array.members]
+        layout = named([*paths, *(owner.rpartition(":")[2] for owner in owners)])
+        path = next((p for p in paths if p.startswith("/dev/md/")), array.name)
+        flags = {"S": "spare", "F": "failed", "J": "journal", "R": "replacement"}
+        members = []
+        for member in sorted(array.members, key=lambda one: natural(one.device)):
+            words = [flags[letter] for letter in member.flags if letter in flags]
+            members.append(_with(member.device, words))
+        given = (device.path,) if device else ()
+        yield Group("md", path.rpartition("/")[2], _array_state(array), tuple(members), given,
+                    layout, names.whose(layout))  # fmt: skip
+
+
+def _array_state(array: MdArray) -> str:
+    words = [array.level or "not started"]
+    if array.state != "active" and array.level:
+        words.append(array.state)
+    if array.slots:
+        words.append(f"{array.up} of {array.slots} up")
+    if array.action:
+        words.append(f"{array.action} {array.done:.0%}")
+    return ", ".join(words)
+
+
+def _pools(graph: Graph, names: Names) -> Iterator[Group]:
+    for pool in graph.facts.zpools:
+        layout = named([pool.name])
+        given = [d.path for d in graph.facts.devices
+                 if any(link.startswith(f"/dev/zvol/{pool.name}/") for link in (d.path, *d.links))]  # fmt: skip
+        given += [d.name for d in graph.facts.datasets if d.name.startswith(f"{pool.name}/")]
+        yield Group("zpool", pool.name, pool.state.lower() or "state unknown",
+                    tuple(_vdevs(pool, graph)), tuple(dict.fromkeys(given)), layout, names.whose(layout))  # fmt: skip
+
+
+def _vdevs(pool: Zpool, graph: Graph) -> Iterator[str]:
+    for vdev in pool.vdevs:
+        device = graph.find(vdev.path)
+        words = [vdev.use if vdev.use != "data" else "", vdev.group]
+        words.append(vdev.state.lower() if vdev.state not in ("ONLINE", "AVAIL") else "")
+        yield _with(device.name if device else vdev.path, words)
+
+
+def _sets(graph: Graph, names: Names) -> Iterator[Group]:
+    """By the set's UUID; a backing device that is in none stands alone."""
+    sets: dict[str, dict[str, Bcache]] = defaultdict(dict)
+    for device, found in graph.facts.bcache.items():
+        alone = not found.set_uuid.strip("0-")
+        sets[f"none: {device}" if alone else found.set_uuid][device] = found
+    known = sorted(names.holding | names.past)
+    for uuid, devices in sorted(sets.items()):
+        owners = [graph.facts.members.get(name, "").partition(" ")[2] for name in devices]
+        layout = named([*owners, *(found.label for found in devices.values())])
+        mine = (n for n in known if any(graph.is_our_bcache(device, n) for device in devices))
+        layout = layout or next(mine, "")
+        told = [_with(name, [_bcache_role(devices[name])]) for name in _sorted(devices)]
+        given = [n for name in devices for n in graph.above[name] if n.startswith("bcache")]
+        modes = {mode for one in devices.values() if (mode := _mode(one))}
+        yield Group("bcache", uuid, ", ".join(sorted(modes)) or "no mode known", tuple(told),
+                    _sorted(set(given)), layout, names.whose(layout))  # fmt: skip
+
+
+def _bcache_role(device: Bcache) -> str:
+    if not device.registered:
+        return "not registered"
+    return "backing" if "cache_mode" in device.values else "cache"
+
+
+def _mode(device: Bcache) -> str:
+    """The kernel prints all modes, and the one that holds in brackets."""
+    said = device.values.get("cache_mode", "")
+    return said.partition("[")[2].partition("]")[0] or said
+
+
+def _with(name: str, words: list[str]) -> str:
+    said = ", ".join(word for word in words if word)
+    return f"{name} ({said})" if said else name
+
+
+def _sorted(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(found, key=natural))

@@ -1,0 +1,225 @@
+"""Pages of hosts: the list, one host, and what was read of it."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRefresh
+
+from benchlab import app_modules
+from benchlab.campaigns.models import Campaign
+from benchlab.engine import orphans
+from benchlab.hosts import blocks, host_tasks, services
+from benchlab.hosts.forms import AddForm, AddressForm
+from benchlab.hosts.models import Credential, FactSnapshot, Host, HostTask
+from benchlab.hosts.trouble import advice
+from benchlab.pages.hosts import groups, queries
+from benchlab.runs import host_layouts
+from benchlab.sharing.models import Kind
+from benchlab.sharing.tagged import by_tag
+from benchlab.team.services import team_of
+from benchlab.web.pages import Bounded
+
+SNAPSHOTS_PER_PAGE = 50
+
+
+def host_of(request: HttpRequest, pk: int) -> Host:
+    """The host, if this person may see it; 404 otherwise."""
+    return get_object_or_404(
+        Host.objects.for_user(request.user).select_related("credential"), pk=pk
+    )
+
+
+@require_GET
+def hosts(request: HttpRequest) -> HttpResponse:
+    rows = queries.listed(request.user)
+    if request.GET.get("tag"):
+        having = set(
+            by_tag(request, Kind.HOST, Host.objects.for_user(request.user)).values_list(
+                "pk", flat=True
+            )
+        )
+        rows = [row for row in rows if row.host.pk in having]
+    return render(request, "hosts/list.html", {"rows": rows})
+
+
+@require_http_methods(["GET", "POST"])
+def add(request: HttpRequest) -> HttpResponse:
+    """Step one: where it is, and with which key. The host is asked for its own key right away."""
+    form = AddForm(request.POST or None, request.FILES or None, owner=request.user)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = _add(request, form)
+        except services.HostsError as error:
+            form.add_error(None, str(error))
+        else:
+            return ask_key(request, made)
+    return render(request, "hosts/add.html", {"form": form})
+
+
+def _add(request: HttpRequest, form: AddForm) -> Host:
+    given = form.cleaned_data
+    key: Credential = given["credential"]
+    team = key.team if key else team_of(request.user)
+    name = services.free_key_name(team, given["name"])
+    if given["private_key"]:
+        key = services.upload_credential(team, name, given["private_key"])
+    elif not key:
+        key = services.make_credential(team, name)
+    return services.add_host(
+        team,
+        given["name"],
+        given["address"],
+        key,
+        port=given["port"],
+        user=given["user"],
+        notes=given["notes"],
+    )
+
+
+def ask_key(request: HttpRequest, host: Host) -> HttpResponse:
+    """On to step two, which shows the asking. An unreachable host goes there as well: the page says what is wrong."""
+    row = host_tasks.ask(host, "offer_key", request.user)
+    return following("host-key", row)
+
+
+def following(page: str, row: HostTask) -> HttpResponse:
+    """To a page of the host that shows the task, as it goes on and how it ended."""
+    return redirect(f"{reverse(page, args=[row.host_id])}?task={row.pk}")
+
+
+@require_GET
+def task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
+    """One task as it stands. To htmx only this part; over, it has the page that shows it load anew."""
+    found = host_of(request, pk)
+    row = get_object_or_404(found.tasks.select_related("host", "by"), pk=task_pk)
+    context = {"host": found, "host_task": host_tasks.as_shown(row)}
+    if not request.htmx:  # type: ignore[attr-defined]
+        return render(request, "hosts/task.html", context)
+    if row.ended_at is not None:
+        return HttpResponseClientRefresh()
+    return render(request, "hosts/_task.html", context)
+
+
+@require_GET
+def host(request: HttpRequest, pk: int) -> HttpResponse:
+    shown = get_object_or_404(Host.objects.visible_to(request.user).select_related("team"), pk=pk)
+    if shown.only_tool and not shown.team.library:
+        return _page_of(shown.only_tool).page(request, shown)
+    if shown.access != Host.Access.SSH or shown.team.library:
+        return _described(request, shown)
+    found = host_of(request, pk)
+    if services.key_changed(found):
+        return redirect("host-key", found.pk)
+    latest = found.snapshots.first()
+    holder = host_layouts.holder(found)
+    sudo = latest.facts.get("sudo") if latest else None
+    context = {
+        "host": found,
+        "holder": holder,
+        "state": queries.state(found, sudo, holder.phase if holder else None),
+        "advice": advice(found.trouble) if found.trouble else None,
+        "fingerprint": services.fingerprints(found)[0],
+        "snapshot": latest,
+        "snapshots": found.snapshots.count(),
+        "orphans": orphans.of(found, latest) if latest else [],
+        "missing": services.offered(found),
+        "installing": found.installs.filter(ended_at=None).first(),
+        "host_task": host_tasks.shown(found, request.GET.get("task"), "read_facts", "offer_key"),
+    }
+    return render(request, "hosts/detail.html", context | _facts(found, latest))
+
+
+class HostPage(Protocol):
+    """`ACCESS`: as Host.access tells it. The page of a host that only one tool reaches."""
+
+    ACCESS: str
+
+    def page(self, request: HttpRequest, host: Host) -> HttpResponse: ...
+
+
+def _page_of(access: str) -> HostPage:
+    """The module `host_page` of the room that knows the tool."""
+    found = {one.ACCESS: cast(HostPage, one) for one in app_modules.named("host_page")}
+    return found[access]
+
+
+def _described(request: HttpRequest, host: Host) -> HttpResponse:
+    """One that we do not reach: results from it were imported."""
+    used = Campaign.objects.visible_to(request.user).filter(runs__host=host).distinct()
+    return render(request, "hosts/described.html", {"host": host, "campaigns": used})
+
+
+@require_http_methods(["GET", "POST"])
+def change(request: HttpRequest, pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    form = AddressForm(request.POST or None, instance=found, owner=request.user)
+    if request.method == "POST" and form.is_valid():
+        try:
+            # The form's own save would write every column, over what a worker stored meanwhile.
+            services.change_host(found, **form.cleaned_data)
+            return redirect("host-detail", found.pk)
+        except services.HostsError as error:
+            form.add_error(None, str(error))
+    return render(request, "hosts/change.html", {"form": form, "host": host_of(request, pk)})
+
+
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    if request.method == "GET":
+        return render(request, "hosts/delete.html", {"host": found})
+    try:
+        services.delete_host(found)
+    except services.HostsError as error:
+        messages.error(request, str(error))
+        return redirect("host-detail", pk)
+    messages.success(
+        request, f"{found.name} is removed. Nothing was changed on the machine itself."
+    )
+    return redirect("host-list")
+
+
+@require_POST
+def read(request: HttpRequest, pk: int) -> HttpResponse:
+    """Have the facts read. Trouble is kept with the host and shown on its page."""
+    row = host_tasks.ask(host_of(request, pk), "read_facts", request.user)
+    return following("host-detail", row)
+
+
+@require_GET
+def history(request: HttpRequest, pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    rows = found.snapshots.only("pk", "host", "taken_at", "seen_at", "boot_id").order_by("-pk")
+    page = Bounded(rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "hosts/history.html", {"host": found, "page": page})
+
+
+@require_GET
+def snapshot(request: HttpRequest, pk: int, snapshot_pk: int) -> HttpResponse:
+    found = host_of(request, pk)
+    taken = get_object_or_404(found.snapshots, pk=snapshot_pk)
+    context = {"host": found, "snapshot": taken}
+    return render(request, "hosts/snapshot.html", context | _facts(found, taken))
+
+
+def _facts(host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
+    """What the facts show: the stacks, the tools, and each disk with what is known of it."""
+    if snapshot is None:
+        return {}
+    facts = services.facts_of(snapshot)
+    seen = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
+    names = host_layouts.names_at(host, snapshot)
+    rows = [(row, seen.get(row.identity)) for row in host.devices.order_by("-present", "name")]
+    return {
+        "facts": facts,
+        "forest": blocks.forest(facts, names),
+        "groups": groups.of(facts, names),
+        "tools": queries.tool_rows(facts),
+        "devices": rows,
+    }

@@ -1,0 +1,96 @@
+"""Pages of disks: what is on one, and giving it away."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from agents.contracts import AgentError
+from benchlab.hosts import blocks, services
+from benchlab.hosts.forms import RatingForm, SpareForm
+from benchlab.hosts.models import Device, Host
+from benchlab.pages.hosts.views import host_of
+from benchlab.runs import host_layouts
+
+ROLES = ("hdd", "ssd", "nvme")
+
+
+@require_http_methods(["GET", "POST"])
+def device(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
+    """One disk: all that is on it and would be destroyed, and the form that marks it spare."""
+    host, found = _device_of(request, pk, device_pk)
+    form = _spare_form(found, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            given = form.cleaned_data
+            services.mark_spare(found, request.user, given["typed"], given["role"])
+            messages.success(request, f"Marked {found.name} spare, with the role {given['role']}.")
+            return redirect("host-detail", host.pk)
+        except (services.HostsError, AgentError) as error:
+            form.add_error(None, str(error))
+            found.refresh_from_db()
+    return _page(request, host, found, form, RatingForm(instance=found))
+
+
+@require_POST
+def keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
+    """Take a disk back."""
+    host, found = _device_of(request, pk, device_pk)
+    try:
+        services.unmark_spare(found)
+        messages.success(
+            request, f"{found.name} is no longer spare; BenchLab will not write to it."
+        )
+    except services.HostsError as error:
+        messages.error(request, str(error))
+    return redirect("host-detail", host.pk)
+
+
+@require_POST
+def rate(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
+    """What a disk is rated for."""
+    host, found = _device_of(request, pk, device_pk)
+    form = RatingForm(request.POST, instance=found)
+    if form.is_valid():
+        form.save()
+        messages.success(request, f"Kept what {found.name} is rated for.")
+        return redirect("device-detail", host.pk, found.pk)
+    found.refresh_from_db()
+    return _page(request, host, found, _spare_form(found), form)
+
+
+def _page(
+    request: HttpRequest, host: Host, found: Device, form: SpareForm, rating: RatingForm
+) -> HttpResponse:
+    context = {"host": host, "device": found, "form": form, "rating": rating, "roles": ROLES}
+    return render(request, "hosts/device.html", context | _on_it(host, found))
+
+
+def _spare_form(found: Device, data: QueryDict | None = None) -> SpareForm:
+    return SpareForm(data, device=found, initial={"role": _likely_role(found)})
+
+
+def _device_of(request: HttpRequest, pk: int, device_pk: int) -> tuple[Host, Device]:
+    host = host_of(request, pk)
+    return host, get_object_or_404(host.devices.select_related("spare_by"), pk=device_pk)
+
+
+def _likely_role(device: Device) -> str:
+    """A suggestion; the person decides."""
+    if device.role or device.rotational is None:
+        return device.role
+    if device.rotational:
+        return "hdd"
+    return "nvme" if device.name.startswith("nvme") else "ssd"
+
+
+def _on_it(host: Host, device: Device) -> dict[str, object]:
+    """What is on the disk by the latest facts: itself and everything stacked on it."""
+    latest = host.snapshots.first()
+    if latest is None:
+        return {}
+    trees = blocks.forest(services.facts_of(latest), host_layouts.names_at(host, latest))
+    tree = next((t for t in trees if t.device.identity == device.identity), None)
+    return {"snapshot": latest, "tree": tree, "on_it": list(blocks.walk([tree])) if tree else []}

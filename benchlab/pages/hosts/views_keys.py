@@ -1,0 +1,83 @@
+"""Pages of keys: the host's, which a person confirms, and ours, which open hosts."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from benchlab.hosts import host_tasks, services
+from benchlab.hosts.forms import ConfirmKeyForm
+from benchlab.hosts.models import Credential, Host
+from benchlab.hosts.trouble import advice
+from benchlab.pages.hosts.views import ask_key, following, host_of
+
+
+@require_http_methods(["GET", "POST"])
+def host_key(request: HttpRequest, pk: int) -> HttpResponse:
+    """Step two of adding a host, and the page of a changed key: compare fingerprints, then pin."""
+    host = host_of(request, pk)
+    form = ConfirmKeyForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.confirm_key(host, form.cleaned_data["fingerprint"])
+        except services.HostsError as error:
+            messages.error(request, str(error))
+            return redirect("host-key", host.pk)
+        return _connect(request, host)
+    host_task = host_tasks.shown(host, request.GET.get("task"), "offer_key")
+    pinned, offered = services.fingerprints(host)
+    context = {
+        "host": host,
+        "host_task": host_task,
+        "form": form,
+        "pinned": pinned,
+        "offered": offered,
+        "kind": host.offered_key.split()[0] if offered else "",
+        "changed": services.key_changed(host),
+        "advice": advice(host.trouble) if host.trouble else None,
+    }
+    return render(request, "hosts/key.html", context)
+
+
+def _connect(request: HttpRequest, host: Host) -> HttpResponse:
+    """Step three: the first reading. When it fails, the host's page says why."""
+    messages.success(
+        request, f"The key of {host.name} is pinned. Once it was read: say which disks are spare."
+    )
+    row = host_tasks.ask(host, "read_facts", request.user)
+    return following("host-detail", row)
+
+
+@require_POST
+def ask(request: HttpRequest, pk: int) -> HttpResponse:
+    return ask_key(request, host_of(request, pk))
+
+
+@require_POST
+def keep(request: HttpRequest, pk: int) -> HttpResponse:
+    """The changed key is wrong: stay with the pinned one."""
+    host = host_of(request, pk)
+    services.keep_key(host)
+    messages.success(request, f"The new key was rejected; {host.name} must offer the pinned one.")
+    return redirect("host-detail", host.pk)
+
+
+@require_GET
+def credentials(request: HttpRequest) -> HttpResponse:
+    keys = Credential.objects.for_user(request.user).prefetch_related("hosts").order_by("name")
+    return render(request, "hosts/credentials.html", {"keys": keys})
+
+
+@require_POST
+def delete_credential(request: HttpRequest, pk: int) -> HttpResponse:
+    key = get_object_or_404(Credential.objects.for_user(request.user), pk=pk)
+    try:
+        services.delete_credential(key)
+        messages.success(
+            request, f"Key {key.name} is deleted. Remove its line from authorized_keys too."
+        )
+    except services.HostsError as error:
+        messages.error(request, str(error))
+    return redirect("credential-list")

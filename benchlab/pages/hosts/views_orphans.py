@@ -1,0 +1,58 @@
+"""Page on which a person has what a layout left on a host taken down."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from benchlab.engine import orphans
+from benchlab.engine.wishes import CommandError
+from benchlab.hosts.models import Host
+from benchlab.pages.hosts.views import host_of
+from benchlab.topologies import planned
+
+
+@require_http_methods(["GET", "POST"])
+def teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpResponse:
+    """GET shows what is left and which disks will be wiped; POST does it. `snapshot`: the reading that was shown."""
+    host = host_of(request, pk)
+    latest = host.snapshots.first()
+    found = [one for one in orphans.of(host, latest) if one.layout] if latest else []
+    orphan = next((one for one in found if one.layout and one.layout.pk == layout_pk), None)
+    if request.method == "POST":
+        return _tear_down(request, host, layout_pk, orphan)
+    if orphan is None or orphan.why_not:
+        messages.info(request, "Nothing is left that can be taken down from here.")
+        return redirect("host-detail", pk)
+    context = {"host": host, "orphan": orphan, "snapshot": latest, "plan": _plan(orphan)}
+    return render(request, "hosts/orphan.html", context | {"phrase": _phrase(host, orphan)})
+
+
+def _tear_down(
+    request: HttpRequest, host: Host, layout_pk: int, orphan: orphans.Orphan | None
+) -> HttpResponse:
+    layout = host.layouts.filter(pk=layout_pk).select_related("host").first()
+    if layout is None:
+        raise Http404
+    wanted = _phrase(host, orphan) if orphan else ""
+    if wanted and not planned.agreed(request.POST.get("typed", ""), wanted):
+        messages.error(request, f"Nothing was done: type “{wanted}” to confirm.")
+        return redirect("host-orphan", host.pk, layout_pk)
+    seen = request.POST.get("snapshot", "")
+    try:
+        orphans.tear_down(layout, int(seen) if seen.isdecimal() and len(seen) < 19 else None)
+    except CommandError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"Taking down what {layout.name} left.")
+    return redirect("host-detail", host.pk)
+
+
+def _plan(orphan: orphans.Orphan) -> planned.Planned:
+    return planned.Planned(destroyed=list(orphan.destroys))
+
+
+def _phrase(host: Host, orphan: orphans.Orphan) -> str:
+    return planned.phrase((host.name, disk) for disk in orphan.destroys)

@@ -1,0 +1,41 @@
+"""Pages for packages that a host lacks: what would be run, then what it printed."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from benchlab.hosts import host_tasks, services
+from benchlab.pages.hosts.views import host_of
+
+
+@require_http_methods(["GET", "POST"])
+def install(request: HttpRequest, pk: int) -> HttpResponse:
+    """GET ?package= shows the command and asks; POST `package` and `command`, as it was shown, runs it."""
+    found = host_of(request, pk)
+    given = request.POST if request.method == "POST" else request.GET
+    chosen = given.getlist("package")
+    try:
+        argv = services.install_command(found, chosen)
+        if request.method == "POST":
+            confirmed = str(request.POST.get("command", ""))
+            row = services.install(found, chosen, confirmed, request.user)
+            return redirect("host-install", found.pk, row.pk)
+    except services.HostsError as error:
+        messages.error(request, str(error))
+        return redirect("host-detail", found.pk)
+    context = {"host": found, "packages": chosen, "command": " ".join(argv)}
+    return render(request, "hosts/install.html", context)
+
+
+@require_GET
+def installing(request: HttpRequest, pk: int, install_pk: int) -> HttpResponse:
+    """How far it is, as a worker saw it last: see benchlab.hosts.installing."""
+    found = host_of(request, pk)
+    row = get_object_or_404(found.installs.select_related("by"), pk=install_pk)
+    worker = "" if row.ended_at else host_tasks.worker_trouble()
+    context = {"host": found, "install": row, "worker": worker}
+    part = "#install-state" if request.htmx else ""  # type: ignore[attr-defined]
+    return render(request, "hosts/installing.html" + part, context)

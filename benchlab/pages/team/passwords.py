@@ -1,0 +1,80 @@
+"""A new password and the API tokens: they end with the old one, whichever way it is set, unless the person keeps them.
+
+Who changes a password may do so because somebody else knew it, and whoever logged in with it may have made a token.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.forms import ChangePasswordForm, SetPasswordForm
+from allauth.core import context
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import AbstractBaseUser
+from django.template.defaultfilters import pluralize
+
+from benchlab.audit import chain, view_notes
+from benchlab.team import tokens
+from benchlab.team.models import ApiToken
+
+KEEP, END = "keep", "end"
+KEPT = "keeps_tokens"  # of a user whose new password is being set, said by the person
+
+
+class TokensEnd:
+    """Among the password's validators, which Django tells of each new one: pages, links, `manage.py changepassword`."""
+
+    def validate(self, password: str, user: Any = None) -> None:
+        """Takes any."""
+
+    def get_help_text(self) -> str:
+        return "A new password ends the account's API tokens, unless you choose to keep them."
+
+    def password_changed(self, password: str, user: AbstractBaseUser | None = None) -> None:
+        if user is None or getattr(user, KEPT, False) or not (ended := tokens.end_all(user.pk)):
+            return
+        name = user.get_username()
+        told = f"{counted(ended)} of {name}: a new password"
+        chain.record("tokens-end", actor_id=user.pk, actor=name, via="password", subject=told)
+
+
+class AsksForTokens(forms.Form):
+    """Of a person who has tokens and sets another password."""
+
+    user: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.user is not None and (have := ApiToken.objects.filter(user=self.user.pk).count()):
+            self.fields["tokens"] = forms.ChoiceField(
+                label=f"Your {counted(have)}",
+                choices=[
+                    ("", "Choose"),
+                    (END, "End them all, with the old password"),
+                    (KEEP, "Keep them: nobody else knew the password"),
+                ],
+                help_text="Who knew your password may have made some. Notebooks and scripts stop with theirs.",
+            )
+
+    def save(self) -> None:
+        """Says on the next page, and in the audit log, what became of them."""
+        request, have = context.request, ApiToken.objects.filter(user=self.user.pk).count()
+        setattr(self.user, KEPT, self.cleaned_data.get("tokens") == KEEP)
+        super().save()  # type: ignore[misc]  # of allauth's form
+        if have:
+            done = "kept" if getattr(self.user, KEPT) else "ended"
+            view_notes.about(request, None, f"{counted(have)} {done}")
+            messages.info(request, f"{counted(have)} {done}.")
+
+
+class ChangePassword(AsksForTokens, ChangePasswordForm):  # type: ignore[misc]
+    """Knows the old one."""
+
+
+class SetPassword(AsksForTokens, SetPasswordForm):  # type: ignore[misc]
+    """Had none: logs in by single sign-on."""
+
+
+def counted(number: int) -> str:
+    return f"{number} API token{pluralize(number)}"

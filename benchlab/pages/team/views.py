@@ -1,0 +1,88 @@
+"""The API's page and a person's token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from benchlab.audit import view_notes
+from benchlab.pages.team import passwords
+from benchlab.team import docs, docs_allowed, tokens
+from benchlab.team.models import ApiToken, Team
+from benchlab.team.roles import Role
+
+
+@require_GET
+def api_docs(request: HttpRequest) -> HttpResponse:
+    """Every operation of the schema, rendered by the server: no script, no foreign style."""
+    groups = docs.groups()
+    context = {
+        "groups": groups,
+        "levels": [level.value for level in docs_allowed.LEVELS],
+        "nouns": docs_allowed.nouns(groups),
+        "pages": docs_allowed.pages(),
+    }
+    return render(request, "team/api_docs.html", context)
+
+
+class TokenForm(forms.ModelForm):  # type: ignore[type-arg]
+    days = forms.IntegerField(
+        min_value=1,
+        max_value=tokens.MOST_DAYS,
+        initial=tokens.DAYS,
+        label="Expires after",
+        help_text="Days; a year at most.",
+    )
+
+    class Meta:
+        model = ApiToken
+        fields = ("name", "role", "team")
+
+    def __init__(self, user: AbstractBaseUser | AnonymousUser, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["team"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset, field.empty_label = Team.objects.for_user(user), "All of mine"
+
+
+@require_http_methods(["GET", "POST"])
+def api_tokens(request: HttpRequest) -> HttpResponse:
+    """A person's tokens; a new one is shown this once."""
+    assert isinstance(request.user, AbstractBaseUser)  # nobody comes here without a name
+    form, fresh = TokenForm(request.user, request.POST or None), ""
+    if request.method == "POST" and form.is_valid():
+        asked = form.cleaned_data
+        made, fresh = tokens.make(
+            request.user, asked["name"], Role(asked["role"]), asked["days"], asked["team"]
+        )
+        view_notes.about(request, made.team_id, f"token {made}, {made.role} at most")
+        view_notes.done(request)
+        form = TokenForm(request.user)
+    mine = ApiToken.objects.filter(user_id=request.user.pk).select_related("team")
+    answer = render(request, "team/api_token.html", {"fresh": fresh, "tokens": mine, "form": form})
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
+    """From now on it is as unknown as one that never was."""
+    row = get_object_or_404(ApiToken, pk=pk, user_id=request.user.pk)
+    view_notes.about(request, row.team_id, f"token {row}")
+    row.delete()
+    return redirect("api-token")
+
+
+@require_POST
+def end_tokens(request: HttpRequest) -> HttpResponse:
+    """All of the person's at once: somebody else may have one."""
+    ended = tokens.end_all(request.user.pk or 0)
+    view_notes.about(request, None, passwords.counted(ended))
+    messages.success(request, f"{passwords.counted(ended)} ended.")
+    return redirect("api-token")

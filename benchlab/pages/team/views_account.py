@@ -1,0 +1,50 @@
+"""A person's own account: what there is of it, the e-mail address, the sessions."""
+
+from __future__ import annotations
+
+from allauth.account.decorators import reauthentication_required
+from allauth.usersessions.internal import flows
+from allauth.usersessions.models import UserSession
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from benchlab.team.forms import Email
+from benchlab.team.services import person
+
+
+@require_GET
+def account(request: HttpRequest) -> HttpResponse:
+    sessions = UserSession.objects.filter(user=person(request)).count()
+    return render(request, "account/account.html", {"sessions": sessions})
+
+
+@require_http_methods(["GET", "POST"])
+@reauthentication_required  # type: ignore[untyped-decorator]
+def change_email(request: HttpRequest) -> HttpResponse:
+    """A link to set a new password goes there, so the password is asked for first."""
+    form = Email(request.POST or None, instance=User.objects.get(pk=person(request).pk))
+    if request.method == "POST" and form.is_valid():
+        form.instance.save(update_fields=["email"])
+        messages.success(request, "E-mail address changed.")
+        return redirect("account")
+    return render(request, "account/email.html", {"form": form})
+
+
+@require_http_methods(["GET", "POST"])
+def sessions(request: HttpRequest) -> HttpResponse:
+    """POST with `session` ends that one; without, all but this one."""
+    user = person(request)
+    if request.method == "POST" and (asked := request.POST.get("session", "")):
+        mine = UserSession.objects.filter(user=user)
+        ended = get_object_or_404(mine, pk=int(asked) if asked.isdecimal() else 0)
+        flows.sessions.end_sessions(request, [ended])
+        return redirect("usersessions_list")
+    if request.method == "POST":
+        flows.sessions.end_other_sessions(request, user)
+        messages.success(request, "Signed out of all other sessions.")
+        return redirect("usersessions_list")
+    found = sorted(UserSession.objects.purge_and_list(user), key=lambda one: one.created_at)
+    return render(request, "usersessions/usersession_list.html", {"sessions": found})

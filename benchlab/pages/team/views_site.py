@@ -1,0 +1,89 @@
+"""For site admins: every account, every team."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Count, Prefetch, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from benchlab.audit import view_notes
+from benchlab.pages.team.views_teams import shown
+from benchlab.team import accounts, current_roles, invitations
+from benchlab.team.forms import NewTeam
+from benchlab.team.models import Membership, Team
+from benchlab.team.roles import Role
+from benchlab.team.services import person
+
+
+@require_GET
+def users(request: HttpRequest) -> HttpResponse:
+    memberships = Prefetch("membership_set", Membership.objects.select_related("team"))
+    factor = current_roles.columns()["_factor"]
+    rows = User.objects.annotate(second_factor=factor).prefetch_related(memberships)
+    return render(request, "team/users.html", {"users": rows.order_by("username")})
+
+
+@require_POST
+def set_active(request: HttpRequest, user_pk: int) -> HttpResponse:
+    """`active` in the form: 1 or nothing."""
+    user = get_object_or_404(User, pk=user_pk)
+    try:
+        if request.POST.get("active"):
+            accounts.activate(user)
+            messages.success(request, f"Reactivated {user}.")
+        else:
+            accounts.deactivate(user, person(request))
+            messages.success(request, f"Signed {user} out and revoked their tokens.")
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    return redirect("site-users")
+
+
+@require_POST
+def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
+    """To hand over, where no mail is sent. Whoever has it owns the account."""
+    user = get_object_or_404(User, pk=user_pk, is_active=True)
+    link = request.build_absolute_uri(accounts.reset_path(user))
+    view_notes.done(request)
+    answer = render(request, "team/reset_link.html", {"person": user, "link": link})
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+def take_off(request: HttpRequest, user_pk: int) -> HttpResponse:
+    """For somebody who lost the app and the codes."""
+    user = get_object_or_404(User, pk=user_pk)
+    accounts.take_off_second_factor(user)
+    messages.success(
+        request, f"Two-factor authentication of {user} is off until they set it up again."
+    )
+    return redirect("site-users")
+
+
+@require_http_methods(["GET", "POST"])
+def teams(request: HttpRequest) -> HttpResponse:
+    form = NewTeam(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with transaction.atomic():
+            team = form.save()
+            Membership.objects.create(team=team, user=person(request), role=Role.OWNER)
+        return redirect("team-detail", team.pk)
+    owners = Q(membership__role=Role.OWNER, membership__user__is_active=True)
+    rows = Team.objects.filter(library=False).annotate(
+        people=Count("membership"), owners=Count("membership", filter=owners)
+    )
+    return render(request, "team/site_teams.html", {"teams": rows.order_by("name"), "form": form})
+
+
+@require_POST
+def invite_owner(request: HttpRequest, team_pk: int) -> HttpResponse:
+    """For a team whose owners have all gone."""
+    team = get_object_or_404(Team, pk=team_pk, library=False)
+    made, token = invitations.invite(team, Role.OWNER, person(request))
+    return shown(request, made, token)

@@ -1,0 +1,160 @@
+"""Teams: the members and their roles, invitations, and which team new things belong to."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.core.mail import send_mail
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from benchlab.audit import view_notes
+from benchlab.audit.subjects import words
+from benchlab.team import invitations, members, services
+from benchlab.team.forms import Invite, RoleForm, TeamSettings
+from benchlab.team.models import Invitation, Membership, Team
+from benchlab.team.roles import Role
+from benchlab.team.services import person
+
+
+@require_GET
+def teams(request: HttpRequest) -> HttpResponse:
+    rows = Membership.objects.filter(user=person(request)).select_related("team")
+    chosen = services.chosen_of(request)
+    return render(request, "team/teams.html", {"memberships": rows, "chosen": chosen})
+
+
+@require_POST
+def choose(request: HttpRequest) -> HttpResponse:
+    """From now on, in this session, new things belong to that team."""
+    asked = request.POST.get("team", "")
+    mine = Team.objects.for_user(person(request))
+    team = get_object_or_404(mine, pk=int(asked) if asked.isdecimal() else 0)
+    request.session[services.CHOSEN] = team.pk
+    messages.success(request, f"New items now belong to {team.name}.")
+    return redirect("team-list")
+
+
+def _team(request: HttpRequest, pk: int) -> Team:
+    return get_object_or_404(Team.objects.for_user(request.user), pk=pk)
+
+
+@require_GET
+def detail(request: HttpRequest, pk: int) -> HttpResponse:
+    return _page(request, _team(request, pk))
+
+
+def _page(request: HttpRequest, team: Team, status: int = 200, **forms: object) -> HttpResponse:
+    rows = Membership.objects.filter(team=team).select_related("user").order_by("user__username")
+    context = {
+        "team": team,
+        "members": rows,
+        "roles": Role.choices,
+        "invitations": invitations.still_open().filter(team=team).select_related("invited_by"),
+        "form": TeamSettings(instance=Team.objects.get(pk=team.pk)),
+        "invite": Invite(),
+        **forms,
+    }
+    return render(request, "team/detail.html", context, status=status)
+
+
+@require_POST
+def change(request: HttpRequest, pk: int) -> HttpResponse:
+    team = _team(request, pk)
+    form = TeamSettings(request.POST, instance=Team.objects.get(pk=team.pk))
+    if not form.is_valid():
+        return _page(request, team, 400, form=form)
+    changed = ", ".join(f"{name} = {form.cleaned_data[name]}" for name in form.changed_data)
+    view_notes.about(request, team.pk, f"{words(team)}: {changed or 'nothing changed'}")
+    form.save()
+    return redirect("team-detail", pk)
+
+
+@require_POST
+def leave(request: HttpRequest, pk: int) -> HttpResponse:
+    team = _team(request, pk)
+    try:
+        members.remove(Membership.objects.get(team=team, user=person(request)))
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+        return redirect("team-detail", pk)
+    messages.success(request, f"You have left {team.name}.")
+    return redirect("team-list")
+
+
+@require_POST
+def invite(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page with the link is its only copy."""
+    team, form = _team(request, pk), Invite(request.POST)
+    if not form.is_valid():
+        return _page(request, team, 400, invite=form)
+    asked = form.cleaned_data
+    made, token = invitations.invite(team, Role(asked["role"]), person(request), asked["email"])
+    return shown(request, made, token)
+
+
+def shown(request: HttpRequest, made: Invitation, token: str) -> HttpResponse:
+    """The link, to hand over; mailed as well where there is an address and a mail server."""
+    link = request.build_absolute_uri(reverse("join", args=[token]))
+    mailed = bool(made.email and settings.SENDS_MAIL) and _mailed(made, link)
+    context = {"invitation": made, "link": link, "mailed": mailed}
+    # Not for whom: viewers, too, read in the feed that somebody was invited.
+    view_notes.about(
+        request, made.team_id, f"{words(made.team)}, invitation {made.pk} as {made.role}"
+    )
+    view_notes.done(request)
+    answer = render(request, "team/invited.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _mailed(made: Invitation, link: str) -> bool:
+    """A mail server that does not answer costs nothing: the page shows the link."""
+    text = (
+        f"{made.invited_by} invites you into {made.team.name} on BenchLab:\n\n{link}\n\n"
+        f"The link works once, until {made.expires_at:%Y-%m-%d %H:%M} UTC.\n"
+    )
+    try:
+        return bool(send_mail(f"[BenchLab] {made.team.name}", text, None, [made.email]))
+    except OSError:
+        return False
+
+
+@require_POST
+def revoke(request: HttpRequest, pk: int, invitation_pk: int) -> HttpResponse:
+    rows = Invitation.objects.filter(team=_team(request, pk))
+    invitations.revoke(get_object_or_404(rows, pk=invitation_pk))
+    return redirect("team-detail", pk)
+
+
+@require_POST
+def change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
+    rows = Membership.objects.filter(team=_team(request, pk)).select_related("user", "team")
+    member, form = get_object_or_404(rows, pk=member_pk), RoleForm(request.POST)
+    try:
+        if not form.is_valid():
+            raise ValidationError("Choose one of the roles.")
+        role = Role(form.cleaned_data["role"])
+        told = f"{words(member.team)}, {words(member)}: {member.role} to {role.value}"
+        view_notes.about(request, member.team_id, told)
+        members.change_role(member, role)
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    return redirect("team-detail", pk)
+
+
+@require_http_methods(["GET", "POST"])
+def remove(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
+    rows = Membership.objects.filter(team=_team(request, pk)).select_related("user", "team")
+    member = get_object_or_404(rows, pk=member_pk)
+    if request.method == "GET":
+        return render(request, "team/remove.html", {"member": member})
+    try:
+        members.remove(member)
+        messages.success(request, f"{member.user} is no longer in {member.team.name}.")
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    return redirect("team-detail", pk)

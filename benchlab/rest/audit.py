@@ -1,0 +1,42 @@
+"""The audit log over REST, as its page shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+
+from benchlab.audit.models import Entry
+from benchlab.pages.audit.views import Filter
+from benchlab.team.roles import Role, most_of, only_team
+from benchlab.web.api import ReadOnly
+from benchlab.web.filters import Strict
+
+
+class EntrySerializer(serializers.ModelSerializer[Entry]):
+    details = serializers.DictField()
+    team_id = serializers.IntegerField(allow_null=True, help_text="null: it is no team's")
+    actor_id = serializers.IntegerField(allow_null=True, help_text="null: the engine, or nobody")
+
+    class Meta:
+        model = Entry
+        fields = [
+            "id", "at", "actor_id", "actor", "via", "address", "team_id", "action", "subject", "outcome", "details",
+            "previous", "digest",
+        ]  # fmt: skip
+
+
+class Log(ReadOnly[Entry]):
+    """Who did what to what, newest first. Nothing changes or deletes an entry."""
+
+    queryset = Entry.objects.all()
+    serializer_class = EntrySerializer
+    filterset_class = type("Filter", (Filter, Strict), {})
+    ordering_fields = ["id"]
+
+    def get_queryset(self) -> QuerySet[Entry]:
+        """What belongs to no team a site admin sees, and a token of theirs only where it is not limited."""
+        found, user = super().get_queryset(), self.request.user
+        limited: Any = most_of(user) is not Role.OWNER or only_team(user)
+        return found.exclude(team_id=None) if limited else found

@@ -1,0 +1,310 @@
+"""Workloads, campaigns and runs over REST."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+from django.core.exceptions import ValidationError
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents import registry
+from benchlab.campaigns import services
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.engine import wishes
+from benchlab.engine.new_campaign import create_campaign
+from benchlab.hosts.models import Host
+from benchlab.rest.dynamo_files import OfCampaigns, OfWorkloads
+from benchlab.rest.run_filters import Moment
+from benchlab.runs import moves
+from benchlab.runs import progress as standing
+from benchlab.topologies.models import Topology
+from benchlab.web.api import Conflict, OwnRow, Problem, ReadOnly, Whose, messages, storable, taken
+from benchlab.web.filters import Spoken, Strict
+
+
+class WorkloadSerializer(serializers.ModelSerializer[Workload]):
+    options = serializers.DictField(
+        default=dict, validators=[storable], help_text="Options of the tool"
+    )
+    sweep = serializers.DictField(
+        child=serializers.ListField(),
+        default=dict,
+        validators=[storable],
+        help_text="option -> list of values, one run per combination",
+    )
+
+    team = Whose()
+
+    class Meta:
+        model = Workload
+        fields = ["id", "team", "name", "tool", "options", "sweep", "created_at"]
+        validators: list[Any] = []  # of a name that is taken the service tells
+
+
+class ProgressSerializer(serializers.Serializer[standing.Progress]):
+    runs = serializers.IntegerField()
+    counts = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Runs by the outcome of their latest attempt, else queued or running",
+    )
+    drafts = serializers.IntegerField(help_text="Layouts whose plan nobody has confirmed")
+    eta_s = serializers.FloatField(allow_null=True, help_text="Seconds; null when nothing runs")
+
+
+class CampaignSerializer(serializers.ModelSerializer[Campaign]):
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # the name of one of its attributes
+        choices=Campaign.Source.choices, read_only=True, help_text="Empty: measured here"
+    )
+    origin = serializers.DictField(
+        child=serializers.CharField(), read_only=True, help_text="Where imported results come from"
+    )
+    state = serializers.SerializerMethodField()
+    progress = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Campaign
+        fields = [
+            "id",
+            "team",
+            "name",
+            "question",
+            "repeats",
+            "order",
+            "visits",
+            "seed",
+            "source",
+            "origin",
+            "state",
+            "progress",
+            "created_at",
+            "started_at",
+            "paused_at",
+            "cancelled_at",
+        ]
+
+    @extend_schema_field(serializers.ChoiceField(choices=standing.State.choices))
+    def get_state(self, campaign: Campaign) -> str:
+        return str(self._progress(campaign).state)
+
+    @extend_schema_field(ProgressSerializer)
+    def get_progress(self, campaign: Campaign) -> Any:
+        return ProgressSerializer(self._progress(campaign)).data
+
+    def _progress(self, campaign: Campaign) -> standing.Progress:
+        rows = getattr(self.parent, "instance", None) or [campaign]
+        known: dict[int, standing.Progress] = cast(dict[str, Any], self.context).setdefault(
+            "progress", {}
+        )
+        if campaign.pk not in known:  # a list asks once for all of its rows
+            known |= standing.of(rows)
+        return known[campaign.pk]
+
+
+class NewCampaignSerializer(serializers.Serializer[Campaign]):
+    """The matrix: hosts x topologies x workloads (with their sweeps) x repeats."""
+
+    team = Whose()
+    name = serializers.CharField(max_length=200)
+    question = serializers.CharField(default="", allow_blank=True)
+    hosts = OwnRow[Host](many=True, allow_empty=False, queryset=Host.objects.all())
+    topologies = OwnRow[Topology](many=True, allow_empty=False, queryset=Topology.objects.all())
+    workloads = OwnRow[Workload](many=True, allow_empty=False, queryset=Workload.objects.all())
+    repeats = serializers.IntegerField(min_value=1, max_value=100, default=3)
+    order = serializers.ChoiceField(
+        choices=Campaign.Order.choices,
+        default=Campaign.Order.RANDOM_BLOCKS,
+        help_text="abba: layouts are built in several visits that take turns, each with a part of the repeats",
+    )
+    visits = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=100,
+        help_text="How often each layout is built in the order abba: 2 unless told, at most as many as repeats",
+    )
+    seed = serializers.IntegerField(required=False, min_value=0, max_value=2**53)
+
+
+class StartSerializer(serializers.Serializer[dict[str, Any]]):
+    confirmed = serializers.DictField(
+        child=serializers.CharField(), help_text="layout id -> plan fingerprint that was looked at"
+    )
+
+    def validate_confirmed(self, confirmed: dict[str, str]) -> dict[int, str]:
+        for key in confirmed:
+            if not re.fullmatch(r"[0-9]{1,19}", key):
+                raise serializers.ValidationError(f"{key[:40]!r} is no layout's id.")
+        return {int(key): value for key, value in confirmed.items()}
+
+
+class RunSerializer(serializers.ModelSerializer[Run]):
+    options = serializers.DictField()
+    point = serializers.DictField()
+
+    class Meta:
+        model = Run
+        fields = [
+            "id",
+            "campaign",
+            "host",
+            "topology",
+            "workload",
+            "tool",
+            "options",
+            "point",
+            "outstanding",
+            "stage",
+            "repeat",
+            "visit",
+            "position",
+            "expected_s",
+            "expected_writes",
+        ]
+
+
+class WorkloadFilter(Strict):
+    tool = Spoken(registry.all_tools)
+
+    class Meta:
+        model = Workload
+        fields: ClassVar = ["name", "tool"]
+
+
+class Workloads(OfWorkloads, mixins.CreateModelMixin, ReadOnly[Workload]):
+    """A tool with options, and which of them are swept."""
+
+    library = True
+    queryset = Workload.objects.all()
+    serializer_class = WorkloadSerializer
+    filterset_class = WorkloadFilter
+    ordering_fields = ["id", "name", "tool", "created_at"]
+
+    def perform_create(self, serializer: Any) -> None:
+        sent = serializer.validated_data
+        team = taken(self.request.user, sent)
+        try:
+            serializer.instance = services.create_workload(
+                team=team, user=self.request.user, **sent
+            )
+        except ValidationError as error:
+            raise serializers.ValidationError(messages(error, "options")) from None
+
+
+class Campaigns(OfCampaigns, ReadOnly[Campaign]):
+    """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
+
+    library = True
+    queryset = Campaign.objects.all()
+    serializer_class = CampaignSerializer
+    filterset_fields = ["name"]
+    ordering_fields = ["id", "name", "created_at", "started_at"]
+
+    @extend_schema(request=NewCampaignSerializer, responses={201: CampaignSerializer, 400: Problem})
+    def create(self, request: Request) -> Response:
+        sent = NewCampaignSerializer(data=request.data, context=self.get_serializer_context())
+        sent.is_valid(raise_exception=True)
+        team = taken(request.user, sent.validated_data)
+        try:
+            made = create_campaign(team=team, user=request.user, **sent.validated_data)
+        except ValidationError as error:
+            raise serializers.ValidationError(messages(error)) from None
+        return Response(self.get_serializer(made).data, status=201)
+
+    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
+    @action(detail=True, methods=["post"])
+    def plan(self, request: Request, pk: str | None = None) -> Response:
+        """Plan every layout that is not started yet anew; see /api/layouts/?campaign=."""
+        return self._do(wishes.plan)
+
+    @extend_schema(
+        request=StartSerializer, responses={200: CampaignSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"])
+    def apply(self, request: Request, pk: str | None = None) -> Response:
+        """Carry out what was planned, and destroy what is on its disks. The fingerprints are the confirmation.
+
+        Refused as stale unless every one is the current plan's: it covers all commands, and every disk with all that
+        is on it. The plans are made anew right before they are carried out, and refused when a disk has changed.
+        """
+        return self._apply(request)
+
+    @extend_schema(exclude=True, request=StartSerializer)
+    @action(detail=True, methods=["post"])
+    def start(self, request: Request, pk: str | None = None) -> Response:
+        """What `apply` was called first; scripts still say so."""
+        return self._apply(request)
+
+    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
+    @action(detail=True, methods=["post"])
+    def pause(self, request: Request, pk: str | None = None) -> Response:
+        """Start no further run; the running one goes on."""
+        return self._do(wishes.pause)
+
+    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Request, pk: str | None = None) -> Response:
+        """Go on after a pause."""
+        return self._do(wishes.resume)
+
+    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: str | None = None) -> Response:
+        """Stop what runs and take down what stands. Safe to send twice."""
+        return self._do(wishes.cancel)
+
+    def _apply(self, request: Request) -> Response:
+        sent = StartSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        seen = sent.validated_data["confirmed"]
+        return self._do(
+            lambda campaign: wishes.start(campaign, seen, by=request.user.get_username())
+        )
+
+    def _do(self, act: Callable[[Campaign], None]) -> Response:
+        campaign = self.get_object()
+        try:
+            act(campaign)
+        except wishes.CommandError as error:
+            raise Conflict(str(error)) from None
+        except moves.Moved:
+            raise Conflict("Something moved at the same moment; ask again.") from None
+        campaign.refresh_from_db()
+        return Response(self.get_serializer(campaign).data)
+
+
+class RunFilter(Strict):
+    tool = Spoken(registry.all_tools)
+    stage = Moment()
+
+    class Meta:
+        model = Run
+        fields: ClassVar = [
+            "campaign", "host", "topology", "workload", "tool", "stage", "outstanding", "repeat", "visit",
+        ]  # fmt: skip
+
+
+class Runs(ReadOnly[Run]):
+    """One cell of the matrix and one repeat."""
+
+    library = True
+    queryset = Run.objects.all()
+    serializer_class = RunSerializer
+    filterset_class = RunFilter
+    ordering_fields = ["id", "campaign", "position", "outstanding", "repeat"]
+
+    @extend_schema(request=None, responses={201: RunSerializer, 409: Problem})
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, pk: str | None = None) -> Response:
+        """A new attempt on a new layout, which is planned and waits to be started."""
+        run = self.get_object()
+        try:
+            wishes.retry(run)
+        except wishes.CommandError as error:
+            raise Conflict(str(error)) from None
+        return Response(self.get_serializer(run).data, status=201)

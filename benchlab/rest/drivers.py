@@ -1,0 +1,195 @@
+"""What can be asked for, described by itself over REST: layers, tools, samplers and presets, with every option."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents import options, registry
+from agents.contracts import Need
+from benchlab.campaigns import campaign_presets
+from benchlab.campaigns import presets as workload_presets
+from benchlab.hosts.models import Host
+from benchlab.topologies import presets
+from benchlab.web.api import Owned
+
+Told = dict[str, Any]
+
+
+class NeedSerializer(serializers.Serializer[Told]):
+    program = serializers.CharField()
+    minimum = serializers.CharField(help_text="The oldest version that will do; empty: any")
+    packages = serializers.DictField(
+        child=serializers.CharField(), help_text="OS family -> package"
+    )
+
+
+class DriverSerializer(serializers.Serializer[Told]):
+    kind = serializers.CharField()
+    label = serializers.CharField(help_text="As pages call it")  # type: ignore[assignment]  # an attribute's name
+    says = serializers.CharField(help_text="What it is, in a sentence or two")
+
+
+class ToolSerializer(DriverSerializer):
+    needs = NeedSerializer(many=True, help_text="Every program that it may use on the host")
+    options = serializers.JSONField(
+        help_text="JSON schema of its options: type, default, choices, minimum, unit (x-unit), help"
+    )
+
+
+class UseSerializer(serializers.Serializer[Told]):
+    says = serializers.CharField()
+    least = serializers.IntegerField(help_text="0: may be left out")
+    most = serializers.IntegerField()
+
+
+class LayerSerializer(ToolSerializer):
+    uses = serializers.DictField(child=UseSerializer(), help_text="What its disks are for")
+    wants = serializers.CharField(
+        help_text="What must be below it: nothing, devices, volume, pool …"
+    )
+    gives = serializers.CharField(help_text="What it gives to the layer above")
+    grow = serializers.JSONField(
+        allow_null=True, help_text="JSON schema of one growth's options; null: it cannot grow"
+    )
+
+
+class LayersSerializer(serializers.Serializer[Told]):
+    results = LayerSerializer(many=True)
+
+
+class ToolsSerializer(serializers.Serializer[Told]):
+    results = ToolSerializer(many=True)
+
+
+class SamplersSerializer(serializers.Serializer[Told]):
+    results = DriverSerializer(many=True)
+
+
+class TopologyPresetSerializer(serializers.Serializer[Told]):
+    slug = serializers.CharField()
+    group = serializers.CharField()
+    name = serializers.CharField()
+    says = serializers.CharField()
+    stack = serializers.JSONField(help_text="As a topology's, to POST to /api/topologies/")
+    stages = serializers.JSONField()
+    wants = serializers.DictField(child=serializers.IntegerField(), help_text="Role -> spare disks")
+
+
+class WorkloadPresetSerializer(serializers.Serializer[Told]):
+    slug = serializers.CharField()
+    group = serializers.CharField()
+    name = serializers.CharField()
+    says = serializers.CharField()
+    tool = serializers.CharField()
+    options = serializers.JSONField(help_text="As a workload's, to POST to /api/workloads/")
+    sweep = serializers.JSONField()
+
+
+class CampaignPresetSerializer(serializers.Serializer[Told]):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    question = serializers.CharField()
+    says = serializers.CharField()
+    topologies = serializers.ListField(child=serializers.CharField(), help_text="Slugs")
+    workloads = serializers.ListField(child=serializers.CharField(), help_text="Slugs")
+    repeats = serializers.IntegerField()
+    order = serializers.CharField()
+
+
+class PresetsSerializer(serializers.Serializer[Told]):
+    topologies = TopologyPresetSerializer(many=True)
+    workloads = WorkloadPresetSerializer(many=True)
+    campaigns = CampaignPresetSerializer(many=True)
+
+
+class Described(Owned[Any]):
+    """What every installation has, whoever asks: no team's rows."""
+
+    queryset = Host.objects.none()
+    pagination_class = None
+    filter_backends = ()
+    ordering_fields = ()
+    answers_whole = True
+
+
+class Layers(Described):
+    noun = "layer"
+    serializer_class = LayersSerializer
+
+    @extend_schema(responses=LayersSerializer)
+    def list(self, request: Request) -> Response:
+        """Every layer that a topology can have."""
+        found = [_layer(kind, driver) for kind, driver in sorted(registry.all_layers().items())]
+        return Response({"results": found})
+
+
+class Tools(Described):
+    noun = "tool"
+    serializer_class = ToolsSerializer
+
+    @extend_schema(responses=ToolsSerializer)
+    def list(self, request: Request) -> Response:
+        """Every tool that a workload can name."""
+        found = [_tool(kind, driver) for kind, driver in sorted(registry.all_tools().items())]
+        return Response({"results": found})
+
+
+class Samplers(Described):
+    noun = "sampler"
+    serializer_class = SamplersSerializer
+
+    @extend_schema(responses=SamplersSerializer)
+    def list(self, request: Request) -> Response:
+        """What is watched beside every run, where a host has it."""
+        found = [_driver(kind, driver) for kind, driver in sorted(registry.all_samplers().items())]
+        return Response({"results": found})
+
+
+class Presets(Described):
+    noun = "preset"
+    serializer_class = PresetsSerializer
+
+    @extend_schema(responses=PresetsSerializer)
+    def list(self, request: Request) -> Response:
+        """Topologies, workloads and whole campaigns that are ready to use."""
+        return Response(
+            {
+                "topologies": [
+                    dataclasses.asdict(one) | {"wants": one.wants} for one in presets.ALL
+                ],
+                "workloads": [dataclasses.asdict(one) for one in workload_presets.ALL],
+                "campaigns": [dataclasses.asdict(one) for one in campaign_presets.ALL],
+            }
+        )
+
+
+def _layer(kind: str, driver: Any) -> Told:
+    uses = {use: dataclasses.asdict(one) for use, one in driver.USES.items()}
+    growing = registry.growing(kind)
+    return _tool(kind, driver) | {
+        "uses": uses,
+        "wants": driver.WANTS,
+        "gives": driver.GIVES,
+        "grow": options.schema(growing.Grow) if growing else None,
+    }
+
+
+def _driver(kind: str, driver: Any) -> Told:
+    first = (driver.__doc__ or "").split("\n\n")[0]
+    return {"kind": kind, "label": driver.LABEL, "says": " ".join(first.split())}
+
+
+def _tool(kind: str, driver: Any) -> Told:
+    needs = [_need(one) for one in driver.NEEDS]
+    return _driver(kind, driver) | {"needs": needs, "options": options.schema(driver.Options)}
+
+
+def _need(need: Need) -> Mapping[str, Any]:
+    return {"program": need.program, "minimum": need.minimum, "packages": dict(need.packages)}

@@ -1,0 +1,195 @@
+"""What dynamo's pages can do, over REST: its program, what dynamos report of their machines, the listener."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.dynamo import programs, targets
+from benchlab.dynamo.models import Binary, Reported
+from benchlab.hosts import host_tasks
+from benchlab.hosts.models import Host, HostTask
+from benchlab.rest.host_tasks import GOES_ON, answered
+from benchlab.rest.topologies import TopologySerializer
+from benchlab.web.api import Conflict, Owned, OwnRow, Problem, ReadOnly, Whose, storable, taken
+
+
+class BinarySerializer(serializers.ModelSerializer[Binary]):
+    option = serializers.CharField(help_text="A workload's option `binary`, to use this one")
+    uploaded_by = serializers.CharField(
+        source="uploaded_by.username", default=None, allow_null=True, help_text="null: not known"
+    )
+
+    class Meta:
+        model = Binary
+        fields = [
+            "id", "team", "name", "version", "sha256", "size", "option", "uploaded_by", "created_at",
+        ]  # fmt: skip
+
+
+class UploadSerializer(serializers.Serializer[dict[str, Any]]):
+    team = Whose()
+    program = serializers.FileField(
+        help_text=f"The Linux build of dynamo 1.1.0 itself, at most {programs.MOST >> 20} MiB"
+    )
+
+
+class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
+    """Uploaded dynamos. They run as root on the team's hosts, so only owners upload or delete one."""
+
+    queryset = Binary.objects.defer("content").select_related("uploaded_by")
+    serializer_class = BinarySerializer
+    parser_classes = [MultiPartParser]
+    filterset_fields = ["name", "version", "sha256"]
+    ordering_fields = ["id", "name", "size", "created_at"]
+
+    @extend_schema(
+        request={"multipart/form-data": UploadSerializer},
+        responses={200: BinarySerializer, 201: BinarySerializer},
+    )
+    def create(self, request: Request) -> Response:
+        """Upload one: 201; 200 where the team has it already."""
+        sent = UploadSerializer(data=request.data, context=self.get_serializer_context())
+        sent.is_valid(raise_exception=True)
+        team = taken(request.user, sent.validated_data)
+        try:
+            row, new = programs.take(team, request.user, sent.validated_data["program"])
+        except programs.Refused as error:
+            raise ValidationError({"program": [str(error)]}) from None
+        return Response(self.get_serializer(row).data, status=201 if new else 200)
+
+    @extend_schema(responses={204: None, 409: Problem})
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Delete one; 409 while a workload or campaign names it."""
+        try:
+            programs.delete(self.get_object())
+        except programs.InUse as error:
+            raise Conflict(str(error)) from None
+        return Response(status=204)
+
+
+class CheckSerializer(serializers.Serializer[dict[str, Any]]):
+    host = OwnRow[Host](queryset=Host.objects.filter(access=Host.Access.SSH))
+    path = serializers.CharField(
+        max_length=400, default="dynamo", validators=[storable],
+        help_text="Its path there, or its name if it is on the PATH",
+    )  # fmt: skip
+
+
+class LookedSerializer(serializers.Serializer[programs.Looked]):
+    path = serializers.CharField()
+    size = serializers.IntegerField(help_text="Bytes")
+    sha256 = serializers.CharField()
+    version = serializers.CharField(help_text="Empty: it is none that can be driven")
+    troubles = serializers.ListField(
+        child=serializers.CharField(), help_text="Why it cannot be used; empty: it can"
+    )
+
+
+class Checks(Owned[Any]):
+    """A dynamo on a host, looked at; nothing of it is run."""
+
+    noun = "dynamocheck"
+    queryset = Host.objects.all()
+    serializer_class = CheckSerializer
+    pagination_class = None
+    ordering_fields = ()
+
+    @extend_schema(
+        request=CheckSerializer, responses={200: LookedSerializer, 202: GOES_ON, 409: Problem}
+    )
+    def create(self, request: Request) -> Response:
+        """Version, SHA-256 and missing libraries of the program; 409 where the host is not reached."""
+        sent = self.get_serializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        host, path = sent.validated_data["host"], sent.validated_data["path"]
+        row = host_tasks.ask(host, "check_dynamo", request.user, path=path)
+        return answered(self, row, _looked)
+
+
+def _looked(row: HostTask) -> Response:
+    return Response(LookedSerializer(programs.looked(row.result or {})).data)
+
+
+class ListenerSerializer(serializers.Serializer[dict[str, str]]):
+    listening = serializers.CharField(help_text="address:port; empty: it is off")
+
+
+class Listener(Owned[Any]):
+    """Where dynamos may log in by themselves, as they would to IOmeter."""
+
+    noun = "listener"
+    queryset = Host.objects.all()
+    serializer_class = ListenerSerializer
+    pagination_class = None
+    ordering_fields = ()
+    filter_backends = ()
+    answers_whole = True
+
+    @extend_schema(responses=ListenerSerializer)
+    def list(self, request: Request) -> Response:
+        """Their hosts are those of /api/hosts/ with access=dynamo."""
+        return Response(self.get_serializer({"listening": programs.listening()}).data)
+
+
+class ReportedSerializer(serializers.ModelSerializer[Reported]):
+    usable = serializers.BooleanField(
+        read_only=True, help_text="It is there, not on xfs, and a whole disk only if it is spare"
+    )
+    spare_by = serializers.CharField(source="spare_by.username", default=None, allow_null=True)
+
+    class Meta:
+        model = Reported
+        fields = [
+            "id", "host", "name", "raw", "ready", "sector", "present", "prepared", "usable", "spare_by", "spare_at",
+            "seen_at",
+        ]  # fmt: skip
+
+
+class TypedSerializer(serializers.Serializer[dict[str, str]]):
+    typed = serializers.CharField(max_length=200, help_text="The disk's name, letter by letter")
+
+
+class ReportedTargets(ReadOnly[Reported]):
+    """File systems and disks that a dynamo reports of a machine which only it reaches."""
+
+    queryset = Reported.objects.select_related("host__team", "spare_by")
+    serializer_class = ReportedSerializer
+    filterset_fields = ["host", "name", "raw", "present", "ready"]
+    ordering_fields = ["id", "host", "name", "seen_at", "spare_at"]
+
+    @extend_schema(
+        request=TypedSerializer, responses={200: ReportedSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="mark-spare")
+    def mark_spare(self, request: Request, pk: str | None = None) -> Response:
+        """Allow BenchLab to destroy what is on this disk."""
+        sent = TypedSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        try:
+            targets.mark_spare(self.get_object(), request.user, sent.validated_data["typed"])
+        except targets.Refused as error:
+            raise Conflict(str(error)) from None
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(request=None, responses={200: ReportedSerializer})
+    @action(detail=True, methods=["post"], url_path="unmark-spare")
+    def unmark_spare(self, request: Request, pk: str | None = None) -> Response:
+        """Take the permission back."""
+        targets.unmark_spare(self.get_object())
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(request=None, responses={200: TopologySerializer, 201: TopologySerializer})
+    @action(detail=True, methods=["post"])
+    def topology(self, request: Request, pk: str | None = None) -> Response:
+        """A topology of it, to be chosen in a campaign: 201; 200 where there is one already."""
+        made, new = targets.topology(self.get_object())
+        context = self.get_serializer_context()
+        return Response(TopologySerializer(made, context=context).data, status=201 if new else 200)

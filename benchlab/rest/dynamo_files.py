@@ -1,0 +1,87 @@
+"""What a run, a campaign or a workload of dynamo's has beside what all have, as further actions of their viewsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.utils.http import content_disposition_header
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from agents.contracts import ParseError
+from benchlab.dynamo import icf_workloads, results_csv, run_details
+from benchlab.web.api import Conflict, Figure, Problem
+
+CSV = {(200, "text/csv"): OpenApiTypes.BINARY}
+
+
+class FiguresSerializer(serializers.Serializer[dict[str, Any]]):
+    iops = Figure(allow_null=True, help_text="op/s")
+    bandwidth = Figure(allow_null=True, help_text="B/s")
+    mean = Figure(allow_null=True, help_text="Latency, s")
+    slowest = Figure(allow_null=True, help_text="Latency, s")
+    errors = serializers.IntegerField(allow_null=True)  # type: ignore[assignment]  # an attribute's name
+
+
+class SecondSerializer(FiguresSerializer):
+    t = Figure(help_text="Seconds since the console began")
+
+
+class NowSerializer(FiguresSerializer):
+    phase = serializers.CharField(help_text="prepare, ramp, record, …; empty: it says nothing")
+    share = Figure(allow_null=True, help_text="% of the files that are laid out")
+    recent = SecondSerializer(many=True, help_text="The seconds before, newest first")
+
+
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("iops", "bandwidth", "mean", "slowest", "errors", "share")), "phase": "", "recent": [],
+}  # fmt: skip
+
+
+class OfAttempts(GenericViewSet[Any]):
+    @extend_schema(responses=CSV)
+    @action(detail=True, url_path="iometer-csv")
+    def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """What dynamo measured, as IOmeter itself writes it; without results where another tool ran."""
+        row = self.get_object()
+        return _file(results_csv.of_attempts([row], str(row.run)), f"attempt-{row.pk}-iometer.csv")
+
+    @extend_schema(responses=NowSerializer)
+    @action(detail=True, pagination_class=None, filter_backends=())
+    def now(self, request: Request, pk: str | None = None) -> Response:
+        """What a running dynamo did in the last seconds. Not the result."""
+        return Response(NowSerializer({**NOTHING, **run_details.now(self.get_object())}).data)
+
+
+class OfCampaigns(GenericViewSet[Any]):
+    @extend_schema(responses=CSV)
+    @action(detail=True, url_path="iometer-csv")
+    def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """All that dynamo measured in it, as IOmeter itself writes it."""
+        row = self.get_object()
+        text = results_csv.of_attempts(results_csv.of_campaign(row), row.name)
+        return _file(text, f"campaign-{row.pk}-iometer.csv")
+
+
+class OfWorkloads(GenericViewSet[Any]):
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.BINARY, 409: Problem})
+    @action(detail=True)
+    def icf(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """IOmeter's configuration of it; 409 where IOmeter could not do the same."""
+        row = self.get_object()
+        try:
+            return _file(icf_workloads.text_of(row), f"{row.name}.icf", "text/plain")
+        except ParseError as error:
+            raise Conflict(str(error)) from None
+
+
+def _file(text: str, name: str, kind: str = "text/csv") -> HttpResponse:
+    answer = HttpResponse(text.encode("utf-8"), content_type=f"{kind}; charset=utf-8")
+    answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return answer

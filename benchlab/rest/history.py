@@ -1,0 +1,117 @@
+"""/api/history/: the runs of one set-up over time, its changes, and the runs that stand out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.campaigns.models import Run
+from benchlab.charts import naming
+from benchlab.charts.history import History, history_of
+from benchlab.charts.set_ups import PARTS
+from benchlab.web.api import Figure, Owned, Problem
+
+Told = dict[str, Any]
+ASKED = ("run", "metric", "without")
+LONGEST_ID = 18  # digits
+
+
+class PastSerializer(serializers.Serializer[Any]):
+    run = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    campaign = serializers.IntegerField()
+    repeat = serializers.IntegerField()
+    layout = serializers.IntegerField(source="build", help_text="Runs of one layout share its luck")
+    value = Figure()
+    part = serializers.CharField(help_text="What was let go, as this run had it")
+
+
+class ChangeSerializer(serializers.Serializer[Any]):
+    at = serializers.IntegerField(source="change.at", help_text="Index in `runs`: first after it")
+    run = serializers.IntegerField(source="first.run")
+    before = Figure(source="change.before", help_text="Median of the stretch before it")
+    after = Figure(source="change.after")
+    ratio = Figure(source="change.ratio")
+    confirmed = serializers.BooleanField(
+        source="change.confirmed",
+        help_text="Six runs or more since, seen by two looks in a row, in runs and in builds; else possible",
+    )
+
+
+class UnusualSerializer(serializers.Serializer[Any]):
+    at = serializers.IntegerField(help_text="Index in `runs`")
+    z = Figure(help_text="Robust: |ln value - median| over 1.4826 MAD of the runs before it")
+    past = serializers.IntegerField(help_text="Runs that it is held against")
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    metric = serializers.CharField()
+    unit = serializers.CharField()
+    without = serializers.CharField(source="let_go")
+    runs = PastSerializer(many=True)
+    changes = ChangeSerializer(source="steps", many=True)
+    unusual = UnusualSerializer(many=True)
+    left_out = serializers.IntegerField(help_text="Runs without a value above 0")
+
+
+def _text(name: str, about: str, **more: Any) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.STR, description=about, **more)
+
+
+class Histories(Owned[Run]):
+    """One history in one answer."""
+
+    noun = "history"
+    queryset = Run.objects.all()
+    serializer_class = HistorySerializer
+    pagination_class = None
+    filter_backends = ()
+    ordering_fields = ()
+    answers_whole = True
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("run", OpenApiTypes.INT, required=True, description="Whose set-up"),
+            _text("metric", "Unless told otherwise what pages show first of its tool"),
+            _text("without", "The part of the fingerprint that is let go", enum=list(PARTS)),
+        ],
+        responses={200: HistorySerializer, 404: Problem},
+    )
+    def list(self, request: Request) -> Response:
+        """Every run of a run's fingerprint, oldest first: where its level changed, and which runs stand out."""
+        asked = _asked(request)
+        rows = Run.objects.visible_to(request.user)
+        run = get_object_or_404(rows.select_related("campaign"), pk=int(asked["run"]))
+        found: History = history_of(
+            request.user, run, asked.get("metric", ""), asked.get("without", "")
+        )
+        return Response(self.get_serializer(found).data)
+
+
+def _asked(request: Request) -> dict[str, str]:
+    """Raises ValidationError, which names what is wrong."""
+    sent = {name: request.query_params[name] for name in request.query_params}
+    wrong = {
+        name: f"No such parameter; there are {', '.join(ASKED)}."
+        for name in sent
+        if name not in (*ASKED, "fields")
+    }
+    if many := [name for name in sent if len(request.query_params.getlist(name)) > 1]:
+        wrong |= dict.fromkeys(many, "Given twice.")
+    run, metric, without = (sent.get(name, "") for name in ASKED)
+    if not (run.isascii() and run.isdigit() and len(run) <= LONGEST_ID):
+        wrong["run"] = "The id of the run whose history it is."
+    if metric and (not naming.is_wanted(metric) or "*" in metric):
+        wrong["metric"] = f"{metric[:100]!r} is no metric's name."
+    if without and without not in PARTS:
+        wrong["without"] = f"{without[:100]!r} is none of {', '.join(PARTS)}."
+    if wrong:
+        raise ValidationError({name[:200]: [said] for name, said in wrong.items()})
+    return sent

@@ -1,0 +1,244 @@
+"""Hosts, devices, credentials and fact snapshots over REST."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.engine import orphans
+from benchlab.hosts import host_tasks, services
+from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
+from benchlab.rest.host_serializers import (
+    CredentialSerializer,
+    DeviceSerializer,
+    FactSnapshotSerializer,
+    FingerprintSerializer,
+    HostSerializer,
+    InstallSerializer,
+    MissingSerializer,
+    OrphansSerializer,
+    PackageInstallSerializer,
+    SpareSerializer,
+)
+from benchlab.rest.host_tasks import GOES_ON, answered
+from benchlab.web.api import Conflict, Problem, ReadOnly, stays, taken
+from benchlab.web.filters import Spoken, Strict
+
+
+def added(make: Any, *args: Any, **fields: Any) -> Any:
+    """What `make` gives; its refusal (the name is taken) is the request's fault."""
+    try:
+        return make(*args, **fields)
+    except HostsError as error:
+        raise serializers.ValidationError(str(error)) from None
+
+
+def or_conflict(act: Any, *args: Any) -> Any:
+    """What `act` gives; its refusal is a conflict with how things are."""
+    try:
+        return act(*args)
+    except HostsError as error:
+        raise Conflict(str(error)) from None
+
+
+class Credentials(mixins.CreateModelMixin, ReadOnly[Credential]):
+    """SSH key pairs. POST makes a new pair, or keeps a private key of yours."""
+
+    queryset = Credential.objects.all()
+    serializer_class = CredentialSerializer
+    filterset_fields = ["name", "uploaded"]
+    ordering_fields = ["id", "name", "created_at"]
+
+    def perform_create(self, serializer: Any) -> None:
+        sent = serializer.validated_data
+        team = taken(self.request.user, sent)
+        if (private := sent.get("private_key")) is None:
+            serializer.instance = added(services.make_credential, team, sent["name"])
+        else:
+            serializer.instance = added(services.upload_credential, team, sent["name"], private)
+
+    @extend_schema(responses={204: None, 409: Problem})
+    def destroy(self, request: Request, pk: str | None = None) -> Response:
+        """Delete one; 409 while hosts use it. Its line stays in the hosts' authorized_keys."""
+        or_conflict(services.delete_credential, self.get_object())
+        return Response(status=204)
+
+
+class Hosts(mixins.CreateModelMixin, ReadOnly[Host]):
+    """Machines reached by SSH. A new one is not trusted until its key is confirmed."""
+
+    library = True
+    queryset = Host.objects.select_related("credential")
+    serializer_class = HostSerializer
+    filterset_fields = ["name", "access", "address", "is_local", "credential"]
+    ordering_fields = ["id", "name", "address", "seen_at", "created_at"]
+
+    def perform_create(self, serializer: Any) -> None:
+        sent = serializer.validated_data
+        team = sent.pop("team", None) or sent["credential"].team
+        serializer.instance = added(services.add_host, team, **sent)
+
+    @extend_schema(responses={200: HostSerializer, 400: Problem})
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """Where it is, and with which key it is reached. Its own key stays pinned: see `offer-key`."""
+        host = self.get_object()
+        sent = self.get_serializer(host, data=request.data, partial=True)
+        sent.is_valid(raise_exception=True)
+        added(services.change_host, host, **stays(host, sent.validated_data))
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(responses={204: None, 409: Problem})
+    def destroy(self, request: Request, pk: str | None = None) -> Response:
+        """Remove one; nothing is changed on the machine. 409 while results need it."""
+        or_conflict(services.delete_host, self.get_object())
+        return Response(status=204)
+
+    @extend_schema(request=None, responses={200: HostSerializer, 202: GOES_ON, 409: Problem})
+    @action(detail=True, methods=["post"], url_path="offer-key")
+    def offer_key(self, request: Request, pk: str | None = None) -> Response:
+        """Ask the host for its key; `offered_key` then waits for confirmation."""
+        return self._ask("offer_key")
+
+    @extend_schema(
+        request=FingerprintSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="confirm-key")
+    def confirm_key(self, request: Request, pk: str | None = None) -> Response:
+        """Pin the offered key, if this is its fingerprint."""
+        sent = FingerprintSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        return self._do(services.confirm_key, sent.validated_data["fingerprint"])
+
+    @extend_schema(request=None, responses={200: HostSerializer})
+    @action(detail=True, methods=["post"], url_path="keep-key")
+    def keep_key(self, request: Request, pk: str | None = None) -> Response:
+        """Turn a changed key down: the host must show the pinned one. Safe to send twice."""
+        return self._do(services.keep_key)
+
+    @extend_schema(request=None, responses={200: HostSerializer, 202: GOES_ON, 409: Problem})
+    @action(detail=True, methods=["post"], url_path="read-facts")
+    def read_facts(self, request: Request, pk: str | None = None) -> Response:
+        """Read the host's facts now and bring its devices up to date."""
+        return self._ask("read_facts")
+
+    @extend_schema(responses={200: MissingSerializer})
+    @action(detail=True, methods=["get"])
+    def missing(self, request: Request, pk: str | None = None) -> Response:
+        """Programs that layers or tools use and the host lacked when it was last read; nothing is installed."""
+        return Response(MissingSerializer(services.missing(self.get_object())).data)
+
+    @extend_schema(
+        request=InstallSerializer,
+        responses={201: PackageInstallSerializer, 400: Problem, 409: Problem},
+    )
+    @action(detail=True, methods=["post"], url_path="install-packages")
+    def install_packages(self, request: Request, pk: str | None = None) -> Response:
+        """Have missing packages installed, if `command` is the very command that this takes. A worker does it."""
+        sent = InstallSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        chosen, confirmed = sent.validated_data["packages"], sent.validated_data["command"]
+        row = or_conflict(services.install, self.get_object(), chosen, confirmed, request.user)
+        return Response(PackageInstallSerializer(row).data, status=201)
+
+    @extend_schema(responses={200: OrphansSerializer})
+    @action(detail=True, methods=["get"])
+    def orphans(self, request: Request, pk: str | None = None) -> Response:
+        """What our layouts left there though they do not hold the host, by its newest facts.
+
+        POST /api/layouts/{layout}/teardown/ with that snapshot takes one down.
+        """
+        host = self.get_object()
+        latest = host.snapshots.first()
+        found = orphans.of(host, latest) if latest else []
+        told = {"snapshot": latest.pk if latest else None, "orphans": found}
+        return Response(OrphansSerializer(told).data)
+
+    def _ask(self, kind: str) -> Response:
+        row = host_tasks.ask(self.get_object(), kind, self.request.user)
+        return answered(self, row, lambda _: Response(self.get_serializer(self.get_object()).data))
+
+    def _do(self, act: Any, *args: Any) -> Response:
+        host = self.get_object()
+        or_conflict(act, host, *args)
+        host.refresh_from_db()
+        return Response(self.get_serializer(host).data)
+
+
+class DeviceFilter(Strict):
+    role = Spoken()
+
+    class Meta:
+        model = Device
+        fields: ClassVar = ["host", "spare", "role", "present", "name", "serial", "wwn"]
+
+
+class Devices(ReadOnly[Device]):
+    """Whole disks. Spare only by confirmation: `mark-spare` with the typed serial."""
+
+    queryset = Device.objects.all()
+    serializer_class = DeviceSerializer
+    filterset_class = DeviceFilter
+    ordering_fields = ["id", "host", "name", "size", "spare_at"]
+
+    @extend_schema(responses={200: DeviceSerializer, 400: Problem})
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """What it is rated for: IOPS and B/s of its data sheet, or of the cloud that lends it. null: not told."""
+        device = self.get_object()
+        sent = self.get_serializer(device, data=request.data, partial=True)
+        sent.is_valid(raise_exception=True)
+        if (
+            sent.validated_data
+        ):  # these alone: whether it is spare may be changed at the same moment
+            Device.objects.filter(pk=device.pk).update(**sent.validated_data)
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(
+        request=SpareSerializer, responses={200: DeviceSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="mark-spare")
+    def mark_spare(self, request: Request, pk: str | None = None) -> Response:
+        """Allow BenchLab to destroy what is on this device."""
+        sent = SpareSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        return self._do(
+            services.mark_spare,
+            request.user,
+            sent.validated_data["typed"],
+            sent.validated_data["role"],
+        )
+
+    @extend_schema(request=None, responses={200: DeviceSerializer, 409: Problem})
+    @action(detail=True, methods=["post"], url_path="unmark-spare")
+    def unmark_spare(self, request: Request, pk: str | None = None) -> Response:
+        """Take the permission back."""
+        return self._do(services.unmark_spare)
+
+    def _do(self, act: Any, *args: Any) -> Response:
+        device = self.get_object()
+        or_conflict(act, device, *args)
+        device.refresh_from_db()
+        return Response(self.get_serializer(device).data)
+
+
+class PackageInstalls(ReadOnly[PackageInstall]):
+    """Packages that a person had installed on a host, as far as a worker saw it: it looks every few seconds."""
+
+    queryset = PackageInstall.objects.all()
+    serializer_class = PackageInstallSerializer
+    filterset_fields = ["host"]
+    ordering_fields = ["id", "created_at", "ended_at"]
+
+
+class FactSnapshots(ReadOnly[FactSnapshot]):
+    """What a host was like: kernel, devices, mounts, tools. `seen_at`: when a reading found the same the last time."""
+
+    queryset = FactSnapshot.objects.all()
+    serializer_class = FactSnapshotSerializer
+    filterset_fields = ["host"]
+    ordering_fields = ["id", "taken_at"]

@@ -1,0 +1,214 @@
+"""Importing over REST: hand in, look at what was found, agree. The same checks as the pages (checking.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import (
+    RequestDataTooBig,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+    ValidationError,
+)
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import content_disposition_header
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.exceptions import APIException
+from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+from rest_framework.settings import api_settings
+
+from benchlab.imports import (
+    agreement_json,
+    draft_results,
+    drafts,
+    progress,
+    receiving,
+    storing_drafts,
+)
+from benchlab.imports.checking import Agreement, Chosen, Refused
+from benchlab.imports.models import Draft, Source
+from benchlab.imports.storing_drafts import State
+from benchlab.rest.import_serializers import (
+    AgreeSerializer,
+    DraftDetailSerializer,
+    DraftSerializer,
+    FilesSerializer,
+    SourceSerializer,
+    StandingSerializer,
+    TextSerializer,
+)
+from benchlab.team.models import Team
+from benchlab.web.api import Conflict, Problem, ReadOnly, messages, taken
+
+
+class TooLarge(APIException):
+    status_code = 413
+    default_code = "too_large"
+
+
+class Imports(mixins.DestroyModelMixin, ReadOnly[Draft]):
+    """Results measured elsewhere: an upload is a draft until somebody agrees to it, and forgotten after a day."""
+
+    queryset = Draft.objects.annotate(waits=drafts.WAITS)
+    serializer_class = DraftSerializer
+    parser_classes = [JSONParser, MultiPartParser]
+    filterset_fields = ["team", "name"]
+    ordering_fields = ["id", "name", "created_at"]
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        request.upload_handlers = [receiving.Spooled(request)]
+        return super().initialize_request(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().initial(request, *args, **kwargs)  # it reads the body, to refuse unknown fields
+        except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
+            raise TooLarge(receiving.TOO_MANY) from None
+        if receiving.too_large(request._request):
+            raise TooLarge(receiving.TOO_LARGE)
+
+    @extend_schema(responses=DraftDetailSerializer)
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """What was found, every number with its line; `read` grows while large uploads are read."""
+        return Response(self._detail(self.get_object()))
+
+    @extend_schema(
+        request={"application/json": TextSerializer, "multipart/form-data": FilesSerializer},
+        responses={201: DraftDetailSerializer, 413: Problem},
+    )
+    def create(self, request: Request) -> Response:
+        """Hand in a text as JSON, or files as a form. Nothing is stored as a result yet: see `agree`."""
+        try:
+            uploads, team = _sent(request, dict(self.get_serializer_context()))
+            draft = drafts.make(team=team, user=request.user, uploads=uploads)
+        except ValidationError as error:
+            raise serializers.ValidationError(messages(error)) from None
+        return Response(self._detail(draft), status=201)
+
+    @extend_schema(
+        request=AgreeSerializer,
+        responses={202: StandingSerializer, 400: Problem, 409: Problem},
+    )
+    @action(detail=True, methods=["post"], parser_classes=[JSONParser])
+    def agree(self, request: Request, pk: str | None = None) -> Response:
+        """Store the results that are named; the others are not.
+
+        202: a worker stores them; `Location` is the address that says how far it is, and what became of it, for a day.
+        """
+        draft = self.get_object()
+        sent = AgreeSerializer(data=request.data, context=self.get_serializer_context())
+        sent.is_valid(raise_exception=True)
+        _only_if_read(draft)
+        try:
+            storing_drafts.agree(draft, _agreement(sent.validated_data), user=request.user)
+        except Refused as refused:
+            raise serializers.ValidationError(_named(refused)) from None
+        draft.refresh_from_db()
+        where = reverse("api:draft-status", args=[draft.pk], request=request)
+        return Response(_standing(draft), status=202, headers={"Location": where})
+
+    @extend_schema(responses=StandingSerializer)
+    @action(detail=True)
+    def status(self, request: Request, pk: str | None = None) -> Response:
+        """What becomes of an agreement: how much is stored, and what could not be."""
+        return Response(_standing(self.get_object()))
+
+    def perform_destroy(self, instance: Draft) -> None:
+        if storing_drafts.state(instance) is State.STORING:
+            raise Conflict("It is being stored; delete the campaign once it is there.")
+        instance.delete()
+
+    def _detail(self, draft: Draft) -> Any:
+        context = {**self.get_serializer_context(), "known": draft_results.known(draft)}
+        return DraftDetailSerializer(draft, context=context).data
+
+
+def _sent(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload], Team]:
+    """What was handed in, and for whom. Raises ValidationError and PermissionDenied."""
+    form = (request.content_type or "").startswith("multipart/")
+    sent = (FilesSerializer if form else TextSerializer)(data=request.data, context=context)
+    sent.is_valid(raise_exception=True)
+    found = sent.validated_data
+    team = taken(request.user, found)
+    if not form:
+        return [drafts.pasted(found["text"], found["name"])], team
+    return [drafts.Upload(f.name or "unnamed", f.file, f.size or 0) for f in found["files"]], team
+
+
+def _only_if_read(draft: Draft) -> None:
+    state = storing_drafts.state(draft)
+    if state is State.READING:
+        raise Conflict("It is still being read; wait until every file is through.")
+    if state is not State.READ:
+        raise Conflict("Somebody agreed to it already; its `status` says what became of it.")
+
+
+def _standing(draft: Draft) -> Any:
+    state = storing_drafts.state(draft)
+    if state is State.STORED:
+        outcome = agreement_json.outcome_from_json(draft.outcome or {})
+        return _told(draft.pk, state, outcome)
+    done = progress.of(draft.pk) if state is State.STORING else 0
+    of = storing_drafts.how_many(draft)
+    told = agreement_json.Outcome(None, done)
+    return _told(draft.pk, state, told, of, draft.trouble)
+
+
+def _told(
+    pk: int, state: State, outcome: agreement_json.Outcome, of: int | None = None, trouble: str = ""
+) -> Any:
+    wanted = outcome.stored + len(outcome.failed) if of is None else of
+    return StandingSerializer(
+        {
+            "id": pk,
+            "state": state.value,
+            "wanted": wanted,
+            "trouble": trouble,
+            **agreement_json.outcome_to_json(outcome),
+        }
+    ).data
+
+
+def _agreement(sent: dict[str, Any]) -> Agreement:
+    chosen = []
+    for one in sent["results"]:
+        place = one.pop("beside")
+        key = one.pop("file"), one.pop("first")
+        beside = (place["file"], place["first"]) if place else None
+        chosen.append(Chosen(key=key, beside=beside, **one))
+    return Agreement(chosen, sent["campaign"], sent["question"], sent["origin"])
+
+
+def _named(refused: Refused) -> dict[str, list[str]]:
+    """As a Problem names fields: "results.3.host"."""
+    whole = api_settings.NON_FIELD_ERRORS_KEY
+    return {
+        (name or whole) if index is None else f"results.{index}.{name}": said
+        for (index, name), said in refused.errors.items()
+    }
+
+
+class Sources(ReadOnly[Source]):
+    """Files that imported results came in."""
+
+    library = True
+    queryset = Source.objects.defer("content")
+    serializer_class = SourceSerializer
+    filterset_fields = ["campaign", "name", "sha256"]
+    ordering_fields = ["id", "name", "size"]
+
+    @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    @action(detail=True)
+    def content(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """Byte for byte as it came; `X-Content-SHA256` is its hash."""
+        row = self.get_object()
+        answer = HttpResponse(bytes(row.content), content_type="application/octet-stream")
+        answer["Content-Disposition"] = content_disposition_header(True, row.name) or "attachment"
+        answer["X-Content-SHA256"] = row.sha256
+        return answer

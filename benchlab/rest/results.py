@@ -1,0 +1,148 @@
+"""/api/results/ and /api/series-table/: the long tidy tables, in the format that the notebook reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, ClassVar, cast
+
+import pyarrow as pa
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from drf_spectacular.utils import extend_schema
+from psycopg.sql import Composable
+from rest_framework import viewsets
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.results import arrow, columns, documented, language, reading, series, sql
+from benchlab.results.answers import (
+    FORMATS,
+    ByFormat,
+    Csv,
+    Form,
+    Json,
+    NoSuchFormat,
+    Parquet,
+    answer,
+    head,
+)
+from benchlab.results.arrow import Field
+from benchlab.results.language import Asked, Refused
+from benchlab.runs.models import Measurement, Series
+
+
+class Table(viewsets.GenericViewSet[Any]):
+    """One table in one answer. Filters, columns, order: benchlab/results/language.py."""
+
+    shape: ClassVar[columns.Shape]
+    noun: ClassVar[str]  # in the permission table
+    exports = True  # benchlab/web/throttling.py
+    answers_whole = True  # benchlab/web/schema.py
+    renderer_classes = FORMATS
+    content_negotiation_class = ByFormat
+    filter_backends = ()
+    pagination_class = None
+    ordering_fields: ClassVar[list[str]] = []
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, Refused):
+            exc = ValidationError({name: [said] for name, said in exc.errors.items()})
+        return super().handle_exception(exc)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        try:
+            return super().perform_content_negotiation(request, force)
+        except NoSuchFormat:
+            if not force:  # DRF's own fallback, for the refusal itself
+                raise
+            return Json(), Json.media_type
+
+    def _list(self, request: Request) -> HttpResponseBase:
+        asked = language.understand(self.shape, dict(request.query_params.lists()))
+        seen = reading.campaigns(request.user, asked.library)
+        asked = reading.resolved(asked, seen)
+        form = cast(Form, request.accepted_renderer)
+        made = self.made(asked, seen, form)
+        if request.method == "HEAD":
+            # How long it is, nobody knows before it is made; a length of none would be believed (DuckDB, polars).
+            return StreamingHttpResponse((), content_type=form.media_type)
+        return answer(
+            request._request, made, str(form.media_type), f"{self.shape.name}.{form.ending}"
+        )
+
+    def made(self, asked: Asked, seen: Composable, form: Form) -> Callable[[], Iterator[bytes]]:
+        """What makes the answer, anew with each call."""
+        spreadsheet = form.format == "csv"
+        fields = [Field(c.name, c.kind) for c in asked.columns]
+        if asked.wide:
+            found = reading.metrics(asked, seen)
+            statement = sql.wide(asked, found, seen, spreadsheet=spreadsheet)
+            names = sql.wide_names(asked, found)
+            fields += [
+                Field(name, columns.NUMBER, unit)
+                for name, (_, unit) in zip(names, found, strict=True)
+            ]
+        else:
+            statement = sql.table(asked, seen, spreadsheet=spreadsheet)
+        if isinstance(form, Csv):
+            first = head([field.name for field in fields])
+            return lambda: chain([first], reading.lines(statement))
+
+        def tables() -> Iterator[pa.Table]:
+            return arrow.tables(fields, reading.lines(statement))
+
+        if isinstance(form, Json):
+            return lambda: arrow.columnar(fields, arrow.table_texts(fields, tables()))
+        write = arrow.parquet if isinstance(form, Parquet) else arrow.arrow_stream
+        return lambda: write(fields, tables())
+
+
+class Results(Table):
+    """Every measurement of every attempt, a row each, in one answer; or with wide=true a row per attempt."""
+
+    shape = columns.RESULTS
+    noun = "result"
+    queryset = Measurement.objects.all()
+
+    @extend_schema(**documented.table(columns.RESULTS))
+    def list(self, request: Request) -> HttpResponseBase:
+        """Filter by any column, option (param.iodepth=4) or metric (metric.iops__gte=1000); choose columns by fields.
+
+        Operators: __in, __ne, __gt, __gte, __lt, __lte, __contains, __isnull. Formats: csv, parquet, arrow, json (one
+        array per column); by `format` or Accept. Names or ids; values in base units.
+        """
+        return self._list(request)
+
+
+class SeriesTable(Table):
+    """Every value of every series, a row each, in one answer."""
+
+    shape = columns.SERIES
+    noun = "seriesvalue"
+    queryset = Series.objects.all()
+
+    @extend_schema(**documented.table(columns.SERIES))
+    def list(self, request: Request) -> HttpResponseBase:
+        """What samplers saw of each device, value by value; filters and formats as /api/results/ has them."""
+        return self._list(request)
+
+    def made(self, asked: Asked, seen: Composable, form: Form) -> Callable[[], Iterator[bytes]]:
+        if not _as_arrays(asked):
+            return super().made(asked, seen, form)
+        fields = [Field(c.name, c.kind) for c in asked.columns]
+        if isinstance(form, Csv):
+            lines, first = sql.series_csv(asked, seen), head([field.name for field in fields])
+            return lambda: chain([first], (text for (text,) in reading.series(lines) if text))
+        statement = sql.series_arrays(asked, seen)
+        if isinstance(form, Json):
+            return lambda: arrow.columnar(fields, series.texts(fields, reading.series(statement)))
+        write = arrow.parquet if isinstance(form, Parquet) else arrow.arrow_stream
+        return lambda: write(fields, series.tables(fields, reading.series(statement)))
+
+
+def _as_arrays(asked: Asked) -> bool:
+    """Whether whole series are wanted: then no value of theirs is made text on the way."""
+    about_values = {c.column.name for c in asked.conditions} & {"time", "value"}
+    return not (about_values or asked.order or asked.limit)

@@ -1,0 +1,223 @@
+"""What happened, over REST: layouts, attempts, steps, artifacts, measurements, series. Read only."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import content_disposition_header
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents import registry
+from agents.contracts import Unit
+from benchlab.engine import orphans, release, wishes
+from benchlab.rest.dynamo_files import OfAttempts
+from benchlab.rest.host_tasks import GOES_ON, answered
+from benchlab.rest.run_filters import Moment
+from benchlab.rest.run_serializers import (
+    ArtifactSerializer,
+    AttemptSerializer,
+    DoneSerializer,
+    LayoutSerializer,
+    MeasurementSerializer,
+    ReleaseSerializer,
+    SeriesSerializer,
+    StepLogSerializer,
+    TeardownSerializer,
+    TransitionSerializer,
+)
+from benchlab.results import answers
+from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
+from benchlab.runs.states import LayoutPhase
+from benchlab.web.api import Conflict, Problem, ReadOnly
+from benchlab.web.filters import OneOf, Spoken, Strict, Whole
+from benchlab.web.paging import FewAtOnce, KeysFirst
+
+FEW = 5000  # attempts whose numbers fit into a statement
+
+
+class ArtifactFilter(Strict):
+    run = Whole(field_name="attempt__run")
+
+    class Meta:
+        model = Artifact
+        fields: ClassVar = ["attempt", "name", "sha256"]
+
+
+class MeasurementFilter(Strict):
+    campaign = Whole(field_name="attempt__run__campaign")
+    run = Whole(field_name="attempt__run")
+    stage = Moment(field_name="attempt__run__stage")
+    unit = OneOf(choices=[(unit.value, unit.value) for unit in Unit])
+
+    class Meta:
+        model = Measurement
+        fields: ClassVar = ["attempt", "name", "unit"]
+
+
+class SeriesFilter(Strict):
+    sampler = Spoken(registry.all_samplers)
+
+    class Meta:
+        model = Series
+        fields: ClassVar = ["attempt", "sampler", "device", "metric"]
+
+
+class AttemptFilter(Strict):
+    campaign = Whole(field_name="run__campaign")
+
+    class Meta:
+        model = Attempt
+        fields: ClassVar = ["run", "layout", "phase", "outcome", "fingerprint"]
+
+
+class Layouts(ReadOnly[Layout]):
+    """A topology made real on one host, from plan to proven-blank disks."""
+
+    library = True
+    queryset = Layout.objects.all()
+    serializer_class = LayoutSerializer
+    filterset_fields = ["campaign", "host", "topology", "visit", "phase", "outcome"]
+    ordering_fields = ["id", "campaign", "host", "created_at", "ended_at"]
+
+    @extend_schema(
+        request=TeardownSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"])
+    def teardown(self, request: Request, pk: str | None = None) -> Response:
+        """Try to take down a stuck layout once more, or what a finished one left (see /api/hosts/{id}/orphans/)."""
+        layout = self.get_object()
+        sent = TeardownSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        try:
+            if layout.phase == LayoutPhase.DONE:
+                orphans.tear_down(layout, sent.validated_data["snapshot"])
+            else:
+                wishes.teardown_again(layout)
+        except wishes.CommandError as error:
+            raise Conflict(str(error)) from None
+        return Response(self.get_serializer(layout).data)
+
+    @extend_schema(
+        request=ReleaseSerializer,
+        responses={200: LayoutSerializer, 202: GOES_ON, 400: Problem, 409: Problem},
+    )
+    @action(detail=True, methods=["post"])
+    def release(self, request: Request, pk: str | None = None) -> Response:
+        """End a stuck layout as it is and free its host; disks of it not proven blank now are no longer spare."""
+        sent = ReleaseSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        layout = self.get_object()
+        try:
+            row = release.ask(layout, sent.validated_data["typed"], request.user)
+        except wishes.CommandError as error:
+            raise Conflict(str(error)) from None
+        return answered(self, row, lambda _: Response(self.get_serializer(self.get_object()).data))
+
+    @extend_schema(
+        request=DoneSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
+    )
+    @action(detail=True, methods=["post"], url_path="person-done")
+    def person_done(self, request: Request, pk: str | None = None) -> Response:
+        """Say that what `needs_person` asks for is done; the host is looked at, then the layout goes on."""
+        sent = DoneSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        layout = self.get_object()
+        try:
+            wishes.person_done(layout, sent.validated_data["key"], request.user.get_username())
+        except wishes.CommandError as error:
+            raise Conflict(str(error)) from None
+        layout.refresh_from_db()
+        return Response(self.get_serializer(layout).data)
+
+
+class Attempts(OfAttempts, ReadOnly[Attempt]):
+    """One try of a run, never overwritten: what was run, on what, and how it ended."""
+
+    library = True
+    queryset = Attempt.objects.all()
+    serializer_class = AttemptSerializer
+    filterset_class = AttemptFilter
+    ordering_fields = ["id", "run", "number", "started_at", "ended_at"]
+
+
+class Steps(ReadOnly[StepLog]):
+    """Every command that was run on a host to build, undo or take down a layout, with what it said."""
+
+    queryset = StepLog.objects.all()
+    serializer_class = StepLogSerializer
+    filterset_fields = ["layout", "kind"]
+    ordering_fields = ["id", "started_at"]
+
+
+class Transitions(ReadOnly[Transition]):
+    """Every move of a layout or an attempt from one phase to the next."""
+
+    queryset = Transition.objects.all()
+    serializer_class = TransitionSerializer
+    filterset_fields = ["layout", "attempt"]
+    ordering_fields = ["id", "at"]
+
+
+class Artifacts(ReadOnly[Artifact]):
+    """Raw output of tools and samplers; `download` says where its bytes are."""
+
+    library = True
+    queryset = Artifact.objects.defer("content")
+    serializer_class = ArtifactSerializer
+    filterset_class = ArtifactFilter
+    ordering_fields = ["id", "name", "size", "created_at"]
+
+    @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    @action(detail=True)
+    def content(self, request: Request, pk: str | None = None) -> HttpResponseBase:
+        """Byte for byte as the host gave it; `X-Content-SHA256` is its hash."""
+        row = self.get_object()
+        kind, name = "application/octet-stream", f"attempt-{row.attempt_id}-{row.name}"
+        answer: HttpResponseBase
+        if row.is_small:
+            answer = HttpResponse(row.read(), content_type=kind)
+        else:
+            answer = answers.answer(request._request, row.pieces, kind, name)
+        answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+        answer["X-Content-SHA256"] = row.sha256
+        return answer
+
+
+class Measurements(ReadOnly[Measurement]):
+    """Figures in base units (B/s, op/s, s, B, 1)."""
+
+    library = True
+    pagination_class = KeysFirst
+    queryset = Measurement.objects.select_related(
+        "attempt__run__topology", "attempt__run__workload"
+    )
+    serializer_class = MeasurementSerializer
+    filterset_class = MeasurementFilter
+    ordering_fields = ["id", "name", "value", "attempt"]
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """In the attempts' order PostgreSQL would walk through everybody's to find a small team's: it is told which."""
+        rows = super().filter_queryset(queryset)
+        if self.action != "list" or str(rows.query.order_by[0]).lstrip("-") != "attempt_id":
+            return rows
+        mine = Attempt.objects.teams_first().visible_to(self.request.user).order_by()
+        known = list(mine.values_list("pk", flat=True)[: FEW + 1])
+        return rows if len(known) > FEW else rows.filter(attempt__in=known)
+
+
+class AllSeries(ReadOnly[Series]):
+    """What a sampler saw of one device over an attempt, at about 1 Hz."""
+
+    library = True
+    pagination_class = FewAtOnce
+    queryset = Series.objects.all()
+    serializer_class = SeriesSerializer
+    filterset_class = SeriesFilter
+    ordering_fields = ["id", "sampler", "device", "metric"]

@@ -1,0 +1,223 @@
+"""What people say about rows, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.audit import view_notes
+from benchlab.sharing import discussion, targets
+from benchlab.sharing.models import (
+    Comment,
+    Kind,
+    Note,
+    Star,
+    Tag,
+    Tagging,
+)
+from benchlab.team.models import Team
+from benchlab.team.services import person, team_of
+from benchlab.web.api import Problem, ReadOnly, messages
+from benchlab.web.written_text import MOST_TEXT
+
+
+class About(serializers.Serializer[Any]):
+    """Which row: its kind and id."""
+
+    kind = serializers.ChoiceField(choices=Kind.choices)
+    object_id = serializers.IntegerField(min_value=1, max_value=targets.GREATEST)
+
+
+def row_of(request: Request, about: dict[str, Any], *, library: bool = False) -> Any:
+    """Raises ValidationError: no such row of theirs."""
+    find = targets.seen if library else targets.own
+    try:
+        row = find(request.user, about["kind"], about["object_id"])
+    except Http404 as error:
+        raise serializers.ValidationError({"object_id": [str(error)]}) from None
+    audited(request, targets.team_of(row), targets.words(row))
+    return row
+
+
+def audited(request: Request, team: Team, words: str) -> None:
+    """What the audit log is to say of a row that the address does not name."""
+    view_notes.about(request, team.pk, words)
+
+
+def or_refuse(act: Any, field: str) -> Any:
+    """A rule that says no is told of the field that it is about. Raises ValidationError."""
+    try:
+        return act()
+    except ValidationError as error:
+        raise serializers.ValidationError(messages(error, field)) from None
+
+
+class CommentSerializer(About, serializers.ModelSerializer[Comment]):
+    text = serializers.CharField(max_length=MOST_TEXT, help_text="Plain text")
+    by = serializers.CharField(source="by.username", read_only=True, allow_null=True, default=None)
+
+    class Meta:
+        model = Comment
+        fields = ["id", "kind", "object_id", "text", "by", "created_at", "edited_at"]
+
+
+class CommentTextSerializer(serializers.Serializer[Comment]):
+    text = serializers.CharField(max_length=MOST_TEXT, help_text="Plain text")
+
+
+class Comments(ReadOnly[Comment]):
+    """What people said about hosts, topologies, workloads, campaigns and runs."""
+
+    queryset = Comment.objects.select_related("by")
+    serializer_class = CommentSerializer
+    filterset_fields = ["kind", "object_id"]
+    ordering_fields = ["id", "created_at"]
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]
+
+    @extend_schema(request=CommentSerializer, responses={201: CommentSerializer, 400: Problem})
+    def create(self, request: Request) -> Response:
+        team_of(request.user)  # who is in no team has nobody to talk to
+        sent = self.get_serializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        row = row_of(request, sent.validated_data)
+        text = sent.validated_data["text"]
+        made = or_refuse(lambda: discussion.comment(row, person(request), text), "text")
+        return Response(self.get_serializer(made).data, status=201)
+
+    @extend_schema(
+        request=CommentTextSerializer,
+        responses={200: CommentSerializer, 400: Problem, 403: Problem},
+    )
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """Only one's own."""
+        comment = self.get_object()
+        text = request.data.get("text", comment.text) if isinstance(request.data, dict) else ""
+        if comment.by_id != request.user.pk:
+            discussion.edit(comment, person(request), comment.text)
+        sent = CommentTextSerializer(data={"text": text})
+        sent.is_valid(raise_exception=True)
+        said = sent.validated_data["text"]
+        or_refuse(lambda: discussion.edit(comment, person(request), said), "text")
+        return Response(self.get_serializer(comment).data)
+
+    @extend_schema(responses={204: None, 403: Problem})
+    def destroy(self, request: Request, pk: str | None = None) -> Response:
+        """One's own; owners anybody's."""
+        discussion.delete(self.get_object(), person(request))
+        return Response(status=204)
+
+
+class TagSerializer(serializers.ModelSerializer[Tag]):
+    palette = serializers.IntegerField(
+        source="colour", read_only=True, help_text="Which of the palette's colours, from 0"
+    )
+
+    class Meta:
+        model = Tag
+        fields = ["id", "team", "name", "palette"]
+
+
+class Tags(ReadOnly[Tag]):
+    """The words that your teams tag with; `taggings` puts them on rows."""
+
+    queryset = Tag.objects.all()
+    serializer_class = TagSerializer
+    filterset_fields = ["team", "name"]
+    ordering_fields = ["id", "name"]
+
+
+class TaggingSerializer(About, serializers.ModelSerializer[Tagging]):
+    tag = serializers.CharField(max_length=40, source="tag.name", help_text="Made if there is none")
+
+    class Meta:
+        model = Tagging
+        fields = ["id", "kind", "object_id", "tag"]
+
+
+class Taggings(ReadOnly[Tagging]):
+    """Which row has which tag."""
+
+    queryset = Tagging.objects.select_related("tag")
+    serializer_class = TaggingSerializer
+    filterset_fields = ["kind", "object_id", "tag__name"]
+    ordering_fields = ["id"]
+
+    @extend_schema(request=TaggingSerializer, responses={201: TaggingSerializer, 400: Problem})
+    def create(self, request: Request) -> Response:
+        """Twice is as once."""
+        sent = self.get_serializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        row, name = row_of(request, sent.validated_data), sent.validated_data["tag"]["name"]
+        made = or_refuse(lambda: discussion.tag(row, name), "tag")
+        return Response(self.get_serializer(made).data, status=201)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: str | None = None) -> Response:
+        """The tag is taken off that row; one that nothing has any more is gone."""
+        row = self.get_object()
+        discussion.untag(targets.own(request.user, row.kind, row.object_id), row.tag_id)
+        return Response(status=204)
+
+
+class NoteSerializer(About, serializers.ModelSerializer[Note]):
+    text = serializers.CharField(max_length=MOST_TEXT, allow_blank=True, help_text="Plain text")
+    by = serializers.CharField(source="by.username", read_only=True, allow_null=True, default=None)
+
+    class Meta:
+        model = Note
+        fields = ["id", "kind", "object_id", "text", "by", "changed_at"]
+        validators: list[Any] = []  # sent again, it is changed
+
+
+class Notes(ReadOnly[Note]):
+    """The one text that a team keeps beside a row."""
+
+    queryset = Note.objects.select_related("by")
+    serializer_class = NoteSerializer
+    filterset_fields = ["kind", "object_id"]
+    ordering_fields = ["id", "changed_at"]
+
+    @extend_schema(request=NoteSerializer, responses={201: NoteSerializer, 400: Problem})
+    def create(self, request: Request) -> Response:
+        """Writes the row's note, over the one that is there."""
+        sent = self.get_serializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        row, text = row_of(request, sent.validated_data), sent.validated_data["text"]
+        made = or_refuse(lambda: discussion.note(row, person(request), text), "text")
+        return Response(self.get_serializer(made).data, status=201)
+
+
+class StarSerializer(About, serializers.ModelSerializer[Star]):
+    class Meta:
+        model = Star
+        fields = ["id", "kind", "object_id", "created_at"]
+        validators: list[Any] = []
+
+
+class WishedStarSerializer(About):
+    starred = serializers.BooleanField(default=True, help_text="false takes it off")
+
+
+class Stars(ReadOnly[Star]):
+    """Your own: nobody else sees them."""
+
+    queryset = Star.objects.all()
+    serializer_class = StarSerializer
+    filterset_fields = ["kind"]
+    ordering_fields = ["id", "created_at"]
+
+    @extend_schema(request=WishedStarSerializer, responses={200: WishedStarSerializer})
+    def create(self, request: Request) -> Response:
+        """Twice is as once; also on rows of the reference library."""
+        team_of(request.user)
+        sent = WishedStarSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        row = row_of(request, sent.validated_data, library=True)
+        discussion.star(row, person(request), sent.validated_data["starred"])
+        return Response(sent.data)

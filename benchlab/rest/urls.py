@@ -1,0 +1,89 @@
+"""URLs of the REST API: a router of nouns, the OpenAPI schema and its page, and the token page."""
+
+from __future__ import annotations
+
+from django.urls import include, path, re_path
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.routers import DefaultRouter
+
+from benchlab.pages.team import views as team_views
+from benchlab.rest import (
+    audit,
+    campaigns,
+    drivers,
+    dynamo,
+    findings,
+    history,
+    host_tasks,
+    hosts,
+    icf_files,
+    imports,
+    results,
+    runs,
+    shares,
+    sharing,
+    teams,
+    topologies,
+    verdicts,
+)
+from benchlab.web.api import Nowhere
+
+router = DefaultRouter()
+router.include_format_suffixes = False  # there is JSON and nothing else
+router.register("teams", teams.Teams)
+router.register("memberships", teams.Memberships)
+router.register("invitations", teams.Invitations)
+router.register("credentials", hosts.Credentials)
+router.register("hosts", hosts.Hosts)
+router.register("devices", hosts.Devices)
+router.register("host-tasks", host_tasks.HostTasks)
+router.register("package-installs", hosts.PackageInstalls)
+router.register("fact-snapshots", hosts.FactSnapshots)
+router.register("dynamo-programs", dynamo.Programs)
+router.register("dynamo-checks", dynamo.Checks, "dynamo-check")
+router.register("dynamo-listener", dynamo.Listener, "dynamo-listener")
+router.register("reported-targets", dynamo.ReportedTargets)
+router.register("layers", drivers.Layers, "layer")
+router.register("tools", drivers.Tools, "tool")
+router.register("samplers", drivers.Samplers, "sampler")
+router.register("presets", drivers.Presets, "preset")
+router.register("topologies", topologies.Topologies)
+router.register("workloads", campaigns.Workloads)
+router.register("icf-files", icf_files.IcfFiles, "icf-file")
+router.register("campaigns", campaigns.Campaigns)
+router.register("runs", campaigns.Runs)
+router.register("imports", imports.Imports)
+router.register("sources", imports.Sources)
+router.register("layouts", runs.Layouts)
+router.register("attempts", runs.Attempts)
+router.register("steps", runs.Steps)
+router.register("transitions", runs.Transitions)
+router.register("artifacts", runs.Artifacts)
+router.register("measurements", runs.Measurements)
+router.register("series", runs.AllSeries)
+router.register("findings", findings.Findings)
+router.register("comments", sharing.Comments)
+router.register("tags", sharing.Tags)
+router.register("taggings", sharing.Taggings)
+router.register("notes", sharing.Notes)
+router.register("stars", sharing.Stars)
+router.register("views", shares.SavedViews)
+router.register("shares", shares.Shares)
+router.register("activity", shares.Activity)
+router.register("audit", audit.Log)
+router.register("history", history.Histories, "history")
+router.register("results", results.Results, "results")
+router.register("series-table", results.SeriesTable, "series-table")
+router.register("verdicts", verdicts.Verdicts, "verdict")
+
+urlpatterns = [
+    path("", include((router.urls, "api"))),  # pages have the plain names: campaign-list
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("docs/", team_views.api_docs, name="api-docs"),
+    path("token/", team_views.api_tokens, name="api-token"),
+    path("token/end/", team_views.end_tokens, name="api-tokens-end"),
+    path("token/<int:pk>/revoke/", team_views.revoke_token, name="api-token-revoke"),
+    re_path(
+        r"^.*/$", Nowhere.as_view(), name="api-nowhere"
+    ),  # with its slash: one that was left off is still redirected
+]

@@ -1,0 +1,234 @@
+"""/api/verdicts/: which set-up is faster, by how much, how sure, and what would decide what is open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import BadRequest
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.analysis.designs import Order
+from benchlab.analysis.factors import Effect
+from benchlab.analysis.verdicts import Comparison, Says, Verdict
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import request_params
+from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
+from benchlab.verdicts.matrix import effects_of, named
+from benchlab.verdicts.sentences import sentences
+from benchlab.web.api import Owned, Problem
+
+Told = dict[str, Any]
+
+
+class SaidSerializer(serializers.Serializer[Told]):
+    verdict = serializers.ChoiceField(choices=[one.value for one in Says])
+    ratio = serializers.FloatField(help_text="Of this line's value over the baseline's")
+    low = serializers.FloatField(allow_null=True, help_text="95 %; null: nothing tells the error")
+    high = serializers.FloatField(allow_null=True)
+    least_repeats = serializers.IntegerField(help_text="Of a point of either line")
+    most_repeats = serializers.IntegerField()
+    reason = serializers.CharField()
+    repeats_needed = serializers.IntegerField(
+        allow_null=True,
+        help_text="Of each, in all, to decide; null: decided, or not decidable in reason",
+    )
+
+
+class PointSerializer(SaidSerializer):
+    outstanding = serializers.IntegerField(allow_null=True)
+    baseline_value = serializers.FloatField(help_text="Robust mean of the repeats, base unit")
+    value = serializers.FloatField()
+    runs = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Of both lines: where the numbers come from"
+    )
+
+
+class LineSerializer(serializers.Serializer[Told]):
+    place = serializers.IntegerField(
+        help_text="From 1; shared by what cannot be told from its best"
+    )
+    name = serializers.CharField()
+    campaign = serializers.IntegerField()
+    topology = serializers.IntegerField()
+    host = serializers.IntegerField()
+    stage = serializers.CharField(help_text="Empty: as built")
+    design = serializers.ChoiceField(
+        choices=[one.value for one in Order],
+        allow_null=True,
+        help_text="How both were built and measured; null: the baseline",
+    )
+    tau = serializers.FloatField(
+        allow_null=True, help_text="Standard deviation of ln between two builds, in every interval"
+    )
+    tau_learned_from = serializers.IntegerField(
+        allow_null=True, help_text="Pairs of rebuilt equals; 0: a constant"
+    )
+    curve = SaidSerializer(allow_null=True, help_text="Over all depths that both have")
+    points = PointSerializer(many=True)
+    overtakes_at = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Depths from which the lead has changed"
+    )
+    left_out = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Depths that only one of both has"
+    )
+
+
+class AnswerSerializer(serializers.Serializer[Told]):
+    workload = serializers.CharField()
+    where = serializers.CharField(help_text="Host, moment, point: what tells it from its likes")
+    metric = serializers.CharField()
+    unit = serializers.CharField()
+    lower_is_better = serializers.BooleanField()
+    so_far = serializers.BooleanField(help_text="The campaign is not over")
+    says = serializers.ListField(child=serializers.CharField(), help_text="In plain sentences")
+    lines = LineSerializer(many=True)
+
+
+class EffectSerializer(serializers.Serializer[Told]):
+    levels = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Factor -> level; two of them: what is left when what each does alone is taken away",
+    )
+    ratio = serializers.FloatField(help_text="Geometric mean of IOPS against that of all")
+    low = serializers.FloatField(allow_null=True, help_text="95 %")
+    high = serializers.FloatField(allow_null=True)
+
+
+class VerdictsSerializer(serializers.Serializer[Told]):
+    results = AnswerSerializer(many=True)
+    effects = EffectSerializer(
+        many=True, help_text="What factors do over the whole matrix, where it has no gaps"
+    )
+
+
+TAKES = {"campaign", "workload", "topology", "host", "stage", "moment", "baseline", "metric"}
+_THERE = f"there are {', '.join(sorted(TAKES))}"
+
+
+def _query(name: str, says: str, *, many: bool = False) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, OpenApiTypes.INT, many=many, required=name == "campaign", description=says
+    )
+
+
+class Verdicts(Owned[Any]):
+    """Each set-up of a campaign against a baseline."""
+
+    noun = "verdict"
+    queryset = Campaign.objects.all()
+    serializer_class = VerdictsSerializer
+    pagination_class = None
+    filter_backends = ()
+    ordering_fields = ()
+    answers_whole = True
+
+    @extend_schema(
+        parameters=[
+            _query("campaign", "One or more", many=True),
+            _query("workload", "Only these", many=True),
+            _query("topology", "Only these", many=True),
+            _query("host", "Only these", many=True),
+            _query("baseline", "The topology to compare with; without it: the one built first"),
+            OpenApiParameter(
+                "metric", OpenApiTypes.STR, description="Without it: the tool's first"
+            ),
+            OpenApiParameter(
+                "stage", OpenApiTypes.STR, many=True, description="built, resync, after-1, …"
+            ),
+            OpenApiParameter("moment", OpenApiTypes.STR, description="Likewise, one"),
+        ],
+        responses={200: VerdictsSerializer, 400: Problem},
+    )
+    def list(self, request: Request) -> Response:
+        """Verdicts of these campaigns: an answer per workload, its lines best first, each with its points.
+
+        Campaigns that are not there or are not yours give nothing.
+        """
+        query = request._request.GET
+        if unknown := sorted(query.keys() - TAKES):
+            raise ValidationError({name: [f"No such filter; {_THERE}."] for name in unknown})
+        try:
+            wanted = request_params.lines(query)
+            baseline = request_params.number(query, "baseline")
+            if not wanted.campaigns:
+                raise ValidationError({"campaign": ["Name at least one."]})
+            lines = lines_of(request.user, wanted)
+            found = answers_of(lines, request_params.metric(query), baseline)
+        except BadRequest as error:
+            name, _, said = str(error).partition(": ")
+            raise ValidationError({name: [said]}) from None
+        told = [_effect(one) for one in named(effects_of(lines))]
+        return Response({"results": [_answer(one) for one in found], "effects": told})
+
+
+def _effect(one: Effect) -> Told:
+    return {"levels": dict(one.levels), "ratio": one.ratio, "low": one.low, "high": one.high}
+
+
+def _answer(one: Answer) -> Told:
+    return {
+        "workload": one.title,
+        "where": one.where,
+        "metric": one.metric,
+        "unit": one.unit,
+        "lower_is_better": one.lower_is_better,
+        "so_far": not one.over,
+        "says": [said.text for said in sentences(one)],
+        "lines": [_line(one, row) for row in one.rows],
+    }
+
+
+def _line(answer: Answer, row: Row) -> Told:
+    against = row.against
+    design = against.design if against else None
+    return {
+        "place": row.place,
+        "name": row.label,
+        "campaign": row.group.campaign,
+        "topology": row.group.topology,
+        "host": row.group.host,
+        "stage": row.group.stage,
+        "design": design.order if design else None,
+        "tau": design.tau if design else None,
+        "tau_learned_from": design.learned if design else None,
+        "curve": _said(against.curve) if against and against.curve else None,
+        "points": _points(answer, row, against) if against else [],
+        "overtakes_at": list(against.crossings) if against else [],
+        "left_out": list(against.left_out) if against else [],
+    }
+
+
+def _points(answer: Answer, row: Row, against: Comparison) -> list[Told]:
+    lines = (answer.baseline.group, row.group)
+    found = []
+    for depth, point in against.points.items():
+        assert point.values is not None
+        runs = [s.run for line in lines for s in line.samples if (s.outstanding or 0) == depth]
+        found.append(
+            {
+                "outstanding": depth or None,
+                "baseline_value": point.values[0],
+                "value": point.values[1],
+                "runs": runs,
+                **_said(point),
+            }
+        )
+    return found
+
+
+def _said(one: Verdict) -> Told:
+    return {
+        "verdict": one.says,
+        "ratio": one.ratio,
+        "low": one.low,
+        "high": one.high,
+        "least_repeats": one.repeats[0],
+        "most_repeats": one.repeats[1],
+        "reason": one.reason,
+        "repeats_needed": one.more,
+    }

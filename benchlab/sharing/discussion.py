@@ -1,0 +1,99 @@
+"""Comments, tags, notes and stars. Who calls has asked for the row already (benchlab/sharing/targets.py)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from benchlab.sharing import targets
+from benchlab.sharing.models import COLOURS, Comment, Note, Star, Tag, Tagging
+from benchlab.team.models import Team, has_role
+from benchlab.team.roles import Role
+from benchlab.web.written_text import clean
+
+SPACES = re.compile(r"\s+")
+
+
+def tag_name(text: str) -> str:
+    """One line, without what would make two tags look the same."""
+    return clean(SPACES.sub(" ", text), 40)
+
+
+def comment(row: Any, by: AbstractBaseUser, text: str) -> Comment:
+    return Comment.objects.create(
+        **_about(row), team=targets.team_of(row), by_id=by.pk, text=clean(text)
+    )
+
+
+def edit(comment: Comment, by: AbstractBaseUser, text: str) -> None:
+    """Raises PermissionDenied: it is somebody else's."""
+    if comment.by_id != by.pk:
+        raise PermissionDenied("Only who wrote a comment may change it.")
+    comment.text, comment.edited_at = clean(text), timezone.now()
+    comment.save(update_fields=["text", "edited_at"])
+
+
+def may_delete(by: AbstractBaseUser, of: int | None, team_id: int) -> bool:
+    """One's own, and owners anybody's."""
+    return of == by.pk or has_role(by, team_id, Role.OWNER)
+
+
+def delete(comment: Comment, by: AbstractBaseUser) -> None:
+    """Raises PermissionDenied."""
+    if not may_delete(by, comment.by_id, comment.team_id):
+        raise PermissionDenied("Only who wrote a comment, or an owner of the team, may delete it.")
+    comment.delete()
+
+
+def make_tag(team: Team, name: str, colour: int | None = None) -> Tag:
+    """The team's tag of that name, made if there is none; a new one takes the next colour of the palette."""
+    name = tag_name(name)
+    found = Tag.objects.filter(team=team, name=name).first()
+    if found is not None:
+        return found
+    chosen = Tag.objects.filter(team=team).count() % COLOURS if colour is None else colour
+    return Tag.objects.get_or_create(team=team, name=name, defaults={"colour": chosen})[0]
+
+
+def tag(row: Any, name: str) -> Tagging:
+    return put(row, make_tag(targets.team_of(row), name))
+
+
+def put(row: Any, tag: Tag) -> Tagging:
+    """Twice is as once. Raises ValidationError: another team's tag."""
+    if tag.team_id != targets.team_of(row).pk:
+        raise ValidationError("That tag is another team's.")
+    return Tagging.objects.get_or_create(**_about(row), tag=tag)[0]
+
+
+def untag(row: Any, tag_id: int) -> None:
+    """Twice is as once. A tag that nothing has any more is gone."""
+    Tagging.objects.filter(**_about(row), tag=tag_id).delete()
+    Tag.objects.filter(pk=tag_id, team=targets.team_of(row), taggings=None).delete()
+
+
+def note(row: Any, by: AbstractBaseUser, text: str) -> Note:
+    said = {"text": clean(text, empty=True), "by_id": by.pk, "team": targets.team_of(row)}
+    return Note.objects.update_or_create(**_about(row), defaults=said)[0]
+
+
+def star(row: Any, by: AbstractBaseUser, starred: bool) -> None:
+    """Twice is as once."""
+    mine = {**_about(row), "user_id": by.pk}
+    if not starred:
+        Star.objects.filter(**mine).delete()
+        return
+    try:
+        with transaction.atomic():
+            Star.objects.get_or_create(**mine)
+    except IntegrityError:
+        pass  # two clicks at the same moment
+
+
+def _about(row: Any) -> dict[str, Any]:
+    return {"kind": targets.kind_of(row), "object_id": row.pk}

@@ -1,0 +1,91 @@
+"""What a link shows: cards and a run's page as everywhere, with guest's addresses and hidden words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import caches, figure_views, request_params, run_page
+from benchlab.charts.cards import Card, cards, with_differences
+from benchlab.charts.conditions import differences
+from benchlab.charts.queries import Group, groups
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Outcome
+from benchlab.sharing.links import BY_QUERY, Opened
+
+
+def lines_of(link: Opened) -> list[Group]:
+    """Every line that the guest sees, by its names for the guest."""
+    return link.hiding.groups(groups(link.guest, link.lines.campaigns))
+
+
+def cards_of(link: Opened, request: HttpRequest) -> list[Card]:
+    """With ?metric= and ?moment=, as without JavaScript they are asked for."""
+    figure, csv = (reverse(name, args=[link.token]) for name in ("shared-figure", "shared-csv"))
+    found = groups(link.guest, link.lines.campaigns)
+    unequal = link.hiding.differences(differences(link.guest, found)) if found else {}
+    wanted = request_params.Filter(moment=request_params.moment(request.GET))
+    metric = request_params.metric(request.GET)
+    made = cards(link.hiding.groups(found), figure, csv, wanted, metric)
+    return with_differences(made, unequal)
+
+
+def campaign_of(link: Opened) -> Campaign:
+    """Raises Http404: it is gone, or the link is about something else."""
+    campaign = Campaign.objects.visible_to(link.guest).filter(pk=link.share.object_id or 0).first()
+    if campaign is None or link.of_a_run or link.share.kind in BY_QUERY:
+        raise Http404
+    return campaign
+
+
+def attempt_of(link: Opened) -> Attempt:
+    """The last one that succeeded, else the last. Raises Http404: there is none, or the link is of no run."""
+    rows = Attempt.objects.visible_to(link.guest).select_related(
+        "facts", "layout", "run__campaign", "run__host", "run__topology", "run__workload"
+    )
+    if not link.of_a_run:
+        raise Http404
+    found = sorted(rows, key=lambda one: (one.outcome == Outcome.SUCCEEDED, one.number))
+    if not found:
+        raise Http404
+    return found[-1]
+
+
+def run_context(link: Opened) -> dict[str, Any]:
+    """As benchlab.charts.run_page shows it, without what leads into the app and without what the engine did."""
+    attempt = attempt_of(link)
+    run: Run = attempt.run
+    told = run_page.context_of(run, attempt)
+    kept = (
+        "numbers",
+        "measurements",
+        "little",
+        "devices",
+        "sampled",
+        "work",
+        "hits",
+        "artifacts",
+        "elsewhere",
+        "meta",
+    )
+    plain = {name: link.hiding.deep(_list(told[name])) for name in kept}
+    return {
+        **plain,
+        # Without the lines of raw output, which a guest need not be given.
+        "figures": [(row, None) for row in plain["measurements"]],
+        "part": link.hiding.deep(replace(told["part"], tracks=())),
+        "run": link.hiding.deep(run),
+        "attempt": link.hiding.deep(attempt),
+        "caches": caches.there(figure_views.tracks_of(attempt)),
+        "meta": [pair for pair in plain["meta"] if pair[0] != "Boot"],
+        "offered": not link.share.hide_hosts,
+    }
+
+
+def _list(value: Any) -> Any:
+    """A queryset is read once, and its rows are copied when words are hidden in them."""
+    return list(value) if hasattr(value, "iterator") else value

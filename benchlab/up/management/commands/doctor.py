@@ -1,0 +1,70 @@
+"""manage.py doctor: is what is stored still what was written? Artifacts against their hashes, the audit log's chain."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from benchlab import terminal
+from benchlab.audit import chain, heads
+from benchlab.hosts.models import Credential
+from benchlab.runs.models import Artifact
+from benchlab.vault import VaultError, decrypt
+
+
+class Command(terminal.Command):
+    help = "Check the audit log's chain, every artifact's SHA-256, and that every SSH key can be decrypted."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--accept-audit-log",
+            action="store_true",
+            help="seal the audit log's end as it is, after an older state of the database was put back on purpose",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["accept_audit_log"]:
+            chain.accept()
+        wrong = [said for said in (self._audit(), self._artifacts(), self._keys()) if said]
+        if wrong:
+            raise CommandError("\n".join(wrong))
+        self.stdout.write("All is as it was written.")
+
+    def _audit(self) -> str:
+        checked = chain.check()
+        self.stdout.write(
+            f"Audit log: {checked.entries} entries, the last one's seal {checked.head or 'none'}"
+        )
+        if checked.broken:
+            return f"The audit log is broken: {checked.broken}"
+        place = heads.path()
+        if place is None or not place.exists():
+            where = place or "BENCHLAB_AUDIT_HEAD names none"
+            self.stdout.write(
+                f"Its head is in no file ({where}): an older database put back whole would not show."
+            )
+        return ""
+
+    def _artifacts(self) -> str:
+        count, wrong = 0, []
+        for row in Artifact.objects.order_by("pk").iterator(chunk_size=20):
+            count += 1
+            digest = hashlib.sha256()
+            for piece in row.pieces():
+                digest.update(piece)
+            if digest.hexdigest() != row.sha256:
+                wrong.append(f"{row.name} of {row.attempt}")
+        self.stdout.write(f"Artifacts: {count}")
+        return f"Artifacts that were changed: {', '.join(wrong)}" if wrong else ""
+
+    def _keys(self) -> str:
+        wrong = []
+        for row in Credential.objects.all():
+            try:
+                decrypt(bytes(row.private_key))
+            except VaultError:
+                wrong.append(row.name)
+        self.stdout.write(f"SSH keys: {Credential.objects.count()}")
+        return f"SSH keys that no BENCHLAB_KEY decrypts: {', '.join(wrong)}" if wrong else ""

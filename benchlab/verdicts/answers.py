@@ -1,0 +1,210 @@
+"""An answer per workload: each of its set-ups against a baseline, best first.
+
+Lines are held against each other where they differ in one thing only: in the layout, else in the moment, else in the
+campaign or the host. Lines whose layout was not in order are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.core.exceptions import BadRequest
+
+from benchlab.analysis.designs import Design
+from benchlab.analysis.ranking import Ranked, ranked
+from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import cards, naming, request_params
+from benchlab.charts.equal_workloads import cards_of
+from benchlab.charts.queries import Group, Person, groups, labels
+from benchlab.verdicts import builds
+
+BETTER = {"op/s": False, "B/s": False, "s": True}  # unit -> whether lower is better
+TAILS = ("lat.p99", "clat.p99")
+# What lines of one answer have in common; the first that leaves two in one.
+ALIKE = (
+    ("campaign", "host", "stage", "rest"),
+    ("campaign", "host", "rest"),
+    ("host", "stage", "rest"),
+    ("campaign", "stage", "rest"),
+    ("stage", "rest"),
+    (),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A set-up in its place. `against`: the baseline, None for itself; `tail`: likewise of p99, None where untold."""
+
+    group: Group
+    label: str
+    place: int
+    against: Comparison | None
+    tail: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of one workload under equal conditions. `rows`: best first. `choices`: (topology, name) of baselines."""
+
+    key: str  # of its chart on the page
+    title: str
+    where: str  # what tells it from others of the same workload
+    metric: str
+    unit: str
+    baseline: Row
+    rows: tuple[Row, ...]
+    choices: tuple[tuple[int, str], ...]
+
+    @property
+    def lower_is_better(self) -> bool:
+        return BETTER[self.unit]
+
+    @property
+    def word(self) -> str:
+        return naming.word(self.metric)
+
+    @property
+    def over(self) -> bool:
+        return all(row.group.over for row in self.rows)
+
+    @property
+    def more(self) -> int | None:
+        """Repeats, in all, that would decide what is open; None where nothing is, or nothing in reason does."""
+        open_ = [row.against.curve for row in self.others if row.against and row.against.curve]
+        return max((one.more for one in open_ if one.more), default=None)
+
+    @property
+    def others(self) -> list[Row]:
+        return [row for row in self.rows if row.against is not None]
+
+
+def lines_of(user: Person, wanted: request_params.Filter) -> list[Group]:
+    """What `user` may see of these campaigns. Two queries."""
+    return wanted.keep(groups(user, wanted.campaigns))
+
+
+def answers_of(
+    found: Sequence[Group], metric: str = "", baseline: int | None = None
+) -> list[Answer]:
+    """`baseline`: a topology. Two queries, and two that are kept for a while.
+
+    Raises BadRequest for a metric of which nobody can say whether more is better.
+    """
+    found = [one for one in found if not one.condition]
+    parts = [
+        (lines, some, name)
+        for lines in cards_of(found)
+        for part in _parts(lines)
+        for some, name in [_told(part, metric)]
+        if len(some) > 1
+    ]
+    compared = [line for _, some, _ in parts for line in some]
+    if not compared:
+        return []
+    known = builds.of_groups(compared)
+    spread = _spread(compared)
+    made = [_answer(lines, some, name, baseline, known, spread) for lines, some, name in parts]
+    return [one for one in made if one.others]
+
+
+def _spread(lines: Iterable[Group]) -> tuple[float, ...]:
+    ours = {line.campaign for line in lines if line.ours}
+    teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
+    return builds.rebuilt(set(teams)) if ours else ()
+
+
+def _parts(lines: Sequence[Group]) -> list[list[Group]]:
+    """Sets of two lines and more that differ in one thing."""
+    for names in ALIKE:
+        parts: dict[tuple[object, ...], list[Group]] = {}
+        for line in lines:
+            parts.setdefault(tuple(getattr(line, name) for name in names), []).append(line)
+        several = [part for part in parts.values() if len(part) > 1]
+        if several:
+            return several
+    return []
+
+
+def _told(lines: list[Group], wanted: str) -> tuple[list[Group], str]:
+    """(lines that have it, the metric): what is asked for, else the tool's first that all of them have."""
+    if wanted:
+        some = [line for line in lines if wanted in line.units]
+        if some and some[0].units[wanted] not in BETTER:
+            raise BadRequest(f"metric: nobody can say whether more of {wanted!r} is better")
+        return some, wanted
+    units = lines[0].units
+    common = [name for name in units if all(name in line.units for line in lines)]
+    choices = naming.ordered(common, lines[0].tool, any(line.swept for line in lines))
+    found = [name for name in choices if "*" not in name and units[name] in BETTER]
+    return (lines, found[0]) if found else ([], "")
+
+
+def sweep_of(line: Group, name: str) -> Sweep:
+    """{outstanding I/Os, 0 without a sweep: {repeat: value}}."""
+    found: dict[int, dict[int, float]] = {}
+    for sample in line.samples:
+        if name in sample.values:
+            found.setdefault(sample.outstanding or 0, {})[sample.repeat] = sample.values[name]
+    return found
+
+
+def _answer(
+    card: Sequence[Group],
+    lines: list[Group],
+    metric: str,
+    baseline: int | None,
+    known: builds.Builds,
+    spread: Sequence[float],
+) -> Answer:
+    lines = sorted(lines, key=lambda line: (line.campaign, builds.built(line, known)))
+    names = labels(lines)
+    at = next((i for i, line in enumerate(lines) if line.topology == baseline), 0)
+    designs = {
+        (a, b): builds.design_of(lines[a], lines[b], known, spread)
+        for a in range(len(lines))
+        for b in range(a + 1, len(lines))
+    }
+    unit = lines[0].units[metric]
+    order = ranked(
+        [sweep_of(line, metric) for line in lines], at, designs, lower_is_better=BETTER[unit]
+    )
+    rows = tuple(
+        Row(
+            lines[one.name], names[one.name], one.place, one.against, _tail(lines, at, one, designs)
+        )
+        for one in order
+    )
+    topologies = dict.fromkeys((line.topology, line.topology_name) for line in lines)
+    return Answer(
+        cards.key(card[0].workload, any(line.swept for line in card)),
+        " · ".join(dict.fromkeys(line.workload_name for line in lines)),
+        _where(lines[0], card),
+        metric,
+        unit,
+        next(row for row in rows if row.against is None),
+        rows,
+        tuple(topologies) if len(topologies) > 1 else (),
+    )
+
+
+def _where(line: Group, card: Sequence[Group]) -> str:
+    """In words what this answer's lines have in common and others of the card have not."""
+    parts = ("stage_name", "host_name", "rest")
+    told = [part for part in parts if len({getattr(one, part) for one in card}) > 1]
+    return " · ".join(filter(None, (str(getattr(line, part)) for part in told)))
+
+
+def _tail(
+    lines: Sequence[Group], at: int, one: Ranked, designs: Mapping[tuple[int, int], Design]
+) -> Comparison | None:
+    """Of the p99 of the latency, where both told it of the same kind."""
+    first, second = lines[at], lines[one.name]
+    name = next((n for n in TAILS if n in first.units and n in second.units), "")
+    if not name or one.name == at:
+        return None
+    design = designs[min(at, one.name), max(at, one.name)]
+    return compare_sweeps(
+        sweep_of(first, name), sweep_of(second, name), design, lower_is_better=True
+    )

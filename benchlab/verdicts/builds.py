@@ -1,0 +1,105 @@
+"""In what order set-ups were built and measured, taken from their layouts; and how alike rebuilt equals are."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
+from math import log
+from statistics import mean
+
+from django.core.cache import cache
+from django.db.models import Count
+
+from benchlab.analysis.curves import median_of
+from benchlab.analysis.designs import Design, Order, design
+from benchlab.campaigns.models import Campaign
+from benchlab.charts.queries import Group
+from benchlab.runs.models import Attempt, Measurement
+from benchlab.runs.states import Outcome
+
+Builds = Mapping[int, tuple[int, int]]  # attempt -> (place in its campaign, layout)
+KEPT_S = 600  # a lab's spread changes with its builds, which take longer
+NEWEST = 100
+
+
+def of_groups(groups: Iterable[Group]) -> Builds:
+    """One query."""
+    attempts = [sample.attempt for group in groups for sample in group.samples]
+    rows = Attempt.objects.filter(pk__in=attempts).values_list(
+        "pk", "layout__position", "layout_id"
+    )
+    return {attempt: (position, layout) for attempt, position, layout in rows}
+
+
+def built(group: Group, builds: Builds) -> list[tuple[int, int]]:
+    """(place, layout) of every build that this line was measured on, in order."""
+    return sorted({builds[sample.attempt] for sample in group.samples if sample.attempt in builds})
+
+
+def design_of(first: Group, second: Group, builds: Builds, rebuilt: Sequence[float]) -> Design:
+    """Interleaved: in the same blocks of one layout. In turns: each built twice or more, not one after the other."""
+    if not (first.ours and second.ours):
+        return design(Order.UNTOLD, rebuilt)
+    of_first, of_second = built(first, builds), built(second, builds)
+    if of_first == of_second and first.stage == second.stage:
+        return design(Order.INTERLEAVED)
+    visits = min(len(of_first), len(of_second))
+    if first.campaign == second.campaign and visits >= 2 and _turns(of_first, of_second) >= 3:
+        return design(Order.ABBA, rebuilt, visits, min(_repeats(first), _repeats(second)))
+    return design(Order.ONE_AFTER_OTHER, rebuilt)
+
+
+def _repeats(line: Group) -> int:
+    """Of the point that has most."""
+    return max(Counter(sample.outstanding for sample in line.samples).values())
+
+
+def _turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int]]) -> int:
+    """How often one of them stood in a row: A A B B is two, A B B A three."""
+    in_order = sorted([*((one, 1) for one in first), *((one, 2) for one in second)])
+    return sum(1 for _ in groupby(side for _, side in in_order))
+
+
+def rebuilt(teams: Collection[int]) -> tuple[float, ...]:
+    """ln ratios of IOPS between two builds whose fingerprints are equal, a pair of layouts each. Kept for a while."""
+    key = f"rebuilt-{'-'.join(map(str, sorted(teams)))}"
+    found: tuple[float, ...] | None = cache.get(key)
+    if found is None:
+        found = _rebuilt(teams)
+        cache.set(key, found, KEPT_S)
+    return found
+
+
+def _rebuilt(teams: Collection[int]) -> tuple[float, ...]:
+    equal = (
+        Attempt.objects.filter(
+            outcome=Outcome.SUCCEEDED,
+            degraded=[],
+            run__campaign__team__in=teams,
+            run__campaign__source=Campaign.Source.MEASURED,
+        )
+        .exclude(fingerprint="")
+        .order_by()
+        .values("fingerprint")
+        .annotate(builds=Count("layout", distinct=True))
+        .filter(builds__gte=2)
+        .values("fingerprint")
+    )
+    rows = Measurement.objects.filter(
+        attempt__fingerprint__in=equal,
+        attempt__run__campaign__team__in=teams,
+        attempt__outcome=Outcome.SUCCEEDED,
+        attempt__degraded=[],
+        name="iops",
+        labels={},
+        value__gt=0,
+    ).values_list("attempt__fingerprint", "attempt__layout_id", "value")
+    cells: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for fingerprint, layout, value in rows:
+        cells[fingerprint][layout].append(value or 0.0)
+    apart: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for of_layout in cells.values():
+        for a, b in pairwise(sorted(of_layout)):
+            apart[a, b].append(log(median_of(of_layout[b]) / median_of(of_layout[a])))
+    return tuple(mean(apart[pair]) for pair in sorted(apart)[-NEWEST:])

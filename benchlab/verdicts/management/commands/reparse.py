@@ -1,0 +1,65 @@
+"""manage.py reparse: measurements and series anew from the stored artifacts, and findings from those."""
+
+from __future__ import annotations
+
+import logging
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+
+from benchlab import terminal
+from benchlab.findings import keeping
+from benchlab.runs import collect
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.verdicts import set_ups
+
+log = logging.getLogger(__name__)
+
+
+class Command(terminal.Command):
+    help = (
+        "Parse stored artifacts again and replace the figures and findings made from them. "
+        "Artifacts are never touched, and what was dismissed stays dismissed."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--campaign", type=int, help="only attempts of this campaign")
+        parser.add_argument("--attempt", type=int, help="only this attempt")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        attempts = Attempt.objects.filter(phase=AttemptPhase.DONE, artifacts__isnull=False)
+        attempts = attempts.distinct().select_related("run").order_by("pk")
+        if options["campaign"]:
+            attempts = attempts.filter(run__campaign=options["campaign"])
+        if options["attempt"]:
+            attempts = attempts.filter(pk=options["attempt"])
+        done = failed = 0
+        campaigns: set[int] = set()
+        for attempt in attempts.iterator(chunk_size=100):
+            problem = _reparse(attempt)
+            done += 1
+            campaigns.add(attempt.run.campaign_id)
+            if problem:
+                failed += 1
+                self.stderr.write(f"attempt {attempt.pk}: {problem}")
+        keeping.look_again(campaigns)
+        set_ups.sweep(campaigns)
+        self.stdout.write(
+            f"{done} attempts parsed again, {failed} with something that could not be read"
+        )
+
+
+def _reparse(attempt: Attempt) -> str:
+    """One that crashes a parser is told, and the others are read all the same."""
+    try:
+        problem = collect.reparse(attempt)
+        if attempt.outcome == Outcome.SUCCEEDED:
+            keeping.attempts([attempt.pk])
+        return problem
+    except (OperationalError, InterfaceError):
+        raise  # the database's trouble would be that of all others, too
+    except Exception as error:
+        log.exception("attempt %s", attempt.pk)
+        return f"BenchLab itself failed: {type(error).__name__}: {error}"

@@ -1,0 +1,51 @@
+"""What each factor of a campaign does over everything else, and where two of them do not simply multiply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchlab.analysis.designs import TAU, Order
+from benchlab.analysis.factors import Effect, Effects, effects
+from benchlab.charts.queries import Group
+
+FACTORS = ("Layout", "Host", "Moment", "Point")
+SHOWN = 8  # on a page
+
+
+def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
+    """Of lines in order; None where not every cell of the matrix was measured.
+
+    A point is a workload with what it sweeps. Layouts carry what builds one after the other differ by.
+    """
+    cells: dict[tuple[str, ...], list[float]] = {}
+    for line in found:
+        if line.condition:
+            continue
+        for sample in line.samples:
+            if metric in sample.values:
+                point = " · ".join(
+                    filter(None, [line.workload_name, line.rest, _depth(sample.outstanding)])
+                )
+                place = (line.topology_name, line.host_name, line.stage_name or "as built", point)
+                cells.setdefault(place, []).append(sample.values[metric])
+    return effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER])
+
+
+def _depth(outstanding: int | None) -> str:
+    return f"{outstanding} outstanding" if outstanding else ""
+
+
+def named(found: Effects | None, most: int | None = None) -> list[Effect]:
+    """Those worth a word: main effects, then interactions, the largest first, at most so many of each.
+
+    What a point alone does is the workload's doing and no finding.
+    """
+    if found is None:
+        return []
+    main = [one for one in found.main if one.named and set(one.levels) != {"Point"}]
+    pairs = [one for one in found.interactions if one.named]
+    return [one for some in (main, pairs) for one in sorted(some, key=_size, reverse=True)[:most]]
+
+
+def _size(one: Effect) -> float:
+    return max(one.ratio, 1 / one.ratio)

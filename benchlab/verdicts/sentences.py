@@ -1,0 +1,225 @@
+"""An answer in plain sentences, its numbers with the run that each comes from. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from math import exp, log
+
+from benchlab.analysis.differences import LEAST
+from benchlab.analysis.more_repeats import NOT_IN_REASON, repeats_for_mean
+from benchlab.analysis.verdicts import Comparison, Says, Verdict
+from benchlab.charts import naming
+from benchlab.charts.queries import Group
+from benchlab.verdicts.answers import Answer, Row, sweep_of
+from benchlab.web.units import si
+
+LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A mean over repeats, and the run whose own value is nearest to it."""
+
+    text: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """`head` says it; `numbers`: both means where it is of one point; `rest`: interval, repeats, why, what else."""
+
+    says: Says
+    head: str
+    numbers: tuple[Number, ...]
+    rest: str
+    after: str = ""
+
+    @property
+    def text(self) -> str:
+        """Without links, as the page has it with them."""
+        told = [" against ".join(number.text for number in self.numbers), self.rest]
+        end = f"; {self.after}" if self.after else ""
+        return f"{self.head} ({'; '.join(filter(None, told))}){end}."
+
+
+_LAST = Sentence(Says.NONE, "", (), "")
+
+
+def sentences(answer: Answer) -> list[Sentence]:
+    """One for each set-up against the baseline; a reason that several have in a row is told once."""
+    found = [_sentence(answer, row, row.against) for row in answer.others if row.against]
+    return [
+        replace(one, after="") if one.says == Says.UNKNOWN and one.after == after.after else one
+        for one, after in zip_longest(found, found[1:], fillvalue=_LAST)
+    ]
+
+
+def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
+    base, curve = answer.baseline, against.curve
+    assert curve is not None
+    if curve.says == Says.OVERTAKES:
+        head = f"{_what(answer)}{row.label} against {base.label}: {curve.reason}"
+        return Sentence(curve.says, head, (), f"{_word(answer)}, {repeats_words(curve)}")
+    depth, shown = _shown(against, curve)
+    numbers = _numbers(answer, row, depth, shown) if shown.values else ()
+    if not shown.decided:
+        seen = _seen(answer, row, against) if not depth and len(against.points) > 1 else ""
+        head = f"Not enough data: {_what(answer)}{_place(depth)}{seen or _more(answer, row, shown, 'did')}"
+        rest = _over_all(shown) if seen else _told(shown)
+        return Sentence(shown.says, head, numbers, rest, shown.reason)
+    if shown.says == Says.NONE:
+        head = f"{_what(answer)}{_place(depth)}{row.label} and {base.label} differ by less than is worth naming"
+        ratio = f"{times(shown.ratio)} the {_word(answer)}"
+        return Sentence(shown.says, _capital(head), numbers, f"{ratio}; {_told(shown)}")
+    head = _capital(f"{_what(answer)}{_place(depth)}{_more(answer, row, shown, 'does')}")
+    return Sentence(shown.says, head, numbers, _told(shown), _others(against, curve, depth, row))
+
+
+def _place(depth: int | None) -> str:
+    return f"at {depth} outstanding " if depth else ""
+
+
+def _capital(text: str) -> str:
+    """A sentence begins with "At"; a name stays as it is."""
+    return text.replace("at ", "At ", 1) if text.startswith("at ") else text
+
+
+def _told(shown: Verdict) -> str:
+    words = interval_words(shown, winner=True)
+    return f"95 % interval {words}, {repeats_words(shown)}" if words else repeats_words(shown)
+
+
+def _over_all(curve: Verdict) -> str:
+    words = interval_words(curve)
+    told = f"{times(curve.ratio)} over all depths"
+    return ", ".join(filter(None, [told, words and f"95 % interval {words}", repeats_words(curve)]))
+
+
+def _seen(answer: Answer, row: Row, against: Comparison) -> str:
+    """Of a curve that is not decided: from the smallest to the largest ratio of its depths."""
+    ratios = sorted(point.ratio for point in against.points.values())
+    low, high = ratios[0], ratios[-1]
+    word, base = _word(answer), answer.baseline.label
+    if answer.lower_is_better:
+        return f"the {word} of {row.label} was {low:.2f} to {times(high)} that of {base}, by depth"
+    return f"{row.label} did {low:.2f} to {times(high)} the {word} of {base}, by depth"
+
+
+def _shown(against: Comparison, curve: Verdict) -> tuple[int | None, Verdict]:
+    """Of the points that say what the curve says the one most like it (the largest would be luck); else the curve."""
+    if len(against.points) == 1:
+        [(depth, only)] = against.points.items()
+        return depth or None, only
+    alike = {d: one for d, one in against.points.items() if one.says == curve.says and d}
+    if curve.says not in (Says.FASTER, Says.SLOWER) or not alike:
+        return None, curve
+    depth = min(alike, key=lambda d: abs(log(alike[d].ratio / curve.ratio)))
+    return depth, alike[depth]
+
+
+def _word(answer: Answer) -> str:
+    """IOPS, throughput; of what has a longer name the sentence begins with it."""
+    name = naming.word(answer.metric)
+    if answer.metric in naming.METRICS:
+        return name if name.isupper() else name.lower()
+    return "latency" if answer.lower_is_better else "work"
+
+
+def _what(answer: Answer) -> str:
+    return "" if answer.metric in naming.METRICS else f"{naming.word(answer.metric)}: "
+
+
+def _more(answer: Answer, row: Row, shown: Verdict, does: str) -> str:
+    """The one that does more, or answers sooner, is the subject. `does`, or of what is not decided "did"."""
+    word, ratio = _word(answer), max(shown.ratio, 1 / shown.ratio)
+    ahead = (shown.ratio < 1) == answer.lower_is_better
+    winner, loser = (row, answer.baseline) if ahead else (answer.baseline, row)
+    if answer.lower_is_better:
+        is_ = "is" if does == "does" else "was"
+        return f"the {word} of {winner.label} {is_} {times(ratio)} lower than that of {loser.label}"
+    if ratio < 1.5:
+        return f"{winner.label} {does} {_percent(ratio)} more {word} than {loser.label}"
+    return f"{winner.label} {does} {times(ratio)} the {word} of {loser.label}"
+
+
+def _percent(ratio: float) -> str:
+    more = 100 * (ratio - 1)
+    return f"{more:.0f} %" if more >= 9.5 else f"{more:.1f} %"
+
+
+def _others(against: Comparison, curve: Verdict, depth: int | None, row: Row) -> str:
+    parts = []
+    if row.tail and (tail := row.tail.points.get(depth or 0)) and tail.says in _TOLD:
+        ratio = max(tail.ratio, 1 / tail.ratio)
+        lower = tail.says == curve.says
+        parts.append(f"p99 is {times(ratio)} {LOWER if lower else 'higher'}")
+    if depth and len(against.points) > 1:
+        ratio = max(curve.ratio, 1 / curve.ratio)
+        parts.append(f"over all depths {times(ratio)} ({interval_words(curve, winner=True)})")
+    return "; ".join(parts)
+
+
+_TOLD = (Says.FASTER, Says.SLOWER)
+
+
+def _numbers(answer: Answer, row: Row, depth: int | None, shown: Verdict) -> tuple[Number, ...]:
+    """The winner's first."""
+    assert shown.values is not None
+    of_base, of_row = (
+        Number(si(value, naming.shown_unit(answer.metric, answer.unit)), run)
+        for value, run in (
+            (
+                shown.values[0],
+                _nearest(answer.baseline.group, answer.metric, depth, shown.values[0]),
+            ),
+            (shown.values[1], _nearest(row.group, answer.metric, depth, shown.values[1])),
+        )
+    )
+    ahead = (shown.ratio < 1) == answer.lower_is_better
+    return (of_row, of_base) if ahead else (of_base, of_row)
+
+
+def _nearest(line: Group, metric: str, depth: int | None, value: float) -> int:
+    runs = [
+        (abs(sample.values[metric] - value), sample.run)
+        for sample in line.samples
+        if metric in sample.values
+        and (sample.outstanding or 0) == (depth or sample.outstanding or 0)
+    ]
+    return min(runs)[1]
+
+
+def times(ratio: float) -> str:
+    """2.63 -> "2.6 times", 1.184 -> "1.18 times"."""
+    return f"{ratio:.{1 if ratio >= 2 else 2}f} times"
+
+
+def needed_words(answer: Answer) -> str:
+    """How many repeats give each mean within 5 %: "9 repeats", or that no number in reason does."""
+    cells = [
+        [value for value in cell.values() if value > 0]
+        for row in answer.rows
+        for cell in sweep_of(row.group, answer.metric).values()
+    ]
+    needed = repeats_for_mean([cell for cell in cells if cell], exp(LEAST) - 1)
+    return f"{needed} repeats" if needed else NOT_IN_REASON
+
+
+def interval_words(one: Verdict, *, winner: bool = False) -> str:
+    """ "1.9 to 3.4"; "" where none is known. `winner`: above 1, as the one that leads is told."""
+    if one.low is None or one.high is None:
+        return ""
+    low, high = (1 / one.high, 1 / one.low) if winner and one.ratio < 1 else (one.low, one.high)
+    digits = 2 if high < 2 else 1
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def repeats_words(one: Verdict) -> str:
+    return f"{repeats_number(one)} repeat{'' if one.repeats[1] == 1 else 's'}"
+
+
+def repeats_number(one: Verdict) -> str:
+    """ "3", or "2 to 5" where points differ."""
+    least, most = one.repeats
+    return f"{most}" if least == most else f"{least} to {most}"

@@ -1,0 +1,86 @@
+"""Findings of a campaign that is over: those of its runs once more, and between its set-ups, with lines as evidence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+
+from django.db import InterfaceError, OperationalError
+from django.db.models import Q
+from django.utils import timezone
+
+from benchlab.analysis.designs import Order
+from benchlab.analysis.evidence import Line
+from benchlab.campaigns.models import Campaign
+from benchlab.charts.queries import Group, groups, labels
+from benchlab.findings import keeping, stored_runs
+from benchlab.team.guests import Guest
+from benchlab.verdicts import builds
+from benchlab.workers.lease import SET_UPS, lease
+
+log = logging.getLogger(__name__)
+
+# From the worst: how a line stands to the others is how it stands to the one that it is worst told from.
+ORDERS = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
+AT_ONCE = 20  # campaigns of a sweep: what a new version finds of an old lab comes bit by bit
+
+
+def sweep(among: Iterable[int] | None = None) -> None:
+    """Look at the campaigns that ended, or whose results changed since; of these only, then at all of them."""
+    for pk in keeping.due(AT_ONCE if among is None else None, among):
+        with lease(pk, SET_UPS) as held:
+            campaign = Campaign.objects.filter(pk=pk).first() if held else None
+            if campaign is not None:
+                _look(campaign)
+
+
+def _look(campaign: Campaign) -> None:
+    """A fault of ours is told once, and not each time that somebody sweeps: `manage.py reparse` looks again."""
+    at, began = keeping.results(campaign), timezone.now()
+    if campaign.source == Campaign.Source.MEASURED:  # a message may have been lost
+        keeping.attempts(keeping.succeeded(campaign).values_list("pk", flat=True))
+    try:
+        of_campaign(campaign)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("set-ups of campaign %s", campaign.pk)
+    keeping.looked(campaign, at, began)
+
+
+def of_campaign(campaign: Campaign) -> None:
+    """Find anew between its lines, a workload at a time."""
+    by_workload: dict[int, list[Group]] = {}
+    for group in _groups(campaign):
+        by_workload.setdefault(group.workload, []).append(group)
+    before = campaign.findings.exclude(workload=None).values_list("workload", flat=True)
+    for workload in dict.fromkeys([*by_workload, *(pk for pk in before if pk)]):
+        keeping.keep_lines(campaign, workload, list(_lines(by_workload.get(workload, []))))
+
+
+def _groups(campaign: Campaign) -> list[Group]:
+    """Nobody asks: whoever sees the campaign will. What was measured degraded is of no set-up."""
+    nobody = Guest({"runs.Attempt": Q(run__campaign=campaign)})
+    return [one for one in groups(nobody, [campaign.pk], numbers=False) if not one.condition]
+
+
+def _lines(found: Sequence[Group]) -> Iterator[Line]:
+    known = builds.of_groups(found)
+    for group, label in zip(found, labels(found), strict=True):
+        repeats = {sample.attempt: sample.repeat for sample in group.samples}
+        runs = tuple(stored_runs.runs_of(list(repeats), of_disks=False))
+        if runs:
+            yield Line(
+                label,
+                group.workload_name,
+                runs,
+                tuple(repeats[run.attempt] for run in runs),
+                group.topology,
+                _order(group, found, known),
+                group.host,
+            )
+
+
+def _order(line: Group, found: Iterable[Group], known: builds.Builds) -> Order:
+    orders = {builds.design_of(line, other, known, ()).order for other in found if other != line}
+    return next((one for one in ORDERS if one in orders), Order.INTERLEAVED)

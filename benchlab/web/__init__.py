@@ -1,0 +1,1 @@
+"""What pages and the API of every room share: errors, paging, filters, schema, static files."""

@@ -1,0 +1,272 @@
+"""What every API view shares: the one error shape, fields for own rows and free JSON, the base of all viewsets."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, NoReturn, TypeVar, cast
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.exceptions import (
+    APIException,
+    NotFound,
+    ParseError,
+    PermissionDenied,
+    ValidationError,
+)
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+from rest_framework.views import APIView, exception_handler
+
+from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.team.roles import asked_of
+from benchlab.team.services import team_of
+from benchlab.web import conflicts, filters, unknown_fields
+from benchlab.web.idempotency.once import HEADER as IDEMPOTENCY
+from benchlab.web.idempotency.once import Once
+from benchlab.web.problem import KIND
+from benchlab.web.problem import Problem as Problem  # what every view names
+from benchlab.web.rendering import Json
+from benchlab.web.sparse_fields import FIELDS, leave, sparse
+
+M = TypeVar("M", bound=Model)
+
+
+class Conflict(APIException):
+    """The request is fine, the state of things is not: a plan is stale, a run is not over."""
+
+    status_code = status.HTTP_409_CONFLICT
+    default_detail = "That cannot be done now."
+    default_code = "conflict"
+
+
+def problem(error: Exception, context: dict[str, Any]) -> Response | None:
+    """Every refusal as a Problem. What is not a refusal stays an exception (and a 500)."""
+    if isinstance(error, DjangoValidationError):
+        error = ValidationError(messages(error))
+    if isinstance(error, RecursionError):  # the JSON parser's, thousands of brackets deep
+        error = ParseError("The JSON is nested too deeply.")
+    if said := conflicts.words(error):
+        error = Conflict(said)
+    response = exception_handler(error, context)
+    if response is None:
+        return None
+    fields = _fields(response.data) if isinstance(error, ValidationError) else {}
+    detail = "; ".join(f"{k}: {v}" if k else v for k, vs in fields.items() for v in vs)
+    body: dict[str, Any] = {
+        "title": response.status_text,
+        "status": response.status_code,
+        "detail": detail or str(cast(dict[str, Any], response.data).get("detail", "")),
+    }
+    if fields:
+        body["errors"] = fields
+    response.data = body
+    response.content_type = KIND
+    # Whatever was asked for, and by a view that gives YAML too.
+    context["request"].accepted_renderer = Json()
+    context["request"].accepted_media_type = Json.media_type
+    return response
+
+
+def messages(error: DjangoValidationError, field: str = "") -> dict[str, list[str]]:
+    """By field, as a Problem gives them; `field` is the one that an error without any is about."""
+    if hasattr(error, "error_dict"):
+        return {"" if key == "__all__" else key: said for key, said in error.message_dict.items()}
+    return {field: error.messages}
+
+
+def _fields(data: Any, prefix: str = "") -> dict[str, list[str]]:
+    """Nested DRF errors, flat: {"stack.0.kind": ["…"]}; "" is the request as a whole."""
+    if isinstance(data, dict):
+        found: dict[str, list[str]] = {}
+        for key, value in data.items():
+            name = "" if key == api_settings.NON_FIELD_ERRORS_KEY else str(key)
+            found |= _fields(value, ".".join(part for part in (prefix, name) if part))
+        return found
+    if isinstance(data, list) and any(isinstance(item, (dict, list)) for item in data):
+        return {
+            k: v
+            for n, item in enumerate(data)
+            for k, v in _fields(item, f"{prefix}.{n}".strip(".")).items()
+        }
+    return {prefix: [str(item) for item in (data if isinstance(data, list) else [data])]}
+
+
+def storable(value: Any) -> None:
+    """Free JSON as PostgreSQL takes it. Raises ValidationError: no NUL, no half of a character, no infinity."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            storable(key)
+            storable(item)
+    elif isinstance(value, list):
+        for item in value:
+            storable(item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValidationError("Numbers must be finite.")
+    elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
+        raise ValidationError("Text must be without NUL and surrogate characters.")
+
+
+class OwnRow(serializers.PrimaryKeyRelatedField[M]):
+    """An id of the user's own: one of another team is as unknown as one that nobody has."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(pk_field=serializers.IntegerField(min_value=1), **kwargs)
+
+    def get_queryset(self) -> QuerySet[M]:
+        rows = cast(Any, super().get_queryset())
+        return cast("QuerySet[M]", rows.for_user(self.context["request"].user))
+
+
+class Whose(OwnRow[Team]):
+    """The team of a new row: one that is asked for, else the one that the pages take (team.services.team_of)."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        about = "Whose it is: a team where you may make it. Without it: the one that the pages take"
+        super().__init__(
+            **{"required": False, "help_text": about, "queryset": Team.objects.all()} | kwargs
+        )
+
+    def to_internal_value(self, data: Any) -> Team:
+        """Raises PermissionDenied for a team where the caller lacks the role, as for one that there is not."""
+        try:
+            return super().to_internal_value(data)
+        except ValidationError as error:
+            if error.get_codes() != ["does_not_exist"]:
+                raise
+            role = asked_of(self.context["request"].user).word.lower()
+            raise PermissionDenied(f"That needs the role {role} in team {data}.") from None
+
+
+def taken(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
+    """The team that was asked for with Whose, taken out of what was sent; else the pages'. Raises PermissionDenied."""
+    return sent.pop("team", None) or team_of(user)
+
+
+def stays(row: Any, sent: dict[str, Any]) -> dict[str, Any]:
+    """What was sent to change a row, without its team. Raises ValidationError for another one."""
+    if sent.pop("team", row.team) != row.team:
+        raise ValidationError({"team": ["It stays with its team; make another one there."]})
+    return sent
+
+
+class Figure(serializers.FloatField):
+    """JSON knows neither NaN nor infinity: unknown is null."""
+
+    def to_representation(self, value: Any) -> Any:
+        return float(value) if math.isfinite(value) else None
+
+
+class Figures(serializers.ListField):
+    """A list of them, which may be thousands: looked at in one go, not each by a field of its own."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(child=Figure(allow_null=True), **kwargs)
+
+    def to_representation(self, data: Any) -> Any:
+        if None not in data and math.isfinite(sum(data)):
+            return data
+        return [None if v is None or not math.isfinite(v) else v for v in data]
+
+
+class Replayed(Exception):
+    """The request was answered before; nothing is done again."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class Nowhere(APIView):
+    """What is not there is told as every other refusal is, not by a page."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> NoReturn:
+        super().initial(request, *args, **kwargs)
+        raise NotFound("There is no such address; /api/docs/ lists what there is.")
+
+
+class Owned(viewsets.GenericViewSet[M]):
+    """Rows of the user's teams and no others: deny by default."""
+
+    takes_fields = True  # where `fields` may choose (sparse_fields.py)
+    library = False  # whether the reference library has such rows: they are read by id, or with ?library=true
+    once: Once | None = None  # of a POST with an Idempotency-Key
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Who may not touch the row learns that before the request's body is looked at."""
+        super().initial(request, *args, **kwargs)
+        if self.action and self.detail and request.method not in SAFE_METHODS:
+            self.get_object()
+        if request.method == "POST" and (key := request.headers.get(IDEMPOTENCY)) is not None:
+            once = Once(request, key)
+            known = once.begin()
+            self.once = once
+            if known is not None:
+                raise Replayed(known)
+        unknown_fields.refuse(request, self)
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            if self.once:
+                self.once.end()
+
+    def handle_exception(self, exc: Exception) -> Response:
+        return exc.answer if isinstance(exc, Replayed) else super().handle_exception(exc)
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Response:
+        said = super().finalize_response(request, response, *args, **kwargs)
+        if self.once and isinstance(said, Response):
+            self.once.keep(said)
+        if self.action in ("list", "retrieve") and said.status_code == 200:
+            said.add_post_render_callback(lambda made: _unless_known(request, made))
+        return said
+
+    def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
+        """With the fields that were asked for and no others. Raises ValidationError."""
+        made: Any = super().get_serializer(*args, **kwargs)
+        if sparse(self) and (asked := self.request.query_params.get(FIELDS)) is not None:
+            leave(getattr(made, "child", made), asked)
+        return made
+
+    def get_queryset(self) -> QuerySet[M]:
+        queryset = super().get_queryset()
+        if getattr(self, "swagger_fake_view", False):
+            return queryset.none()
+        if self.action == "list" and isinstance(queryset, OwnedQuerySet):
+            queryset = queryset.teams_first()
+        if self.library and self.request.method in SAFE_METHODS:
+            asked = self.request.query_params.get(filters.LIBRARY, "").lower() == "true"
+            if self.detail or asked:
+                return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
+        return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
+
+
+def _unless_known(request: Request, response: HttpResponseBase) -> HttpResponseBase:
+    """304 when If-None-Match names what we would send. All of it is hashed: no stale number is ever confirmed."""
+    etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'  # type: ignore[attr-defined]
+    response["ETag"] = etag
+    response["Cache-Control"] = "private, no-cache"
+    patch_vary_headers(response, ["Authorization", "Cookie"])
+    found: Any = get_conditional_response(request._request, etag, response=response)  # type: ignore[arg-type]
+    return cast(HttpResponseBase, found)
+
+
+class ReadOnly(mixins.ListModelMixin, mixins.RetrieveModelMixin, Owned[M]):
+    """List and detail."""
+
+    ordering_fields: Any = ["id"]
+    ordering: Any = ["-id"]  # newest first

@@ -1,0 +1,56 @@
+"""Two requests at the same moment: what the database refuses because another one was faster is a conflict, no failure.
+
+Forms and serializers look first, but what is made between that look and the write only the database sees. Whatever
+makes or changes rows need not care: pages (the middleware here) and the API (benchlab.web.api.problem) ask `words`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from django.apps import apps
+from django.db import DatabaseError, IntegrityError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
+
+UNIQUE, REFERENCE = "23505", "23503"
+AGAIN = ("40001", "40P01")  # serialization failure, deadlock: the other one was let through
+KEY = re.compile(r"^Key \((?P<columns>.+?)\)=")
+OWNERS = ("team_id", "user_id", "by_id")  # whose it is, everybody knows
+
+
+class Clashes(MiddlewareMixin):
+    """Of pages; the innermost, so that the audit log sees the answer."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        said = words(error)
+        return render(request, "409.html", {"said": said}, status=409) if said else None
+
+
+def words(error: Exception) -> str:
+    """For the person who was slower; "" for what is no clash."""
+    diagnosis = getattr(error.__cause__, "diag", None)
+    state = getattr(diagnosis, "sqlstate", None)
+    if isinstance(error, IntegrityError) and state == UNIQUE:
+        return _there_already(diagnosis)
+    if isinstance(error, IntegrityError) and state == REFERENCE:
+        return "Something that it refers to was removed at the same moment, or something refers to it now."
+    if isinstance(error, OperationalError) and state in AGAIN:
+        return "Another request changed the same things at the same moment. Nothing was done: try again."
+    # Django's own, of save(update_fields=...): there is no other sign of it.
+    if type(error) is DatabaseError and "did not affect any rows" in str(error):
+        return "It was removed at the same moment."
+    return ""
+
+
+def _there_already(diagnosis: object) -> str:
+    table = getattr(diagnosis, "table_name", "")
+    noun = next(
+        (m._meta.verbose_name for m in apps.get_models() if m._meta.db_table == table), "row"
+    )
+    found = KEY.match(getattr(diagnosis, "message_detail", None) or "")
+    columns = re.findall(r"\w+", found["columns"]) if found else []
+    same = [column.removesuffix("_id") for column in columns if column not in OWNERS]
+    with_same = f" with the same {' and '.join(same)}" if same else ""
+    return f"There is a {noun}{with_same} already: another request made it at the same moment."

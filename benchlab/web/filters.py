@@ -1,0 +1,209 @@
+"""Filtering and ordering of the API's lists. What cannot be understood is refused, never passed over:
+a misspelt filter would otherwise give every row, and a notebook would average the wrong ones; a misspelt value would
+give none, as if nothing had been measured. What may be any text (a name, a serial) finds what there is of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import django_filters
+from django import forms
+from django.db import models
+from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend, FilterSet
+from drf_spectacular.utils import extend_schema_field
+from rest_framework.exceptions import ValidationError
+from rest_framework.filters import BaseFilterBackend, OrderingFilter
+from rest_framework.request import Request
+
+MOST_WORDS = 30  # that a refusal lists
+GREATEST = 2**63 - 1  # PostgreSQL's bigint: a larger number would be an error of the server's
+SHARED = ("page", "page_size", "cursor", "ordering", "fields")
+LIBRARY = "library"
+
+
+class WholeField(forms.IntegerField):
+    def to_python(self, value: Any) -> int | None:
+        try:
+            return super().to_python(value)
+        except forms.ValidationError:
+            raise forms.ValidationError(f"Give a whole number, not {shortened(value)}.") from None
+
+
+@extend_schema_field({"type": "integer", "minimum": 0, "maximum": GREATEST})
+class Whole(django_filters.NumberFilter):  # type: ignore[misc]  # untyped library
+    """A whole number; also a foreign key. An id of another team finds nothing, as one that nobody has."""
+
+    field_class = WholeField
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        for name in ("queryset", "to_field_name"):  # what django-filter gives to a choice of rows
+            kwargs.pop(name, None)
+        super().__init__(*args, min_value=0, max_value=GREATEST, **kwargs)
+
+
+class TrueOrFalse(forms.Field):
+    def to_python(self, value: Any) -> bool | None:
+        if value in self.empty_values:
+            return None
+        known = {"true": True, "false": False}
+        if str(value).lower() not in known:
+            raise forms.ValidationError(f"Give true or false, not {shortened(value)}.")
+        return known[str(value).lower()]
+
+
+class Truth(django_filters.BooleanFilter):  # type: ignore[misc]
+    field_class = TrueOrFalse
+
+
+class OneOfField(django_filters.fields.ChoiceField):  # type: ignore[misc]
+    def validate(self, value: Any) -> None:
+        forms.Field.validate(self, value)
+        if value and not self.valid_value(value):
+            raise forms.ValidationError(none_of(value, (word for word, _ in self.choices)))
+
+
+class OneOf(django_filters.ChoiceFilter):  # type: ignore[misc]
+    """A word of a column that has choices."""
+
+    field_class = OneOfField
+
+
+class Spoken(django_filters.CharFilter):  # type: ignore[misc]
+    """A word of a column without choices: one of `known`, or one that rows of the person's own have.
+
+    Imported results tell of tools and samplers that nobody here knows, and people name their own roles.
+    """
+
+    def __init__(self, known: Callable[[], Iterable[str]] = tuple, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.known = known
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """Raises ValueError for a word that is nobody's."""
+        found: QuerySet[Any] = super().filter(qs, value)
+        if value and value not in (known := set(self.known())) and not found.exists():
+            there = qs.order_by().values_list(self.field_name, flat=True).distinct()
+            raise ValueError(none_of(value, known.union(there[:MOST_WORDS])))
+        return found
+
+
+def none_of(value: object, allowed: Iterable[str]) -> str:
+    words = ", ".join(sorted(word for word in allowed if word)) or "none"
+    return f"{shortened(value)} is none of them; there are {words}."
+
+
+def shortened(value: object) -> str:
+    return repr(str(value)[:40])
+
+
+class Strict(FilterSet):  # type: ignore[misc]
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Raises ValidationError for a value that its filter does not know, or that is given more than once."""
+        for name, value in self.form.cleaned_data.items():
+            if len(given := self.data.getlist(name)) > 1:
+                raise ValidationError({name: [f"Given {len(given)} times; give it once."]})
+            try:
+                queryset = self.filters[name].filter(queryset, value)
+            except ValueError as error:
+                raise ValidationError({name: [str(error)]}) from None
+        return queryset
+
+    @classmethod
+    def filter_for_lookup(cls, field: models.Field[Any, Any], lookup: str) -> tuple[Any, Any]:
+        found, kwargs = super().filter_for_lookup(field, lookup)
+        return OneOf if found is django_filters.ChoiceFilter else found, kwargs
+
+    FILTER_DEFAULTS = {
+        **FilterSet.FILTER_DEFAULTS,
+        models.ForeignKey: {"filter_class": Whole},
+        models.PositiveIntegerField: {"filter_class": Whole},
+        models.PositiveSmallIntegerField: {"filter_class": Whole},
+        models.BooleanField: {"filter_class": Truth},
+    }
+
+
+class Filters(DjangoFilterBackend):  # type: ignore[misc]
+    """Only of lists: one row is asked for by its id."""
+
+    filterset_base = Strict
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
+        if view.detail:
+            return queryset
+        chosen = self.get_filterset_class(view, queryset)
+        known = [*(chosen.base_filters if chosen else ()), *SHARED]
+        known += [LIBRARY] if view.library else []
+        unknown = [name for name in request.query_params if name not in known]
+        if unknown:
+            raise ValidationError(
+                {name: [f"No such parameter; there are {', '.join(known)}."] for name in unknown}
+            )
+        return super().filter_queryset(request, queryset, view)
+
+
+class Library(BaseFilterBackend):
+    """`library=true`: also the reference library's rows. Which rows these are: benchlab.web.api.Owned."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
+        asked = request.query_params.get(LIBRARY, "true")
+        if view.library and not view.detail and asked.lower() not in ("true", "false"):
+            raise ValidationError({LIBRARY: [f"Give true or false, not {shortened(asked)}."]})
+        return queryset
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        if not view.library:
+            return []
+        return [
+            {
+                "name": LIBRARY,
+                "in": "query",
+                "required": False,
+                "description": "Also the rows of the reference library",
+                "schema": {"type": "boolean"},
+            }
+        ]
+
+
+class Ordering(OrderingFilter):
+    """`ordering=-size,name`; ties are broken by id, or pages would repeat rows and miss others."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
+        if view.detail:
+            return queryset
+        asked = request.query_params.get(self.ordering_param, "")
+        terms = [term.strip() for term in asked.split(",") if term.strip()]
+        if unknown := [term for term in terms if term not in self._terms(view)]:
+            fields = ", ".join(view.ordering_fields)
+            raise ValidationError(
+                {self.ordering_param: [f"Cannot order by {', '.join(unknown)}; only by {fields}."]}
+            )
+        terms = terms or list(view.ordering)
+        if not {"id", "-id"} & set(terms):
+            # The same way as the last of them: an index on both is then read in order, forwards or backwards.
+            terms.append("-id" if terms[-1].startswith("-") else "id")
+        return queryset.order_by(*(column(queryset, term) for term in terms))
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        terms = {"type": "string", "enum": self._terms(view)}
+        return [
+            {
+                "name": self.ordering_param,
+                "in": "query",
+                "required": False,
+                "description": "Fields, comma-separated; - in front: descending",
+                "schema": {"type": "array", "items": terms},
+                "style": "form",
+                "explode": False,
+            }
+        ]
+
+    def _terms(self, view: Any) -> list[str]:
+        return [sign + field for field in view.ordering_fields for sign in ("", "-")]
+
+
+def column(queryset: QuerySet[Any], term: str) -> str:
+    """A row of another table is ordered by its id; Django would take that table's own order."""
+    name = term.removeprefix("-")
+    return term.removesuffix(name) + str(queryset.model._meta.get_field(name).attname)

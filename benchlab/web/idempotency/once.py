@@ -1,0 +1,124 @@
+"""Idempotency-Key: the same request again gets the first one's answer and does nothing.
+
+Requests with one key wait for each other by an advisory lock, which dies with its connection. A row without an answer
+whose lock is free is of a request that was cut short: it is never done again by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import orjson
+from django.db import connection
+from django.utils import timezone
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.web.idempotency.models import KeptAnswer
+from benchlab.web.problem import KIND
+from benchlab.web.rendering import Json
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+SHOWN_ONCE = frozenset({"link", "token"})  # of an invitation, of a share: nowhere in the database
+KEPT_FOR = timedelta(hours=24)
+MOST = 255  # characters of a key
+PATIENCE_S, LOOK_EVERY_S = 30.0, 0.05
+PIECE = 1 << 20
+
+
+class KeyConflict(APIException):
+    status_code = 409
+    default_code = "conflict"
+
+
+class Once:
+    """One request with a key: `begin`, then `keep` the answer, and `end` whatever happens."""
+
+    def __init__(self, request: Request, key: str) -> None:
+        if not (0 < len(key) <= MOST and key.isascii() and key.isprintable()):
+            raise ValidationError({HEADER: [f"Give 1 to {MOST} printable ASCII characters."]})
+        self.user: int = request.user.pk or 0  # of a person: the permissions were asked
+        self.key = key
+        self.digest = _digest(request)
+        seed = hashlib.sha256(f"{self.user} {key}".encode()).digest()
+        self.lock = int.from_bytes(seed[:8], "big", signed=True)
+        self.row: KeptAnswer | None = None
+
+    def begin(self) -> Response | None:
+        """The first one's answer, or None: do it. Raises KeyConflict. After it, `end` must be called."""
+        self._wait()
+        try:
+            return self._first()
+        except BaseException:
+            self.end()
+            raise
+
+    def _first(self) -> Response | None:
+        mine = KeptAnswer.objects.filter(user=self.user)
+        KeptAnswer.objects.filter(created_at__lt=timezone.now() - KEPT_FOR).delete()
+        known = mine.filter(key=self.key).first()
+        if known is None:
+            self.row = mine.create(user_id=self.user, key=self.key, digest=self.digest)
+            return None
+        if known.digest != self.digest:
+            raise KeyConflict(f"{HEADER}: this key was sent with another request; use a new one.")
+        if known.status is None:
+            raise KeyConflict(
+                f"{HEADER}: the first request with this key was cut short, and nobody knows how far it came. "
+                "Look whether it was done, then send what is missing with a new key."
+            )
+        said = orjson.loads(known.body) if known.body else None
+        kind = KIND if known.status >= 400 else None
+        headers = {REPLAYED: "true"}
+        return Response(said, known.status, headers=headers, content_type=kind)
+
+    def keep(self, response: Response) -> None:
+        """What a refusal said is kept, too: the same request gets the same answer. But nothing that opens doors."""
+        if self.row is None or response.status_code >= 500:
+            return
+        told = response.data
+        if isinstance(told, dict):
+            told = {name: None if name in SHOWN_ONCE else value for name, value in told.items()}
+        body = Json().render(told).decode()
+        KeptAnswer.objects.filter(pk=self.row.pk).update(status=response.status_code, body=body)
+
+    def _wait(self) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not self._ask("pg_try_advisory_lock"):
+            if time.monotonic() > until:
+                raise KeyConflict(f"{HEADER}: the first request with this key is still at work.")
+            time.sleep(LOOK_EVERY_S)
+
+    def end(self) -> None:
+        self._ask("pg_advisory_unlock")
+
+    def _ask(self, function: str) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {function}(%s)", [self.lock])
+            return bool(cursor.fetchone()[0])
+
+
+def _digest(request: Request) -> str:
+    found = hashlib.sha256()
+    for part in _parts(request):
+        found.update(len(part).to_bytes(8, "big") + part)
+    return found.hexdigest()
+
+
+def _parts(request: Request) -> Iterator[bytes]:
+    yield from (str(request.method).encode(), request.get_full_path().encode())
+    if not str(request.content_type).startswith("multipart/"):
+        yield request._request.body
+        return
+    for name, values in sorted(request.POST.lists()):
+        yield from (name.encode(), *(value.encode() for value in values))
+    for name, file in sorted(request.FILES.items()):
+        yield from (name.encode(), str(file.name).encode())
+        while piece := file.read(PIECE):
+            yield piece
+        file.seek(0)

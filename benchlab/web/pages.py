@@ -1,0 +1,27 @@
+"""Numbered pages of lists that may be long. The API has its own: benchlab/web/paging.py."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from django.core.paginator import Paginator
+
+REACH = 2_000  # rows: to step over more, or to count more, takes longer than people wait
+
+
+class Bounded(Paginator):  # type: ignore[type-arg]  # it is generic for mypy only
+    """The first REACH rows. `more`: there are others behind them; of a list, one more than REACH tells that."""
+
+    @cached_property
+    def _found(self) -> int:
+        rows: Any = self.object_list
+        return len(rows if isinstance(rows, list) else rows[: REACH + 1].values_list("pk"))
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._found, REACH)
+
+    @property
+    def more(self) -> bool:
+        return self._found > REACH

@@ -1,0 +1,134 @@
+"""The OpenAPI schema of what DRF leaves out: every refusal is a Problem, on every operation."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+
+from benchlab.web.problem import KIND, Problem
+from benchlab.web.sparse_fields import sparse
+
+
+class Schema(AutoSchema):
+    """Adds the refusals that any operation may answer with; `extend_schema` need only name its 409."""
+
+    def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
+        bodies = super()._get_response_bodies(direction)
+        own = {code for code in bodies if code.startswith("4")}
+        if self.method == "GET" and "200" in bodies:
+            bodies["304"] = {"description": "As If-None-Match has it"}
+        for code in sorted(own | self._refusals()):
+            bodies[code] = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                Problem, code, [KIND], direction
+            )
+        return bodies
+
+    def get_override_parameters(self) -> list[Any]:
+        """What every operation of its kind takes, beside what its view says."""
+        if self.method == "POST":
+            return [
+                _header(
+                    "Idempotency-Key",
+                    "Sent again with the same body, it gets the first answer",
+                    255,
+                )
+            ]
+        if self.method != "GET":
+            return []
+        known = [
+            _header("If-None-Match", "The ETag of what is at hand: unchanged, it gets 304", 200)
+        ]
+        return [*known, *self._fields()]
+
+    def _fields(self) -> list[OpenApiParameter]:
+        if not self._sparse():
+            return []
+        names = list(cast(Any, self.view).get_serializer().fields)
+        return [
+            OpenApiParameter(
+                "fields",
+                {"type": "array", "items": {"type": "string", "enum": names}, "minItems": 1},
+                explode=False,
+                description="Only these",
+            )
+        ]
+
+    def _sparse(self) -> bool:
+        return bool(getattr(self.view, "takes_fields", False)) and sparse(self.view)
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        """Some lists are one object: a column each, not a row."""
+        return not getattr(self.view, "answers_whole", False) and bool(
+            super()._is_list_view(serializer)
+        )
+
+    def _refusals(self) -> set[str]:
+        """400 wherever something is sent, 404 where a row or page is asked for, 403 and 409 where something changes."""
+        found = {"401", "406", "429"}
+        if self.method == "GET":
+            found.add("400")
+        if self.method == "POST":
+            found |= {"400", "403", "409", "415"}
+        if self.method == "PATCH":
+            found |= {"400", "403", "409", "415"}
+        if self.method == "DELETE":
+            found |= {"403", "409"}
+        if self._is_list_view():
+            found |= {"400", "404"}
+        if "{" in self.path:
+            found.add("404")
+        return found
+
+
+def some_fields(result: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """A postprocessing hook: where `fields` may be asked for, a row is whole or has some of its properties."""
+    known = result["components"]["schemas"]
+    for operation in (one for path in result["paths"].values() for one in path.values()):
+        if "fields" not in {p["name"] for p in operation.get("parameters", ())}:
+            continue
+        content = operation["responses"]["200"]["content"]["application/json"]
+        name = content["schema"].get("$ref", "").rpartition("/")[2]
+        if name.startswith("Paginated"):
+            rows = known[name]["properties"]["results"]
+            rows["items"] = _or_some(rows["items"], known)
+        elif name:
+            content["schema"] = _or_some(content["schema"], known)
+    return result
+
+
+def _or_some(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in whole:  # done: another list has the same rows
+        return whole
+    name = whole["$ref"].rpartition("/")[2]
+    known[f"Some{name}"] = {key: part for key, part in known[name].items() if key != "required"}
+    return {"anyOf": [whole, {"$ref": f"#/components/schemas/Some{name}"}]}
+
+
+def _header(name: str, about: str, most: int) -> OpenApiParameter:
+    text = {"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[!-~]+$"}
+    return OpenApiParameter(name, text, OpenApiParameter.HEADER, description=about)
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How a token is sent."""
+
+    target_class = "benchlab.team.tokens.TokenAuthentication"
+    name = ["token", "basic"]
+
+    def get_security_definition(self, auto_schema: Any) -> list[dict[str, str]]:
+        return [
+            {
+                "type": "apiKey",
+                "in": "header",
+                "name": "Authorization",
+                "description": "`Token blab_…`; /api/token/ makes one.",
+            },
+            {
+                "type": "http",
+                "scheme": "basic",
+                "description": "User `token`, the token as password.",
+            },
+        ]

@@ -1,0 +1,40 @@
+"""CSV that people open in spreadsheets: text that a spreadsheet would run as a formula is made plain text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+
+from agents.texts.plaintext import visible
+
+# What OWASP names; a host's disk may be called =HYPERLINK(...).
+STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def cell(value: object) -> object:
+    """Numbers stay numbers; an apostrophe before text makes it text for every spreadsheet.
+
+    Control characters are escaped: CSV is looked at in terminals too.
+    """
+    if not isinstance(value, str):
+        return value
+    return visible(f"'{value}" if value.startswith(STARTS) else value)
+
+
+def lines(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """CSV, line by line (RFC 4180), the head first."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(head)
+    for row in rows:
+        yield _taken(buffer)
+        writer.writerow([cell(value) for value in row])
+    yield _taken(buffer)
+
+
+def _taken(buffer: io.StringIO) -> str:
+    text = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return text

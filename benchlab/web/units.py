@@ -1,0 +1,76 @@
+"""Numbers as people read them: SI for rates and times, binary for sizes, never without the unit."""
+
+from __future__ import annotations
+
+import math
+
+SI = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
+UNIT_WORDS = {"op/s": "IOPS", "1": ""}
+APART = ("IOPS", "ops/s")  # words that a prefix does not stick to: 12.3 k IOPS
+
+
+def si(value: float | None, unit: str = "") -> str:
+    """12345.6, "op/s" -> "12.3 k IOPS"; 0.00123, "s" -> "1.23 ms"; None -> "n/a"."""
+    if value is None or math.isnan(value):
+        return "n/a"
+    if unit == "B":
+        return size(value)
+    if unit == "%":
+        return f"{_three(value)} %"
+    word = UNIT_WORDS.get(unit, unit)
+    if unit == "1" and 1e3 <= abs(value) < math.inf:
+        return f"{value:,.0f}".replace(",", "\u202f")  # a count: every digit
+    if not math.isfinite(value) or value == 0 or unit == "1":
+        return f"{value:.3g} {word}".strip()
+    scale, prefix = next(((s, p) for s, p in SI if abs(value) >= s), SI[-1])
+    return (
+        f"{_three(value / scale)} {prefix}{' ' if prefix and word in APART else ''}{word}".strip()
+    )
+
+
+def size(value: float | None) -> str:
+    """Bytes in binary units: 536870912 -> "512 MiB"."""
+    if value is None:
+        return "n/a"
+    for prefix in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024:
+            return f"{_three(value)} {prefix}"
+        value /= 1024
+    return f"{_three(value)} PiB"
+
+
+def exact(value: float | None) -> str:
+    """For those who copy numbers: 147085877.92 -> "147 085 878", 0.000222781 -> "0.000222781"; no exponent above 1."""
+    if value is None or math.isnan(value):
+        return "n/a"
+    if abs(value) >= 1e5 and math.isfinite(value):
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.6g}"
+
+
+def digits(value: float | None) -> str:
+    """Every digit that was read: 1073741824.5 -> "1073741824.5". To be held against the text it came from."""
+    return "n/a" if value is None or math.isnan(value) else f"{value:.15g}"
+
+
+def factor(ratio: float) -> str:
+    """3.684 -> "3.7 ×"; of a repeat in which nothing was done: "from nothing"."""
+    return f"{ratio:.1f}\u00a0×" if math.isfinite(ratio) else "from nothing"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a person says them: 3723 -> "1 h 2 min"."""
+    if seconds is None:
+        return "n/a"
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, no exponent."""
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

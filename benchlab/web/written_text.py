@@ -1,0 +1,21 @@
+"""What people write about things: comments, notes, names."""
+
+from __future__ import annotations
+
+import re
+
+from django.core.exceptions import ValidationError
+
+MOST_TEXT = 10_000  # characters
+# Would change how the text around them reads; half of a character cannot be stored.
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def clean(text: str, most: int = MOST_TEXT, *, empty: bool = False) -> str:
+    """Raises ValidationError: nothing said, or too much."""
+    text = CONTROL.sub("", text).strip()
+    if not text and not empty:
+        raise ValidationError("Write something first.")
+    if len(text) > most:
+        raise ValidationError(f"That is {len(text)} characters; {most} are the most.")
+    return text
