@@ -12,9 +12,10 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 from servestatic.middleware import ServeStaticMiddleware
 
+from benchlab import readiness
 from benchlab.hosts import host_tasks
-from benchlab.runs import beats
 from benchlab.team.models import Membership, Team
+from benchlab.workers import beats
 
 
 def pytest_configure() -> None:
@@ -99,9 +100,10 @@ def other_web(other_user) -> Client:
 
 
 @pytest.fixture
-def worker_seen() -> None:
-    """For tests that ask every page: /readyz says 503 where no worker was seen of late."""
+def worker_seen(monkeypatch) -> None:
+    """For tests that ask every page, however long that takes: /readyz says 503 where no worker was seen of late."""
     beats.beat()
+    monkeypatch.setattr(readiness, "SILENT_S", 3600.0)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +12,7 @@ from django.db import connections
 from django.test import Client
 
 from benchlab.asgi import application
+from tests import stack
 
 pytestmark = pytest.mark.django_db(transaction=True)
 END = {"type": "http.request", "body": b"", "more_body": False}
@@ -73,3 +76,16 @@ def test_a_static_file_is_served_with_every_header(handed_over):
     assert headers[b"X-Content-Type-Options"] == b"nosniff"
     assert headers[b"Content-Type"].startswith(b"text/javascript")
     assert answered("/static/none.js")[0] == 404
+
+
+def test_the_first_press_loads_nothing(tmp_path):
+    """What a worker is told goes through Celery, whose import takes long where a hundred people wait meanwhile."""
+    code = (
+        "import sys, benchlab.asgi; loaded = set(sys.modules)\n"
+        "from benchlab.hosts import host_tasks; from benchlab.workers import messages\n"
+        "messages.send(host_tasks.PERFORM, 0)\n"
+        "print(sorted(set(sys.modules) - loaded))"
+    )
+    env = stack.environment(stack.redis_url(9))
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran

@@ -8,10 +8,10 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory
 
-from benchlab import statics
-from benchlab.compressing import Compressed
 from benchlab.team import tokens
 from benchlab.team.roles import Role
+from benchlab.web import static_files
+from benchlab.web.compression import Compressed
 
 GZIP = {"Accept-Encoding": "gzip"}
 LONG = b"0123456789" * 100
@@ -57,7 +57,7 @@ def test_static_files_are_collected_once_for_what_they_are(settings, tmp_path):
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
     }
-    assert statics.collect() is True
+    assert static_files.collect() is True
     names = {path.name for path in tmp_path.iterdir()}
     assert any(name.startswith("benchlab.") and name.endswith(".css.gz") for name in names)
-    assert statics.collect() is False
+    assert static_files.collect() is False

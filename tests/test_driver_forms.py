@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from agents import options, registry
 from agents.contracts import OptionsError
-from benchlab.driver_forms import DriverForm, parse, show
+from benchlab.web.driver_forms import DriverForm, parse, show
 
 
 @dataclass(frozen=True)

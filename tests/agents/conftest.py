@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agents import job, spool
 from agents.contracts import Job
+from agents.jobs import job, spool
 from tests.agents.local_shell import LocalShell
 
 SHELLS = ("dash", "busybox", "bash")
@@ -58,3 +59,25 @@ def work(*argv: str, **more) -> Job:
 
 def sh(script: str, **more) -> Job:
     return work("sh", "-c", script, **more)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--accept", action="store_true", help="write anew what is not as expected, and fail: read the diff"
+    )  # fmt: skip
+
+
+@pytest.fixture
+def accepted(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Fails unless the file has this text. With --accept it is written first."""
+
+    def check(path: Path, text: str) -> None:
+        old = path.read_text() if path.exists() else ""
+        if old == text:
+            return
+        if not request.config.getoption("accept", default=False):
+            assert old == text, f"{path.name}: see what differs; --accept writes it anew"
+        path.write_text(text)
+        pytest.fail(f"{path.name} was written anew: read its diff, then run again")
+
+    return check

@@ -13,7 +13,7 @@ from typing import Any
 
 from agents.facts import freebsd
 from agents.facts.model import HostFacts
-from agents.guard import refusals
+from agents.safety.guard import refusals
 from tests.agents.made_up import spare, wiping
 
 DISK = 3999688294400

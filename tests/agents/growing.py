@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -32,19 +31,19 @@ def _volume(target: Target, devices: int) -> Target:
     return replace(target, volume=f"/dev/md/{target.name}", size=size)
 
 
-def needs(options: Any) -> tuple[Need, ...]:
+def needs(options: Options) -> tuple[Need, ...]:
     return ()
 
 
-def plan(options: Any, target: Target, facts: HostFacts) -> Plan:
+def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     nodes = tuple(claim.node for claim in target.devices["data"])
     step = Step(("toy", "create", *nodes), "Create", destroys=target.devices["data"])
     return Plan((step,), _volume(target, len(nodes)), kept={"made": "yes"})
 
 
 def grow(
-    options: Any,
-    grow: Any,
+    options: Options,
+    grow: Grow,
     target: Target,
     more: dict[str, tuple[Claim, ...]],
     facts: HostFacts,
@@ -55,19 +54,19 @@ def grow(
     return Plan((step,), _volume(target, len(target.devices["data"])), kept={"grown": "yes"})
 
 
-def awaits(options: Any, target: Target, facts: HostFacts) -> Progress | None:
+def awaits(options: Options, target: Target, facts: HostFacts) -> Progress | None:
     for owner in facts.members.values():
         if owner.startswith(WORK):
             return Progress(f"reshape of {target.name}", float(owner.removeprefix(WORK)), 120.0)
     return None
 
 
-def teardown(options: Any, target: Target, facts: HostFacts) -> list[Step]:
+def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     nodes = tuple(claim.node for claim in target.devices["data"] if is_claimed(claim, facts))
     return [Step(("toy", "destroy", *nodes), "Destroy", destroys=target.devices["data"])]
 
 
-def verify(options: Any, target: Target, facts: HostFacts) -> list[str]:
+def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     return [f"looked for {len(target.devices['data'])} disks, kept {sorted(target.kept)}"]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import cattrs
 
-from agents.contracts import Claim, Step
+from agents.contracts import Claim, Step, Target
 from agents.facts.model import BlockDevice, HostFacts, Mount
-from agents.guard import Spare
+from agents.safety.guard import Spare
 
 GIB = 1 << 30
 LAYOUT = "bl17"
@@ -63,6 +63,13 @@ def facts(data: dict[str, Any]) -> HostFacts:
             *others["mounts"],
         ]
     return host(*devices, **others)
+
+
+def sizes(facts: HostFacts, target: Target) -> dict[str, int]:
+    """Bytes of each node that a step can name."""
+    found = {part.node: part.size for given in target.parts.values() for part in given}
+    found |= {node: d.size for d in facts.devices for node in (d.path, *d.links)}
+    return {target.volume: target.size, **found} if target.volume else found
 
 
 def claim(device: BlockDevice) -> Claim:

@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from agents import job, spool
-from agents.job import State
+from agents.jobs import job, spool
+from agents.jobs.job import State
 
 
 def notes(here: job.Spool) -> dict[str, str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agents import apply as executor
-from agents.apply import FRESH_S, Look, StepRecord, apply
 from agents.contracts import AgentError, GuardError, Ran, Reason, Secret, Step
+from agents.safety import apply as executor
+from agents.safety.apply import FRESH_S, Look, StepRecord, apply
 from tests.agents.made_up import claim, disk, host, spare
 
 SDB = disk("sdb")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.blank import not_blank
+from agents.plans.blank import not_blank
 from tests.agents.made_up import claim, disk, host
 
 SDB = disk("sdb")

@@ -16,10 +16,10 @@ from agents import options as driver_options
 from agents import registry
 from agents.contracts import Need, Target
 from agents.facts import linux
-from agents.found import Found
-from agents.guard import job_refusals
 from agents.readers import bonnie as bonnie_reader
 from agents.readers import pg_test_fsync as pg_reader
+from agents.safety.guard import job_refusals
+from agents.texts.found import Found
 from agents.tools import bonnie, pg_test_fsync
 from tests.agents.made_up import disk, host
 from tests.agents.test_tools_real import run, start, value

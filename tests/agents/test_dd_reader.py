@@ -148,6 +148,6 @@ def test_what_is_no_command(line: str) -> None:
 )  # fmt: skip
 def test_long_texts_are_read_in_linear_time(unit: str) -> None:
     long = unit * (2_000_000 // len(unit))
-    begun = time.perf_counter()
+    begun = time.thread_time()
     assert all(one.trouble for one in reader.find(long, ""))
-    assert time.perf_counter() - begun < 10
+    assert time.thread_time() - begun < 10

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from agents import job
 from agents.contracts import Job, Target
-from agents.job import Did, State
-from agents.spool import Spool
+from agents.jobs import job
+from agents.jobs.job import Did, State
+from agents.jobs.spool import Spool
 from agents.tools import dynamo
 from tests.agents import dynamo_sim
 from tests.agents.dynamo_beside.beside import leftovers

@@ -17,7 +17,7 @@ from agents.contracts import OptionsError, ParseError, Target, Timing
 from agents.dynamo import account, areas, bundle, reported, specs, summary, transcript
 from agents.dynamo.calibrate import Poll, rate
 from agents.dynamo.wire import DynamoError
-from agents.guard import job_refusals
+from agents.safety.guard import job_refusals
 from agents.tools import dynamo
 from benchlab.testing.profiles import examples
 from tests.agents.dynamo_vectors import session

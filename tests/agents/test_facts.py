@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.facts import linux, lvm
-from agents.guard import refusals
+from agents.safety.guard import refusals
 from tests.agents import made_up
 from tests.agents.linux_host import device, extra, output, pairs
 from tests.agents.made_up import LAYOUT, spare, wiping
@@ -120,6 +120,14 @@ def test_serial_and_wwn_fall_back_on_sysfs():
     assert found.wwn == "0x5000c500a1b2c3d4"
     found = device("sdb", **extra("sdb", "8:16", None, **{"wwid": "t10.ATA  X", "serial": "S1\t"}))
     assert found.identity == "serial:S1"
+
+
+@pytest.mark.parametrize("name", ["rev", "firmware_rev"])
+def test_firmware_is_what_sysfs_says(name):
+    """SCSI and ATA say `rev`, NVMe `firmware_rev`; a virtio disk neither."""
+    told = {f"device/{name}": "HPG0"}
+    assert device("sdb", **extra("sdb", "8:16", None, **told)).firmware == "HPG0"
+    assert device("sdb", **extra("sdb", "8:16", None)).firmware == ""
 
 
 @pytest.mark.parametrize("nothing", ["_null_", "(null)", "0000000000", "None", "N/A"])

@@ -8,7 +8,7 @@ from agents.contracts import AgentError, Need
 from agents.facts import asking, bcache, linux, md
 from agents.facts.graph import Graph
 from agents.facts.in_use import uses
-from agents.facts.model import MdArray, MdMember
+from agents.facts.model import BlockDevice, MdArray, MdMember, Signature
 from agents.facts.sections import Section
 from agents.layers._names import uuid_of
 from tests.agents.linux_host import output
@@ -149,3 +149,28 @@ def test_a_module_is_a_tool_only_if_modinfo_knows_it():
     assert asking.tools(found) == {"flashcache": "3.1.1"}
     missing = Section("answer flashcache", 1, b"", "modinfo: ERROR: Module flashcache not found.")
     assert asking.tools({"answer flashcache": missing}) == {}
+
+
+def disk(name: str, label: str) -> BlockDevice:
+    signed = (Signature("linux_raid_member", 4096, label, "u"),) if label else ()
+    return BlockDevice(name, f"/dev/{name}", "disk", 1 << 30, "8:0", signatures=signed)
+
+
+BROKEN = MdArray("md127", "broken", "raid0", (MdMember("sdb", 1), MdMember("sda", 0)))
+
+
+@pytest.mark.parametrize(
+    ("disks", "owner"),
+    [
+        # Linux 6.1: sdb was pulled, and came back as sdc; udev took the array's link away.
+        ({"sda": "any:bl17", "sdc": "any:bl17"}, "md bl17"),
+        ({"sda": "any:bl17", "sdb": "any:bl17"}, "md bl17"),
+        # Another disk has the name now, or one of ours says nothing any more: nobody knows whose array it is.
+        ({"sda": "any:bl17", "sdb": "other:data"}, "md md127"),
+        ({"sda": "any:bl17", "sdb": ""}, "md md127"),
+        ({}, "md md127"),
+    ],
+)
+def test_whose_a_broken_array_is_its_members_say_that_are_there(disks, owner):
+    there = {name: disk(name, label) for name, label in disks.items()}
+    assert md.owners([BROKEN], there, {}) == {"sda": owner, "sdb": owner}

@@ -16,15 +16,8 @@ from tests.agents.test_tools import CASES
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
-OTHERS = {
-    "timestamp",
-    "timestamp_ms",
-    "job_start",
-    "jobname",
-    "job_runtime",
-    "hostname",
-    "port",
-}  # of readers, windows
+# Looked up by readers and for the window.
+OTHERS = {"timestamp", "timestamp_ms", "job_start", "jobname", "job_runtime", "hostname", "port"}
 TABLES = (fields.DOCUMENT, fields.JOB, fields.DIRECTION, fields.LATENCY, fields.STEADY)
 LATER = sorted({since for table in TABLES for since in table.values() if since > (3, 0)})
 
@@ -47,8 +40,8 @@ def latencies(data: dict[str, Any], names: tuple[str, ...]) -> list[dict[str, An
     return [data[name] for name in names if name in data]
 
 
-def parsed(data: dict[str, Any]) -> list[Metric]:
-    return fio.parse({"stdout": json.dumps(data).encode()}, fio.Options())
+def parsed(data: dict[str, Any], options: fio.Options | None = None) -> list[Metric]:
+    return fio.parse({"stdout": json.dumps(data).encode()}, options or fio.Options())
 
 
 class Watched(dict[str, Any]):
@@ -104,6 +97,18 @@ def test_every_field_named_is_read() -> None:
                     asked |= one.asked if isinstance(one, Watched) else set()
                 asked |= {f"data.{name}" for name in job["steadystate"]["data"].asked}
     assert set().union(*TABLES) <= asked
+
+
+def test_flushes_that_were_asked_for_and_not_told_are_named() -> None:
+    """Before 3.4 there is no "sync": who asked for fdatasync reads why its figure is missing."""
+    data = document(CASES / "fio" / "3.16-stonewall.json")
+    asked = fio.Options(fdatasync=1)
+    for job in data["jobs"]:
+        del job["sync"]
+    (told,) = (m for m in parsed(data, asked) if m.name.startswith("sync."))
+    assert told.value is None
+    assert "since 3.4" in told.note
+    assert not any(m.name.startswith("sync.") for m in parsed(data))
 
 
 @pytest.mark.parametrize("version", LATER, ids=lambda version: f"before-{version[0]}.{version[1]}")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents import reading
 from agents.contracts import Metric, ParseError
 from agents.readers import fio as reader
+from agents.texts import reading
 from agents.tools import _fio_hist, _fio_json, _fio_log, _fio_terse, _fio_text, fio
 from agents.tools._fio_model import DIRECTIONS, FioJob
 from benchlab.testing.profiles import examples

@@ -45,6 +45,8 @@ DANGEROUS = [
     "FILENAME=/dev/sda",
     "cgroup=x",
     "ioscheduler=noop",
+    "rate=1m,/etc/passwd",
+    "bssplit=/etc/passwd",
 ]
 LINES = st.one_of(
     st.sampled_from(

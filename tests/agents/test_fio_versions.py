@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents import reading
+from agents.texts import reading
 from agents.tools import _fio_json, fio
 from tests.agents.test_tools import CASES, SUFFIX, expectation
 

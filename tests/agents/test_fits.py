@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agents import fits, options, registry
-from agents.chain import LayerSpec, Wanted
+from agents import options, registry
 from agents.contracts import PlanError, Target
+from agents.plans import fits
+from agents.plans.chain import LayerSpec, Wanted
 
 GIB = 1 << 30
 VOLUME = Target("bl1", volume="/dev/sdb", size=2 * GIB)

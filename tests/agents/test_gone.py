@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from agents import registry, stack
-from agents.blank import not_blank
-from agents.chain import LayerSpec, Wanted
+from agents import registry
 from agents.contracts import Step
 from agents.facts.model import BlockDevice, HostFacts, Signature
-from agents.gone import as_now, gone, without
-from agents.guard import refusals
 from agents.layers import _scripts
 from agents.layers._names import lvm_uuid_of
-from agents.relocated import relocated
+from agents.plans import stack
+from agents.plans.blank import not_blank
+from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.lost_disks import as_now, gone, without
+from agents.plans.relocated import relocated
+from agents.safety.guard import refusals
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare
 
 TOOLS = {n.program: "1" for kind in registry.all_layers().values() for n in kind.NEEDS}
@@ -57,6 +58,13 @@ MD_ONLY: dict[str, Any] = {
 }  # fmt: skip
 MD_BOTH = {**MD_ONLY, "members": {"sdb": f"md {LAYOUT}"}, "md_members": ["sdb"]}
 BOTH = replace(ARRAY, parents=("sdb", "sdc"))
+# Linux 6.1, every other time: udev took the broken array's link away, and whose it is its members say.
+NAMELESS = replace(BOTH, path="/dev/md127", links=())
+MD_NAMELESS = {
+    **MD_ONLY,
+    "members": dict.fromkeys(("sdb", "sdc"), f"md {LAYOUT}"),
+    "md_members": ["sdb"],
+}
 
 
 def replugged(signature: Signature, on_it: BlockDevice, **facts: Any) -> HostFacts:
@@ -123,8 +131,16 @@ def test_so_do_partitions_and_members_of_arrays():
     parts = replace(DM, parents=("sdb1", "sdc2", "sdc3"))
     now = disk("sdz2", 40, type="part", serial="", parents=["sdz"])
     assert under(as_now(host(SDB, SDZ, now, parts), [claim(SDC)])) == ("sdb1", "sdz2")
-    facts = as_now(host(SDB, SDZ, **MD_ONLY), [claim(SDC)])
+    told = {"sdb": "md bl17", "sdc": "md bl17"}
+    facts = as_now(host(SDB, SDZ, members=told, **MD_ONLY), [claim(SDC)])
     assert [member.device for member in facts.md_arrays[0].members] == ["sdb", "sdz"]
+    assert facts.members["sdz"] == facts.members["sdb"]  # whose array it is in, its members say
+
+
+def test_what_a_disk_under_its_new_name_belongs_to_is_not_what_its_old_name_did():
+    owned = {"sdc": "md bl17", "sdz": "md other"}
+    facts = as_now(host(SDB, SDZ, DM, members=owned), [claim(SDC)])
+    assert facts.members["sdz"] == "md other"
 
 
 @pytest.mark.parametrize(
@@ -132,8 +148,9 @@ def test_so_do_partitions_and_members_of_arrays():
     [
         (plan("lvm"), replugged(PV, DM, **LVM_FACTS)),
         (plan("md", level=0), replugged(MD, BOTH, **MD_BOTH)),
+        (plan("md", level=0), replugged(MD, NAMELESS, **MD_NAMELESS)),
     ],
-    ids=["lvm", "md"],
+    ids=["lvm", "md", "md without its link"],
 )
 def test_a_disk_that_was_pulled_and_plugged_in_again_comes_down_with_the_rest(made, facts):
     """The volume held sdc, which is gone; the same disk is sdz now. It was not taken out of the kernel, so the other

@@ -9,7 +9,7 @@ import pytest
 
 from agents.contracts import Claim, GuardError, Step
 from agents.facts.model import BlockDevice
-from agents.guard import check, refusals
+from agents.safety.guard import check, refusals
 from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, part, spare, wiping
 
 

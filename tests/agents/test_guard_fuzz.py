@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import Step
 from agents.facts.model import BlockDevice, HostFacts, Signature
-from agents.guard import Spare, refusals
+from agents.safety.guard import Spare, refusals
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 

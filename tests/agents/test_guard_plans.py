@@ -9,6 +9,7 @@ it (tests/agents/situations.py), and finds by itself which disks a command names
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -18,13 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import registry, stack
-from agents.chain import LayerSpec, Wanted
+from agents import registry
 from agents.contracts import AgentError, Step
 from agents.facts.model import BlockDevice
-from agents.guard import Spare, refusals
+from agents.plans import stack
+from agents.plans.chain import LayerSpec, Wanted
+from agents.safety.guard import Spare, refusals
 from benchlab.testing.profiles import examples
-from tests.agents import situations
+from tests.agents import situations, stacks_of_layers
 from tests.agents.made_up import GIB, LAYOUT, disk, spare
 from tests.agents.situations import Seen
 
@@ -67,9 +69,15 @@ def able_disk(name: str, number: int) -> BlockDevice:
     return disk(name, number, size=4 * GIB, queue={"read_ahead_kb": "4096"})
 
 
-def test_every_layer_is_in_a_stack():
+def of_the_others() -> Iterator[tuple[str, tuple[LayerSpec, ...]]]:
+    """A stack of each layer that is in none of those, by its own cases."""
     used = {spec.kind for specs in STACKS.values() for spec in specs}
-    assert used == set(registry.all_layers()) - {"directory", "reported"}
+    for kind in registry.all_layers():
+        if kind not in used and stacks_of_layers.takes_disks(kind):
+            yield kind, next(stacks_of_layers.of(kind))
+
+
+STACKS |= dict(of_the_others())
 
 
 class Case:
@@ -173,8 +181,16 @@ NAMING = {
     "mdadm": set[str](),
     "flashcache_create": {"-p", "-b"},
     "dmsetup": set[str](),
+    "cryptsetup": {
+        "--type",
+        "--cipher",
+        "--key-size",
+        "--sector-size",
+        "--key-file",
+        "--keyfile-size",
+    },
 }
-KEYWORDS = {"create", "destroy", "log", "cache", "special", "spare", "mirror", "raidz1"}
+KEYWORDS = {"create", "destroy", "open", "close", "log", "cache", "special", "spare", "mirror", "raidz1"}  # fmt: skip
 
 
 def operands(words: list[str]) -> list[str]:
@@ -208,6 +224,10 @@ def test_no_command_harms_a_disk_that_is_not_provably_spare(name, seed):
         case = Case(STACKS[name], seed)
     except AgentError:
         return  # too few spare disks: nothing was planned
+    harms_none(case)
+
+
+def harms_none(case: Case) -> None:
     names = [Names(seen) for seen in case.after]
     for step in case.steps():
         victims = harmed(step, names)

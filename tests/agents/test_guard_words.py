@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import Secret, Step, Target
 from agents.facts.graph import Graph
-from agents.guard import job_refusals, refusals
+from agents.safety.guard import job_refusals, refusals
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, part, spare, wiping
 

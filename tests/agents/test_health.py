@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agents import ailing, stack
-from agents.chain import LayerSpec, Wanted
 from agents.contracts import AgentError, Part, Reason
 from agents.facts import health
 from agents.facts.health import Health
 from agents.facts.model import MdArray, MdMember
 from agents.layers import _md_look as look
+from agents.plans import ailing, stack
+from agents.plans.chain import LayerSpec, Wanted
 from tests.agents.local_shell import LocalShell
 from tests.agents.made_up import disk, host, spare
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import job
 from agents.contracts import AgentError
-from agents.job import Did, State
+from agents.jobs import job
+from agents.jobs.job import Did, State
 from tests.agents.conftest import sh, work
 from tests.agents.spools import (
     eventually,

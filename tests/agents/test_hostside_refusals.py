@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import job, spool
 from agents.contracts import AgentError, ParseError, Reason
-from agents.job import State
+from agents.jobs import job, spool
+from agents.jobs.job import State
 from tests.agents.conftest import sh, shell_as, work
 from tests.agents.local_shell import LocalShell
 from tests.agents.spools import (

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from agents import job
 from agents.contracts import AgentError, Reason
-from agents.job import Did, State
+from agents.jobs import job
+from agents.jobs.job import Did, State
 from tests.agents.conftest import sh, work
 
 FILES = ("/proc/diskstats", "/proc/stat", "/proc/no-such-file")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import job_places, registry
+from agents import registry
 from agents.contracts import AgentError, Job, Target
-from agents.guard import job_refusals
+from agents.safety import job_name_places
+from agents.safety.guard import job_refusals
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, spare
 
@@ -90,11 +91,13 @@ def test_every_script_of_the_drivers_is_known_word_for_word():
         for name, content in job.inputs.items():
             assert (
                 name in ("job.fio", "config.json")
-                or content in job_places.SCRIPTS
+                or content in registry.tool_scripts()
                 or kind == "dynamo"
             )
-            assert job_places._content(name, content) is not None, name
-        assert set(job_places.names_in(job.argv, {**job.inputs})[: len(job.argv)]) == {""}, job.argv
+            assert job_name_places._content(name, content) is not None, name
+        assert set(job_name_places.names_in(job.argv, {**job.inputs})[: len(job.argv)]) == {""}, (
+            job.argv
+        )
 
 
 @pytest.mark.parametrize(
@@ -167,5 +170,5 @@ def test_a_script_that_is_not_word_for_word_ours_is_read_wholly(data, extra):
     for name, content in job.inputs.items():
         at = data.draw(st.integers(0, len(content)))
         changed = content[:at] + extra.encode("utf-8", "surrogatepass") + content[at:]
-        said = job_places._content(name, changed)
+        said = job_name_places._content(name, changed)
         assert said is None or name == "config.json"

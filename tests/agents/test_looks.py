@@ -8,7 +8,7 @@ import string
 
 import pytest
 
-from agents.looks import FORMS, known, only_looks
+from agents.safety.look_only import FORMS, known, only_looks
 
 LOOKS = """
 cat /proc/mdstat

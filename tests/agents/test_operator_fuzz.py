@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import options, registry, stack
-from agents.chain import LayerSpec, Wanted
+from agents import options, registry
 from agents.contracts import AgentError, Claim, Job, Step, Target
 from agents.layers import _fs_words, directory
+from agents.plans import stack
+from agents.plans.chain import LayerSpec, Wanted
 from agents.tools import _fio_jobfile as jobfile
 from agents.tools import pg_test_fsync
 from benchlab.testing.profiles import examples

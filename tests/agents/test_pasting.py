@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents import pasting, reading, registry
-from agents.found import Places
+from agents import registry
+from agents.texts import pasting, reading
+from agents.texts.found import Places
 from benchlab.imports import texts
 
 CASES = Path(__file__).parents[1] / "cases"

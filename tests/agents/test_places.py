@@ -4,43 +4,40 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import looks, stack
+from agents import registry
 from agents.contracts import Step
 from agents.facts.graph import Graph
-from agents.guard import refusals
 from agents.layers import _scripts
-from agents.mentions import Mentions
-from agents.places import FORMS, names_in
+from agents.plans import stack
+from agents.safety import look_only
+from agents.safety.guard import refusals
+from agents.safety.mentions import Mentions
+from agents.safety.name_places import FORMS, names_in
 from benchlab.testing.profiles import examples
 from tests.agents import situations
+from tests.agents.layer_cases import FILES, commands
 from tests.agents.made_up import LAYOUT, disk, host, spare
 from tests.agents.test_guard_plans import ABLE, DISKS, STACKS, able_disk
 
-CASES = Path(__file__).parents[1] / "cases" / "layers"
-
-
-def argvs(found: object) -> list[tuple[str, ...]]:
-    """Every word list under "plan" and "teardown"."""
-    if isinstance(found, dict):
-        lists = [argv for key in ("plan", "teardown") for argv in found.get(key) or ()]
-        return [tuple(argv) for argv in lists] + [
-            argv for value in found.values() for argv in argvs(value)
-        ]
-    return []
-
-
+# The layers whose commands are all written down: these, and who says forms of its own. One that is new may do without:
+# then each of its words can be a name, and a host is refused on which a stranger's group is called like one of them.
+OWN_FORMS = {kind: {**getattr(driver, "COMMANDS", {}), **getattr(driver, "SCRIPTS", {})}
+             for kind, driver in registry.all_layers().items()}  # fmt: skip
+WRITTEN = {"bcache", "directory", "filesystem", "flashcache", "lvm", "lvm_cache", "manual", "md", "partition",
+           "raw", "tuning", "zfs", "zpool", "zvol"} | {kind for kind, own in OWN_FORMS.items() if own}  # fmt: skip
+OF_THEM = [name for name, specs in STACKS.items() if {spec.kind for spec in specs} <= WRITTEN]
 COMMANDS = sorted(
     {
-        argv
-        for path in CASES.glob("*/*.json")
-        for argv in argvs(json.loads(path.read_text()))
-        if not looks.only_looks(argv)
+        tuple(argv)
+        for path in FILES
+        if path.parent.name in WRITTEN
+        for argv in commands(json.loads(path.read_text()))
+        if not look_only.only_looks(argv)
     }
 )
 OWN = re.compile(rf"(?:|/.*|{LAYOUT}(?:[-/.].*)?)", re.DOTALL)
@@ -54,8 +51,10 @@ def parts(text: str) -> set[str]:
 
 def test_there_are_many_commands():
     assert len(COMMANDS) > 200
-    assert {argv[0] for argv in COMMANDS} <= {*FORMS, "sh"}
-    assert {argv[2] for argv in COMMANDS if argv[0] == "sh"} == set(_scripts.ARGUMENTS)
+    own = {told for forms in OWN_FORMS.values() for told in forms}
+    assert {argv[0] for argv in COMMANDS} <= {*FORMS, *own, "sh"}
+    used = {argv[2] for argv in COMMANDS if argv[0] == "sh"}
+    assert used >= set(_scripts.ARGUMENTS) and used <= {*_scripts.ARGUMENTS, *own}
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
@@ -79,7 +78,7 @@ def strange(name: str):
 
 @pytest.mark.parametrize("name", STRANGERS)
 @pytest.mark.parametrize("kind", ["lvm", "md", "zpool", "mapped"])
-@pytest.mark.parametrize("of", STACKS)
+@pytest.mark.parametrize("of", OF_THEM)
 def test_a_stranger_with_a_common_name_refuses_no_plan(name, kind, of):
     """An installer's /dev/md0 is the array `0`; no plan of that host was allowed."""
     disks = [able_disk(n, i) for i, n in enumerate(DISKS, 1)]
@@ -169,7 +168,9 @@ def test_our_own_name_changed_for_a_strangers_is_found(argv):
 
 def takes(flag: str) -> bool:
     """Whether a flag of one of our commands takes the word behind it for something that is no name."""
-    return any(flag in form.taking for forms in FORMS.values() for form in forms)
+    own = [getattr(driver, "COMMANDS", {}) for driver in registry.all_layers().values()]
+    every = [form for told in (FORMS, *own) for forms in told.values() for form in forms]
+    return any(flag in form.taking for form in every)
 
 
 @settings(max_examples=examples(2_000), deadline=None)

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from agents.dynamo import bundle
-from agents.plaintext import of_file
+from agents.texts.plaintext import of_file
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents import planprint, stack
-from agents.chain import LayerSpec, StageSpec, Wanted
 from agents.facts.model import Signature
-from agents.reached import own, reached
+from agents.plans import plan_fingerprint, stack
+from agents.plans.applied_part import own, reached
+from agents.plans.chain import LayerSpec, StageSpec, Wanted
 from tests.agents.growing import toy
 from tests.agents.made_up import disk, host, spare
 
@@ -66,15 +66,17 @@ def test_what_came_onto_a_disk_since_is_a_change_and_what_went_is_none():
     claims = plan(TOY).claims
     precious = replace(DISKS[2], signatures=(Signature("ext4", 1080, "precious"),))
     later = host(*DISKS[:2], precious, *DISKS[3:])
-    assert [c.node for c in planprint.changed(claims, SEEN, later)] == ["/dev/sdd"]
-    assert planprint.changed(claims, later, later) == [], "it was agreed to"
-    assert planprint.changed(claims, later, SEEN) == [], "blank now"
-    assert planprint.changed(claims, SEEN, host(*DISKS[:2])) == [], "the guard tells who is gone"
-    assert planprint.changed(claims, None, SEEN) == []
-    assert [c.node for c in planprint.changed(claims, None, later)] == ["/dev/sdd"]
+    assert [c.node for c in plan_fingerprint.changed(claims, SEEN, later)] == ["/dev/sdd"]
+    assert plan_fingerprint.changed(claims, later, later) == [], "it was agreed to"
+    assert plan_fingerprint.changed(claims, later, SEEN) == [], "blank now"
+    assert plan_fingerprint.changed(claims, SEEN, host(*DISKS[:2])) == [], (
+        "the guard tells who is gone"
+    )
+    assert plan_fingerprint.changed(claims, None, SEEN) == []
+    assert [c.node for c in plan_fingerprint.changed(claims, None, later)] == ["/dev/sdd"]
 
 
 def test_what_cannot_be_read_any_more_is_a_change():
     unread = replace(DISKS[2], signatures_known=False)
-    found = planprint.changed(plan(TOY).claims, SEEN, host(*DISKS[:2], unread, *DISKS[3:]))
+    found = plan_fingerprint.changed(plan(TOY).claims, SEEN, host(*DISKS[:2], unread, *DISKS[3:]))
     assert [claim.node for claim in found] == ["/dev/sdd"]

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents import reading, registry
-from agents.found import Found
+from agents import registry
+from agents.texts import reading
+from agents.texts.found import Found
 from tests.agents.test_readers import cases, text_of
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from agents import pasting, reading, registry
-from agents.found import Found, Places
+from agents import registry
+from agents.texts import pasting, reading
+from agents.texts.found import Found, Places
 
 CASES = Path(__file__).parents[1] / "cases" / "readers"
 SUFFIX = ".expected.json"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents import reading
-from agents.found import Found, Places, Unread
 from agents.readers import fio
+from agents.texts import reading
+from agents.texts.found import Found, Places, Unread
 
 CASE = Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json"
 

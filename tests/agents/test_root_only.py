@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.root_only import doubt
+from agents.safety.root_only import doubt
 from tests.agents.conftest import SHELLS, shell_as
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

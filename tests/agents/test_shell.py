@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agents import job, shell
+from agents import shell
 from agents.contracts import AgentError, Ran, Reason, Secret
-from agents.job import State
+from agents.jobs import job
+from agents.jobs.job import State
 from agents.ssh import command, dial, loop, pool
 from tests.agents.conftest import sh, work
 from tests.agents.sshd import free_port, sshd

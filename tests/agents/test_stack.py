@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from agents import stack, stored
-from agents.chain import LayerSpec, Wanted
 from agents.contracts import OptionsError, PlanError
-from agents.destroyed import what_is_destroyed
-from agents.guard import refusals
-from agents.relocated import relocated
+from agents.plans import as_json, stack
+from agents.plans.chain import LayerSpec, Wanted, given
+from agents.plans.destroyed import what_is_destroyed
+from agents.plans.relocated import relocated
+from agents.safety.guard import refusals
 from tests.agents.made_up import disk, host, mounted, spare
 
 RAW = LayerSpec("raw", {}, (Wanted("data", "ssd"),))
@@ -156,12 +156,12 @@ def test_verify_looks_at_the_highest_layer_so_far():
 
 def test_a_plan_survives_json():
     made = plan([RAW, XFS])
-    assert stored.from_json(json.loads(json.dumps(stored.to_json(made)))) == made
+    assert as_json.from_json(json.loads(json.dumps(as_json.to_json(made)))) == made
 
 
 def test_a_broken_stored_plan_is_said():
     with pytest.raises(PlanError, match="stored plan cannot be read"):
-        stored.from_json({"name": "bl17", "layers": [{}], "fingerprint": ""})
+        as_json.from_json({"name": "bl17", "layers": [{}], "fingerprint": ""})
 
 
 def test_what_is_destroyed_lists_partitions_too():
@@ -214,3 +214,20 @@ def test_a_disk_that_is_gone_or_doubled_keeps_its_old_name():
     made = plan([RAW])
     for found in ([SDC], [replace(SDB, name="sdx", path="/dev/sdx"), SDB]):
         assert relocated(made, host(*found)) is made
+
+
+def test_a_source_that_tells_its_disks_gives_each_layer_its_own():
+    stripe = [
+        LayerSpec("lvm", {}, (Wanted("data", "hdd", 2),)),
+        LayerSpec("lvm_cache", {}, (Wanted("cache", "ssd"),)),
+    ]
+    told = {"hdd": ["sdb", "sdc", "sdd"], "ssd": ["dfa"]}
+    assert given(stripe, told) == [{"data": ("sdb", "sdc")}, {"cache": ("dfa",)}]
+    assert given([*stripe, stripe[0]], told) == [
+        {"data": ("sdb", "sdc")},
+        {"cache": ("dfa",)},
+        {},
+    ], "one is left"
+    assert given(stripe, {}) == [{}, {}]
+    mirror = LayerSpec("zpool", {}, (Wanted("data", "hdd"), Wanted("data", "ssd")))
+    assert given([mirror], told) == [{"data": ("sdb", "dfa")}]

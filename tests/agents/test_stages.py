@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from agents import stack, stored
-from agents.chain import LayerSpec, StageSpec, Wanted, stage_specs
 from agents.contracts import OptionsError, PlanError, Progress
+from agents.plans import as_json, stack
+from agents.plans.chain import LayerSpec, StageSpec, Wanted, stage_specs
 from tests.agents.growing import toy
 from tests.agents.made_up import disk, host, spare
 
@@ -98,13 +98,13 @@ def test_the_fingerprint_covers_the_stages_commands_and_disks():
 
 def test_a_plan_with_stages_survives_json():
     made = plan(TOY, XFS, stages=[ONE_MORE, ONE_MORE])
-    assert stored.from_json(json.loads(json.dumps(stored.to_json(made)))) == made
+    assert as_json.from_json(json.loads(json.dumps(as_json.to_json(made)))) == made
 
 
 def test_a_plan_of_before_there_were_stages_can_be_read():
-    data = stored.to_json(plan(TOY, stages=()))
+    data = as_json.to_json(plan(TOY, stages=()))
     del data["stages"]
-    assert stored.from_json(data).stages == ()
+    assert as_json.from_json(data).stages == ()
 
 
 def test_what_is_awaited_is_told_by_the_layer():

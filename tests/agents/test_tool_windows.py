@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from agents import job as jobs
-from agents import registry, spool
+from agents import registry
 from agents.contracts import Frame, ParseError, Target, Timing, Window
+from agents.jobs import job as jobs
+from agents.jobs import spool
 from agents.tools import _bonnie_model, _bonnie_runs, bonnie, dd, fio, pg_test_fsync
 from tests.agents.conftest import shell_as
 from tests.agents.test_bonnie_pg_real import embedded

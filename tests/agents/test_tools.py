@@ -3,12 +3,13 @@
 `tests/cases/tools/<kind>/NAME.expected.json` stands beside the raw output NAME.<anything>. It is the full list of
 metrics, `[[name, value, unit], …]` (labels may follow), or an object: `{"note", "options", "as": "stderr", "metrics"}`,
 or with `"error": "part of the message"` and `"line"` instead of metrics. NAME.job.json holds
-`{"options", "target", "job" or "error"}`.
+`{"options", "target", "job" or "error"}`. Of one that only asks, --accept writes the answer, and fails: read it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ import pytest
 
 from agents import options as driver_options
 from agents import registry
-from agents.contracts import Claim, Metric, OptionsError, ParseError, Target, Unit
+from agents.contracts import Claim, Job, Metric, OptionsError, ParseError, Target, Unit
 from agents.protocols import Tool
+from tests.agents import layer_cases
 
 CASES = Path(__file__).parents[1] / "cases" / "tools"
 SUFFIX = ".expected.json"
+Accepted = Callable[[Path, str], None]
 MANDATORY = ("empty", "truncated", "failed")
 
 
@@ -49,24 +52,38 @@ def raw(path: Path) -> bytes:
 
 def measured(path: Path) -> list[Metric]:
     expected = expectation(path)
-    tool: Tool = registry.tool(path.parent.name)
+    tool: Tool[Any] = registry.tool(path.parent.name)
     built = driver_options.build(tool.Options, expected.get("options", {}))
     return tool.parse({expected.get("as", "stdout"): raw(path)}, built)
 
 
-@pytest.mark.parametrize("path", cases(SUFFIX))
-def test_output(path: Path) -> None:
+def answered(path: Path) -> dict[str, Any]:
+    """What the driver says now to a case that only asks."""
     expected = expectation(path)
+    try:
+        return {**expected, "metrics": rows(measured(path))}
+    except ParseError as error:
+        return {**expected, "error": str(error), "line": error.line}
+
+
+def rows(metrics: list[Metric]) -> list[list[Any]]:
+    return [
+        [m.name, m.value, m.unit.value, *([dict(m.labels)] if m.labels else [])] for m in metrics
+    ]
+
+
+@pytest.mark.parametrize("path", cases(SUFFIX))
+def test_output(path: Path, accepted: Accepted) -> None:
+    expected = expectation(path)
+    if not {"metrics", "error"} & expected.keys():
+        accepted(path, layer_cases.written(answered(path)))
     if "error" in expected:
         with pytest.raises(ParseError) as caught:
             measured(path)
         assert expected["error"] in str(caught.value)
         assert caught.value.line == expected.get("line", 0)
         return
-    found = [
-        [m.name, m.value, m.unit.value, *([dict(m.labels)] if m.labels else [])]
-        for m in measured(path)
-    ]
+    found = rows(measured(path))
     assert [row[0] for row in found] == [row[0] for row in expected["metrics"]]
     for got, wanted in zip(found, expected["metrics"], strict=True):
         value = wanted[1] if wanted[1] is None else pytest.approx(wanted[1], rel=1e-12)
@@ -79,7 +96,7 @@ def test_every_line_is_one_of_the_output_that_it_is_said_of(path: Path) -> None:
     expected = expectation(path)
     if "error" in expected:
         return
-    tool: Tool = registry.tool(path.parent.name)
+    tool: Tool[Any] = registry.tool(path.parent.name)
     built = driver_options.build(tool.Options, expected.get("options", {}))
     name = expected.get("as", "stdout")
     outputs = {"stdout": b"", "stderr": b"", name: raw(path)}
@@ -94,9 +111,11 @@ def test_every_line_is_one_of_the_output_that_it_is_said_of(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", cases(".job.json"))
-def test_job(path: Path) -> None:
+def test_job(path: Path, accepted: Accepted) -> None:
     case = json.loads(path.read_text())
     tool = registry.tool(path.parent.name)
+    if not {"job", "error"} & case.keys():
+        accepted(path, layer_cases.written(case | planned(tool, case)))
     if "error" in case:
         with pytest.raises(OptionsError) as caught:
             tool.job(driver_options.build(tool.Options, case["options"]), target(case))
@@ -105,17 +124,29 @@ def test_job(path: Path) -> None:
     built = driver_options.build(tool.Options, case["options"])
     job = tool.job(built, target(case))
     found = {
-        "argv": list(job.argv),
-        "outputs": list(job.outputs),
+        **facts_of(job),
         "inputs": {
             name: text.decode("utf-8", "replace").splitlines() for name, text in job.inputs.items()
         },
-        "writes": job.writes,
         "outstanding": tool.outstanding(built),
     }
     wanted = case["job"]
     assert {key: found[key] for key in wanted} == wanted
     assert 0 < job.expected_s <= job.timeout_s
+
+
+def facts_of(job: Job) -> dict[str, Any]:
+    return {"argv": list(job.argv), "outputs": list(job.outputs), "writes": job.writes}
+
+
+def planned(tool: Tool[Any], case: dict[str, Any]) -> dict[str, Any]:
+    """What the driver says now to a case that only asks: the job without its inputs, or the error."""
+    try:
+        built = driver_options.build(tool.Options, case["options"])
+        job = tool.job(built, target(case))
+    except OptionsError as error:
+        return {"error": str(error)}
+    return {"job": {**facts_of(job), "outstanding": tool.outstanding(built)}}
 
 
 def target(case: dict[str, Any]) -> Target:
@@ -154,3 +185,11 @@ def test_metrics_are_in_base_units(path: Path) -> None:
         assert metric.value is None or (metric.value >= 0 and metric.value == metric.value)
     keys = [(m.name, tuple(sorted(m.labels.items()))) for m in measured(path)]
     assert len(keys) == len(set(keys))
+
+
+def test_the_options_that_make_the_depth_are_those_of_the_tools_there_are(monkeypatch):
+    assert {"iodepth", "threads", "outstanding_ios"} <= set(registry.depth_options())
+    with monkeypatch.context() as without:
+        without.setattr(registry, "all_tools", dict)
+        assert registry.depth_options() == ()
+    assert "iodepth" in registry.depth_options()

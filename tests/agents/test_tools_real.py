@@ -138,7 +138,7 @@ def test_dd_whose_layout_failed_has_no_figures(mount: Target, tmp_path: Path) ->
 
 
 def test_the_template_is_a_tool(mount: Target, tmp_path: Path) -> None:
-    assert all(hasattr(_template, name) for name in registry.CONTRACT[tools])
+    assert all(hasattr(_template, name) for name in registry.members(registry.CONTRACT[tools]))
     code, outputs = start(_template.job(_template.Options(repeats=2), mount), tmp_path / "spool")
     assert code == 0, outputs
     (metric,) = _template.parse(outputs, _template.Options())

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import job, registry
+from agents import registry
 from agents.contracts import Frame, ParseError
-from agents.found import Found, Places
+from agents.jobs import job
 from agents.readers import _iostat_columns
+from agents.texts.found import Found, Places
 from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import job, spool
 from agents.contracts import Frame, ParseError, Watch
-from agents.job import Did, State
+from agents.jobs import job, spool
+from agents.jobs.job import Did, State
 from agents.samplers import _stamped
 from tests.agents.conftest import sh
 from tests.agents.local_shell import LocalShell

@@ -10,8 +10,8 @@ from agents.facts import zfs
 from agents.facts.graph import Graph
 from agents.facts.model import Dataset, Vdev, Zpool
 from agents.facts.sections import Section
-from agents.guard import refusals
 from agents.layers._zfs_space import Shape, group, largest, partition, reservation, usable
+from agents.safety.guard import refusals
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 
 MIB = 1 << 20

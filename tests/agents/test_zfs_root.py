@@ -6,8 +6,8 @@ import pytest
 
 from agents.facts.graph import Graph
 from agents.facts.in_use import system_devices, system_unknown
-from agents.guard import refusals
-from agents.mentions import Mentions
+from agents.safety.guard import refusals
+from agents.safety.mentions import Mentions
 from tests.agents.made_up import LAYOUT, disk, host, spare, wiping
 
 LINUX = [{"source": "rpool/ROOT/debian", "target": "/", "fstype": "zfs", "majmin": "0:27"}]

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchlab.analysis.curves import (
-    balance,
     curve,
     little,
     median_of,
@@ -41,13 +40,6 @@ def test_little_flags_a_depth_that_was_not_reached():
     short = little(16, [(5000.0, 0.0016)])
     assert short.implied == pytest.approx(8.0)
     assert not short.holds
-
-
-def test_balance():
-    assert balance([100.0, 100.0, 100.0]) == 0
-    assert balance([50.0, 150.0]) == 0.5
-    assert balance([0.0, 0.0]) is None
-    assert balance([float("nan")]) is None
 
 
 def test_percent():

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchlab.analysis import knees
+from benchlab.analysis import shape_library
 from benchlab.analysis.knees import NONE, chances_of, knee
+from tests.analysis import noise_of_curves
+from tests.analysis.noise_of_curves import allowed, many, measured, truths
 
 DEPTHS = (1, 2, 4, 8, 16)
 # Article 002 of the project's seeds: a cloud's SSD and HDD, one run each.
 SSD = [1683.0, 3327.0, 5095.0, 5101.0, 5099.0]
 HDD = [463.0, 633.0, 749.0, 789.0, 833.0]
-SEED = 12
 
 
 def thrice(values, noise=0.01, depths=DEPTHS):
@@ -41,9 +42,8 @@ def test_the_articles_knee_with_repeats():
 @pytest.mark.parametrize(
     "cells",
     [
-        {depth: [value] for depth, value in zip(DEPTHS, SSD, strict=True)},  # one repeat
         {1: [100.0, 101.0, 99.0], 16: [110.0, 111.0, 109.0]},  # two points
-        thrice(SSD) | {16: [5099.0, 5100.0]},
+        thrice(SSD) | {16: []},
         thrice([0.0, 1.0, 2.0, 2.0, 2.0]),
         {},
     ],
@@ -78,58 +78,57 @@ def test_one_bad_run_moves_no_knee():
     assert knee(cells).at == 4
 
 
-def curve_of(kind, dice):
-    """A hard corner, a soft one, and what is none of the library's: a closed network of m disks, solved exactly."""
-    depths = 2.0 ** np.arange(7)
-    corner = 2 ** dice.uniform(-0.5, 7)
-    if kind == "hard":
-        return np.minimum(depths / corner, 1)
-    if kind == "soft":
-        soft = dice.uniform(1.5, 4)
-        return depths / corner / (1 + (depths / corner) ** soft) ** (1 / soft)
-    disks, think = int(dice.integers(1, 9)), dice.uniform(0, 1)
-    queue, rates = np.zeros(disks), {}
-    for jobs in range(1, 65):
-        time = (1 + queue) / disks
-        rates[jobs] = jobs / (think + time.sum())
-        queue = rates[jobs] * time
-    return np.array([rates[int(depth)] for depth in depths])
+@pytest.mark.parametrize(
+    ("repeats", "noise"), [(3, 0.03), (3, 0.05), (3, 0.10), (1, 0.03), (1, 0.10)]
+)
+def test_knees_that_are_claimed_are_true_within_one_step(repeats, noise):
+    """97 % of those claimed with three repeats, and 80 % of curves get an answer; one repeat is never drawn."""
+    dice = noise_of_curves.dice(f"knees {repeats} {noise}")
+    right = claimed = curves = 0
+    for truth in truths(many(1000), dice):
+        cells = dict(
+            zip(noise_of_curves.DEPTHS, measured(truth.iops, noise, repeats, dice), strict=True)
+        )
+        said = answered(knee(cells))
+        curves += 1
+        claimed += said is not None
+        right += said is not None and near(said, truth.label)
+    print(f"{noise:.0%}, {repeats} repeats: claimed {claimed}, right {right} of {curves}")
+    wrong, most = (0.03, 0.20) if repeats == 3 else (0.05, 0.30)
+    assert claimed - right <= allowed(wrong, claimed)
+    assert curves - claimed <= allowed(most, curves)
 
 
-def measured(truth, noise, dice):
-    """Three randomised blocks with drift, autocorrelated noise and 2 % of runs at half."""
-    cells: dict[int, list[float]] = {2**n: [] for n in range(7)}
-    drift, carried = dice.uniform(-0.1, 0.1), dice.normal()
-    for number, index in enumerate(np.concatenate([dice.permutation(7) for _ in range(3)])):
-        carried = 0.6 * carried + 0.8 * dice.normal()
-        off = noise * (0.866 * dice.normal() + 0.5 * carried) + drift * number / 20
-        off += np.log(0.5) if dice.random() < 0.02 else 0
-        cells[2 ** int(index)].append(float(truth[index] * np.exp(off)))
-    return cells
+def answered(found):
+    """Index of the depth, 0 for flat, NONE for none; None where it is uncertain."""
+    if found.flat:
+        return 0
+    if found.beyond and found.low is None:
+        return NONE
+    return None if found.at is None else noise_of_curves.DEPTHS.index(found.at)
 
 
-@pytest.mark.parametrize(("noise", "least"), [(0.03, 0.97), (0.05, 0.97), (0.10, 0.95)])
-def test_knees_that_are_claimed_are_true_within_one_step(noise, least):
-    """ANALYSIS.md: 99.7, 99.2, 97.8 % of those that are claimed; what is wrong is a knee at the end, where none is."""
-    print("seed", SEED)
-    dice = np.random.default_rng(SEED)
-    steps = np.arange(7.0)
-    right = claimed = 0
-    left = dict.fromkeys((NONE, 1, 2, 3, 4, 5), 40)  # curves of each, as many as of the others
-    curves = sum(left.values())
-    while any(left.values()):
-        truth = curve_of(("hard", "soft", "network")[int(dice.integers(3))], dice)
-        label = int(knees._labels(np.log(truth)[None, :], steps)[0])
-        if not left.get(label):
-            continue
-        left[label] -= 1
-        found = knee(measured(truth, noise, dice))
-        said = NONE if found.beyond and found.low is None else found.at and int(np.log2(found.at))
-        if said is not None or found.flat:
-            claimed += 1
-            right += said == label or (
-                label != NONE and said != NONE and abs((said or 0) - label) <= 1
-            )
-    print(noise, "claimed", claimed, "right", right, "of", curves)
-    assert right >= least * claimed
-    assert claimed >= 0.75 * curves
+def near(said, label):
+    return said == label if NONE in (said, label) else abs(said - label) <= 1
+
+
+@pytest.mark.parametrize(("values", "at"), [(SSD, 4), (HDD, 8)])
+def test_one_repeat_says_and_does_not_draw(values, at):
+    """Article 002: four workers, so 16 and 32 were in flight."""
+    found = knee({depth: [value] for depth, value in zip(DEPTHS, values, strict=True)})
+    assert (found.at, found.drawn, found.flat) == (at, False, False)
+    assert found.low <= at <= found.high
+
+
+def test_labels_are_those_of_the_definition():
+    """The library's labels against the simulation's own, which are written without it."""
+    dice = noise_of_curves.dice("labels")
+    curves = [truth.iops for truth in truths(70, dice)]
+    found = shape_library.labels_of(np.log(curves), np.arange(7.0))
+    assert found.tolist() == [noise_of_curves.label_of(iops) for iops in curves]
+    assert set(found) == set(noise_of_curves.LABELS)
+
+
+def test_the_library_is_made_once_for_each_set_of_depths():
+    assert shape_library.library(DEPTHS) is shape_library.library(DEPTHS)
+    assert len(shape_library.library(noise_of_curves.DEPTHS).curves) == 9720

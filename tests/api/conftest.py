@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -11,17 +12,19 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from benchlab.analysis.finding import Number
 from benchlab.audit.chain import record
 from benchlab.dynamo.models import Binary, Reported
+from benchlab.findings.models import Finding
 from benchlab.hosts.models import Credential, Device, Host, HostTask, PackageInstall
 from benchlab.imports import drafts
 from benchlab.imports.models import Source
-from benchlab.runs import commands
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
 from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tag, Tagging
 from benchlab.team import tokens
 from benchlab.team.models import Invitation
 from benchlab.team.roles import Role
+from benchlab.workers import messages
 from tests.charts import made
 
 DIRECTORY = [{"kind": "directory", "options": {"path": "/srv/scratch"}}]
@@ -50,7 +53,7 @@ def other_api(other_user) -> APIClient:
 def nudges(monkeypatch) -> list[str]:
     """Messages that would have gone to Celery."""
     sent: list[str] = []
-    monkeypatch.setattr(commands, "send", lambda task, pk: sent.append(task.name))
+    monkeypatch.setattr(messages, "send", lambda task, pk: sent.append(task))
     return sent
 
 
@@ -86,6 +89,11 @@ def everything(team) -> SimpleNamespace:
         team=team, name="dynamo", version="1.1.0", sha256="0" * 64, size=4, content=b"\x7fELF"
     )
     return SimpleNamespace(
+        finding=Finding.objects.create(
+            campaign=campaign, attempt=attempts[0], kind="cached_read", says="half of it came from a cache",
+            severity="doubt", runs=[attempts[0].run_id],
+            numbers={"read": asdict(Number(4e8, "B/s", "read, by the tool", figure="iops"))},
+        ),
         entry=record("host.create", team_id=team.pk, actor="somebody", subject=str(host)),
         reported=reported,
         binary=binary,

@@ -14,10 +14,10 @@ from django.db import connections
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from benchlab import throttling
-from benchlab.api_urls import router
 from benchlab.campaigns.models import Workload
-from benchlab.idempotency.models import KeptAnswer
+from benchlab.rest.urls import router
+from benchlab.web import throttling
+from benchlab.web.idempotency.models import KeptAnswer
 from tests.api.conftest import client_of, is_problem
 
 LOAD = {"name": "once", "tool": "fio", "options": {}}

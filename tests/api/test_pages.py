@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.test import Client
 from django.urls import reverse
 
-from benchlab.api_urls import router
+from benchlab.rest.urls import router
 from benchlab.team import docs, docs_allowed, permissions_api
 from benchlab.team.levels import Level
 

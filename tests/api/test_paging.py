@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 from django.db import connection
 
-from benchlab import paging
-from benchlab.api import Figures
-from benchlab.api_urls import router
-from benchlab.filters import column
-from benchlab.runs import api as runs_api
+from benchlab.rest import runs as runs_api
+from benchlab.rest.urls import router
 from benchlab.runs.models import Measurement
+from benchlab.web import paging
+from benchlab.web.api import Figures
+from benchlab.web.filters import column
 from tests.api.conftest import is_problem
 from tests.api.test_lists import walked
 from tests.charts import made

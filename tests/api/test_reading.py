@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from benchlab.api_urls import router
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Credential, Host
+from benchlab.rest.urls import router
 from benchlab.runs.models import Artifact
 from tests.api.conftest import is_problem
 from tests.charts import made

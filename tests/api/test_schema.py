@@ -12,8 +12,8 @@ from django.db import close_old_connections, transaction
 from hypothesis import HealthCheck, Phase, given, settings, strategies
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from benchlab.api_urls import router
 from benchlab.hosts import host_tasks
+from benchlab.rest.urls import router
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.testing import profiles

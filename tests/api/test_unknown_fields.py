@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from benchlab.api_urls import router
+from benchlab.rest.urls import router
 from tests.api.conftest import DIRECTORY, is_problem
 from tests.team.test_table import ACTIONS, row_of
 from tests.team.test_table import rows as table_rows  # noqa: F401  # a fixture

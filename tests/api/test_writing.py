@@ -218,6 +218,19 @@ def test_a_disk_of_another_team_stays(api, ours, theirs):
     assert not Device.objects.get(pk=theirs.device.pk).spare
 
 
+def test_a_disk_is_rated_and_nothing_else_of_it_is_changed(api, other_api, ours):
+    Device.objects.filter(pk=ours.device.pk).update(rated_bandwidth=10**8)
+    path = f"/api/devices/{ours.device.pk}/"
+    was = api.get(path).json()
+    told = api.patch(path, {"rated_iops": 5000, "spare": not was["spare"], "name": "sdz"}).json()
+    assert told == was | {"rated_iops": 5000, "rated_bandwidth": 10**8}
+    assert api.patch(path, {"rated_iops": None}).json()["rated_iops"] is None
+    for wrong in (0, -1, 1.5, "fast", 10**30):
+        is_problem(api.patch(path, {"rated_iops": wrong}), 400)
+    is_problem(api.patch(path, {"rating": 5000}), 400)
+    is_problem(other_api.patch(path, {"rated_iops": 1}), 404)
+
+
 def test_confirming_wants_the_offered_key(api, ours):
     path = f"/api/hosts/{ours.host.pk}/confirm-key/"
     is_problem(api.post(path, {"fingerprint": "SHA256:x"}), 409)
@@ -243,3 +256,42 @@ def test_a_topology_is_kept_complete(api, team):
     answer = api.post("/api/topologies/", {"name": "dir", "stack": DIRECTORY})
     assert answer.status_code == 201, answer.content
     assert answer.json()["stack"] == Topology.objects.get(team=team).stack
+
+
+def test_a_campaign_in_visits_is_made_and_told(api, wish):
+    """The order ABBA: two visits unless told, with their blocks; /api/measurements/ and exports have the column too."""
+    row = api.post("/api/topologies/", {"name": "other", "stack": DIRECTORY}).json()
+    wish |= {"topologies": [*wish["topologies"], row["id"]], "repeats": 3, "order": "abba"}
+    made = api.post("/api/campaigns/", wish).json()
+    assert (made["order"], made["visits"]) == ("abba", 2)
+    layouts = api.get(f"/api/layouts/?campaign={made['id']}&ordering=id").json()["results"]
+    assert [one["visit"] for one in layouts] == [1, 1, 2, 2]
+    assert [one["topology"] for one in layouts[:2]] == [one["topology"] for one in layouts[:1:-1]]
+    assert {(one["expected_s"], one["build_s"], one["teardown_s"], one["begun_at"]) for one in layouts} == {
+        (20.0, None, None, None)
+    }  # fmt: skip
+    runs = api.get(f"/api/runs/?campaign={made['id']}&visit=2").json()["results"]
+    assert {one["repeat"] for one in runs} == {3} and len(runs) == 4
+    second = api.get(f"/api/layouts/?campaign={made['id']}&visit=2").json()["results"]
+    assert {one["id"] for one in second} == {one["id"] for one in layouts[2:]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"order": "abba"}, "repeats: 1 cannot be divided over 2 visits of each layout (ABBA)"),
+        ({"visits": 2, "repeats": 2}, "more than one visit of each layout needs the order abba"),
+        ({"order": "abba", "visits": 1}, "builds each layout at least 2 times"),
+        ({"order": "baab"}, "is not a valid choice"),
+        ({"visits": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_visits_that_cannot_be_are_refused_in_words(api, wish, wrong, says):
+    answer = api.post("/api/campaigns/", wish | wrong)
+    assert says in str(is_problem(answer, 400)["errors"])
+    assert not Campaign.objects.filter(name="Deep?").exists()
+
+
+def test_without_a_word_each_layout_is_built_once(api, campaign):
+    told = api.get(f"/api/campaigns/{campaign.pk}/").json()
+    assert (told["order"], told["visits"]) == ("random_blocks", 1)

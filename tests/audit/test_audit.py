@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
-from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import InternalError, ProgrammingError, connection, transaction
 from django.test import Client
@@ -242,18 +240,6 @@ def test_a_new_key_takes_the_seal_over(five, settings):
     assert chain.check().broken == ""
     settings.BENCHLAB_KEYS = [old]
     assert "bears no seal" in chain.check().broken
-
-
-def test_a_log_of_before_the_head_is_sealed_as_it_is(db):
-    before = import_module("benchlab.audit.migrations.0002_head")
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE audit_head DISABLE TRIGGER USER")
-        for number in range(3):
-            chain.record("destroy", subject=f"disk {number}")
-        cursor.execute("DELETE FROM audit_head")
-        cursor.execute("ALTER TABLE audit_head ENABLE TRIGGER USER")
-    before.seal_what_is_there(apps, None)
-    assert chain.check().broken == "" and chain.check().entries == 3
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from rest_framework.test import APIClient
 from agents.dynamo import icf
 from benchlab.audit.models import Entry
 from benchlab.hosts.models import Device
-from benchlab.runs import commands
 from benchlab.runs.models import Layout
 from benchlab.sharing.models import Share
 from benchlab.team import accounts, invitations, tokens
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
+from benchlab.workers import messages
 from tests.api.conftest import client_of
 from tests.charts import made
 
@@ -35,7 +35,7 @@ def the_one(action: str) -> Entry:
 @pytest.fixture(autouse=True)
 def no_messages(monkeypatch) -> None:
     """Of those that would have gone to Celery."""
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 @pytest.fixture

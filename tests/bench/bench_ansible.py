@@ -103,10 +103,10 @@ def ansible(rig: UmlHost, playbook: Path, place: Path) -> Callable[[], None]:
 
 def benchlab(rig: UmlHost) -> Callable[[], None]:
     """The same by our layers, with guard, verification and proof."""
-    from agents import stack
-    from agents.apply import Look
-    from agents.blank import not_blank
-    from agents.chain import LayerSpec, Wanted
+    from agents.plans import stack
+    from agents.plans.blank import not_blank
+    from agents.plans.chain import LayerSpec, Wanted
+    from agents.safety.apply import Look
     from tests.rig.bench import Bench
     from tests.rig.every_stack import mark
 

@@ -28,15 +28,14 @@ from typing import Any
 import django
 import psutil
 
+from tests.bench import lab_services
+from tests.bench.bench_api import p95_of, verdict
+
 RUNS = 1_000  # in the lab, measured before
 RUN_S = 4  # of each run that goes on meanwhile
 ALONE_S, SETTLE_S = 20.0, 15.0
 P95_S, MOST_CONNECTIONS, GROWTH_MB = 1.0, 40, 20  # targets
 LATE_S, GAP_S = 10.0, 5.0  # a poll's age; from one run's end to the next one's start
-MINE = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-    " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-)
 SUCCEEDED = "succeeded"
 
 
@@ -87,31 +86,10 @@ def lab(directory: Path, people: int, seconds: int) -> int:
 
 @contextmanager
 def services(directory: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Web server, worker and beat as `up` starts them; the address, and the web server's process."""
-    from benchlab.up import recipes
-    from benchlab.up.ports import free_port
-    from benchlab.up.state import State
-    from tests import stack
-
-    state, port = State(directory / "up"), free_port()
-    state.create()
-    env = stack.environment(stack.redis_url(7))
-    env |= {"BENCHLAB_STATIC": str(directory / "static"), "BENCHLAB_DEBUG": "0"}
-    log = directory / "prepare.log"
-    with stack.process(recipes.prepare(), log, env) as prepared:
-        assert prepared.wait(120) == 0, log.read_text()
-    server = recipes.web("127.0.0.1", port, env)
-    with (
-        stack.process(argv(recipes.worker(env)), directory / "worker.log", env),
-        stack.process(argv(recipes.beat(state, env)), directory / "beat.log", env),
-        stack.process(argv(server), directory / "web.log", env) as started,
-    ):
-        stack.wait_for(lambda: stack._listens(port, started), directory / "web.log", 30)
-        yield f"http://127.0.0.1:{port}", psutil.Process(started.pid)
-
-
-def argv(recipe: Any) -> list[str]:
-    return [str(word) for word in recipe.argv]
+    """Web server, worker and beat as `up` starts them; the web server's address and process."""
+    env = lab_services.environment(directory)
+    with lab_services.workers(directory, env), lab_services.web(directory, env) as server:
+        yield server
 
 
 @contextmanager
@@ -130,7 +108,7 @@ def silent_host(owner: Any) -> Iterator[int]:
 def make_campaign(owner: Any, host: Any, directory: Path, seconds: float) -> Any:
     """Of runs enough for so many seconds, and some more."""
     from benchlab.campaigns.models import Workload
-    from benchlab.campaigns.services import create_campaign
+    from benchlab.engine.new_campaign import create_campaign
     from benchlab.topologies.models import Topology
 
     team, scratch = owner.teams.get(), directory / "scratch"
@@ -251,7 +229,7 @@ class Watch(threading.Thread):
 
         self.memory.append(self.server.memory_info().rss / 2**20)
         with connection.cursor() as cursor:
-            cursor.execute(MINE)
+            cursor.execute(lab_services.CONNECTIONS)
             self.connections.append(cursor.fetchone()[0])
         seen = Layout.objects.get(campaign=self.campaign).seen_at
         self.late.append((timezone.now() - seen).total_seconds())
@@ -259,14 +237,11 @@ class Watch(threading.Thread):
 
 
 def swept_ago() -> float:
-    """By the key that the worker's sweeper writes (benchlab/runs/beats.py), in this run's own Redis."""
-    import redis
+    """By the sign of life of the worker's sweeper."""
+    from benchlab.workers import beats
 
-    from benchlab.runs import beats
-    from tests.stack import redis_url
-
-    said = redis.Redis.from_url(redis_url(7)).get(beats.KEY)
-    return time.time() - float(said) if said else 1e9
+    age = beats.age_s()
+    return 1e9 if age is None else age
 
 
 @contextmanager
@@ -334,9 +309,9 @@ def answers(crowd: Crowd) -> tuple[str, bool]:
 
 def waited(crowd: Crowd, what: str) -> tuple[str, bool]:
     every = sorted(one.seconds for one in crowd.told if one.what == what)
-    p95 = every[-(-95 * len(every) // 100) - 1]
-    said = f"{what}: {len(every)}, median {statistics.median(every) * 1000:.0f} ms, p95 {p95 * 1000:.0f} ms, "
-    return f"{said}worst {every[-1] * 1000:.0f} ms", p95 < P95_S
+    late = p95_of(every)
+    said = f"{what}: {len(every)}, median {statistics.median(every) * 1000:.0f} ms, p95 {late * 1000:.0f} ms, "
+    return f"{said}worst {every[-1] * 1000:.0f} ms", late < P95_S
 
 
 def by_path(crowd: Crowd) -> None:
@@ -351,11 +326,6 @@ def by_path(crowd: Crowd) -> None:
         print(
             f"       {kind}: {len(every)}, mean {statistics.mean(every) * 1000:.0f} ms", flush=True
         )
-
-
-def verdict(text: str, good: bool) -> int:
-    print(f"{'ok    ' if good else 'MISSED'} {text}", flush=True)
-    return int(not good)
 
 
 if __name__ == "__main__":

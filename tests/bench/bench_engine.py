@@ -58,7 +58,7 @@ def make_campaign(rig: UmlHost):
     from django.contrib.auth.models import User
 
     from benchlab.campaigns.models import Workload
-    from benchlab.campaigns.services import create_campaign
+    from benchlab.engine.new_campaign import create_campaign
     from benchlab.hosts import services as hosts
     from benchlab.hosts.models import Device
     from benchlab.team.services import join_first_team

@@ -32,13 +32,14 @@ def work(raw):
     return fio.parse({"fio.json": raw}, fio.Options())
 """
 IMPORT = """
-from agents import reading, registry
-from benchlab.imports import stored, texts
+from agents import registry
+from agents.texts import reading
+from benchlab.imports import reading_json, texts
 registry.all_readers()
 def work(raw):
     found = reading.read(texts.read("fio.json", raw).text, "fio.json")
     assert len(found.found) == 1 and not found.found[0].trouble and not found.unread
-    return stored.to_json(found)
+    return reading_json.to_json(found)
 """
 CHILD = """
 import sys

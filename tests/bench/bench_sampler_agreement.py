@@ -12,8 +12,9 @@ import statistics
 import sys
 from dataclasses import dataclass
 
-from agents import job, shell
+from agents import shell
 from agents.contracts import Job, Secret, Series, Shell
+from agents.jobs import job
 from agents.samplers import diskstats
 from benchlab.practice import SlowDisk, UmlHost
 

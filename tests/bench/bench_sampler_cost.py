@@ -14,8 +14,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from agents import job, registry
+from agents import registry
 from agents.contracts import Job, Shell, Watch
+from agents.jobs import job
 from benchlab.practice import DiskSpec, UmlHost
 from tests.agents.local_shell import LocalShell
 from tests.bench.bench_sampler_agreement import reach

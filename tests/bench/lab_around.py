@@ -19,8 +19,8 @@ SELECT h.id, 'serial:' || n, 'sd' || n, 'FastDisk', n::text, '', 1e12::bigint, t
 FROM hosts_host h, generate_series(1, 16) n WHERE h.team_id = %(team)s
 """
 SNAPSHOTS = """
-INSERT INTO hosts_factsnapshot (host_id, taken_at, boot_id, facts)
-SELECT h.id, now() - n * interval '1 day', 'boot',
+INSERT INTO hosts_factsnapshot (host_id, taken_at, boot_id, digest, facts)
+SELECT h.id, now() - n * interval '1 day', 'boot', '',
        jsonb_build_object('os_name', 'Debian', 'devices', (SELECT jsonb_agg(md5((i * n)::text))
                                                            FROM generate_series(1, 400) i))
 FROM hosts_host h, generate_series(1, 40) n WHERE h.team_id = %(team)s

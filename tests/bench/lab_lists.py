@@ -9,14 +9,15 @@ from urllib.parse import quote
 from django.contrib.auth.models import User
 from django.urls import NoReverseMatch, reverse
 
-from benchlab import cursors, paging
-from benchlab.api_urls import router
-from benchlab.filters import column
+from benchlab.rest.urls import router
 from benchlab.team import permissions
+from benchlab.web import cursors, paging
+from benchlab.web.filters import column
 
 VIEWS = cast("list[tuple[str, Any, str]]", router.registry)
 TEXTS = ("name", "unit", "device", "sampler", "metric", "sha256", "fingerprint", "stage", "tool")
 EXPORTS = ("results", "series-table")  # measured by themselves
+NO_LIST = ("verdicts", "history")  # answers about campaigns, or a run, that are named
 # Pages with a number, and narrowed down.
 MORE = (
     "/campaigns/?page=40", "/campaigns/?tag=tag1", "/activity/?page=40", "/audit/?page=20", "/audit/?action=destroy",
@@ -27,7 +28,7 @@ MORE = (
 def api(ask: Callable[[str], Any], user: User) -> Iterator[str]:
     for prefix, view, _ in VIEWS:
         url = f"/api/{prefix}/"
-        if prefix in EXPORTS or not hasattr(view, "list"):
+        if prefix in (*EXPORTS, *NO_LIST) or not hasattr(view, "list"):
             continue
         yield url
         if view.pagination_class is None:

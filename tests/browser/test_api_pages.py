@@ -21,7 +21,7 @@ def test_the_page_about_the_api_and_the_token_are_clean(chromium, live_server, u
     assert violations(page) == []
     page.goto(f"{live_server.url}/api/token/")
     page.get_by_label("Name").fill("notebook")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create a token").click()
     assert page.locator("#token").inner_text().startswith("blab_")
     assert violations(page) == [] and said == []
     page.context.close()

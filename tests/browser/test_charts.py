@@ -53,7 +53,8 @@ def drawn(page: Any) -> None:
 def test_compare_and_run_pages_are_drawn_and_clean(chromium, live_server, campaign, scheme):
     page, said = log_in(chromium, live_server, scheme)
     run = campaign.runs.first().pk
-    for path in (f"/compare/?campaign={campaign.pk}", f"/runs/{run}/", "/compare/"):
+    answered = f"/campaigns/{campaign.pk}/report/#answers"
+    for path in (answered, f"/compare/?campaign={campaign.pk}", f"/runs/{run}/", "/compare/"):
         page.goto(live_server.url + path)
         drawn(page)
         assert violations(page) == [], path

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
 from benchlab.dynamo.models import Binary, Reported
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import collect, commands
+from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
 from benchlab.topologies.models import Topology
+from benchlab.workers import messages
 from tests.browser.axe import violations
 from tests.browser.test_charts import drawn, log_in
 from tests.browser.test_library import complaints, quiet, shoot
@@ -25,7 +26,7 @@ FULL = Path(__file__).parents[1] / "cases" / "tools" / "dynamo" / "full.bin"
 @pytest.fixture
 def run(user, team, monkeypatch):
     """A run of the captured session, with two workers, on a host that only dynamo reaches."""
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
     Membership.objects.filter(user=user, team=team).update(role="owner")
     Binary.objects.create(
         team=team,

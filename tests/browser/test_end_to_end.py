@@ -88,7 +88,7 @@ def mark_spare(person: Person, name: str, serial: str, *, mistyped: bool) -> Non
         person.look("spare-refused")
     page.fill("#id_typed", serial)
     person.press(f"Mark {name} spare")
-    expect(page.locator("#messages")).to_contain_text(f"{name} is spare now")
+    expect(page.locator("#messages")).to_contain_text(f"Marked {name} spare")
 
 
 def make_topology(person: Person) -> None:
@@ -133,7 +133,7 @@ def make_campaign(person: Person) -> None:
     runs = page.locator("#campaign-estimate .numbers dd").first
     expect(runs).to_have_text("3")
     person.look("campaign-new")
-    person.press("Make it and show the plan")
+    person.press("Create it and show the plan")
 
 
 def read_the_plan(person: Person) -> None:

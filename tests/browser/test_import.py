@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from benchlab.imports import agreeing, drafts
+from benchlab.imports import drafts, storing_drafts
 from tests.browser.person import Person
 from tests.imports.test_storing import TEXT as DD
 
@@ -78,14 +78,14 @@ def at_work(monkeypatch) -> None:
             drafts.read(pk)
 
     monkeypatch.setattr(drafts, "nudge", read)
-    monkeypatch.setattr(agreeing, "nudge", agreeing.store)
+    monkeypatch.setattr(storing_drafts, "nudge", storing_drafts.store)
 
 
 @pytest.fixture
 def nudged(monkeypatch, at_work) -> list[int]:
     """Messages to workers, of which there are none here."""
     sent: list[int] = []
-    monkeypatch.setattr(agreeing, "nudge", sent.append)
+    monkeypatch.setattr(storing_drafts, "nudge", sent.append)
     return sent
 
 
@@ -94,7 +94,7 @@ def test_a_pasted_article_becomes_a_chart(person):
     person.go("Import")
     person.look("import")
     page.fill("#import-text", ARTICLE)
-    person.press("Look what is in it")
+    person.press("Preview")
     page.get_by_text("2 results with").wait_for()
     person.look("import-found")
     page.get_by_role("link", name="9", exact=True).first.click()
@@ -102,14 +102,14 @@ def test_a_pasted_article_becomes_a_chart(person):
     person.look("import-lines")
     page.go_back()
     page.fill("#id_new_host", "db-1")
-    person.press("Agree and store")
+    person.press("Confirm and store")
     page.get_by_text("Choose a topology, or name a new one.").first.wait_for()
     assert page.input_value("#id_new_host") == "db-1"
     person.look("import-refused")
     page.fill("#id_new_topology", "twelve disks")
     page.fill("#id_campaign", "An article")
     page.fill("#id_url", "https://example.org/article")
-    person.press("Agree and store")
+    person.press("Confirm and store")
     page.get_by_role("heading", name="An article").wait_for()
     person.drawn()
     person.look("import-campaign")
@@ -131,7 +131,7 @@ def test_files_and_without_javascript(chromium, live_server, user, tmp_path):
     person.log_in("alice", "alice-password")
     person.go("Import")
     person.page.set_input_files("#import-files", [tmp_path / "one.txt", tmp_path / "two.bin"])
-    person.press("Look what is in it")
+    person.press("Preview")
     person.page.get_by_text("it is no text but binary").wait_for()
     person.look("import-files")
     person.close()
@@ -162,17 +162,17 @@ def test_several_files_are_dropped_and_stored_by_a_worker(person, nudged):
         ["1.txt (1 KiB)", "2.txt (1 KiB)", "3.txt (1 KiB)", "azure.icf (2 KiB)"]
     )
     person.look("import-dropped")
-    person.press("Look what is in it")
+    person.press("Preview")
     page.get_by_text("4 results with").wait_for()
     person.look("import-dropped-found")
     page.fill("#id_new_host", "db-1")
     page.fill("#id_new_topology", "one disk")
     page.fill("#id_campaign", "Three of dd")
-    person.press("Agree and store")
+    person.press("Confirm and store")
     page.get_by_text("Storing: 0 of 4 results.").wait_for()
     person.look("import-storing", quick=True)
     (pk,) = nudged
-    agreeing.store(pk)
+    storing_drafts.store(pk)
     page.get_by_role("link", name="Three of dd").wait_for()  # the page came by itself
     page.get_by_text("4 stored in").wait_for()
     person.look("import-stored")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import shelf
+from benchlab.imports import reference_library
 from benchlab.imports.articles import articles
 from tests.browser.axe import violations
 from tests.browser.test_charts import drawn, log_in
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def library(user):
-    shelf.load(articles())
+    reference_library.load(articles())
     return list(Campaign.objects.filter(source=Campaign.Source.LIBRARY).order_by("pk"))
 
 

@@ -71,7 +71,7 @@ def test_a_step_by_hand(person, team, user, lab):
     person.page.goto(f"/campaigns/{row.campaign_id}/")
     person.look("needs-person")
     person.press("Done")
-    expect(person.page.get_by_text("Somebody said that it is done")).to_be_visible()
+    expect(person.page.get_by_text("Reported as done")).to_be_visible()
     assert complaints(person) == []
 
 

@@ -12,10 +12,12 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from agents import stored
+from agents.facts.model import HostFacts
+from agents.plans import as_json
 from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.engine.checks import planning
 from benchlab.hosts import discovery, services
-from benchlab.hosts.models import Host
+from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.team.models import Membership
 from benchlab.topologies.models import Topology
@@ -23,7 +25,7 @@ from tests import stack
 from tests.browser.person import Person
 from tests.hosts.conftest import credential_key
 from tests.runs.test_orphans import left_by
-from tests.topologies.plans import cached, made, many_disks
+from tests.topologies.plans import SLOW, cached, layer, made, many_disks
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -75,7 +77,7 @@ def test_a_plan_is_drawn_and_starts_by_the_typed_word(person, team, lab):
     found = many_disks()
     plan = made(cached(), found)
     layout = a_layout(
-        team, lab, plan=stored.to_json(plan), plan_fingerprint=plan.fingerprint,
+        team, lab, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
         planned_at=timezone.now(), facts_planned=discovery.store(lab, found),
     )  # fmt: skip
     page = person.page
@@ -101,10 +103,62 @@ def test_a_plan_is_drawn_and_starts_by_the_typed_word(person, team, lab):
     assert person.complaints == []
 
 
+def planned_on_paper(campaign: Campaign, found: HostFacts) -> None:
+    """As a worker does it that asks the host."""
+    for layout in campaign.layouts.select_related("host"):
+        plan = planning.make(layout, found)
+        Layout.objects.filter(pk=layout.pk).update(
+            plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint, planned_at=timezone.now(),
+            facts_planned=discovery.store(layout.host, found),
+        )  # fmt: skip
+
+
+def test_layouts_that_take_turns_are_recommended_and_agreed_to_once(person, team, lab):
+    """The order ABBA, from the wizard to the word that starts all its visits."""
+    found = many_disks()
+    discovery.store(lab, found)
+    for row in Device.objects.filter(host=lab, name__in=SLOW[:2]):
+        row.spare, row.role, row.spare_size, row.spare_model = True, "hdd", row.size, row.model
+        row.save()
+    for kind in ("striped", "linear"):
+        volume = layer("lvm", {"type": kind}, data=("hdd", 2))
+        Topology.objects.create(team=team, name=kind, stack=[volume])
+    fio = {"rw": "randread", "size": 1 << 20, "runtime_s": 60}
+    sweep = {"iodepth": [1, 4, 16]}
+    Workload.objects.create(team=team, name="deep", tool="fio", options=fio, sweep=sweep)
+    page = person.page
+    page.goto("/campaigns/new/")
+    page.fill("#id_name", "Stripe or not")
+    for name in ("lab1", "striped", "linear", "deep"):
+        page.get_by_role("checkbox", name=name, exact=True).check()
+    expect(page.locator("#campaign-order")).to_contain_text("ABBA")
+    expect(page.locator("#campaign-order")).to_contain_text("costs about 40 s more")
+    person.look("wizard-abba")
+    page.select_option("#id_order", "random_blocks")
+    expect(page.locator("#campaign-order")).to_contain_text("Randomised blocks")
+    page.select_option("#id_order", "recommended")
+    expect(page.locator("#campaign-order")).to_contain_text("ABBA")
+    person.press("Create it and show the plan")
+    campaign = Campaign.objects.get()
+    assert (campaign.order, campaign.visits, campaign.layouts.count()) == ("abba", 2, 4)
+    planned_on_paper(campaign, found)
+    page.goto(f"/campaigns/{campaign.pk}/")
+    expect(page.locator("#plan-visits")).to_contain_text("built in 2 visits that take turns")
+    person.look("plan-abba")
+    folded = page.get_by_text(re.compile("commands?: those of bl"))
+    expect(folded).to_have_count(2)
+    folded.first.click()
+    page.fill("#id_typed", "destroy 2 disks on lab1")
+    page.get_by_role("button", name="Start, and destroy what is on 2 disks").click()
+    expect(page.locator("#messages")).to_contain_text("Started.")
+    assert set(campaign.layouts.values_list("phase", flat=True)) == {"waiting"}
+    assert person.complaints == []
+
+
 def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     layout = a_layout(team, lab, phase="done", outcome="cancelled", ended_at=timezone.now())
     plan = made(cached(2), many_disks())
-    layout.plan = stored.to_json(plan)
+    layout.plan = as_json.to_json(plan)
     layout.save()
     touched = [claim.identity for claim in plan.claims]
     StepLog.objects.create(
@@ -121,7 +175,7 @@ def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     person.look("orphan")
     page.fill("#id_typed", "destroy 3 disks on lab1")
     person.press("Take it down")
-    expect(page.locator("#messages")).to_contain_text("is being taken down")
+    expect(page.locator("#messages")).to_contain_text("Taking down what")
     expect(page.locator(f"#orphan-{layout.name}")).to_have_count(0)
     assert person.complaints == []
 

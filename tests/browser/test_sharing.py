@@ -33,7 +33,7 @@ def test_a_link_is_made_and_opened_by_a_stranger(chromium, live_server, lab):
     page.goto(f"{live_server.url}/runs/{lab.run.pk}/")
     page.get_by_role("button", name="Share a link …").click()
     assert violations(page) == []
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create the link").click()
     link = page.input_value("#share-link")
     assert link.startswith(f"{live_server.url}/s/")
     assert violations(page) == []
@@ -130,7 +130,7 @@ def test_people_talk_about_a_run(chromium, live_server, lab):
     page.get_by_role("button", name="Save the note").click()
     page.get_by_role("button", name="Star").click()
     talk = page.locator("#talk")
-    expect(talk.get_by_role("button", name="Starred: take the star off")).to_be_visible()
+    expect(talk.get_by_role("button", name="Starred: remove the star")).to_be_visible()
     page.wait_for_load_state()
     assert "<script>alert(1)</script>" in talk.inner_text()
     assert (

@@ -9,10 +9,11 @@ import pytest
 
 from agents import registry
 from agents.contracts import Job, Need, OptionsError, Use
-from benchlab.campaigns.services import create_campaign, create_workload
+from benchlab.campaigns.services import create_workload
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Credential, Device, Host
-from benchlab.runs import commands
 from benchlab.topologies.models import Topology
+from benchlab.workers import messages
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def toys(monkeypatch):
 def nudges(monkeypatch) -> list[str]:
     """Messages that would have gone to Celery."""
     sent: list[str] = []
-    monkeypatch.setattr(commands, "send", lambda task, pk: sent.append(f"{task.name}({pk})"))
+    monkeypatch.setattr(messages, "send", lambda task, pk: sent.append(f"{task}({pk})"))
     return sent
 
 

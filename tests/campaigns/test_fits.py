@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from agents import registry
 from benchlab.campaigns.estimate import estimate
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine.new_campaign import create_campaign
 from tests.campaigns.conftest import make_spare
 
 pytestmark = pytest.mark.django_db

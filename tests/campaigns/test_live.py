@@ -12,7 +12,7 @@ from django.conf import settings
 from django.test import AsyncClient
 from django.urls import reverse
 
-from benchlab.campaigns import live
+from benchlab.pages.campaigns import event_stream
 from benchlab.runs import events
 
 
@@ -37,7 +37,7 @@ async def drained(queue: asyncio.Queue[None]) -> None:
 
 def test_only_the_pages_of_a_campaign_wake():
     async def check() -> None:
-        hub = live.Hub()
+        hub = event_stream.Hub()
         async with hub.listen(1) as mine, hub.listen(2) as other, hub.listen(1) as also_mine:
             for queue in (mine, other, also_mine):
                 await drained(queue)
@@ -50,7 +50,7 @@ def test_only_the_pages_of_a_campaign_wake():
 
 def test_one_subscription_serves_all_and_ends_with_the_last():
     async def check() -> None:
-        hub = live.Hub()
+        hub = event_stream.Hub()
         before = await publish(999)
         async with hub.listen(999) as one, hub.listen(999) as two:
             await drained(one)
@@ -65,7 +65,7 @@ def test_one_subscription_serves_all_and_ends_with_the_last():
 
 def test_a_burst_is_one_wake_up():
     async def check() -> None:
-        hub = live.Hub()
+        hub = event_stream.Hub()
         async with hub.listen(1) as queue:
             await drained(queue)
             for _ in range(50):
@@ -76,11 +76,11 @@ def test_a_burst_is_one_wake_up():
 
 
 def test_a_redis_that_is_away_is_tried_again(settings, monkeypatch, caplog):
-    monkeypatch.setattr(live, "RECONNECT_S", 0.05)
+    monkeypatch.setattr(event_stream, "RECONNECT_S", 0.05)
     good = settings.REDIS_URL
 
     async def check() -> None:
-        hub = live.Hub()
+        hub = event_stream.Hub()
         settings.REDIS_URL = "redis://127.0.0.1:1/0"
         async with hub.listen(1) as queue:
             await asyncio.sleep(0.2)
@@ -96,8 +96,8 @@ def test_a_redis_that_is_away_is_tried_again(settings, monkeypatch, caplog):
 
 @pytest.fixture
 def stream_quickly(monkeypatch):
-    monkeypatch.setattr(live, "PING_S", 0.2)
-    monkeypatch.setattr(live, "APART_S", 0.0)
+    monkeypatch.setattr(event_stream, "PING_S", 0.2)
+    monkeypatch.setattr(event_stream, "APART_S", 0.0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -110,18 +110,18 @@ def test_the_stream_says_changed_and_pings(stream_quickly, user, campaign):
         assert (answer["Cache-Control"], answer["X-Accel-Buffering"]) == ("no-cache", "no")
         stream = answer.streaming_content  # type: ignore[attr-defined]
         heard = [await anext(stream), await asyncio.wait_for(anext(stream), 5)]
-        assert heard[0] == live.PING
-        while heard[-1] != live.CHANGED:  # the subscription's own wake-up
+        assert heard[0] == event_stream.PING
+        while heard[-1] != event_stream.CHANGED:  # the subscription's own wake-up
             heard.append(await asyncio.wait_for(anext(stream), 5))
         await publish(campaign.pk)
         heard = [await asyncio.wait_for(anext(stream), 5) for _ in range(3)]
-        assert live.CHANGED in heard and live.PING in heard
+        assert event_stream.CHANGED in heard and event_stream.PING in heard
         # The server cancels the request of a browser that went away.
         waiting = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert live.hub().listeners == 0
+        assert event_stream.hub().listeners == 0
 
     async_to_sync(check)()
 
@@ -145,21 +145,21 @@ def test_a_stranger_is_sent_to_the_login(client, campaign):
 
 def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
     """Forty of them: each at most every ten seconds, and two changes are told to few at the same moment."""
-    hub = live.Hub()
-    assert hub.apart_s == live.APART_S
-    monkeypatch.setattr(live.Hub, "listeners", 40)
-    monkeypatch.setattr(live, "PER_PAGE_S", 0.05)
+    hub = event_stream.Hub()
+    assert hub.apart_s == event_stream.APART_S
+    monkeypatch.setattr(event_stream.Hub, "listeners", 40)
+    monkeypatch.setattr(event_stream, "PER_PAGE_S", 0.05)
     assert hub.apart_s == 2.0
     # Not the wake-up that a new subscription gives: who had it would be gone before the last one comes.
-    monkeypatch.setattr(live.Hub, "_read", lambda self: asyncio.sleep(60))
+    monkeypatch.setattr(event_stream.Hub, "_read", lambda self: asyncio.sleep(60))
 
     async def check() -> None:
         begun, told = asyncio.get_running_loop().time(), []
-        monkeypatch.setattr(live, "hub", lambda: hub)
+        monkeypatch.setattr(event_stream, "hub", lambda: hub)
 
         async def page() -> None:
-            async for said in live._stream(7):
-                if said == live.CHANGED:
+            async for said in event_stream._stream(7):
+                if said == event_stream.CHANGED:
                     told.append(asyncio.get_running_loop().time() - begun)
                     return
 

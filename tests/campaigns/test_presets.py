@@ -9,8 +9,7 @@ import pytest
 from agents import options, registry
 from agents.contracts import Target
 from benchlab.campaigns import matrix
-from benchlab.campaigns.preset_data import ALL, Preset
-from benchlab.campaigns.presets import PRESETS, grouped
+from benchlab.campaigns.presets import ALL, PRESETS, Preset, grouped
 
 GIB = 1 << 30
 MOUNT = Target("bl1", mount="/mnt/bl1", size=100 * GIB)
@@ -44,6 +43,7 @@ def test_every_point_builds_and_has_a_job(preset: Preset) -> None:
         ("article-004-write", 5, [64, 32, 16, 8, 4]),
         ("oltp", 7, [1, 2, 4, 8, 16, 32, 64]),
         ("snia-iops", 56, [32] * 56),
+        ("sysbench-rndrw", 5, [1, 2, 4, 8, 16]),
         ("postgresql-wal", 1, [1]),
     ],
 )

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from benchlab.campaigns import progress
 from benchlab.campaigns.models import Campaign
-from benchlab.campaigns.progress import State
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine.new_campaign import create_campaign
+from benchlab.runs import progress
 from benchlab.runs.models import Attempt
+from benchlab.runs.progress import State
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 pytestmark = pytest.mark.django_db

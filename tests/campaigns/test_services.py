@@ -7,7 +7,8 @@ from django.core.exceptions import ValidationError
 
 from benchlab.campaigns.estimate import estimate
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.campaigns.services import create_campaign, create_workload
+from benchlab.campaigns.services import create_workload
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase
@@ -42,7 +43,7 @@ def test_making_a_campaign_has_it_planned(
             team=team, user=user, name="x", question="", hosts=[host], topologies=[directory],
             workloads=[workload], repeats=1, order="random_blocks",
         )  # fmt: skip
-    assert nudges == [f"benchlab.runs.tasks.plan_layout({made.layouts.get().pk})"]
+    assert nudges == [f"benchlab.engine.tasks.plan_layout({made.layouts.get().pk})"]
 
 
 def test_every_layout_of_hosts_and_topologies_gets_its_runs(
@@ -128,7 +129,7 @@ def test_making_a_campaign_costs_the_same_queries_however_many_runs(
         team=team, user=user, name="Many", tool="toy", options={},
         sweep={"depth": list(range(1, 101))},
     )  # fmt: skip
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         made = create_campaign(
             team=team, user=user, name="x", question="", hosts=[host], topologies=[directory],
             workloads=[many], repeats=5, order="random_blocks",

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from agents import registry, tools
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.views_trying import trial
+from benchlab.pages.campaigns.views_try_extract import trial
 
 pytestmark = pytest.mark.django_db
 

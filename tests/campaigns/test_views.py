@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs.models import Attempt, Layout, Measurement, StepLog, Transition
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
@@ -66,7 +66,7 @@ def test_the_list_costs_the_same_queries_for_many(
 
 
 def test_an_empty_list_says_what_to_do(web):
-    assert "There is no campaign yet" in web.get(reverse("campaign-list")).text
+    assert "No campaigns yet" in web.get(reverse("campaign-list")).text
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
     assert web.get(url("campaign-detail", campaign)).text.count("hx-get=") == 1
     text = now(htmx, campaign, "?plan=pending").text
     assert "<html" not in text and text.count("hx-get=") == 1
-    assert swapped(text) == ["live", "plan", "grid", "running", "results", "log"]
+    assert swapped(text) == ["live", "plan", "grid", "running", "answers", "results", "log"]
 
 
 def test_what_has_charts_and_did_not_change_is_left_alone(htmx, campaign):
@@ -130,8 +130,20 @@ def test_a_plan_that_is_there_is_left_alone(htmx, web, campaign):
 
 def test_all_of_the_log_stays_all_of_it(htmx, web, campaign):
     text = web.get(url("campaign-detail", campaign) + "?log=all").text
-    assert "&amp;log=all" in text
-    assert "&amp;log=all" in now(htmx, campaign, "?log=all").text
+    assert "?log=all&amp;" in text
+    assert "?log=all&amp;" in now(htmx, campaign, "?log=all").text
+
+
+def test_what_a_page_was_asked_for_is_asked_for_when_it_is_live_too(htmx, web, campaign):
+    """Else the cards that arrive with the second result show another metric than the first."""
+    asks = "?metric=lat&moment=built"
+    for text in (
+        web.get(url("campaign-detail", campaign) + asks).text,
+        now(htmx, campaign, f"{asks}&running=1&results=w1").text,
+    ):
+        (again,) = re.findall(r'hx-get="([^"]*)"', text)
+        assert "metric=lat&amp;moment=built" in again
+        assert again.count("results=") == again.count("running=") == 1
 
 
 def test_another_team_is_not_told_what_is_live(other_user, campaign):
@@ -147,7 +159,7 @@ def test_the_page_of_a_campaign_that_is_over_asks_no_more(htmx, web, campaign, a
         end(attempt, Outcome.SUCCEEDED)
     campaign.layouts.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
     answer = now(htmx, campaign, "?running=&results=")
-    assert swapped(answer.text) == ["live", "grid", "running", "results", "log"]
+    assert swapped(answer.text) == ["live", "grid", "running", "answers", "results", "log"]
     assert 'hx-trigger="sse:changed"' in answer.text
     assert ", every" not in web.get(url("campaign-detail", campaign)).text
 
@@ -170,7 +182,7 @@ def test_the_page_costs_the_same_queries_however_many_runs(
         team=team, user=user, name="big", question="", hosts=[host], topologies=[directory],
         workloads=[workload], repeats=20, order="as_written",
     )  # fmt: skip
-    with django_assert_max_num_queries(23):
+    with django_assert_max_num_queries(24):
         web.get(url("campaign-detail", made))
 
 

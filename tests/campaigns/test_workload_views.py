@@ -37,7 +37,7 @@ def test_the_page_shows_every_point_with_its_outstanding(web, workload):
 def test_a_workload_whose_tool_is_gone_still_has_a_page(web, workload):
     Workload.objects.update(tool="gone")
     answer = web.get(reverse("workload-detail", args=[workload.pk]))
-    assert "make the workload anew" in answer.text
+    assert "create the workload again" in answer.text
     assert web.get(reverse("workload-list")).status_code == 200
 
 

@@ -12,10 +12,11 @@ from django.core.cache.backends.redis import RedisCache
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import agreeing, drafts, offered
+from benchlab.imports import draft_results, drafts, storing_drafts
 from benchlab.imports.checking import Agreement, Chosen
 from benchlab.imports.models import Draft, Source
 from benchlab.runs.models import Attempt
+from benchlab.workers import messages
 from tests.imports.test_storing import TEXT
 from tests.stack import redis_url, wait_for, worker
 
@@ -25,14 +26,16 @@ FILES = 400
 
 @pytest.fixture
 def draft(team, monkeypatch) -> Draft:
-    monkeypatch.setattr(drafts, "_send", lambda task, pk: None)  # the sweeper has to find it
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)  # the sweeper has to find it
     raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, FILES + 1)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
     made = drafts.make(team=team, user=None, uploads=uploads)
     for pk in made.files.values_list("pk", flat=True):
         drafts.read(pk)
-    chosen = [Chosen(one.key, new_host="h", new_topology="t") for one in offered.results(made)]
-    agreeing.agree(made, Agreement(chosen, "many"), user=None)
+    chosen = [
+        Chosen(one.key, new_host="h", new_topology="t") for one in draft_results.results(made)
+    ]
+    storing_drafts.agree(made, Agreement(chosen, "many"), user=None)
     Draft.objects.update(agreed_at=timezone.now() - timedelta(minutes=5))
     return made
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.topologies.models import Topology
 from tests.runs import drive, local_host

@@ -7,10 +7,19 @@ from dataclasses import replace
 import plotly.graph_objects as go
 import pytest
 
-from benchlab.charts import curve, devices, dots, panels, tables
-from benchlab.charts.choice import Choice
+from benchlab.charts import (
+    curve,
+    curve_answers,
+    devices,
+    dots,
+    knee_marks,
+    latency_against_iops,
+    panels,
+    tables,
+)
+from benchlab.charts.chart_options import Choice
 from benchlab.charts.devices import Track
-from benchlab.charts.queries import Group, Sample
+from benchlab.charts.queries import Group, Sample, rest_of
 from tests.charts import made
 
 ARTICLE = dict(zip((1, 2, 4, 8, 16), (1683.0, 3327.0, 5095.0, 5101.0, 5099.0), strict=True))
@@ -71,17 +80,119 @@ def test_one_line_shows_all_latencies_and_its_knee():
 @pytest.mark.parametrize(
     ("one", "words"),
     [
-        (group(repeats=2), "three repeats of at least four depths are needed"),
-        (group(depths={1: 1683.0, 4: 5095.0}), "three repeats of at least four depths are needed"),
+        (
+            group(repeats=2),
+            "about 4 outstanding, by two repeats a depth (three are needed to draw it);"
+            " cap: 5.1 k IOPS from 4 to 16, within 2 %",
+        ),
+        (
+            group(depths={1: 1683.0, 4: 5095.0}),
+            "at least 4 depths, each with IOPS, are needed",
+        ),
         (replace(group(), over=False), "not before the campaign is over"),
-        (group(depths=dict.fromkeys(ARTICLE, 500.0)), "none, flat from the first depth on"),
-        (group(depths={depth: 400.0 * depth for depth in ARTICLE}), "not reached, measure deeper"),
+        (
+            group(depths=dict.fromkeys(ARTICLE, 500.0)),
+            "none, flat from the first depth on; cap: 500 IOPS from 1 to 16, within 2 %",
+        ),
+        (
+            group(depths={depth: 400.0 * depth for depth in ARTICLE}),
+            "none: not reached, measure deeper",
+        ),
     ],
 )
 def test_no_knee_is_drawn_that_is_not_known(one, words):
     assert rings_of(curve.build("C", [one], Choice())) == []
-    assert curve.knee_words(one) == words
+    assert curve_answers.words_of(one) == words
     assert not any(point.knee for point in tables.curve_points([one]))
+
+
+def marks(figure, name):
+    return [t for t in figure["data"] if t.get("name") == name]
+
+
+def noted(figure):
+    return [t["text"] for t in figure["data"] if t["mode"] == "text"]
+
+
+def test_an_uncertain_knee_is_a_stretch_of_the_curve():
+    """The last doubling gains 11 %, with repeats that differ by 20 %: a knee at 16, or none yet."""
+    line = noisy({1: 100.0, 2: 195.0, 4: 370.0, 8: 640.0, 16: 900.0, 32: 1000.0}, 0.10)
+    known = curve_answers.answer_of(line).knee
+    assert known.uncertain and known.beyond
+    figure = curve.build("C", [line], Choice())
+    go.Figure(figure)
+    (stretch,) = marks(figure, knee_marks.UNCERTAIN)
+    assert (stretch["x"], stretch["y"]) == ([16, 32], [900.0, 1000.0]) and stretch["showlegend"]
+    assert rings_of(figure) == []
+    words = "uncertain: perhaps 16, or deeper than was measured: measure deeper"
+    assert curve_answers.words_of(line) == words
+
+
+def noisy(depths, noise):
+    line = group(depths=depths)
+    changed = line.samples
+    for repeat, factor in ((1, 1 - noise), (3, 1 + noise)):
+        changed = tuple(
+            replace(s, values=values(s.values["iops"] * factor, s.outstanding))
+            if s.repeat == repeat
+            else s
+            for s in changed
+        )
+    return replace(line, samples=changed)
+
+
+def test_flat_and_not_reached_are_said_on_the_chart():
+    flat, steep = (
+        group(1, depths=dict.fromkeys(ARTICLE, 500.0)),
+        group(2, depths={depth: 400.0 * depth for depth in ARTICLE}),
+    )
+    figure = curve.build("C", [flat, steep], Choice())
+    go.Figure(figure)
+    assert noted(figure) == [["flat"], ["no knee yet: measure deeper"]]
+
+
+def test_a_cap_and_a_fall_are_drawn():
+    falling = noisy({1: 100.0, 2: 200.0, 4: 400.0, 8: 390.0, 16: 330.0, 32: 280.0}, 0.01)
+    figure = curve.build("C", [group(), replace(falling, topology=2)], Choice())
+    go.Figure(figure)
+    (rule,) = marks(figure, knee_marks.CAP)
+    assert rule["x"] == [4, 16] and rule["y"] == [pytest.approx(5098 * 1.03, rel=1e-3)] * 2
+    (fall,) = marks(figure, knee_marks.FALLS)
+    assert (fall["x"], fall["text"]) == ([32], ["−30 %"])
+    assert "falls past 4, by 30 % at 32" in curve_answers.words_of(falling)
+
+
+def test_fewer_than_three_repeats_draw_nothing_of_the_whole_curve_but_a_cap():
+    figure = curve.build("C", [group(repeats=1)], Choice())
+    assert rings_of(figure) == [] and noted(figure) == []
+    assert len(marks(figure, knee_marks.CAP)) == 1
+
+
+def test_latency_against_iops_has_littles_law_for_each_depth():
+    choice = Choice(against="latency")
+    figure = latency_against_iops.build("C", [group(1), group(2)], choice)
+    go.Figure(figure)
+    little, *lines = figure["data"]
+    assert little["name"] == latency_against_iops.LITTLE
+    assert [one["name"] for one in lines] == ["T1", "T2"]
+    assert lines[0]["x"] == list(ARTICLE.values())
+    assert lines[0]["y"] == [depth / iops for depth, iops in ARTICLE.items()]
+    assert [text.strip() for text in lines[0]["text"]] == ["1", "2", "4", "8", "16"]
+    on_the_law = [x * y for x, y in zip(little["x"], little["y"], strict=True) if x]
+    assert on_the_law == pytest.approx([d for depth in ARTICLE for d in (depth, depth)])
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        Choice(against="latency", kind="clat", latencies=("p99",)),
+        Choice(against="latency", operation="read"),
+    ],
+)
+def test_little_is_about_all_io_and_mean_total_latency_only(choice):
+    figure = latency_against_iops.build("C", [group()], choice)
+    go.Figure(figure)
+    assert marks(figure, latency_against_iops.LITTLE) == []
 
 
 def spoilt(one: Group, run: int, factor: float) -> Group:
@@ -137,10 +248,14 @@ def test_every_point_leads_to_its_run():
 def test_several_lines_show_mean_and_p99_and_differ_in_colour():
     figure = curve.build("C", [group(1), group(2)], Choice(kind="clat"))
     go.Figure(figure)
-    assert {trace["legendgroup"] for trace in figure["data"]} == {"T1", "T2", "knee"}
-    legend = [
-        trace for trace in figure["data"] if trace["showlegend"] and trace["legendgroup"] != "knee"
-    ]
+    assert {trace["legendgroup"] for trace in figure["data"]} == {
+        "T1",
+        "T2",
+        "mark: knee",
+        "mark: cap",
+    }
+    lines = [t for t in figure["data"] if t["legendgroup"] in ("T1", "T2")]
+    legend = [trace for trace in lines if trace["showlegend"]]
     assert len({trace["line"]["color"] for trace in legend}) == 2
 
 
@@ -155,6 +270,16 @@ def test_several_lines_show_mean_and_p99_and_differ_in_colour():
 )
 def test_choices_make_valid_figures(choice):
     go.Figure(curve.build("C", [group()], choice))
+
+
+@pytest.mark.parametrize(
+    "axis",
+    ["iodepth", "numjobs", "outstanding_ios", "workers", "threads", "async_backlog", "outstanding"],
+)
+def test_a_sweep_over_what_makes_the_outstanding_ios_is_one_line(axis):
+    """Of every tool, ours and those of imports: else each of its points is a line of its own."""
+    assert rest_of({axis: 4, "block_size": 8192}) == {"block_size": 8192}
+    assert rest_of({"iodepth": 4, "numjobs": 2}) == {"numjobs": 2}
 
 
 def test_nothing_measured_says_so():

@@ -12,7 +12,7 @@ from django.urls import reverse
 from benchlab.campaigns.models import Run
 from benchlab.charts import curve, dots, naming
 from benchlab.charts.cards import campaign_cards
-from benchlab.charts.choice import Choice
+from benchlab.charts.chart_options import Choice
 from benchlab.charts.queries import Group, Sample, in_percent
 from benchlab.charts.tables import campaign_csv, curve_points, metric_rows
 from benchlab.runs.models import Measurement

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from benchlab.analysis.curves import Spread
-from benchlab.charts.templatetags.si import duration, exact, si, size, spread
+from benchlab.charts.templatetags.si import spread
+from benchlab.web.units import duration, exact, si, size
 
 
 @pytest.mark.parametrize(

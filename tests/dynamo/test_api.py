@@ -11,16 +11,17 @@ from agents.contracts import AgentError
 from agents.dynamo import icf
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
-from benchlab.dynamo import programs
+from benchlab.dynamo import dynamo_player, programs
 from benchlab.dynamo.models import Binary, Reported
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.runs import byhand, collect, commands
+from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
+from benchlab.workers import messages
 from tests.api.conftest import client_of, is_problem
 from tests.charts import made
 from tests.dynamo.test_pages import FINAL, FULL, RC1
@@ -32,7 +33,7 @@ PROGRAMS = "/api/dynamo-programs/"
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No message leaves for a worker."""
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 @pytest.fixture
@@ -254,7 +255,9 @@ def test_results_go_out_as_iometer_writes_them_and_live_ones_as_numbers(api, own
     attempt = Attempt.objects.get()
     silent = api.get(f"/api/attempts/{attempt.pk}/now/").json()
     assert (silent["phase"], silent["iops"], silent["recent"]) == ("", None, [])
-    byhand.tell(attempt, {"t": 1.0, "phase": "record", "iops": 5.0, "lat.mean": 0.25, "errors": 0})
+    dynamo_player.tell(
+        attempt, {"t": 1.0, "phase": "record", "iops": 5.0, "lat.mean": 0.25, "errors": 0}
+    )
     said = api.get(f"/api/attempts/{attempt.pk}/now/").json()
     assert (said["phase"], said["iops"], said["mean"], said["share"]) == ("record", 5.0, 0.25, None)
     assert said["recent"] == [

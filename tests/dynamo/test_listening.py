@@ -20,12 +20,12 @@ from django.core.exceptions import ValidationError
 
 from agents.layers import reported as planned
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
 from benchlab.dynamo import seat
 from benchlab.dynamo.listening import Listener, Settings, networks, where
 from benchlab.dynamo.models import Reported
+from benchlab.engine.checks import planning
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import planning
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.agents import dynamo_sim

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
-from benchlab.dynamo import shown
+from benchlab.dynamo import dynamo_player, run_details
 from benchlab.dynamo.models import Told
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import byhand
 from benchlab.runs.models import Attempt, LiveChunk
 from benchlab.topologies.models import Topology
 
@@ -42,7 +41,7 @@ def test_each_second_is_shown_once_however_it_came(attempt):
         for piece in (raw[:50], raw[50:]):
             LiveChunk.objects.create(attempt=attempt, offset=offset, data=piece)
             offset += len(piece)
-    found = shown.now(attempt)
+    found = run_details.now(attempt)
     assert (found["phase"], found["iops"]) == ("record", 15)
     times = [row["t"] for row in found["recent"]]
     assert times == sorted(set(times), reverse=True)
@@ -51,9 +50,9 @@ def test_each_second_is_shown_once_however_it_came(attempt):
 
 def test_what_we_play_ourselves_is_kept_for_some_seconds(attempt):
     for n in range(20):
-        byhand.tell(attempt, {"t": float(n), "phase": "record", "iops": float(n)})
-    byhand.tell(attempt, {"t": 20.0, "phase": "stop"})
-    found = shown.now(attempt)
+        dynamo_player.tell(attempt, {"t": float(n), "phase": "record", "iops": float(n)})
+    dynamo_player.tell(attempt, {"t": 20.0, "phase": "stop"})
+    found = run_details.now(attempt)
     assert (found["phase"], found["iops"]) == ("stop", None)
     assert [row["iops"] for row in found["recent"]] == [19.0 - n for n in range(10)]
     assert Told.objects.get().lines.count("\n") == Told.KEPT

@@ -12,18 +12,20 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from agents.contracts import AgentError, Target
 from agents.dynamo import bundle, icf
 from agents.tools import dynamo as tool
-from benchlab.campaigns import planview
 from benchlab.campaigns.models import Run, Workload
-from benchlab.campaigns.services import create_campaign
-from benchlab.dynamo import csvs, programs, shown
+from benchlab.dynamo import programs, results_csv, run_details
 from benchlab.dynamo.models import Binary, Reported, Told
+from benchlab.engine.checks import planning
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services
 from benchlab.hosts.models import Host
-from benchlab.runs import collect, commands, planning
-from benchlab.runs.models import Attempt, Measurement
+from benchlab.pages.campaigns import planview
+from benchlab.runs import collect
+from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
+from benchlab.workers import messages
 
 pytestmark = pytest.mark.django_db
 FULL = Path(__file__).parents[1] / "cases" / "tools" / "dynamo" / "full.bin"
@@ -37,7 +39,7 @@ RC1 = ELF + b"\0librt.so.1\0aio_suspend\0 1.1.0 \0"
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No message leaves for a worker."""
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 @pytest.fixture
@@ -143,10 +145,10 @@ def test_the_article_fills_the_wizard(web, owner):
 
 def test_the_histogram_has_every_io():
     found = [(0.0, 5e-5, 1.0), (5e-5, 1e-4, 3.0), (1e-4, 2e-4, 0.0)]
-    made = shown.latencies("run 1", found)
+    made = run_details.latencies("run 1", found)
     assert made["data"][0]["y"] == [0.25, 0.75, 0.0]
     assert made["data"][0]["customdata"] == [1.0, 3.0, 0.0]
-    assert shown.latencies("run 1", [])["data"] == []
+    assert run_details.latencies("run 1", [])["data"] == []
 
 
 def test_rc1_and_final_are_told_apart_by_their_libraries():
@@ -223,13 +225,6 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
     assert "1.23 k IOPS" in web.get(f"/attempts/{attempt.pk}/now/").content.decode()
 
 
-def test_what_the_kernel_did_not_count_is_a_finding():
-    names = {"read.bytes": 1e9, "read.ios": 1e5, "kernel.read.bytes": 1e5}
-    rows = [Measurement(name=name, value=value, unit="B") for name, value in names.items()]
-    assert "I/Os failed that dynamo takes for done" in shown.finding(rows)
-    assert shown.finding(rows[:2]) == ""
-
-
 def test_a_sweep_names_its_access_in_the_csv():
     run = Run(workload=Workload(name="a, b"), point={"block_size": 4096, "outstanding_ios": 4})
-    assert csvs.spec_name(run) == "a; b; block_size 4096"
+    assert results_csv.spec_name(run) == "a; b; block_size 4096"

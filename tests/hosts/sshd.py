@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,7 +84,8 @@ class Sshd:
         """Ends the open connections too, as a reboot does."""
         if self.process:
             for session in psutil.Process(self.process.pid).children(recursive=True):
-                session.kill()
+                with suppress(psutil.NoSuchProcess):  # one whose client has just hung up
+                    session.kill()
             self.process.terminate()
             self.process.wait()
             self.process = None

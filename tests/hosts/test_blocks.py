@@ -114,3 +114,23 @@ def test_what_is_a_whole_disk():
     assert not blocks.is_whole(disk("sda1", type="part"))
     assert not blocks.is_whole(disk("zram0"))
     assert not blocks.is_whole(disk("nbd1", size=0))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("bl17", "bl17"),
+        ("bl17-data", "bl17"),
+        ("blabc17-data", "blabc17"),
+        ("/mnt/benchlab/bl17", "bl17"),
+        ("bl17_0", "bl17"),
+        ("bl17--old-data", ""),
+        ("bl17-data:old", ""),
+        ("bl17.bak", ""),
+        ("bl17_old", ""),
+        ("x bl17-data", ""),
+        ("bl17x", ""),
+    ],
+)
+def test_a_name_that_only_begins_like_ours_is_a_strangers(text, name):
+    assert blocks.named([text]) == name

@@ -23,6 +23,41 @@ def test_facts_survive_storage(read_host):
     assert services.facts_of(snapshot) == given
 
 
+def test_an_equal_reading_is_no_row_of_its_own(read_host):
+    before = read_host.snapshots.get()
+    same = facts(disk("sdb"), disk("sdc", serial="", model="QEMU HARDDISK"))
+    again = discovery.store(read_host, same)
+    assert again == before and again.read_at > before.read_at
+    assert again.facts == before.facts and services.facts_of(again) == same
+    assert read_host.snapshots.get().read_at == again.read_at
+
+
+def test_what_changed_back_is_told_in_order(read_host):
+    one, other = facts(disk("sdb")), facts(disk("sdb"), tools={})
+    taken = [discovery.store(read_host, given) for given in (one, other, one)]
+    assert len(set(taken)) == 3
+    assert [services.facts_of(row).tools for row in read_host.snapshots.all()[:3]] == [
+        one.tools, {}, one.tools,
+    ]  # fmt: skip
+
+
+def test_a_reading_of_many_disks_writes_only_what_changed(read_host, django_assert_max_num_queries):
+    many = [disk(f"sd{letter}") for letter in "bcdefghijklm"]
+    discovery.store(read_host, facts(*many))
+    with django_assert_max_num_queries(8):  # with BEGIN and COMMIT as savepoints of the test
+        discovery.store(read_host, facts(*many))
+    with django_assert_max_num_queries(9):
+        discovery.store(read_host, facts(*many[:-1], disk("sdm", size=2**31)))
+    assert device(read_host, "sdm").size == 2**31
+
+
+def test_what_a_person_said_of_a_disk_outlives_its_readings(read_host, user):
+    services.mark_spare(device(read_host, "sdb"), user, "S-sdb", "hdd")
+    discovery.store(read_host, facts(disk("sdb", size=2**31)))
+    row = device(read_host, "sdb")
+    assert (row.spare, row.role, row.size, row.spare_size) == (True, "hdd", 2**31, 2**30)
+
+
 def test_this_machine_is_read(host):
     host.trouble = Reason.TIMED_OUT
     snapshot = services.read_facts(host, LocalShell())

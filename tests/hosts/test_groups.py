@@ -16,7 +16,8 @@ from agents.facts.model import (
     Zpool,
 )
 from agents.layers._names import lvm_uuid_of, uuid_of
-from benchlab.hosts import blocks, groups
+from benchlab.hosts import blocks
+from benchlab.pages.hosts import groups
 from tests.hosts.conftest import disk, facts
 from tests.hosts.test_blocks import names
 

@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
 from agents.ssh import dial
+from benchlab.engine import sweeper
 from benchlab.hosts import contact, discovery, host_tasks, installing, services
 from benchlab.hosts.models import Host, HostTask, PackageInstall
-from benchlab.runs import beats, commands, sweeper
-from benchlab.runs.lease import lease
 from benchlab.topologies.models import Topology
+from benchlab.workers import beats, messages
+from benchlab.workers.lease import lease
 from tests.api.conftest import client_of, is_problem
 from tests.hosts.conftest import credential_key, disk, facts
 
@@ -39,7 +40,7 @@ def silent(host):
 def sent(monkeypatch) -> list[tuple[str, int]]:
     """Messages that would have gone to Celery."""
     found: list[tuple[str, int]] = []
-    monkeypatch.setattr(commands, "send", lambda task, pk: found.append((task.name, pk)))
+    monkeypatch.setattr(messages, "send", lambda task, pk: found.append((task, pk)))
     return found
 
 
@@ -227,7 +228,7 @@ def test_a_dead_workers_task_is_done_by_the_next_but_not_for_ever(host, monkeypa
         with pytest.raises(KeyboardInterrupt):
             host_tasks.perform(row.pk)
     host_tasks.perform(row.pk)
-    assert len(calls) == 2 and "died of it 3 times" in fresh(row).error
+    assert len(calls) == 2 and "died 3 times" in fresh(row).error
 
 
 def test_what_nobody_began_for_long_is_not_done_any_more(host, monkeypatch, sent):
@@ -235,7 +236,7 @@ def test_what_nobody_began_for_long_is_not_done_any_more(host, monkeypatch, sent
     HostTask.objects.update(created_at=timezone.now() - timedelta(hours=1))
     monkeypatch.setattr(services, "read_facts", lambda host: pytest.fail("nobody expects it"))
     host_tasks.perform(row.pk)
-    assert "Ask again" in fresh(row).error
+    assert "Try again" in fresh(row).error
 
 
 def test_every_kind_can_be_done():

@@ -66,7 +66,7 @@ def shown(host) -> str:
 def test_it_is_installed_when_a_person_says_so(make, web, user):
     host = make(INSTALLS)
     page = web.get(reverse("host-detail", args=[host.pk])).content.decode()
-    assert PROGRAM in page and "Nothing is installed unless you say so" in page
+    assert PROGRAM in page and "Nothing is installed without your confirmation" in page
     asked = web.get(reverse("host-install-confirm", args=[host.pk]), {"package": PROGRAM})
     assert shown(host) in asked.content.decode()
     assert not PackageInstall.objects.exists()

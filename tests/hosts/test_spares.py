@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
 from agents.facts.model import HostFacts
-from agents.guard import Spare, refusals
+from agents.safety.guard import Spare, refusals
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts import discovery, services
 from benchlab.hosts.errors import HostsError
@@ -73,7 +73,7 @@ def test_a_pulled_disk_is_refused(read_host, sdb, user):
 
 
 def test_old_facts_are_read_again_first(read_host, sdb, user, monkeypatch):
-    read_host.snapshots.update(taken_at=timezone.now() - timedelta(hours=1))
+    read_host.snapshots.update(seen_at=timezone.now() - timedelta(hours=1))
 
     def unreachable(host):
         raise AgentError("lab1: timed out", Reason.TIMED_OUT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.hosts.queries import tool_rows
+from benchlab.pages.hosts.queries import tool_rows
 from tests.agents import made_up
 
 

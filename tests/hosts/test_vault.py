@@ -6,7 +6,7 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
-from benchlab.hosts import vault
+from benchlab import vault
 
 
 def test_what_was_closed_opens_again():

@@ -276,3 +276,39 @@ def test_keys_are_listed_and_unused_ones_deleted(web, other_web, host, team):
 @pytest.mark.parametrize("name", ["host-read", "host-key-ask", "host-key-keep"])
 def test_what_changes_something_wants_a_post(web, read_host, name):
     assert web.get(url(name, read_host)).status_code == 405
+
+
+def test_a_rating_is_typed_as_data_sheets_say_it_and_kept_in_base_units(web, read_host):
+    page = device_url(read_host, "sdb", "device-rate")
+    answer = web.post(page, {"rated_iops": "5000", "rated_mb": "199.5"}, follow=True)
+    sdb = read_host.devices.get(name="sdb")
+    assert (sdb.rated_iops, sdb.rated_bandwidth) == (5000, 199_500_000)
+    assert "5 k IOPS, 200 MB/s" in answer.text
+    assert 'value="199.5"' in answer.text
+    web.post(page, {"rated_iops": "", "rated_mb": ""})
+    sdb.refresh_from_db()
+    assert (sdb.rated_iops, sdb.rated_bandwidth) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "typed", [{"rated_iops": "0"}, {"rated_iops": "-1"}, {"rated_mb": "0"}, {"rated_mb": "nan"},
+              {"rated_mb": "1e30"}, {"rated_iops": str(10**30)}]
+)  # fmt: skip
+def test_a_rating_that_is_none_is_refused(web, read_host, typed):
+    answer = web.post(device_url(read_host, "sdb", "device-rate"), typed)
+    assert answer.status_code == 200 and "errorlist" in answer.text
+    sdb = read_host.devices.get(name="sdb")
+    assert (sdb.rated_iops, sdb.rated_bandwidth) == (None, None)
+
+
+def test_another_team_rates_nothing(other_web, read_host):
+    page = device_url(read_host, "sdb", "device-rate")
+    assert other_web.post(page, {"rated_iops": "5000"}).status_code == 404
+    assert read_host.devices.get(name="sdb").rated_iops is None
+
+
+def test_a_rating_outlives_the_next_reading(web, read_host):
+    web.post(device_url(read_host, "sdb", "device-rate"), {"rated_iops": "5000"})
+    discovery.store(read_host, facts(disk("sdb", model="another name for it")))
+    sdb = read_host.devices.get(name="sdb")
+    assert (sdb.model, sdb.rated_iops) == ("another name for it", 5000)

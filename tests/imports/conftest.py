@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from agents import registry
-from benchlab.imports import agreeing, drafts, shelf
+from benchlab.imports import drafts, reference_library, storing_drafts
 from benchlab.imports.articles import articles
 from benchlab.team.models import Team
+from benchlab.workers import messages
 from tests.imports import made
 
 
@@ -14,7 +15,7 @@ def readers(monkeypatch):
     monkeypatch.setattr(registry, "all_readers", lambda: made.READERS)
 
 
-NUDGE, NUDGE_STORING = drafts.nudge, agreeing.nudge
+NUDGE, NUDGE_STORING = drafts.nudge, storing_drafts.nudge
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def at_work(monkeypatch) -> None:
             drafts.read(pk)
 
     monkeypatch.setattr(drafts, "nudge", read)
-    monkeypatch.setattr(agreeing, "nudge", agreeing.store)
+    monkeypatch.setattr(storing_drafts, "nudge", storing_drafts.store)
 
 
 @pytest.fixture
@@ -37,14 +38,14 @@ def nobody_reads(monkeypatch, at_work) -> None:
 
 @pytest.fixture
 def nobody_stores(monkeypatch, at_work) -> None:
-    monkeypatch.setattr(agreeing, "nudge", NUDGE_STORING)
+    monkeypatch.setattr(storing_drafts, "nudge", NUDGE_STORING)
 
 
 @pytest.fixture
 def nudges(monkeypatch) -> list[int]:
     """Messages that would have gone to Celery."""
     sent: list[int] = []
-    monkeypatch.setattr(drafts, "_send", lambda task, pk: sent.append(pk))
+    monkeypatch.setattr(messages, "send", lambda task, pk: sent.append(pk))
     return sent
 
 
@@ -52,7 +53,7 @@ def nudges(monkeypatch) -> list[int]:
 def shelved(django_db_setup, django_db_blocker):
     """The whole reference library, loaded once for all tests of a module; each undoes what it changes."""
     with django_db_blocker.unblock():
-        done = shelf.load(articles())
+        done = reference_library.load(articles())
         yield done
-        shelf.load([])
+        reference_library.load([])
         Team.objects.filter(library=True).delete()

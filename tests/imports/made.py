@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.contracts import Metric, Series, Unit
-from agents.found import Found
+from agents.texts.found import Found
 
 TEXT = "$ rates\nRATE 12 at depth 4\nRATE 13 at depth 8\n\nnobody knows <b>this</b>\nWATCH 1 2 3\nRATE broken\n"
 

@@ -13,7 +13,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import agreeing, drafts, offered
+from benchlab.imports import draft_results, drafts, storing_drafts
 from benchlab.imports.articles import LIBRARY
 from benchlab.imports.forms import Everything
 from benchlab.imports.models import Draft
@@ -82,8 +82,8 @@ def pasted(web, text: str, **typed: str) -> tuple[Draft, Campaign]:
             sent[f"{form.prefix}-beside"] = form.fields["beside"].initial
     answer = web.post(reverse("import-detail", args=[draft.pk]), sent)
     assert answer.status_code == 302, answer.context["every"].same.errors
-    if agreeing.state(draft) is agreeing.State.STORING:
-        agreeing.store(draft.pk)
+    if storing_drafts.state(draft) is storing_drafts.State.STORING:
+        storing_drafts.store(draft.pk)
     return draft, Campaign.objects.get(name="Pasted")
 
 
@@ -97,7 +97,7 @@ def test_every_table_becomes_results_on_a_chart(
     text = texts()[article]
     web.post(reverse("import-new"), {"text": text})
     draft = Draft.objects.latest("pk")
-    every = offered.results(draft)
+    every = draft_results.results(draft)
     assert [one.found.trouble for one in every] == [""] * found
     assert sum(one.watches for one in every) == watched
     _, campaign = pasted(web, text)

@@ -8,10 +8,12 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
 
+from agents.plans import chain
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Host
-from benchlab.imports import shelf
+from benchlab.imports import reference_library
 from benchlab.imports.articles import ArticleError, articles
+from benchlab.runs import collect
 from benchlab.runs.models import Attempt, Measurement, Series
 from benchlab.team.models import Team
 
@@ -174,7 +176,7 @@ def test_every_campaign_says_where_it_is_from(shelved, db):
 def test_loading_again_changes_nothing(shelved, db, django_assert_max_num_queries):
     before = list(Campaign.objects.values_list("pk", flat=True))
     with django_assert_max_num_queries(5):
-        assert shelf.load(list(ALL.values())) == []
+        assert reference_library.load(list(ALL.values())) == []
     assert list(Campaign.objects.values_list("pk", flat=True)) == before
 
 
@@ -186,7 +188,9 @@ def edited(article, name: str, old: bytes, new: bytes):
 def test_an_article_that_changed_is_replaced_and_no_other(shelved, db):
     others = set(Campaign.objects.exclude(origin__library="zvol-bonnie").values_list("pk", flat=True))  # fmt: skip
     new = edited(ALL["zvol-bonnie"], "article.toml", b'name = "ThinkPad T510, CentOS 6"', b'name = "T510"')  # fmt: skip
-    assert shelf.load(list((ALL | {"zvol-bonnie": new}).values())) == ["loaded zvol-bonnie"]
+    assert reference_library.load(list((ALL | {"zvol-bonnie": new}).values())) == [
+        "loaded zvol-bonnie"
+    ]
     rest = Campaign.objects.exclude(origin__library="zvol-bonnie")
     assert set(rest.values_list("pk", flat=True)) == others
     assert Campaign.objects.filter(origin__library="zvol-bonnie").count() == 1
@@ -196,7 +200,7 @@ def test_an_article_that_changed_is_replaced_and_no_other(shelved, db):
 
 def test_an_article_that_is_gone_is_removed(shelved, db):
     rest = [article for slug, article in ALL.items() if slug != "azure-iometer"]
-    assert shelf.load(rest) == ["removed azure-iometer"]
+    assert reference_library.load(rest) == ["removed azure-iometer"]
     assert not Campaign.objects.filter(origin__library="azure-iometer").exists()
     assert not Workload.objects.filter(name__startswith="IOmeter").exists()
     assert Run.objects.filter(campaign__origin__library="zvol-bonnie").exists()
@@ -216,7 +220,7 @@ def test_an_article_that_cannot_be_stores_nothing(shelved, db, name, old, new, s
     before = set(Campaign.objects.values_list("pk", flat=True))
     broken = edited(ALL["zvol-bonnie"], name, old, new)
     with pytest.raises((ArticleError, ValidationError), match=says):
-        shelf.load(list((ALL | {"zvol-bonnie": broken}).values()))
+        reference_library.load(list((ALL | {"zvol-bonnie": broken}).values()))
     assert set(Campaign.objects.values_list("pk", flat=True)) == before
 
 
@@ -229,8 +233,19 @@ def test_the_command_says_what_it_did_and_then_nothing(shelved, db, capsys):
 
 
 def test_a_team_may_have_the_librarys_name(db):
-    shelf.load([])
+    reference_library.load([])
     Team.objects.filter(library=True).delete()
-    Team.objects.create(name=shelf.NAME)
-    shelf.load([])
+    Team.objects.create(name=reference_library.NAME)
+    reference_library.load([])
     assert Team.objects.filter(library=True).exists()
+
+
+def test_disks_that_an_article_tells_are_kept_with_its_results(shelved, db):
+    """As iostat names them beside the run, so that findings know whose work each was."""
+    run = Attempt.objects.get(run__topology__name=CACHE, run__workload__name=PG)
+    layers = chain.given(chain.specs(run.layout.stack), run.meta[collect.DISKS])
+    assert [set(uses) for uses in layers] == [{"data"}, {"cache"}, set()]
+    assert layers[1]["cache"] == ("dfa",) and len(layers[0]["data"]) == 12
+    seen = set(Series.objects.filter(attempt=run).values_list("device", flat=True))
+    assert seen == {"dfa", *layers[0]["data"]}
+    assert collect.DISKS not in Attempt.objects.filter(run__topology__name=RAW)[0].meta

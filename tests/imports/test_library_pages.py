@@ -92,8 +92,25 @@ def test_the_cloud_disks_of_2017_over_outstanding(web):
     assert latencies[SSD] == pytest.approx([2.38e-3, 2.40e-3, 3.14e-3, 6.27e-3, 12.55e-3])
     assert latencies[HDD] == pytest.approx([8.61e-3, 12.63e-3, 21.20e-3, 40.27e-3, 76.80e-3])
     rings = [t for t in drawn["data"] if t.get("marker", {}).get("symbol") == "circle-open"]
-    assert rings == []  # one run each; ANALYSIS.md gives the knee at 4 a chance of 0.80
+    assert rings == []  # one run each: said, and not drawn
     assert drawn["layout"]["yaxis2"]["title"]["text"] == "Total latency (s)"
+
+
+def test_what_the_cloud_disks_curves_say(web):
+    """Knees of 4 and 8, four workers each; the SSD is capped, the HDD still gains a little."""
+    campaign = Campaign.objects.get(name__startswith="IOPS and latency over")
+    page = web.get(reverse("campaign-detail", args=[campaign.pk]))
+    [card] = [card for card in page.context["cards"] if card.title == AZURE]
+    said = dict(card.knees)
+    assert (
+        said[SSD].startswith("about 4 outstanding") and "cap: 5.1 k IOPS from 4 to 16" in said[SSD]
+    )
+    assert said[HDD].startswith("about 8 outstanding") and "cap" not in said[HDD]
+    assert "by one repeat a depth" in said[SSD]
+    assert card.workers == 4
+    text = page.content.decode()
+    assert "4 times the outstanding I/Os were in flight at every point" in text
+    assert "does not hold at" not in text
 
 
 def test_host_cache(web):

@@ -257,7 +257,7 @@ def test_an_imported_workload_has_a_page_and_is_not_offered(web):
 
 def test_a_viewer_is_not_offered_what_only_operators_may(web, user, team):
     draft = handed_in(web)
-    assert "Agree and store" in page(web, draft) and ">Import</a>" in page(web, draft)
+    assert "Confirm and store" in page(web, draft) and ">Import</a>" in page(web, draft)
     Membership.objects.filter(user=user, team=team).update(role=Role.VIEWER)
     for path in ("/", "/campaigns/", "/library/"):
         shown = web.get(path)

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import reading, registry
+from agents import registry
 from agents.contracts import Metric, Unit
-from agents.found import Found
 from agents.readers import zpool_iostat
-from benchlab.campaigns import progress
+from agents.texts import reading
+from agents.texts.found import Found
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import groups
 from benchlab.hosts.models import Host
 from benchlab.imports.services import Piece, Result, store
-from benchlab.runs import collect
+from benchlab.runs import collect, progress
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology

@@ -18,10 +18,10 @@ from django.utils import timezone
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts.queries import groups
 from benchlab.hosts.models import Host
-from benchlab.imports import agreeing, drafts, offered, services
-from benchlab.imports.agreeing import State
+from benchlab.imports import draft_results, drafts, services, storing_drafts
 from benchlab.imports.checking import Agreement, Chosen, Refused
 from benchlab.imports.models import Draft, Source
+from benchlab.imports.storing_drafts import State
 from benchlab.imports.tasks import store_draft, sweep_drafts
 from benchlab.runs.models import Attempt, Measurement
 from tests.api.conftest import client_of
@@ -38,21 +38,21 @@ def handed_in(team, files: int = FILES) -> Draft:
 
 def everything(draft: Draft, **more) -> Agreement:
     told = {**NEW, **more}
-    return Agreement([Chosen(one.key, **told) for one in offered.results(draft)], "many")
+    return Agreement([Chosen(one.key, **told) for one in draft_results.results(draft)], "many")
 
 
 @pytest.fixture
 def agreed(team, user, readers, nobody_stores, nudges, django_capture_on_commit_callbacks) -> Draft:
     draft = handed_in(team)
     with django_capture_on_commit_callbacks(execute=True):
-        agreeing.agree(draft, everything(draft), user=user)
+        storing_drafts.agree(draft, everything(draft), user=user)
     assert nudges == [draft.pk]
     draft.refresh_from_db()
     return draft
 
 
 def test_a_worker_stores_it_once(agreed, user):
-    assert agreeing.state(agreed) is State.STORING
+    assert storing_drafts.state(agreed) is State.STORING
     assert not Campaign.objects.exists() and not Host.objects.exists()
     store_draft(agreed.pk)
     store_draft(agreed.pk)  # a message that came twice
@@ -63,7 +63,7 @@ def test_a_worker_stores_it_once(agreed, user):
         f"RATE {n}\n".encode() for n in range(1, FILES + 1)
     ]
     agreed.refresh_from_db()
-    assert agreeing.state(agreed) is State.STORED and not agreed.files.exists()
+    assert storing_drafts.state(agreed) is State.STORED and not agreed.files.exists()
     assert agreed.outcome == {
         "campaign": campaign.pk,
         "stored": FILES,
@@ -80,19 +80,19 @@ def test_no_request_reads_a_file_again(team, user, readers, nobody_stores, nudge
 
     for one in ("texts.read", "blobs.get"):
         monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
-    agreeing.agree(draft, everything(draft), user=user)
+    storing_drafts.agree(draft, everything(draft), user=user)
     draft.refresh_from_db()
-    assert agreeing.state(draft) is State.STORING and not Campaign.objects.exists()
+    assert storing_drafts.state(draft) is State.STORING and not Campaign.objects.exists()
 
 
 def test_nobody_agrees_twice(agreed, user):
     with pytest.raises(Refused, match="meanwhile"):
-        agreeing.agree(agreed, everything(agreed), user=user)
+        storing_drafts.agree(agreed, everything(agreed), user=user)
 
 
-def test_a_lost_message_is_swept(agreed, monkeypatch):
-    sent: list[int] = []
-    monkeypatch.setattr(store_draft, "delay", sent.append)
+def test_a_lost_message_is_swept(agreed, nudges):
+    sent = nudges
+    sent.clear()
     sweep_drafts()
     assert sent == []  # it may still be in the queue
     Draft.objects.update(agreed_at=timezone.now() - timedelta(minutes=2))
@@ -131,7 +131,7 @@ def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypa
     monkeypatch.setattr(services, "_attempt", attempt)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
-    assert agreeing.state(agreed) is State.READ and "no 1.txt" in agreed.trouble
+    assert storing_drafts.state(agreed) is State.READ and "no 1.txt" in agreed.trouble
     assert not Campaign.objects.exists() and not Host.objects.exists()
     assert agreed.files.count() == FILES
 
@@ -139,18 +139,18 @@ def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypa
 def test_a_host_that_went_meanwhile_is_said(team, user, readers, nobody_stores, nudges):
     host = Host.objects.create(team=team, name="gone", access=Host.Access.DESCRIBED)
     draft = handed_in(team)
-    agreeing.agree(draft, everything(draft, host=host, new_host=""), user=user)
+    storing_drafts.agree(draft, everything(draft, host=host, new_host=""), user=user)
     host.delete()
     store_draft(draft.pk)
     draft.refresh_from_db()
-    assert "Choose a host" in draft.trouble and agreeing.state(draft) is State.READ
+    assert "Choose a host" in draft.trouble and storing_drafts.state(draft) is State.READ
 
 
 def test_what_kills_its_worker_is_given_up(agreed):
     Draft.objects.update(tries=drafts.MOST_TRIES)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
-    assert "several times" in agreed.trouble and agreeing.state(agreed) is State.READ
+    assert "several times" in agreed.trouble and storing_drafts.state(agreed) is State.READ
 
 
 def test_it_is_not_forgotten_before_it_is_stored(agreed):
@@ -209,7 +209,7 @@ def test_the_api_says_where_to_look(team, user, readers, nobody_stores, nudges):
 WORKER = """
 import sys, time, django
 django.setup()
-from benchlab.imports import agreeing, services
+from benchlab.imports import services, storing_drafts
 plain, done = services._attempt, []
 def slow(*args):
     plain(*args)
@@ -218,7 +218,7 @@ def slow(*args):
     if len(done) == 5:
         time.sleep(60)
 services._attempt = slow
-agreeing.store(int(sys.argv[1]))
+storing_drafts.store(int(sys.argv[1]))
 """
 TEXT = """$ dd if=/dev/zero of=/data/img bs=1M count={n}
 {n}+0 records in
@@ -234,7 +234,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
     raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, 21)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
     draft = drafts.make(team=team, user=None, uploads=uploads)
-    agreeing.agree(draft, everything(draft), user=user)
+    storing_drafts.agree(draft, everything(draft), user=user)
     here = urlsplit(os.environ["DATABASE_URL"])
     address = urlunsplit(here._replace(path=f"/{connection.settings_dict['NAME']}"))
     environment = {**os.environ, "DATABASE_URL": address}
@@ -244,15 +244,15 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
     assert worker.stdout is not None
     for _ in range(5):
         assert worker.stdout.readline() == b"one\n"
-    agreeing.store(draft.pk)  # another is at it: nothing happens
+    storing_drafts.store(draft.pk)  # another is at it: nothing happens
     with transaction.atomic():
-        assert agreeing._held(draft.pk) is None
+        assert storing_drafts._held(draft.pk) is None
     assert not Campaign.objects.exists() and not Attempt.objects.exists()
     worker.kill()
     worker.wait()
     worker.stdout.close()
     for _ in range(50):  # until PostgreSQL saw that it is gone
-        agreeing.store(draft.pk)
+        storing_drafts.store(draft.pk)
         draft.refresh_from_db()
         if draft.stored_at:
             break

@@ -90,7 +90,7 @@ def test_a_broken_one_is_named_and_not_stored(web):
     draft = handed_in(web, (CASES / "wrong-number.icf").read_text())
     shown = web.get(f"/import/{draft.pk}/").content.decode()
     assert "It cannot be read" in shown and "line 36" in shown
-    assert "Agree and store" not in shown
+    assert "Confirm and store" not in shown
 
 
 @pytest.mark.parametrize("campaign", [{}, {"campaign": "not needed"}])

@@ -11,14 +11,15 @@ from rest_framework.test import APIClient
 from agents.contracts import AgentError
 from agents.facts.model import HostFacts, Signature
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine.checks import planning
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import discovery, services
 from benchlab.hosts.models import FactSnapshot, Host
-from benchlab.runs import commands, planning
 from benchlab.runs.models import Layout
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
+from benchlab.workers import messages
 from tests.topologies.plans import FAST, SLOW, cached, layer, many_disks
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +29,7 @@ PHRASE = "destroy 13 disks on lab1"
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch, hosts_at_once) -> None:
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 class Machine:

@@ -32,14 +32,16 @@ def campaigns(team, user):
     found = [made.campaign(team, name) for name in ("one", "two")]
     for campaign in found:
         line(team, campaign, host, "raw")
+        line(team, campaign, host, "bcache")  # two, so that there is something to compare
     return found, host
 
 
 # Sessions and users are two of them. Who adds one says why.
 PAGES = {
-    "/campaigns/{0}/": 28,
+    "/campaigns/{0}/": 29,
     "/campaigns/{0}/figure.json": 5,
-    "/compare/?campaign={0}&campaign={1}": 12,
+    # 3 of answers: in what order layouts were built, whose they are, how alike rebuilt ones are (kept for 10 minutes).
+    "/compare/?campaign={0}&campaign={1}": 15,
     "/compare/figure.json?campaign={0}&campaign={1}": 12,
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from django.test import AsyncClient
 from django.urls import reverse
 
 from benchlab.audit.chain import record
-from benchlab.results import answers, pump
+from benchlab.results import answers, streaming
 from tests.charts import made
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,8 +68,8 @@ def test_formulas_stay_text(addresses, user):
 
 
 def test_too_many_at_once_is_said(addresses, user, monkeypatch):
-    monkeypatch.setattr(pump, "AT_ONCE", threading.BoundedSemaphore(1))
-    with pump.AT_ONCE:
+    monkeypatch.setattr(streaming, "AT_ONCE", threading.BoundedSemaphore(1))
+    with streaming.AT_ONCE:
         for url in addresses:
             answer, (text,) = asked(user, url)
             assert answer.status_code == 429 and answer["Retry-After"] == "5", url

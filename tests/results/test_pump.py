@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchlab.results import pump
+from benchlab.results import streaming
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def endless(pause: float = 0.0) -> Iterator[bytes]:
 
 
 def slots() -> int:
-    return pump.AT_ONCE._value
+    return streaming.AT_ONCE._value
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -34,7 +34,7 @@ def until(true: Callable[[], bool]) -> None:
 def test_one_that_is_dropped_before_it_was_begun_gives_its_slot_back():
     """Who asked has hung up while the first parts were made: Django drops the answer without closing it."""
     free = slots()
-    made = pump.Pump(endless)
+    made = streaming.Pump(endless)
     assert slots() == free - 1
     del made
     gc.collect()
@@ -46,7 +46,7 @@ def test_one_that_is_cancelled_while_it_waits_leaves_no_thread_waiting():
     free = slots()
 
     async def taken() -> None:
-        async for _ in pump.Pump(lambda: endless(0.3)):
+        async for _ in streaming.Pump(lambda: endless(0.3)):
             pass
 
     async def hang_up() -> float:
@@ -65,7 +65,7 @@ def test_one_that_is_cancelled_while_it_waits_leaves_no_thread_waiting():
 
 def test_all_parts_come_and_the_slot_is_free():
     async def taken() -> list[bytes]:
-        return [part async for part in pump.Pump(lambda: iter([b"a", b"b", b"c"]))]
+        return [part async for part in streaming.Pump(lambda: iter([b"a", b"b", b"c"]))]
 
     free = slots()
     assert asyncio.run(taken()) == [b"a", b"b", b"c"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents import options, registry
-from agents.chain import LayerSpec, StageSpec
 from agents.contracts import Target
-from agents.guard import Spare
+from agents.plans.chain import LayerSpec, StageSpec
+from agents.safety.guard import Spare
 from tests.rig.bench import Bench
 
 # By the host's own tools, each of which would know something of ours; a tool that is not there knows nothing.

@@ -11,14 +11,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agents import guard, options, quote, registry, stack
-from agents.blank import not_blank
-from agents.chain import LayerSpec, StageSpec
+from agents import options, quote, registry
 from agents.contracts import Shell, Step
 from agents.facts import linux
 from agents.facts.model import HostFacts
-from agents.guard import Spare
-from agents.reached import reached
+from agents.plans import stack
+from agents.plans.applied_part import reached
+from agents.plans.blank import not_blank
+from agents.plans.chain import LayerSpec, StageSpec
+from agents.safety import guard
+from agents.safety.guard import Spare
 
 
 @dataclass(frozen=True)

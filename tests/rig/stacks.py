@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agents.chain import LayerSpec, StageSpec, specs, stage_specs
+from agents import registry
+from agents.plans.chain import LayerSpec, StageSpec, specs, stage_specs
 from benchlab.topologies import services
 from benchlab.topologies.presets import PRESETS
+from tests.agents import stacks_of_layers
 
 Disks = tuple[str, int]
 
@@ -46,6 +48,8 @@ UNUSUAL: dict[str, list[dict[str, Any]]] = {
     "one partition, ext4": [layer("partition", {"size": 128 * MIB}, data=("ssd", 1)), fs("ext4")],
     "RAID 0 on a stripe of LVM's neighbours": [
         layer("md", {"level": 0, "chunk": 16384}, data=("hdd", 3)), layer("lvm"), fs("btrfs"), SCHEDULER],
+    "ext4 on plain dm-crypt on a mirror": [
+        layer("md", {"level": 1}, data=("hdd", 2)), layer("dm_crypt", {"type": "plain"}), fs("ext4")],
     "a raw disk, tuned": [layer("raw", {}, data=("ssd", 1)), SCHEDULER],
 }  # fmt: skip
 UNUSUAL_ZFS: dict[str, list[dict[str, Any]]] = {
@@ -100,7 +104,21 @@ def every(zfs: bool) -> dict[str, tuple[list[LayerSpec], list[StageSpec]]]:
         if uses_zfs(stack) == zfs:
             full = services.checked([_quick(entry) for entry in stack])
             found[name] = (specs(full), stage_specs(services.checked_stages(full, stages)))
-    return found
+    used = {entry["kind"] for p in PRESETS.values() for entry in p.stack}
+    used |= {
+        entry["kind"] for stack in (*UNUSUAL.values(), *UNUSUAL_ZFS.values()) for entry in stack
+    }
+    return found | {name: one for name, one in _of_the_others(used).items() if _is_zfs(one) == zfs}
+
+
+def _of_the_others(used: set[str]) -> dict[str, tuple[list[LayerSpec], list[StageSpec]]]:
+    """A stack of each layer that is in none of those, by its own cases: a new one needs no place here."""
+    kinds = [k for k in registry.all_layers() if k not in used and stacks_of_layers.takes_disks(k)]
+    return {f"{kind} alone": (list(next(stacks_of_layers.of(kind))), []) for kind in kinds}
+
+
+def _is_zfs(one: tuple[list[LayerSpec], list[StageSpec]]) -> bool:
+    return any(layer.kind in ZFS_KINDS for layer in one[0])
 
 
 def proves(layers: Iterable[LayerSpec]) -> set[tuple[str, str]]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import pytest
 
+from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
-from benchlab.charts.balance import shared
-from benchlab.charts.figures import tracks_of, windows_of
+from benchlab.charts.device_work import worked
+from benchlab.charts.figure_views import tracks_of, windows_of
 from benchlab.charts.windows import parts
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
 from benchlab.practice import DiskSpec, PracticeHost, SlowDisk
@@ -73,15 +74,17 @@ def iops(attempt: Attempt) -> float:
     return value
 
 
-def write_balance(layout: Layout, attempt: Attempt) -> float:
-    from agents import stored
+def write_balance(layout: Layout, attempt: Attempt) -> Balance:
+    from agents.plans import as_json
 
-    plan = stored.from_json(layout.plan)
+    plan = as_json.from_json(layout.plan)
     tracks, windows = tracks_of(attempt), windows_of(attempt)
     assert [one.name for one in windows if one.measured] == ["measured"]
-    found = shared(plan.layers, parts(tracks, windows))
-    [one] = [one for one in found if one.operation == "bytes written"]
-    return one.variation
+    [one] = [
+        row for row in worked(plan.layers, parts(tracks, windows), {}) if row.use.use == "data"
+    ]
+    assert one.written is not None
+    return one.written
 
 
 def test_a_stripe_loads_few_disks_and_a_cache_lies_between(make_rig_host, team, user):
@@ -101,8 +104,8 @@ def test_a_stripe_loads_few_disks_and_a_cache_lies_between(make_rig_host, team, 
     assert rates["ssd"] > rates["cache"] > rates["stripe"]
     synced = attempts(run(host, team, user, [made[1]], FDATASYNC))["stripe"]
     uneven = write_balance(synced.layout, synced)
-    print(f"balance of the stripe: {uneven:.2f}")
-    assert uneven > 0.5
+    print(f"balance of the stripe: {uneven}")
+    assert uneven.spread == Spread.FEW and len(uneven.doers) == 2
 
 
 def test_a_stripe_of_two_doubles_iops_and_extending_it_does_not(make_rig_host, team, user):
@@ -137,6 +140,6 @@ def test_zfs_spreads_writes_and_pays_for_honest_fsyncs(make_zfs_host, team, user
     found = attempts(run(host, team, user, made, FSYNC))
     rates = {name: iops(attempt) for name, attempt in found.items()}
     even = write_balance(found["standard"].layout, found["standard"])
-    print({name: round(rate) for name, rate in rates.items()}, f"balance {even:.2f}")
+    print({name: round(rate) for name, rate in rates.items()}, even)
     assert rates["disabled"] > 5 * rates["standard"]
-    assert even < 0.25
+    assert even.variation < 0.25

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
+from itertools import pairwise
 from threading import Timer
 
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.charts.queries import groups
+from benchlab.engine import stepper as engine
+from benchlab.engine import wishes
+from benchlab.engine.checks import planning
+from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.phases import step_log
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
-from benchlab.runs import commands, engine, planning, steps
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -195,11 +200,45 @@ def test_a_second_topology_finds_the_disk_blank_and_goes_on(make_campaign, rig_h
         rig_host.ssh("wipefs", "-qa", node)
 
 
+def test_two_layouts_take_turns_on_the_same_two_disks(lab, team, user, rig_host):
+    """ABBA: built A, B, B, A, each on disks that the one before left blank; both builds of one are alike."""
+    disks = [{"use": "data", "role": "ssd", "count": 2}]
+    rows = [
+        Topology.objects.create(
+            team=team, name=kind, stack=[{"kind": "lvm", "options": {"type": kind}, "devices": disks}]
+        )
+        for kind in ("striped", "linear")
+    ]  # fmt: skip
+    workload = Workload.objects.create(
+        team=team, name="fio", tool="fio", options=FIO, sweep={"iodepth": [1, 4]}
+    )
+    campaign = create_campaign(
+        team=team, user=user, name="turns", question="", hosts=[lab], topologies=rows,
+        workloads=[workload], repeats=2, order="abba", seed=1,
+    )  # fmt: skip
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign, 600)
+    built = list(campaign.layouts.order_by("begun_at").select_related("topology"))
+    said = [(one.reason_text, one.trouble) for one in built]
+    assert [one.outcome for one in built] == ["succeeded"] * 4, said
+    a, b = built[0].topology, built[1].topology
+    assert [(one.topology, one.visit) for one in built] == [(a, 1), (b, 1), (b, 2), (a, 2)]
+    assert all(one.ended_at <= then.begun_at for one, then in pairwise(built))
+    used = [{claim.node for claim in planning.stored(one).claims} for one in built]
+    assert used == [{"/dev/ubdb", "/dev/ubdc"}] * 4
+    attempts = Attempt.objects.filter(run__campaign=campaign).select_related("layout", "run")
+    assert {one.outcome for one in attempts} == {"succeeded"} and len(attempts) == 8
+    for line in groups(user, [campaign.pk]):
+        assert [sample.visit for sample in line.samples] == [1, 2, 1, 2]  # of either depth
+        assert not line.mixed, "what was rebuilt is the same set-up"
+    assert_blank(rig_host, "ubdb", "ubdc")
+
+
 def test_cancel_in_the_middle_leaves_blank_disks_and_no_process(make_campaign, rig_host):
     campaign = make_campaign(mounted("ext4"), [("fio", {**FIO, "runtime_s": 60})])
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
-    commands.cancel(campaign)
+    wishes.cancel(campaign)
     drive.to_the_end(campaign)
     assert campaign.layouts.get().outcome == "cancelled"
     assert rig_host.ssh("pgrep", "-x", "fio", check=False).stdout.strip() == ""
@@ -214,7 +253,7 @@ def test_the_network_may_fail_during_a_run(make_campaign, rig_host):
     rig_host.cut()
     try:
         layout = campaign.layouts.get()
-        from benchlab.runs import engine
+        from benchlab.engine import stepper as engine
 
         engine.step(layout.pk)
     finally:
@@ -232,7 +271,7 @@ def test_the_network_may_fail_while_a_layout_is_built(make_campaign, rig_host, m
     """It is taken back and built anew; nobody is asked."""
     campaign = make_campaign(mounted("xfs"), [("fio", FIO)])
     drive.plan_and_start(campaign)
-    begin, cut = steps._begin, list[Timer]()
+    begin, cut = step_log._begin, list[Timer]()
 
     def begun(layout, kind, part, record):
         if record.argv[0] == "mkfs.xfs" and not cut:
@@ -241,7 +280,7 @@ def test_the_network_may_fail_while_a_layout_is_built(make_campaign, rig_host, m
             cut[0].start()
         return begin(layout, kind, part, record)
 
-    monkeypatch.setattr(steps, "_begin", begun)
+    monkeypatch.setattr(step_log, "_begin", begun)
     try:
         drive.to_the_end(campaign, 600)
     finally:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine import release
+from benchlab.engine import stepper as engine
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost, add_scsi_disks
-from benchlab.runs import engine, release
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank

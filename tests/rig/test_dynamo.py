@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.dynamo import dynamo_player
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
 from benchlab.practice import machine
-from benchlab.runs import byhand
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -78,7 +78,7 @@ def test_the_host_tells_its_clock_rate(rig_host):
 )
 def test_a_sweep_on_a_real_layout(lab, rig_host, team, user, monkeypatch, way, kind):
     if "tunnels" in way:
-        monkeypatch.setattr(byhand, "python_is_there", lambda tools: False)
+        monkeypatch.setattr(dynamo_player, "python_is_there", lambda tools: False)
     campaign = create_campaign(
         team=team, user=user, name="c", question="", hosts=[lab],
         topologies=[Topology.objects.create(team=team, name=kind, stack=stack(kind))],

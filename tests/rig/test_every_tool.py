@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 import pytest
 from django.urls import reverse
 
+from agents import registry
 from benchlab.runs.models import Attempt
 from tests.rig.blank import assert_blank
 from tests.rig.test_campaigns import lab, make_campaign, mounted
@@ -31,6 +32,7 @@ TOOLS = [
     ("dd", {"block_size": 65536, "count": 64, "oflag": ["direct"]}),
     ("pg_test_fsync", {"seconds": 1}),
     ("bonnie", {"size": 64 * MIB, "ram": 32 * MIB, "files": 1, "fast": True}),
+    ("sysbench", {"size": 16 * MIB, "files": 4, "threads": 2, "time_s": 3}),
     ("command", COMMAND),
 ]
 
@@ -63,6 +65,16 @@ def bonnie(text: str) -> dict[str, float | None]:
     return {"write.block.bandwidth": rate, "write.block.latency": seconds}
 
 
+def sysbench(text: str) -> dict[str, float]:
+    report = text.partition("File operations:")[2].split()
+    after = {word: report[at + 1] for at, word in enumerate(report[:-1])}
+    return {
+        "read.iops": float(after["reads/s:"]),
+        "write.iops": float(after["writes/s:"]),
+        "runtime": float(after["time:"].rstrip("s")),
+    }
+
+
 def command(text: str) -> dict[str, float]:
     return {"runtime": float(re.search(r"copied, ([\d.e-]+) s", text)[1]), "written": 64 * 65536.0}
 
@@ -72,6 +84,7 @@ READ: dict[str, tuple[str, Callable[[str], Mapping[str, float | None]]]] = {
     "dd": ("stderr", dd),
     "pg_test_fsync": ("stdout", fsync),
     "bonnie": ("stdout", bonnie),
+    "sysbench": ("stdout", sysbench),
     "command": ("stdout", command),
 }
 
@@ -107,6 +120,8 @@ def on_the_page(web, attempt: Attempt) -> dict[str, float]:
 
 
 def test_every_tool_on_a_real_layout(make_campaign, rig_host, web):
+    # dynamo is not Debian's to install: tests/rig/test_dynamo.py
+    assert {*READ, "dynamo"} == set(registry.all_tools())
     campaign = make_campaign(mounted("ext4"), TOOLS)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign, 600)
@@ -128,4 +143,6 @@ def test_every_tool_on_a_real_layout(make_campaign, rig_host, web):
         assert attempt.tool_version or tool == "command", tool
     fios = attempts["fio"].series.filter(sampler="fio").values_list("metric", flat=True)
     assert {"read.iops", "write.iops"} <= set(fios)
+    meanwhile = attempts["sysbench"].series.filter(sampler="sysbench")
+    assert {"read.bandwidth", "write.bandwidth"} <= set(meanwhile.values_list("metric", flat=True))
     assert_blank(rig_host, "ubdb", "ubdc")

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from agents import stack
-from agents.blank import not_blank
-from agents.chain import LayerSpec, Wanted
 from agents.contracts import AgentError, GuardError, PlanError
-from agents.guard import Spare, refusals
-from agents.relocated import relocated
+from agents.plans import stack
+from agents.plans.blank import not_blank
+from agents.plans.chain import LayerSpec, Wanted
+from agents.plans.relocated import relocated
+from agents.safety.guard import Spare, refusals
 from benchlab.practice import DiskSpec
 from benchlab.testing import profiles
 from tests.rig.bench import LAYOUT, Bench, filesystem, shell_on

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.chain import LayerSpec, Wanted
 from agents.contracts import GuardError
-from agents.guard import refusals
+from agents.plans.chain import LayerSpec, Wanted
+from agents.safety.guard import refusals
 from tests.rig.bench import LAYOUT, Bench
 from tests.rig.test_layers import wipe
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents import stack
-from agents.chain import LayerSpec, Wanted
 from agents.contracts import AgentError, GuardError
-from agents.guard import Spare, refusals
+from agents.plans import stack
+from agents.plans.chain import LayerSpec, Wanted
+from agents.safety.guard import Spare, refusals
 from tests.rig.bench import LAYOUT, Bench, filesystem
 from tests.rig.leftovers import MAY_GO, MAY_NOT, Left
 from tests.rig.test_layers import wipe

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from agents.contracts import GuardError
-from agents.guard import refusals
+from agents.safety.guard import refusals
 from tests.rig.bench import LAYOUT, Bench
 from tests.rig.test_layers import wipe
 

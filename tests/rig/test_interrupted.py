@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agents.chain import LayerSpec, StageSpec, Wanted
 from agents.contracts import RETRYABLE, AgentError, Shell
+from agents.plans.chain import LayerSpec, StageSpec, Wanted
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost
 from benchlab.testing import profiles
 from tests.rig.bench import filesystem, shell_on
@@ -39,9 +39,11 @@ def more(layer: int) -> StageSpec:
 STACKS = (
     Grows((layer("lvm", {"type": "striped", "stripe_size": 4096}, data=2), layer("lvm_cache", cache=1),
            filesystem("xfs", nodiscard=True))),
-    Grows((layer("lvm", {"type": "mirror"}, data=2), layer("lvm_cache", {"kind": "writecache"}, cache=1))),
+    Grows((layer("lvm", {"type": "mirror"}, data=2), layer("lvm_cache", {"kind": "writecache"}, cache=1),
+           layer("dm_crypt", {"type": "plain"}))),
     Grows((layer("md", {"level": 5}, data=3), filesystem("ext4", nodiscard=True)), (more(1),)),
-    Grows((layer("bcache", {"bucket_size": 131072}, backing=1, cache=1), filesystem("btrfs", nodiscard=True))),
+    Grows((layer("bcache", {"bucket_size": 131072}, backing=1, cache=1), layer("dm_crypt"),
+           filesystem("btrfs", nodiscard=True))),
     Grows((layer("partition", data=1), layer("lvm"), filesystem("xfs", nodiscard=True)), (more(2),)),
     Grows((layer("raw", data=1), filesystem("ext4", nodiscard=True), layer("tuning", {"read_ahead_kb": 64}))),
 )  # fmt: skip

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents import stack
-from agents.blank import not_blank
-from agents.chain import LayerSpec, Wanted
 from agents.contracts import AgentError, GuardError, Reason, Step
 from agents.facts import linux
 from agents.facts.model import HostFacts
-from agents.guard import Spare
+from agents.plans import stack
+from agents.plans.blank import not_blank
+from agents.plans.chain import LayerSpec, Wanted
+from agents.safety.guard import Spare
 from tests.agents.made_up import claim
 from tests.rig.bench import RAW, Bench, filesystem, shell_on
 from tests.rig.blank import assert_blank

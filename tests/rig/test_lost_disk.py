@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine import release, wishes
+from benchlab.engine import stepper as engine
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost, add_scsi_disks
-from benchlab.runs import commands, engine, release
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank
@@ -76,7 +77,7 @@ def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_
     layout = standing(team, user, scsi_host, add_scsi_disks(scsi_host, 2), STACKS[kind])
     kept, pulled = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
     scsi_host.ssh("sh", "-c", f"echo 1 >/sys/block/{pulled.name}/device/delete")
-    commands.cancel(layout.campaign)
+    wishes.cancel(layout.campaign)
     drive.to_the_end(layout.campaign)
     layout.refresh_from_db()
     assert layout.phase == "stuck"
@@ -101,7 +102,7 @@ def test_a_disk_that_is_plugged_in_again_is_taken_down_at_the_first_try(
     layout = standing(team, user, scsi_host, add_scsi_disks(scsi_host, 2), REPLUGGED[kind])
     rows = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
     scsi_host.ssh("sh", "-c", REPLUG, "replug", rows[-1].name)
-    commands.cancel(layout.campaign)
+    wishes.cancel(layout.campaign)
     drive.to_the_end(layout.campaign)
     layout.refresh_from_db()
     assert (layout.phase, layout.trouble, layout.teardown_tries) == ("done", "", 0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from benchlab.engine import release, wishes
+from benchlab.engine import stepper as engine
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, QemuHost
-from benchlab.runs import commands, engine, release
 from benchlab.runs.models import Layout
 from tests.rig.blank import assert_blank
 from tests.rig.test_lost_disk import standing
@@ -36,7 +37,7 @@ def pulled(team, user, host: QemuHost, layout: str) -> Layout:
     stack = [layer("zpool", {"layout": layout}, data=("ssd", 2)), layer("zfs", {})]
     row = standing(team, user, host, DISKS, stack)
     host.ssh("sh", "-c", PULL)
-    commands.cancel(row.campaign)
+    wishes.cancel(row.campaign)
     drive.to_the_end(row.campaign)
     row.refresh_from_db()
     assert row.phase == "stuck"
@@ -46,7 +47,7 @@ def pulled(team, user, host: QemuHost, layout: str) -> Layout:
 
 
 def again(row: Layout) -> Layout:
-    commands.teardown_again(row)
+    wishes.teardown_again(row)
     drive.to_the_end(row.campaign)
     row.refresh_from_db()
     return row

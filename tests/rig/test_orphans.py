@@ -6,10 +6,14 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from agents import stack
+from agents.plans import stack
+from benchlab.engine import orphans
+from benchlab.engine import stepper as engine
+from benchlab.engine.checks import planning
+from benchlab.engine.phases import step_log
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.runs import engine, moves, orphans, planning, steps
+from benchlab.runs import moves
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
 from tests.rig.blank import assert_blank
@@ -35,7 +39,7 @@ def lose(layout: Layout, done: int) -> None:
     facts = hosts.facts_of(hosts.read_facts(layout.host, shell))
     plan = planning.stored(layout)
     down = stack.teardown(plan, facts)
-    steps.run(layout, down[:done], shell, StepLog.Kind.TEARDOWN)
+    step_log.run(layout, down[:done], shell, StepLog.Kind.TEARDOWN)
     Layout.objects.filter(pk=layout.pk).update(phase=LayoutPhase.DONE, ended_at=timezone.now())
     layout.attempts.update(phase="done", outcome="cancelled")
 

@@ -14,8 +14,9 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from agents import job, registry
+from agents import registry
 from agents.contracts import Job, Series, Shell
+from agents.jobs import job
 from agents.samplers import dm_cache
 from benchlab.practice import DiskSpec
 from benchlab.runs import collect

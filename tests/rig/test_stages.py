@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine import stepper as engine
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device
-from benchlab.runs import engine
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.topologies.services import create_topology
 from tests.rig.blank import assert_blank

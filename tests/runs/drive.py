@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 
 from benchlab.campaigns.models import Campaign
-from benchlab.runs import commands, engine, planning
+from benchlab.engine import stepper as engine
+from benchlab.engine import wishes
+from benchlab.engine.checks import planning
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 
@@ -18,7 +20,7 @@ def plan_and_start(campaign: Campaign) -> None:
     for layout in campaign.layouts.filter(phase=LayoutPhase.DRAFT):
         planning.preview(layout.pk)
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
-    commands.start(campaign, dict(drafts.values_list("pk", "plan_fingerprint")))
+    wishes.start(campaign, dict(drafts.values_list("pk", "plan_fingerprint")))
 
 
 def until(campaign: Campaign, true: Callable[[], bool], seconds: float = 300.0) -> None:

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from agents import apply, registry
+from agents import registry
 from agents.contracts import Ran
 from agents.facts import reading
 from agents.facts.model import HostFacts
+from agents.safety import apply
+from benchlab.engine.checks import condition, planning
+from benchlab.engine.checks.condition import Condition
 from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Device, Host
-from benchlab.runs import condition, planning
-from benchlab.runs.condition import Condition
 from benchlab.runs.models import Layout
 from tests.agents.growing import toy
 from tests.hosts.conftest import disk, facts

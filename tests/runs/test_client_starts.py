@@ -8,12 +8,12 @@ import pytest
 from django.db import connections
 
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
 from benchlab.client import Lab, LabError
-from benchlab.runs import commands
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology
+from benchlab.workers import messages
 from tests import stack
 from tests.runs import local_host
 
@@ -26,7 +26,7 @@ SMALL = {"block_size": 65536, "count": 16}
 @pytest.fixture
 def make_campaign(team, user, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        commands, "send", lambda task, pk: None
+        messages, "send", lambda task, pk: None
     )  # only the server's own wishes count
     tmp_path.chmod(0o755)
     with local_host.served(tmp_path / "state") as server:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
+from django.db import IntegrityError, transaction
 
-from agents import job
 from agents.contracts import ParseError, Reason
+from agents.jobs import job
 from agents.samplers import zpool
 from agents.tools import dd
 from benchlab.charts import queries
-from benchlab.charts.figures import tracks_of, windows_of
+from benchlab.charts.figure_views import tracks_of, windows_of
 from benchlab.charts.tables import device_rows
 from benchlab.charts.windows import part
-from benchlab.runs import collect
+from benchlab.runs import collect, moves
 from benchlab.runs.models import Attempt
-from benchlab.runs.states import Outcome
+from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
 from tests.charts import made
 
@@ -33,6 +35,13 @@ def attempt(team) -> Attempt:
     found.run.tool, found.run.options = "dd", {}
     found.run.save()
     found.artifacts.all().delete()
+    return found
+
+
+def concluded(attempt: Attempt, verdict: Verdict) -> Verdict:
+    """Its figures are stored as at its end."""
+    found, figures = collect.conclude(attempt, verdict)
+    collect.replace(attempt, figures)
     return found
 
 
@@ -87,7 +96,7 @@ def sampled(attempt: Attempt) -> set[str]:
 
 def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
     collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples(LONG)})
-    assert collect.conclude(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
+    assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.series.filter(device=f"rpool/mirror-0/{LONG}").exists()
     assert collect.NOT_SAMPLED not in attempt.meta
 
@@ -102,7 +111,7 @@ def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
 )
 def test_samples_that_cannot_be_read_do_not_fail_the_run(attempt, web, raw, blamed, read):
     collect.keep(attempt, {"stderr": DD, collect.SAMPLES: raw})
-    assert collect.conclude(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
+    assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.measurements.filter(name="bandwidth").exists()
     assert sampled(attempt) == read
     attempt.refresh_from_db()
@@ -231,7 +240,7 @@ def given_up(attempt: Attempt, tool: str, options: dict[str, object], **files: b
     attempt.exit_code = 1
     attempt.save()
     collect.keep(attempt, {"stdout": b"", "stderr": b"", **files})
-    return collect.conclude(attempt, FAILED)
+    return concluded(attempt, FAILED)
 
 
 def names(attempt: Attempt) -> set[str]:
@@ -298,4 +307,49 @@ def test_one_that_was_stopped_has_no_figures(attempt):
     collect.keep(attempt, {"stderr": DD})
     attempt.measurements.all().delete()
     late = Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, "late")
-    assert collect.conclude(attempt, late) == late and not names(attempt)
+    assert concluded(attempt, late) == late and not names(attempt)
+
+
+# Figures and the move that they belong to are stored together, or not at all.
+
+
+def overtaken(attempt: Attempt, phase: AttemptPhase) -> Attempt:
+    """As a worker has it that was thought dead, while another has ended it."""
+    row = Attempt.objects.filter(pk=attempt.pk)
+    row.update(phase=phase, outcome="")
+    late = row.get()
+    row.update(phase=AttemptPhase.DONE, outcome=Outcome.SUCCEEDED)
+    return late
+
+
+def test_what_somebody_else_has_ended_keeps_its_figures(attempt):
+    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples("sdb")})
+    concluded(attempt, Verdict(Outcome.SUCCEEDED))
+    before = list(attempt.measurements.values_list("pk", flat=True))
+    late = overtaken(attempt, AttemptPhase.COLLECTING)
+    with pytest.raises(moves.Moved), transaction.atomic():
+        collect.end(late, *collect.conclude(late, Verdict(Outcome.SUCCEEDED)))
+    assert before and list(attempt.measurements.values_list("pk", flat=True)) == before
+
+
+def test_output_of_what_somebody_else_has_ended_is_not_kept_again(attempt):
+    late = overtaken(attempt, AttemptPhase.RUNNING)
+    came = job.Fetched({"stderr": DD}, b"", b"", job._meta({"state": "exited", "exit": "0"}, 0))
+    with pytest.raises(moves.Moved), transaction.atomic():
+        collect.store(late, came, over="it is over, says who comes late")
+    assert not attempt.artifacts.exists()
+
+
+def test_figures_that_cannot_be_stored_leave_the_attempt_where_it_was(attempt):
+    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples("sdb")})
+    Attempt.objects.filter(pk=attempt.pk).update(phase=AttemptPhase.COLLECTING, outcome="")
+    attempt.refresh_from_db()
+    attempt.measurements.all().delete()
+    verdict, figures = collect.conclude(attempt, Verdict(Outcome.SUCCEEDED))
+    twice = dataclasses.replace(figures, metrics=figures.metrics * 2)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        collect.end(attempt, verdict, twice)
+    assert attempt.phase == AttemptPhase.COLLECTING and not attempt.measurements.exists()
+    collect.end(attempt, verdict, figures)
+    attempt.refresh_from_db()
+    assert attempt.outcome == Outcome.SUCCEEDED and attempt.measurements.exists()

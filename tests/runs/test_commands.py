@@ -7,10 +7,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from benchlab.engine import load, wishes
+from benchlab.engine import stepper as engine
+from benchlab.engine.decide import waiting
+from benchlab.engine.decisions import Take
+from benchlab.engine.sweep import due
 from benchlab.hosts.models import Host
-from benchlab.runs import commands, engine, provision
 from benchlab.runs.models import Layout
-from benchlab.runs.sweep import due
+from benchlab.workers import messages
 
 pytestmark = pytest.mark.django_db
 
@@ -18,14 +22,14 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch):
     """Tests in a transaction never commit; commands must do without the broker anyway."""
-    monkeypatch.setattr(commands, "send", lambda task, layout_id: None)
+    monkeypatch.setattr(messages, "send", lambda task, layout_id: None)
 
 
 def test_start_wants_the_fingerprint_that_was_seen(make_layout, campaign):
     layout = make_layout(phase="draft", plan_fingerprint="abc")
-    with pytest.raises(commands.CommandError, match="changed since you saw it"):
-        commands.start(campaign, {layout.pk: "old"})
-    commands.start(campaign, {layout.pk: "abc"})
+    with pytest.raises(wishes.CommandError, match="changed since you saw it"):
+        wishes.start(campaign, {layout.pk: "old"})
+    wishes.start(campaign, {layout.pk: "abc"})
     layout.refresh_from_db()
     assert (layout.phase, layout.confirmed_fingerprint) == ("waiting", "abc")
 
@@ -33,21 +37,21 @@ def test_start_wants_the_fingerprint_that_was_seen(make_layout, campaign):
 def test_start_is_all_or_nothing(make_layout, campaign):
     good = make_layout(phase="draft", plan_fingerprint="abc")
     make_layout(phase="draft", plan_error="needs 2 ssd, host has 1 spare")
-    with pytest.raises(commands.CommandError, match="needs 2 ssd"):
-        commands.start(campaign, {good.pk: "abc"})
+    with pytest.raises(wishes.CommandError, match="needs 2 ssd"):
+        wishes.start(campaign, {good.pk: "abc"})
     assert set(Layout.objects.values_list("phase", flat=True)) == {"draft"}
 
 
 def test_an_unplanned_layout_cannot_start(make_layout, campaign):
     make_layout(phase="draft")
-    with pytest.raises(commands.CommandError, match="not planned yet"):
-        commands.start(campaign, {})
+    with pytest.raises(wishes.CommandError, match="not planned yet"):
+        wishes.start(campaign, {})
 
 
 def test_cancel_works_on_drafts_and_twice(make_layout, campaign):
     layout = make_layout(phase="draft", runs=2)
-    commands.cancel(campaign)
-    commands.cancel(campaign)
+    wishes.cancel(campaign)
+    wishes.cancel(campaign)
     layout.refresh_from_db()
     assert (layout.phase, layout.outcome) == ("done", "cancelled")
     assert set(layout.attempts.values_list("phase", "outcome")) == {("done", "cancelled")}
@@ -56,10 +60,10 @@ def test_cancel_works_on_drafts_and_twice(make_layout, campaign):
 def test_retry_makes_a_new_attempt_on_a_new_draft(make_layout, campaign):
     layout = make_layout(phase="draft")
     run = layout.attempts.get().run
-    with pytest.raises(commands.CommandError, match="not over yet"):
-        commands.retry(run)
-    commands.cancel(campaign)
-    attempt = commands.retry(run)
+    with pytest.raises(wishes.CommandError, match="not over yet"):
+        wishes.retry(run)
+    wishes.cancel(campaign)
+    attempt = wishes.retry(run)
     assert (attempt.number, attempt.phase, attempt.layout.phase) == (2, "queued", "draft")
     assert attempt.layout_id != layout.pk
     campaign.refresh_from_db()
@@ -69,10 +73,10 @@ def test_retry_makes_a_new_attempt_on_a_new_draft(make_layout, campaign):
 def test_pause_wakes_every_open_layout(make_layout, campaign):
     layout = make_layout(phase="ready", next_step_at=timezone.now() + timedelta(hours=1))
     assert due() == []
-    commands.pause(campaign)
+    wishes.pause(campaign)
     assert due() == [layout.pk]
     assert campaign.paused_at
-    commands.resume(campaign)
+    wishes.resume(campaign)
     assert campaign.paused_at is None
 
 
@@ -86,14 +90,14 @@ def test_due_leaves_those_that_wait_for_a_busy_host(make_layout):
 
 def test_due_steps_a_cancelled_one_even_if_the_host_is_busy(make_layout, campaign):
     holding, waiting = make_layout(phase="ready"), make_layout(phase="waiting")
-    commands.cancel(campaign)
+    wishes.cancel(campaign)
     assert due() == [holding.pk, waiting.pk]
 
 
 def test_a_stuck_layout_waits_for_a_person(make_layout):
     layout = make_layout(phase="stuck", outcome="failed", teardown_tries=3)
     assert due() == []
-    commands.teardown_again(layout)
+    wishes.teardown_again(layout)
     assert due() == [layout.pk]
     assert Layout.objects.get().teardown_tries == 0
 
@@ -105,12 +109,12 @@ def test_a_retry_does_not_bring_back_what_was_cancelled_elsewhere(make_layout, h
     )
     here, there = make_layout(phase="draft"), make_layout(phase="waiting", on=off)
     standing = make_layout(phase="ready")
-    commands.cancel(campaign)
-    again = commands.retry(here.attempts.get().run)
+    wishes.cancel(campaign)
+    again = wishes.retry(here.attempts.get().run)
     for row in (there, standing):
         engine.step(row.pk)
         row.refresh_from_db()
         assert (row.phase, row.outcome) == ("done", "cancelled")
     Layout.objects.filter(pk=again.layout_id).update(plan_fingerprint="abc")
-    commands.start(campaign, {again.layout_id: "abc"})
-    assert provision.wait(Layout.objects.get(pk=again.layout_id)) == 0.0
+    wishes.start(campaign, {again.layout_id: "abc"})
+    assert waiting.decide(load.scene(load.rows(again.layout_id))) == Take()

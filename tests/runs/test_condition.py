@@ -9,20 +9,13 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from agents.contracts import AgentError, Reason
-from agents.facts.model import HostFacts
-from benchlab.runs import (
-    commands,
-    condition,
-    fingerprint,
-    growing,
-    planning,
-    preflight,
-    provision,
-    running,
-)
-from benchlab.runs.condition import Condition
+from agents.facts.model import BlockDevice, HostFacts
+from benchlab.engine.checks import condition, fingerprint, planning, preflight
+from benchlab.engine.checks.condition import Condition
+from benchlab.engine.phases import growing, provision, running
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies.models import OnDegraded, Topology
+from benchlab.workers import messages
 from tests.runs.paper_host import MORE, TOY, confirmed, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -34,7 +27,7 @@ ERROR = "the kernel said: I/O error, dev sdb, sector 8"
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 @pytest.fixture
@@ -60,7 +53,7 @@ def measuring(layout: Layout) -> Layout:
 def test_nothing_is_started_on_a_layout_that_is_not_in_order(ready, paper):
     paper.condition = Condition((FAILED,))
     with pytest.raises(AgentError, match=FAILED) as raised:
-        running._start(ready, attempt_of(ready), paper)
+        running.start(ready, attempt_of(ready))
     assert raised.value.reason is Reason.DEGRADED
     assert not any("spool" in argv for argv in paper.ran)
 
@@ -133,6 +126,18 @@ def test_a_degraded_run_has_a_fingerprint_of_its_own(ready):
         for ails in ((), (FAILED,), (FAILED, ERROR), (ERROR, FAILED))
     ]
     assert len(set(made)) == 3 and made[2] == made[3]
+
+
+def test_firmware_counts_where_a_disk_tells_it():
+    """What was measured on a disk that tells none stays equal to what was measured before it was asked."""
+
+    def part(firmware: str) -> dict[str, Any]:
+        disk = BlockDevice("sdb", "/dev/sdb", "disk", 1, "8:16", serial="S1", firmware=firmware)
+        facts = HostFacts("h", "debian", "D", "6.1", "x", "b", "c", 1, 1, True, True, (disk,))
+        return fingerprint._device(facts, "/dev/sdb")
+
+    assert set(part("")) == {"identity", "model", "size", "scheduler", "sectors"}
+    assert part("HPG0") == part("") | {"firmware": "HPG0"}
 
 
 @pytest.fixture

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError, Reason
+from benchlab.engine import stepper as engine
+from benchlab.engine import wishes
+from benchlab.engine.checks.cut_off import cut_off
+from benchlab.engine.decide import provisioning
+from benchlab.engine.phases import manual_steps, provision, teardown
 from benchlab.hosts import services
-from benchlab.runs import commands, engine, person, provision, steps, teardown
 from benchlab.runs.models import Layout, StepLog
+from benchlab.workers import messages
 from tests.runs.paper_host import MORE, TOY, Paper, confirmed, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -18,7 +23,7 @@ SILENT = AgentError("lab1 does not answer.", Reason.TIMED_OUT)
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 @pytest.fixture
@@ -77,11 +82,11 @@ def test_what_a_layer_took_back_is_not_taken_down_again(layout, paper):
     """The disks of the build that was taken back are nobody's until the new one has begun."""
     cutting(paper)
     step(layout)
-    provision.build(layout)
+    provision.take_back(layout)
     layout.refresh_from_db()
     assert (layout.rebuilds, layout.discarded) == (1, 1)
     ran = len(paper.ran)
-    commands.cancel(layout.campaign)
+    wishes.cancel(layout.campaign)
     assert (step(layout, 3).phase, layout.outcome) == ("done", "cancelled")
     assert len(paper.ran) == ran
 
@@ -94,7 +99,7 @@ def test_a_host_that_cuts_off_every_build_is_told_as_it_was(layout, paper):
     assert layout.reason_text == (
         f"{CUT} That was while the layout was built. What it left is taken down; retry the runs."
     )
-    assert layout.rebuilds == provision.REBUILDS
+    assert layout.rebuilds == provisioning.REBUILDS
 
 
 def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeypatch):
@@ -120,15 +125,15 @@ def test_what_a_person_made_is_not_taken_back_unasked(layout, paper, monkeypatch
     Layout.objects.filter(pk=layout.pk).update(asked=1)
     assert (step(layout, 4).outcome, layout.reason) == ("interrupted", "host_lost")
     assert str(CUT) in layout.reason_text
-    assert person.waits(layout) is False
+    assert manual_steps.waits(layout) is False
 
 
 def test_a_growth_that_was_cut_off_is_told_as_it_was(layout):
-    assert str(steps.cut_off(layout, "the layout grew", "Retry.")) == (
+    assert str(cut_off(layout.trouble, "the layout grew", "Retry.")) == (
         "BenchLab's worker ended while the layout grew. Retry."
     )
     layout.trouble = str(CUT)
-    said = steps.cut_off(layout, "the layout grew", "Retry.")
+    said = cut_off(layout.trouble, "the layout grew", "Retry.")
     assert (str(said), said.reason) == (
         f"{CUT} That was while the layout grew. Retry.",
         "host_lost",

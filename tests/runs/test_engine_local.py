@@ -10,9 +10,11 @@ from django.db import OperationalError, connection
 
 from agents.shell import Tunnel
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine import consoles, wishes
+from benchlab.engine import stepper as engine
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import collect, commands, engine, running
+from benchlab.runs import collect
 from benchlab.runs.models import Attempt, LiveChunk, StepLog
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -52,14 +54,14 @@ def make_campaign(here, team, user, tmp_path):
 
 def test_a_tunnel_that_is_forbidden_costs_its_own_run_alone(make_campaign, monkeypatch):
     """Our own server for this machine forbids it, as do those of careful people: the other runs go on."""
-    begin = running._begin
+    begin = consoles.Console.begin
 
-    def tunnelled(attempt, work, facts, shell):
+    def tunnelled(self, attempt, work, facts, shell, *more):
         if attempt.run.repeat == 1:
             Tunnel(shell.address).close()
-        return begin(attempt, work, facts, shell)
+        return begin(self, attempt, work, facts, shell, *more)
 
-    monkeypatch.setattr(running, "_begin", tunnelled)
+    monkeypatch.setattr(consoles.Console, "begin", tunnelled)
     campaign = make_campaign(options=SMALL, repeats=2)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign)
@@ -149,8 +151,8 @@ def test_cancel_stops_the_running_tool_and_takes_the_layout_down(make_campaign, 
     campaign = make_campaign(options=SLOW, repeats=2)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
-    commands.cancel(campaign)
-    commands.cancel(campaign)
+    wishes.cancel(campaign)
+    wishes.cancel(campaign)
     drive.to_the_end(campaign)
     assert set(Attempt.objects.values_list("outcome", flat=True)) == {"cancelled"}
     assert campaign.layouts.get().outcome == "cancelled"
@@ -164,12 +166,12 @@ def test_pause_lets_the_running_one_end_and_starts_no_other(make_campaign, monke
     campaign = make_campaign(options=SMALL, repeats=2)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="running").exists())
-    commands.pause(campaign)
+    wishes.pause(campaign)
     drive.until(campaign, lambda: Attempt.objects.filter(phase="done").exists())
     for _ in range(3):
         engine.step(campaign.layouts.get().pk)
     assert sorted(Attempt.objects.values_list("phase", flat=True)) == ["done", "queued"]
-    commands.resume(campaign)
+    wishes.resume(campaign)
     drive.to_the_end(campaign)
     assert set(Attempt.objects.values_list("outcome", flat=True)) == {"succeeded"}
 
@@ -280,10 +282,10 @@ def test_one_machine_under_two_names_is_held_once(make_campaign, here):
     layout.refresh_from_db()
     assert "another team is at work" in layout.trouble and held.name not in layout.trouble
     campaigns.update(team=here.team)
-    commands.cancel(first)
+    wishes.cancel(first)
     drive.to_the_end(first)
     engine.step(layout.pk)
     layout.refresh_from_db()
     assert (layout.phase, layout.trouble) == ("ready", "")
-    commands.cancel(second)
+    wishes.cancel(second)
     drive.to_the_end(second)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agents import job
 from agents.contracts import AgentError, Reason
-from benchlab.runs import commands, engine, running
+from agents.jobs import job
+from benchlab.engine import stepper as engine
+from benchlab.engine import wishes
+from benchlab.engine.phases import running
 from benchlab.runs.models import Attempt
 from tests.agents.spools import eventually
 from tests.runs import drive
@@ -37,7 +39,7 @@ def test_it_keeps_its_figures_when_the_layout_fails(through, monkeypatch, reason
     def broken(*args):
         raise AgentError("the host said no", reason)
 
-    monkeypatch.setitem(running.STEPS, "running", broken)
+    monkeypatch.setattr(running, "keep", broken)
     drive.to_the_end(campaign, 60)
     attempt.refresh_from_db()
     assert attempt.outcome == "succeeded", attempt.reason_text
@@ -48,7 +50,7 @@ def test_it_keeps_its_figures_when_the_layout_fails(through, monkeypatch, reason
 
 def test_what_is_cancelled_is_cancelled(through):
     campaign, attempt = through
-    commands.cancel(campaign)
+    wishes.cancel(campaign)
     drive.to_the_end(campaign, 60)
     attempt.refresh_from_db()
     assert attempt.outcome == "cancelled"

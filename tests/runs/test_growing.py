@@ -11,8 +11,12 @@ from agents import registry
 from agents.contracts import Plan, Step
 from agents.layers import directory
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.services import create_campaign
-from benchlab.runs import commands, engine, growing, moves, planning, steps
+from benchlab.engine import stepper as engine
+from benchlab.engine import wishes
+from benchlab.engine.checks import planning
+from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.phases import growing, step_log
+from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.topologies import services as topologies
 from tests.runs import drive, local_host
@@ -148,14 +152,14 @@ def test_a_run_that_outlasts_the_reshape_has_no_figures(make_campaign, kernel):
 def test_a_growth_that_was_cut_off_is_taken_down(make_campaign, kernel, monkeypatch):
     campaign = make_campaign(during=False)
     drive.plan_and_start(campaign)
-    run = steps.run
+    run = step_log.run
 
     def die(*args: Any, **more: Any) -> None:
         run(*args, **more)
         if more.get("part") == "grow 1":
             raise SystemExit
 
-    monkeypatch.setattr(steps, "run", die)
+    monkeypatch.setattr(step_log, "run", die)
     with pytest.raises(SystemExit):
         drive.to_the_end(campaign, 60)
     monkeypatch.undo()
@@ -193,7 +197,7 @@ def test_cancel_works_while_a_resync_is_waited_for(make_campaign, kernel):
     drive.until(campaign, lambda: waiting(campaign), 60)
     layout = campaign.layouts.get()
     assert layout.progress[0]["says"] == "reshape of toy" and layout.awaited_until
-    commands.cancel(campaign)
+    wishes.cancel(campaign)
     drive.to_the_end(campaign, 60)
     assert {outcome for _, outcome, _ in ended(campaign)} == {"cancelled"}
 
@@ -206,12 +210,12 @@ def test_pause_begins_no_growth_and_shows_on_how_far_the_kernel_is(
     campaign = make_campaign(during=False)
     drive.plan_and_start(campaign)
     drive.until(campaign, lambda: waiting(campaign), 60)
-    commands.pause(campaign)
+    wishes.pause(campaign)
     for _ in range(10):
         engine.step(campaign.layouts.get().pk)
     assert kernel.looks[0] == 0 and campaign.layouts.get().progress == []
     assert {phase for (phase,) in Attempt.objects.values_list("phase")} == {"queued"}
-    commands.resume(campaign)
+    wishes.resume(campaign)
     drive.to_the_end(campaign, 60)
     assert {outcome for _, outcome, _ in ended(campaign)} == {"succeeded"}
 
@@ -235,7 +239,7 @@ def test_a_retry_of_a_late_moment_grows_its_new_layout_again(make_campaign, kern
     campaign = make_campaign(during=False, repeats=1)
     finish(campaign)
     last = Attempt.objects.get(run__stage="after-1")
-    commands.retry(last.run)
+    wishes.retry(last.run)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign, 60)
     again = last.run.attempts.latest("number")

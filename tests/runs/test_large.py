@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agents import pieces
 from agents.contracts import AgentError, Reason
+from agents.jobs import large_files
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
+from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs import large
 from benchlab.runs.models import ArtifactPiece, Attempt
 from benchlab.topologies.models import Topology
@@ -68,14 +68,14 @@ def test_large_output_is_kept_whole_and_its_spool_removed(make_campaign, web):
     assert sum(map(len, answer)) == LARGE
     answer = web.get(f"/api/artifacts/{row.pk}/content/")
     assert sum(map(len, answer)) == LARGE
-    assert "It is large" in web.get(f"/artifacts/{row.pk}/lines/").content.decode()
+    assert "Too large to show here" in web.get(f"/artifacts/{row.pk}/lines/").content.decode()
     drive.to_the_end(campaign, 60)
 
 
 def test_a_fetch_that_was_cut_off_goes_on(make_campaign, monkeypatch):
     campaign = make_campaign()
     drive.plan_and_start(campaign)
-    read, asked = pieces.read, []
+    read, asked = large_files.read, []
 
     def broken(shell, where, one, number):
         asked.append(number)
@@ -83,7 +83,7 @@ def test_a_fetch_that_was_cut_off_goes_on(make_campaign, monkeypatch):
             raise AgentError("the connection was lost", Reason.CONNECTION_LOST)
         return read(shell, where, one, number)
 
-    monkeypatch.setattr(pieces, "read", broken)
+    monkeypatch.setattr(large_files, "read", broken)
     drive.to_the_end(campaign, 60)
     assert asked == [0, 1, 1, 2]
     assert Attempt.objects.get().outcome == "succeeded"

@@ -13,12 +13,17 @@ from agents.contracts import AgentError, Reason
 from agents.facts import reading
 from agents.facts.model import Signature
 from benchlab.audit.models import Entry
+from benchlab.engine import release, wishes
+from benchlab.engine import stepper as engine
+from benchlab.engine.checks import preflight
+from benchlab.engine.phases import provision
 from benchlab.hosts.models import Device
-from benchlab.runs import commands, engine, moves, preflight, provision, release
+from benchlab.runs import moves
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
+from benchlab.workers import messages
 from tests.runs.paper_host import DISKS, TOY, confirmed, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -30,7 +35,7 @@ PHRASE = "release lab1"
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def test_the_rest_is_taken_down_and_the_missing_disk_named(stuck, paper):
 
 def test_a_disk_that_comes_back_is_taken_down_too(stuck, paper):
     paper.disks(*DISKS)
-    commands.teardown_again(stuck)
+    wishes.teardown_again(stuck)
     engine.step(stuck.pk)
     stuck.refresh_from_db()
     assert (stuck.phase, stuck.trouble) == ("done", "")
@@ -112,11 +117,11 @@ def test_a_plan_that_cannot_be_read_keeps_nobody_locked(stuck, user):
 
 
 def test_not_without_the_phrase_nor_when_it_is_not_stuck(stuck, user):
-    with pytest.raises(commands.CommandError, match="type “release lab1”"):
+    with pytest.raises(wishes.CommandError, match="type “release lab1”"):
         release.release(stuck, "yes", user)
     assert spare() == {"sdb", "sdc", "sdd"}
-    commands.teardown_again(stuck)
-    with pytest.raises(commands.CommandError, match="is not stuck"):
+    wishes.teardown_again(stuck)
+    with pytest.raises(wishes.CommandError, match="is not stuck"):
         release.release(stuck, PHRASE, user)
 
 

@@ -10,9 +10,9 @@ from django.db import IntegrityError, connection, connections
 
 from benchlab.hosts.models import Host
 from benchlab.runs import moves
-from benchlab.runs.lease import lease
 from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase
+from benchlab.workers.lease import lease
 
 pytestmark = pytest.mark.django_db
 

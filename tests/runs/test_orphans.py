@@ -6,16 +6,18 @@ from dataclasses import replace
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from agents import stack, stored
-from agents.chain import specs, stage_specs
 from agents.facts.model import HostFacts, Mount
-from agents.guard import Spare
+from agents.plans import as_json, stack
+from agents.plans.chain import specs, stage_specs
+from agents.safety.guard import Spare
+from benchlab.engine import orphans, wishes
 from benchlab.hosts import discovery
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import commands, orphans
 from benchlab.runs.models import Layout, StepLog, installation_tag
+from benchlab.workers import messages
 from tests.hosts.conftest import disk, facts
 from tests.topologies.plans import TOOLS, layer
 
@@ -25,7 +27,7 @@ STRIPE = [layer("lvm", data=("hdd", 2)), layer("filesystem", {"type": "xfs"})]
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 def blank() -> HostFacts:
@@ -46,13 +48,18 @@ def left_by(name: str) -> HostFacts:
     )  # fmt: skip
 
 
+def changed(name: str) -> HostFacts:
+    """That host after something else was done to it."""
+    return replace(left_by(name), kernel="6.1.1")
+
+
 @pytest.fixture
 def ended(make_layout) -> Layout:
     """A layout that was built, and is done."""
     layout = make_layout(phase="done", outcome="succeeded", runs=0)
     found = blank()
     pool = [Spare(f"serial:S-{name}", 2**30, "WDC WD40", "hdd") for name in ("sdb", "sdc")]
-    layout.plan = stored.to_json(stack.plan(specs(STRIPE), layout.name, found, pool))
+    layout.plan = as_json.to_json(stack.plan(specs(STRIPE), layout.name, found, pool))
     layout.save()
     began(layout, "sdb", "sdc")
     return layout
@@ -104,6 +111,15 @@ def test_a_layout_that_holds_the_host_leaves_nothing(make_layout, ended):
     assert orphans.of(ended.host, read(ended)) == []
 
 
+def test_a_reading_that_finds_the_same_after_its_end_tells_of_an_orphan(ended):
+    Layout.objects.filter(pk=ended.pk).update(phase="tearing_down")
+    before = read(ended)
+    Layout.objects.filter(pk=ended.pk).update(phase="done", ended_at=timezone.now())
+    assert orphans.of(ended.host, before) == []  # it stood there then
+    assert read(ended) == before  # no row of its own
+    assert only(ended, read(ended)).name == ended.name
+
+
 def test_a_layout_that_nobody_knows_is_for_hands(ended):
     name = f"bl{installation_tag()}999999"
     orphan = only(ended, read(ended, left_by(name)))
@@ -138,7 +154,7 @@ def test_disks_that_no_command_touched_are_not_its_to_wipe(ended):
     orphan = only(ended, read(ended))
     assert "No command of it touched its disks" in orphan.why_not
     assert orphan.by_hand and not orphan.destroys
-    with pytest.raises(commands.CommandError, match="No command of it touched its disks"):
+    with pytest.raises(wishes.CommandError, match="No command of it touched its disks"):
         orphans.tear_down(ended, ended.host.snapshots.latest("pk").pk)
 
 
@@ -147,7 +163,7 @@ def test_a_stage_that_never_began_is_not_told(ended):
     three = replace(blank(), devices=(*blank().devices, disk("sdd")))
     pool = [Spare(f"serial:S-sd{x}", 2**30, "WDC WD40", "hdd") for x in "bcd"]
     made = stack.plan(specs(STRIPE), ended.name, three, pool, stage_specs([more]))
-    Layout.objects.filter(pk=ended.pk).update(plan=stored.to_json(made))
+    Layout.objects.filter(pk=ended.pk).update(plan=as_json.to_json(made))
     ended.refresh_from_db()
     found = left_by(ended.name)
     orphan = only(ended, read(ended, replace(found, devices=(*found.devices, disk("sdd")))))
@@ -163,9 +179,7 @@ def test_it_is_torn_down_and_locks_the_host(ended):
 
 def test_not_while_another_layout_holds_the_host(ended, make_layout):
     holder = make_layout(phase="ready", runs=0)
-    with pytest.raises(
-        commands.CommandError, match=f"Layout {holder.name} of campaign first holds"
-    ):
+    with pytest.raises(wishes.CommandError, match=f"Layout {holder.name} of campaign first holds"):
         orphans.tear_down(ended, read(ended).pk)
     ended.refresh_from_db()
     assert ended.phase == "done"
@@ -173,14 +187,21 @@ def test_not_while_another_layout_holds_the_host(ended, make_layout):
 
 def test_only_by_the_newest_facts(ended):
     old = read(ended)
-    read(ended)
-    for seen in (old.pk, None):
-        with pytest.raises(commands.CommandError, match="was read again since"):
-            orphans.tear_down(ended, seen)
+    assert read(ended) == old  # a reading that finds the same is no newer one
+    read(ended, changed(ended.name))
+    with pytest.raises(wishes.CommandError, match="lab1 has changed since: look at what is left"):
+        orphans.tear_down(ended, old.pk)
+    with pytest.raises(wishes.CommandError, match="which facts of lab1 you saw"):
+        orphans.tear_down(ended, None)
+
+
+def test_not_where_nobody_has_looked(ended):
+    with pytest.raises(wishes.CommandError, match="The facts of lab1 were never read"):
+        orphans.tear_down(ended, None)
 
 
 def test_not_when_nothing_is_left(ended):
-    with pytest.raises(commands.CommandError, match="Nothing of"):
+    with pytest.raises(wishes.CommandError, match="Nothing of"):
         orphans.tear_down(ended, read(ended, blank()).pk)
 
 
@@ -199,7 +220,7 @@ def test_the_host_page_leads_to_a_page_that_asks(web, ended):
     sent = {"snapshot": snapshot.pk, "typed": "yes"}
     assert "Nothing was done" in web.post(page(ended), sent, follow=True).text
     sent["typed"] = "destroy 2 disks on lab1"
-    assert "is being taken down" in web.post(page(ended), sent, follow=True).text
+    assert "Taking down what" in web.post(page(ended), sent, follow=True).text
     ended.refresh_from_db()
     assert ended.phase == "tearing_down"
     assert "Left behind" not in web.get(host_page).text
@@ -207,9 +228,9 @@ def test_the_host_page_leads_to_a_page_that_asks(web, ended):
 
 def test_a_page_that_is_old_does_nothing(web, ended):
     old = read(ended).pk
-    read(ended)
+    read(ended, changed(ended.name))
     sent = {"snapshot": old, "typed": "destroy 2 disks on lab1"}
-    assert "was read again since" in web.post(page(ended), sent, follow=True).text
+    assert "has changed since" in web.post(page(ended), sent, follow=True).text
     ended.refresh_from_db()
     assert ended.phase == "done"
 

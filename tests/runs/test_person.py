@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 from django.urls import reverse
 
-from benchlab.campaigns import progress
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import create_campaign
-from benchlab.runs import commands, engine
+from benchlab.engine import stepper as engine
+from benchlab.engine import wishes
+from benchlab.engine.new_campaign import create_campaign
+from benchlab.runs import progress
 from benchlab.runs.models import Layout, StepLog
 from benchlab.topologies.models import Topology
 from tests.runs import drive, local_host
@@ -60,7 +61,7 @@ def waiting(campaign: Campaign) -> Layout:
 
 
 def done(layout: Layout) -> None:
-    commands.person_done(layout, layout.person_key, "alice")
+    wishes.person_done(layout, layout.person_key, "alice")
     engine.step(layout.pk)
     layout.refresh_from_db()
 
@@ -117,17 +118,17 @@ def test_a_check_that_agrees_lets_it_go_on(make):
 
 def test_a_word_about_another_wait_is_not_taken(make):
     layout = waiting(make([manual()]))
-    with pytest.raises(commands.CommandError, match="does not wait for that any more"):
-        commands.person_done(layout, "tearing_down-1", "alice")
-    commands.person_done(layout, layout.person_key, "alice")
-    with pytest.raises(commands.CommandError, match="does not wait"):
-        commands.person_done(layout, layout.person_key, "alice")
+    with pytest.raises(wishes.CommandError, match="does not wait for that any more"):
+        wishes.person_done(layout, "tearing_down-1", "alice")
+    wishes.person_done(layout, layout.person_key, "alice")
+    with pytest.raises(wishes.CommandError, match="does not wait"):
+        wishes.person_done(layout, layout.person_key, "alice")
 
 
 def test_cancelled_while_it_waits_it_asks_to_take_back_what_was_asked(make, tmp_path):
     campaign = make(above=[manual(undo_instructions="Turn it back.")])
     assert waiting(campaign).needs_person == "Turn the knob."
-    commands.cancel(campaign)
+    wishes.cancel(campaign)
     engine.step(campaign.layouts.get().pk)
     layout = waiting(campaign)
     assert (layout.phase, layout.needs_person) == ("tearing_down", "Turn it back.")

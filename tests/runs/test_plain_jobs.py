@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 
 from agents.contracts import Job
+from benchlab.engine import jobs
+from benchlab.engine.checks import planning
 from benchlab.hosts.models import Host
-from benchlab.runs import jobs, planning
 from benchlab.runs.models import Layout
 
 CLAIM = SimpleNamespace(node="/dev/sdb")

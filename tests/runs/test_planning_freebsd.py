@@ -8,8 +8,8 @@ import pytest
 
 from agents.contracts import AgentError, Reason
 from agents.facts.model import HostFacts
+from benchlab.engine.checks import planning
 from benchlab.hosts import discovery, services
-from benchlab.runs import planning
 from benchlab.topologies import presets
 from tests.agents.freebsd_host import DISK, MadeMesh, article_001, read
 from tests.topologies.plans import layer

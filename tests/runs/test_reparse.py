@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from agents.contracts import Metric, Reason, Unit
 from agents.tools import dd
-from benchlab.runs import collect, kept
+from benchlab.runs import artifact_reader, collect
 from benchlab.runs.models import Attempt
 from tests.charts import made
 
@@ -111,12 +111,12 @@ def test_what_is_too_large_for_the_memory_is_kept_and_said(attempts, monkeypatch
     """The samples cost their series, the tool's own file its figures."""
     attempt = attempts[0]
     collect.keep(attempt, {collect.SAMPLES: b"x" * 2000})
-    monkeypatch.setattr(kept, "READ_MOST", 1000)
+    monkeypatch.setattr(artifact_reader, "READ_MOST", 1000)
     assert collect.reparse(attempt) == ""
     said = attempt.meta[collect.NOT_SAMPLED][collect.SAMPLES]
     assert said.startswith("samples has") and said.endswith("it is kept whole")
     assert attempt.measurements.exists()
-    monkeypatch.setattr(kept, "READ_MOST", 10)
+    monkeypatch.setattr(artifact_reader, "READ_MOST", 10)
     assert "stderr has" in collect.reparse(attempt)
     assert attempt.measurements.exists()
 
@@ -125,7 +125,7 @@ def test_logs_that_are_too_large_together_have_no_series(attempts, monkeypatch):
     attempt = attempts[0]
     collect.keep(attempt, {"fio.json": FIO, "fio_clat_hist.1.log": b"not read"})
     attempt.run.tool = "fio"
-    monkeypatch.setattr(kept, "LOGS_MOST", len(FIO))
+    monkeypatch.setattr(artifact_reader, "LOGS_MOST", len(FIO))
     assert collect.reparse(attempt) == ""
     assert "it is kept whole" in attempt.meta[collect.NOT_SAMPLED]["fio"]
     assert attempt.measurements.exists()

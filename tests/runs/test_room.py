@@ -8,7 +8,7 @@ import pytest
 
 from agents import layers, registry
 from benchlab.campaigns.models import Run
-from benchlab.runs import planning
+from benchlab.engine.checks import planning
 from benchlab.runs.models import Layout
 from tests.runs.paper_host import paper, toy
 

@@ -9,10 +9,12 @@ from django.db import connection
 
 from agents.contracts import AgentError, Reason
 from agents.ssh import dial
+from benchlab.engine import wishes
+from benchlab.engine.checks import planning
 from benchlab.hosts import services
-from benchlab.runs import commands, planning
-from benchlab.runs.lease import PLANNING, lease
 from benchlab.runs.models import Layout
+from benchlab.workers import messages
+from benchlab.workers.lease import PLANNING, lease
 from tests.runs.paper_host import TOY, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def readings(paper, monkeypatch) -> list[int]:
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
     read, seen = services.read_facts, []
 
     def counted(host, shell=None):
@@ -36,7 +38,7 @@ def readings(paper, monkeypatch) -> list[int]:
 def drafts(make_layout, readings) -> list[Layout]:
     made = [make_layout(phase="draft", runs=0) for _ in range(7)]
     Layout.objects.update(stack=[TOY])
-    commands.plan(made[0].campaign)
+    wishes.plan(made[0].campaign)
     return made
 
 

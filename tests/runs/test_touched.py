@@ -12,9 +12,14 @@ from agents import registry
 from agents.contracts import AgentError, GuardError, Plan, Reason, Step
 from agents.facts.model import Signature
 from benchlab.audit.models import Entry
-from benchlab.runs import commands, engine, growing, moves, provision, touched
+from benchlab.engine import stepper as engine
+from benchlab.engine import wishes
+from benchlab.engine.checks import touched_disks
+from benchlab.engine.phases import growing, manual_steps, provision
+from benchlab.runs import moves
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.workers import messages
 from tests.runs.paper_host import DISKS, MORE, TOY, Paper, confirmed, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -27,7 +32,7 @@ MANUAL = {"kind": "manual", "options": {"instructions": "Turn the knob."}, "devi
 
 @pytest.fixture(autouse=True)
 def nudges(monkeypatch) -> None:
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
 
 
 @pytest.fixture
@@ -99,9 +104,10 @@ def test_a_disk_above_a_person_is_compared_with_what_was_confirmed(paper, make_l
     one = {**TOY, "kind": "upper", "devices": [{"use": "data", "role": "hdd", "count": 1}]}
     layout = confirmed(make_layout(phase="draft", runs=0), TOY, MANUAL, one)
     provision.build(layout)
-    commands.person_done(layout, layout.person_key, "alice")
+    wishes.person_done(layout, layout.person_key, "alice")
     paper.disks(SDB, SDC, replace(SDD, signatures=EXT4))
     layout.refresh_from_db()
+    assert manual_steps.accepted(layout, paper)
     with pytest.raises(AgentError, match="/dev/sdd of lab1 changed") as raised:
         provision.build(layout)
     assert raised.value.reason is Reason.PLAN_STALE
@@ -112,13 +118,13 @@ def test_a_disk_above_a_person_is_compared_with_what_was_confirmed(paper, make_l
 
 def mount_at_the_last_moment(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody makes a file system and mounts it, between the look at the plan and the one of the guard."""
-    as_confirmed = touched.as_confirmed
+    as_confirmed = touched_disks.as_confirmed
 
     def run(*args: Any) -> None:
         as_confirmed(*args)
         paper.disks(replace(SDB, signatures=EXT4, mounts=("/data",)), SDC, SDD)
 
-    monkeypatch.setattr(touched, "as_confirmed", run)
+    monkeypatch.setattr(touched_disks, "as_confirmed", run)
 
 
 def test_a_disk_that_the_guard_saved_is_not_wiped_by_the_teardown(layout, paper, monkeypatch):

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from benchlab.hosts import host_tasks
-from benchlab.runs import commands
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
+from benchlab.workers import messages
 from tests.security import hostile
 from tests.team.test_table import PAGES
 from tests.team.test_table import rows as table_rows  # noqa: F401
@@ -20,7 +20,7 @@ from tests.team.test_table import rows as table_rows  # noqa: F401
 @pytest.fixture
 def rows(table_rows, monkeypatch, worker_seen) -> SimpleNamespace:  # noqa: F811
     """Those of the walk over the permission table, made hostile."""
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
     monkeypatch.setattr(host_tasks, "WAIT_S", 0)
     made = hostile.spoil(table_rows)
     made.share.hide_hosts = made.run_share.hide_hosts = False

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import pytest
 from django.db import connection, transaction
 
-from benchlab.runs import beats
 from benchlab.team import tokens
 from benchlab.team.roles import Role
+from benchlab.workers import beats
 from tests import stack
 from tests.charts import made
 
@@ -154,7 +154,7 @@ def test_ready_is_told_part_by_part(tmp_path, redis, monkeypatch, settings):
 
 
 def test_an_api_that_breaks_answers_in_its_one_shape(web, monkeypatch):
-    from benchlab.hosts import api
+    from benchlab.rest import hosts as api
 
     def broken(*given, **more):
         raise RuntimeError("a bug")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
-from agents import job
 from agents.contracts import Reason
-from benchlab.runs import collect, ending, jobs, running
+from agents.jobs import job
+from benchlab.engine import jobs, load
+from benchlab.engine.access import ssh
+from benchlab.engine.checks import planning
+from benchlab.engine.decide import ready
+from benchlab.engine.decisions import Decision, Poll
+from benchlab.engine.phases import ending
+from benchlab.hosts import services as hosts
+from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -32,12 +40,11 @@ def attempt(make_layout) -> Attempt:  # noqa: F811
 def lying(monkeypatch, attempt):
     """A host on which the job runs, whatever it is asked."""
     asked: list[str] = []
-    still = job.Polled(job.State.RUNNING, None, b"", 0, False)
     monkeypatch.setattr(ending, "work_of", lambda layout, attempt: job.Job(("x",)))
-    monkeypatch.setattr(ending, "is_far", lambda layout, attempt: False)
     monkeypatch.setattr(jobs, "of", lambda attempt, layout: job.Job(("x",)))
     monkeypatch.setattr(jobs, "spool", lambda attempt, work: job.Spool("attempt-1"))
-    monkeypatch.setattr(job, "poll", lambda *given: still)
+    monkeypatch.setattr(planning, "at_ready", lambda layout: None)
+    monkeypatch.setattr(hosts, "connect", lambda row: None)
 
     def stop(*given):
         asked.append("stop")
@@ -47,33 +54,38 @@ def lying(monkeypatch, attempt):
     return asked
 
 
-def later(attempt: Attempt, seconds: float) -> Attempt:
+def told(attempt: Attempt, seconds: float, polled: job.Polled) -> Decision:
+    """What is decided, and done unless it is to ask again, when the host tells this so long after the start."""
     Attempt.objects.filter(pk=attempt.pk).update(
         started_at=timezone.now() - timedelta(seconds=seconds)
     )
+    rows = load.rows(attempt.layout_id)
+    rows.polled = polled
+    found = ready.decide(replace(load.scene(rows), polled=polled.state))
+    if not isinstance(found, Poll):
+        ssh.ACTS[type(found)](rows, found)
     attempt.refresh_from_db()
-    return attempt
+    return found
+
+
+STILL = job.Polled(job.State.RUNNING, None, b"", 0, False)
+OVER = job.Polled(job.State.EXITED, 0, b"", 0, False, None)
 
 
 def test_a_job_that_is_said_to_run_for_ever_is_ended(attempt, lying, settings):
-    running._poll(attempt.layout, later(attempt, 61 + settings.BENCHLAB_LOST_AFTER_S), None)
-    attempt.refresh_from_db()
+    told(attempt, 61 + settings.BENCHLAB_LOST_AFTER_S, STILL)
     assert (attempt.outcome, attempt.reason) == (Outcome.FAILED, Reason.JOB_TIMEOUT)
     assert lying == ["stop"]
 
 
 def test_one_within_its_time_is_waited_for(attempt, lying, settings):
-    running._poll(attempt.layout, later(attempt, 50 + settings.BENCHLAB_LOST_AFTER_S), None)
-    attempt.refresh_from_db()
+    assert told(attempt, 50 + settings.BENCHLAB_LOST_AFTER_S, STILL) == Poll()
     assert attempt.outcome == "" and lying == []
 
 
-def test_one_that_ended_while_nobody_looked_keeps_its_result(attempt, lying, monkeypatch):
+def test_one_that_ended_while_nobody_looked_keeps_its_result(attempt, lying):
     """A server that was off for a week loses nothing."""
-    over = job.Polled(job.State.EXITED, 0, b"", 0, False, None)
-    monkeypatch.setattr(job, "poll", lambda *given: over)
-    running._poll(attempt.layout, later(attempt, 7 * 86400), None)
-    attempt.refresh_from_db()
+    told(attempt, 7 * 86400, OVER)
     assert attempt.phase == AttemptPhase.COLLECTING and lying == []
 
 
@@ -93,7 +105,7 @@ def test_output_that_makes_no_sense_is_a_run_that_failed(attempt):
         attempt, job.Fetched({"stdout": raw, "stderr": raw, "fio.json": raw}, raw, b"", meta)
     )
     attempt.refresh_from_db()
-    verdict = collect.conclude(attempt, Verdict(Outcome.SUCCEEDED))
+    verdict, figures = collect.conclude(attempt, Verdict(Outcome.SUCCEEDED))
     assert verdict.outcome == Outcome.FAILED and verdict.reason == Reason.PARSE_FAILED
     assert "\x1b" not in verdict.text and "\0" not in verdict.text
-    assert not attempt.measurements.exists()
+    assert not figures.metrics

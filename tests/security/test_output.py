@@ -18,12 +18,14 @@ from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from agents import job, quote, spool
+from agents import quote
 from agents.contracts import AgentError, Metric, ParseError, Ran, Series, Unit
-from agents.plaintext import CONTROL, one_line, visible
-from benchlab import spreadsheets, terminal
+from agents.jobs import job, spool
+from agents.texts.plaintext import CONTROL, one_line, visible
+from benchlab import terminal
 from benchlab.logs import INDENT, OneLine
 from benchlab.runs import storable
+from benchlab.web import spreadsheets
 from tests.security.hostile import ALL, FORMULA, LONG, MARKUP, PROMPT, SHELL, TERMINAL
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from agents.plaintext import CONTROL
-from benchlab.spreadsheets import STARTS
+from agents.texts.plaintext import CONTROL
 from benchlab.team import permissions
+from benchlab.web.spreadsheets import STARTS
 from tests.security.hostile import MARK, SCRIPT
 from tests.security.markup import Page
 from tests.team.test_table import ACTIONS, PAGES, row_of, url
@@ -125,6 +125,11 @@ def test_the_api_gives_data_only(rows, owner, team):
             if action != "list":
                 path += f"{row_of(noun, rows)}/"
                 path += "" if action == "retrieve" else f"{action.replace('_', '-')}/"
+            # Verdicts are of campaigns that are named, and in sentences with their names in them; a history is a run's.
+            if noun == "verdict":
+                path += f"?campaign={rows.campaign.pk}"
+            if prefix == "history":
+                path += f"?run={row_of('run', rows)}"
             _ask(client, path)
         except Exception as error:
             wrong.append(f"{path}: {type(error).__name__}: {str(error)[:300]}")

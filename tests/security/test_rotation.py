@@ -12,7 +12,8 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from benchlab.hosts import credentials, rotating, vault
+from benchlab import vault
+from benchlab.hosts import credentials, rotating
 from benchlab.hosts.models import Credential
 
 FERNET = re.compile(rb"gAAAAA[A-Za-z0-9_=-]{40,}")

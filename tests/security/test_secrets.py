@@ -15,7 +15,8 @@ from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
 from agents.contracts import Secret, Step
-from benchlab.hosts import credentials, vault
+from benchlab import vault
+from benchlab.hosts import credentials
 from benchlab.hosts.models import Credential
 from benchlab.logs import OneLine
 from benchlab.team import tokens
@@ -160,7 +161,7 @@ SETTINGS_SHOWN = re.compile(
 @pytest.fixture
 def broken(monkeypatch):
     """The home page raises, with something secret in the message and in a local variable."""
-    from benchlab.campaigns import views_home
+    from benchlab.pages.campaigns import views_home
 
     def breaks(*given, **more):
         password = PASSWORD  # noqa: F841  # a debug page would show it

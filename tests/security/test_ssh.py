@@ -14,8 +14,8 @@ import pytest
 from agents import shell
 from agents.contracts import AgentError, Reason
 from agents.facts import reading
-from agents.plaintext import CONTROL
 from agents.ssh import command
+from agents.texts.plaintext import CONTROL
 from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Host
 from tests.security.hostile import ALL, MARKUP, SHELL, TERMINAL

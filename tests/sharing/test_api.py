@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.test import Client
 
-from benchlab.idempotency.models import KeptAnswer
 from benchlab.sharing.models import Note, Share
+from benchlab.web.idempotency.models import KeptAnswer
 from tests.api.conftest import api, is_problem, nudges, other_api, ours
 
 __all__ = ["api", "nudges", "other_api", "ours"]

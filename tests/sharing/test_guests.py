@@ -13,8 +13,8 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from benchlab.api_urls import router
 from benchlab.hosts.models import Host
+from benchlab.rest.urls import router
 from benchlab.sharing import links
 from benchlab.sharing.models import Share
 from tests.sharing.conftest import ADDRESS, HOST, SECRET, SERIAL, link_of

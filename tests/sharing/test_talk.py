@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from benchlab.sharing import nouns, queries, talk, text
+from benchlab.sharing import discussion, queries, targets, text
 from benchlab.sharing.models import Comment, Kind, Note, SavedView, Star, Tag, Tagging
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
@@ -91,8 +91,8 @@ def test_every_noun_has_its_words(web, rows, kind):
     web.post(reverse("talk-tag", args=[kind, row.pk]), {"name": "  odd   one "})
     web.post(reverse("talk-note", args=[kind, row.pk]), {"text": "Keep in mind."})
     web.post(reverse("talk-star", args=[kind, row.pk]), {"on": "yes"})
-    page = web.get(nouns.url(kind, row.pk)).content.decode()
-    for said in ("Look here.", "odd one", "Keep in mind.", "take the star off"):
+    page = web.get(targets.url(kind, row.pk)).content.decode()
+    for said in ("Look here.", "odd one", "Keep in mind.", "remove the star"):
         assert said in page
     assert str(row) in web.get("/").content.decode()
     row_pk = row.pk
@@ -104,16 +104,16 @@ def test_every_noun_has_its_words(web, rows, kind):
 
 def test_lists_are_narrowed_by_tag(web, rows, team):
     other = made.campaign(team, "Untagged")
-    talk.tag(rows["campaign"], "keep")
+    discussion.tag(rows["campaign"], "keep")
     assert other.name in web.get(reverse("campaign-list")).content.decode()
     page = web.get(reverse("campaign-list"), {"tag": "keep"}).content.decode()
     assert rows["campaign"].name in page and other.name not in page
     for kind in ("host", "topology", "workload"):
-        talk.tag(rows[kind], "keep")
+        discussion.tag(rows[kind], "keep")
         found = web.get(reverse(f"{kind}-list"), {"tag": "keep"}).content.decode()
-        assert f'href="{nouns.url(kind, rows[kind].pk)}"' in found
+        assert f'href="{targets.url(kind, rows[kind].pk)}"' in found
         assert (
-            f'href="{nouns.url(kind, rows[kind].pk)}"'
+            f'href="{targets.url(kind, rows[kind].pk)}"'
             not in web.get(reverse(f"{kind}-list"), {"tag": "else"}).content.decode()
         )
 
@@ -171,11 +171,11 @@ def test_a_star_is_personal_and_goes_when_the_row_is_out_of_sight(web, other_web
 
 
 def test_a_tag_that_nothing_has_is_gone(rows):
-    one = talk.tag(rows["run"], "a")
-    talk.tag(rows["host"], "a")
-    talk.untag(rows["run"], one.tag_id)
+    one = discussion.tag(rows["run"], "a")
+    discussion.tag(rows["host"], "a")
+    discussion.untag(rows["run"], one.tag_id)
     assert Tag.objects.count() == 1
-    talk.untag(rows["host"], one.tag_id)
+    discussion.untag(rows["host"], one.tag_id)
     assert not Tag.objects.exists()
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from benchlab.team import accounts, standing, tokens
+from benchlab.team import accounts, current_roles, tokens
 from benchlab.team.roles import Role
 from tests.team.test_environment import env_settings
 from tests.team.totp import code
@@ -258,7 +258,7 @@ def test_without_mail_a_site_admin_hands_the_reset_link_over(user):
     assert web.post(form.redirect_chain[-1][0], new).status_code == 302
     assert log_in(password="harbour-lamp-9")[1].status_code == 302
     assert there.get("/").status_code == 302
-    assert b"was used already" in Client().get(link, follow=True).content
+    assert b"has been used" in Client().get(link, follow=True).content
 
 
 def test_with_mail_the_link_goes_out(user, settings):
@@ -289,5 +289,5 @@ def test_what_a_person_may_costs_no_query(web, user, team, django_assert_num_que
     request = RequestFactory().get("/")
     request.session = web.session
     with django_assert_num_queries(2):  # session, user
-        found = standing.of(get_user(request))
+        found = current_roles.of(get_user(request))
     assert found.owner == found.viewer == {team.pk} and not found.second_factor

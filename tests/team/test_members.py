@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from benchlab.team import hiding, invitations, members, tokens
+from benchlab.team import invitations, log_filter, members, tokens
 from benchlab.team.models import ApiToken, Invitation, Membership, Team
 from benchlab.team.roles import Role
 from benchlab.team.services import team_of
@@ -36,7 +36,7 @@ def log():
     """What goes to stderr in an installation."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.addFilter(hiding.Links())
+    handler.addFilter(log_filter.Links())
     logging.getLogger("django.request").addHandler(handler)
     yield stream
     logging.getLogger("django.request").removeHandler(handler)

@@ -13,15 +13,15 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 
-from benchlab.api_urls import router
 from benchlab.hosts import host_tasks
-from benchlab.runs import commands
+from benchlab.rest.urls import router
 from benchlab.sharing import links
 from benchlab.sharing.models import Star
 from benchlab.team import enforcing, invitations, permissions, permissions_api
 from benchlab.team.levels import Level
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
+from benchlab.workers import messages
 from tests.api.conftest import everything
 
 RANK = {Role.VIEWER: 1, Role.OPERATOR: 2, Role.OWNER: 3}
@@ -30,7 +30,7 @@ NEEDS = {Level.VIEWER: 1, Level.OPERATOR: 2, Level.OWNER: 3}
 PK_OF = {"host": "host", "credential": "credential", "topology": "topology", "workload": "workload",
          "campaign": "campaign", "run": "run", "layout": "layout", "attempt": "attempt", "artifact": "artifact",
          "device": "host", "team": "team", "import": "draft", "talk": "campaign", "comment": "comment",
-         "view": "view", "share": "share", "shared": "shared", "reported": "reported",
+         "finding": "finding", "view": "view", "share": "share", "shared": "shared", "reported": "reported",
          "dynamo": "binary", "source": "source"}  # fmt: skip
 # 404 to whoever has no second factor, no provider, or names no team of theirs.
 NEEDS_MORE = {"mfa_view_recovery_codes", "mfa_deactivate_totp", "openid_connect_login", "openid_connect_callback",
@@ -88,7 +88,7 @@ def test_the_table_has_every_page_and_no_other():
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch, worker_seen):
     """Nothing leaves the house: no nudge to a worker, no look at a host."""
-    monkeypatch.setattr(commands, "send", lambda task, pk: None)
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
     monkeypatch.setattr(host_tasks, "WAIT_S", 0)
 
 

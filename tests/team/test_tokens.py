@@ -38,7 +38,7 @@ def second(user) -> Team:
 
 def test_it_is_shown_once_and_can_be_revoked(web, user):
     page = reverse("api-token")
-    assert "no token yet" in web.get(page).text
+    assert "no tokens yet" in web.get(page).text
     answer = web.post(page, FORM)
     key = answer.context["fresh"]
     assert answer["Cache-Control"] == "no-store" and key in answer.text

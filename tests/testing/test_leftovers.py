@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchlab.practice.lock import locked
+from benchlab.practice.paths import cache_root
 from benchlab.testing import guardian, leftovers
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.procs import start_time
@@ -48,9 +49,13 @@ def test_it():
 
 
 @pytest.fixture(autouse=True)
-def one_at_a_time(tmp_path_factory) -> Iterator[None]:
-    """What a test here leaves on purpose may be found, and told, by the clearing of another that runs beside it."""
-    with locked(tmp_path_factory.getbasetemp().parent / "clearing.lock"):
+def nobody_else_clears(tmp_path_factory, monkeypatch) -> Iterator[None]:
+    """What a test here leaves on purpose would be found, and told, by any run of tests on this machine.
+
+    Those wait for the machine's lock; what this test starts has a cache, and thereby a lock, of its own.
+    """
+    with locked(cache_root() / "clearing.lock"):
+        monkeypatch.setenv("BENCHLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
@@ -99,11 +104,10 @@ def test_a_directory_that_names_no_run_is_left_alone(tmp_path, monkeypatch):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_killed_leaves_nothing(tmp_path, how):
     """The real command: killed outright a guardian clears up after it, told to end it does so itself."""
-    told, cache = tmp_path / "told", tmp_path / "cache"
+    told = tmp_path / "told"
     (tmp_path / "test_hangs.py").write_text(HANGS.format(told=str(told)))
     dropped = ("DATABASE_URL", "REDIS_URL", "BENCHLAB_STATE", "BENCHLAB_RIG", leftovers.RUN)
     env = {key: value for key, value in os.environ.items() if key not in dropped}
-    env["BENCHLAB_CACHE"] = str(cache)
     argv = [sys.executable, str(ROOT / "manage.py"), "test", str(tmp_path / "test_hangs.py")]
     with (tmp_path / "log").open("wb") as log:
         run = subprocess.Popen(
@@ -118,9 +122,8 @@ def test_a_run_that_is_killed_leaves_nothing(tmp_path, how):
     until(lambda: not Path(place).exists() and start_time(int(left)) is None)
     until(lambda: start_time(postmaster) is None)
     if how == signal.SIGKILL:
-        said = cache / guardian.said_file().name
-        until(said.exists)
-        assert f"process {left} (sleep)" in said.read_text()
+        until(guardian.said_file().exists)
+        assert f"process {left} (sleep)" in guardian.said_file().read_text()
     else:
         assert f"Left by a test, and cleared away: process {left}" in (tmp_path / "log").read_text()
 
@@ -145,8 +148,7 @@ def test_files_of_a_host_that_was_half_removed_go(tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / f"rig-{os.getpid()}-1")
 
 
-def test_what_a_guardian_cleared_is_said_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHLAB_CACHE", str(tmp_path))
+def test_what_a_guardian_cleared_is_said_once():
     assert guardian.take_said() == []
     guardian.said_file().write_text("host rig-1-1\n")
     assert guardian.take_said() == ["host rig-1-1"]

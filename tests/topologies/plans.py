@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents import stack
-from agents.chain import specs, stage_specs
 from agents.facts.model import HostFacts, Signature
-from agents.guard import Spare
+from agents.plans import stack
+from agents.plans.chain import specs, stage_specs
+from agents.safety.guard import Spare
 from tests.hosts.conftest import disk, facts
 
 SLOW = [f"sd{letter}" for letter in "bcdefghijklmnopq"]

@@ -7,11 +7,11 @@ import itertools
 import pytest
 from django.template.loader import render_to_string
 
-from agents import stack
-from agents.chain import specs
 from agents.contracts import Claim
 from agents.facts.model import HostFacts
-from agents.guard import Spare
+from agents.plans import stack
+from agents.plans.chain import specs
+from agents.safety.guard import Spare
 from benchlab.topologies import drawing
 from tests.hosts.conftest import disk, facts
 from tests.topologies.plans import cached, layer, made, many_disks

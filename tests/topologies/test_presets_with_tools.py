@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import options, registry, stack
-from agents.chain import specs, stage_specs
+from agents import options, registry
 from agents.contracts import AgentError, OptionsError, Target
 from agents.facts.model import HostFacts
-from agents.guard import Spare, job_refusals, refusals
+from agents.plans import stack
+from agents.plans.chain import specs, stage_specs
+from agents.safety.guard import Spare, job_refusals, refusals
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.preset_data import ALL as WORKLOADS
+from benchlab.campaigns.presets import ALL as WORKLOADS
 from benchlab.hosts.models import Device
 from benchlab.testing.profiles import drawn
 from benchlab.topologies.models import Topology
@@ -29,7 +30,6 @@ SETTINGS = {
     "read_ahead_kb": "128",
     "nr_requests": "256",
 }
-TOOLS = ("bonnie", "command", "dd", "dynamo", "fio", "pg_test_fsync")
 PLAIN = {
     "command": {"script": "echo done\n", "metrics": []},
     "dynamo": {"size": GIB},
@@ -81,7 +81,8 @@ def workloads() -> list[Workload]:
         Workload(name=w.slug, tool=w.tool, options=w.options, sweep=w.sweep) for w in WORKLOADS
     ]
     plain = [
-        Workload(name=tool, tool=tool, options=PLAIN.get(tool, {}), sweep={}) for tool in TOOLS
+        Workload(name=tool, tool=tool, options=PLAIN.get(tool, {}), sweep={})
+        for tool in registry.all_tools()
     ]
     return [*plain, *found]
 
@@ -120,9 +121,9 @@ def test_what_the_wizard_takes_the_host_does(slug, name):
     except AgentError as error:
         pytest.fail(f"{error}")
     assert bool(wizard) == bool(host), (wizard, host)
-    if workload.tool in ("bonnie", "pg_test_fsync"):
+    if workload.tool in ("bonnie", "pg_test_fsync", "sysbench"):
         assert bool(host) == (not target.mount)
 
 
 def test_every_tool_is_tried():
-    assert {workload.tool for workload in workloads()} == set(registry.all_tools()) == set(TOOLS)
+    assert {workload.tool for workload in workloads()} == set(registry.all_tools())

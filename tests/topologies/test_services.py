@@ -40,6 +40,14 @@ def test_options_are_completed():
             [RAW, {**FILESYSTEM, "options": {"type": "fat"}}],
             r"Layer 2 \(File system\): type: 'fat'",
         ),
+        (
+            [RAW, {**FILESYSTEM, "options": {"typ": "xfs"}}],
+            r"Layer 2 \(File system\): there is no option 'typ'; known: type, ",
+        ),
+        (
+            [RAW, {"kind": "filesystem", "option": {"type": "xfs"}}],
+            r"Layer 2 \(File system\) has no 'option': a layer is devices, kind, options\.",
+        ),
         ([{**RAW, "devices": []}], r"Layer 1 \(Raw disk\) takes data \(the disk\)"),
         ([{**DIRECTORY, "devices": RAW["devices"]}], "takes no disks; it was given"),
         ([with_disks(count=0)], "takes 1 to 256 disks, not 0"),

@@ -6,8 +6,8 @@ import pytest
 from django.urls import reverse
 
 from agents.layers import md
-from benchlab.driver_forms import DriverForm
 from benchlab.topologies.models import Topology
+from benchlab.web.driver_forms import DriverForm
 
 pytestmark = pytest.mark.django_db
 # What a browser sends of fields that nobody touched.

@@ -40,7 +40,7 @@ def test_the_list_shows_ours_and_the_presets(web, topology):
 
 
 def test_an_empty_list_says_what_to_do(web):
-    assert "There is no topology yet" in web.get(reverse("topology-list")).text
+    assert "No topologies yet" in web.get(reverse("topology-list")).text
 
 
 def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):

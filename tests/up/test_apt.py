@@ -70,6 +70,19 @@ def test_ctrl_c_is_heard_when_apt_is_through(apt, tmp_path, capfd):
     assert bootstrap.WAITING in capfd.readouterr().err
 
 
+def test_a_ctrl_c_that_comes_while_apt_is_being_started_is_heard_when_it_is_through(
+    apt, tmp_path, capfd
+):
+    """A busy machine: apt had asked already, and we had not begun to wait."""
+    early = TERMINAL.replace(
+        'apt_install([], "python3-venv")',
+        "import os; apt_install([], 'python3-venv', begun=lambda pid: os.kill(os.getpid(), signal.SIGINT))",
+    )
+    assert subprocess.run([sys.executable, "-c", early], timeout=30).returncode != 0
+    assert apt.exists()
+    assert bootstrap.WAITING in capfd.readouterr().err
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="`up` installs fio as root only")
 def test_up_that_is_told_to_stop_waits_for_apt(apt, tmp_path):
     here = State(tmp_path / "state")

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(bool(another_user.lacking()), reason=another_use
 
 SUDO = "sudo -n id -u"
 CANCEL = (
-    "from benchlab.runs import commands; from benchlab.campaigns.models import Campaign;"
-    "commands.cancel(Campaign.objects.get(name__startswith='First'))"
+    "from benchlab.engine import wishes; from benchlab.campaigns.models import Campaign;"
+    "wishes.cancel(Campaign.objects.get(name__startswith='First'))"
 )
 
 

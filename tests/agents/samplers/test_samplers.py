@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import job, registry
+from agents import registry
 from agents.contracts import ParseError
+from agents.jobs import job
 
 CASES = Path(__file__).parents[2] / "cases" / "samplers"
 FOUND = sorted(CASES.glob("*/*.txt"))

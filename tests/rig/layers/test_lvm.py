@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents import stack
-from agents.blank import not_blank
-from agents.chain import LayerSpec, StageSpec, Wanted
+from agents.plans import stack
+from agents.plans.blank import not_blank
+from agents.plans.chain import LayerSpec, StageSpec, Wanted
 from benchlab.testing import profiles
 from tests.rig import stacks
 from tests.rig.bench import LAYOUT, Bench, filesystem

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents import stack
-from agents.chain import LayerSpec, StageSpec, Wanted
 from agents.contracts import GuardError
+from agents.plans import stack
+from agents.plans.chain import LayerSpec, StageSpec, Wanted
 from tests.rig.bench import Bench
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents import stack
-from agents.chain import LayerSpec, Wanted
 from agents.contracts import AgentError, GuardError
+from agents.plans import stack
+from agents.plans.chain import LayerSpec, Wanted
 from tests.rig.bench import RAW, Bench, filesystem
 
 EMPTY = "no pools available"

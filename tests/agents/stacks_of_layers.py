@@ -1,0 +1,53 @@
+"""Stacks of each layer, by what it says of itself and by its cases: a new one needs no place in any list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from agents import registry
+from agents.contracts import AgentError
+from agents.plans import chain
+from agents.plans.chain import LayerSpec, Wanted
+from tests.agents import layer_cases
+
+BELOW = {"nothing": "", "parts": "partition", "volume": "raw", "lv": "lvm", "pool": "zpool", "any": "raw"}  # fmt: skip
+ABOVE = {"parts": "raw", "pool": "zfs"}
+
+
+def takes_disks(kind: str) -> bool:
+    """Whether a stack of it has disks: all but those that stand on nothing and use none."""
+    driver = registry.layer(kind)
+    return bool(driver.USES) or driver.WANTS != "nothing"
+
+
+def of(kind: str) -> Iterator[tuple[LayerSpec, ...]]:
+    """One for each case that has a plan: with its options, on as many disks. Stacks that cannot be are left out."""
+    for path in sorted((layer_cases.CASES / kind).glob("*.json")):
+        case = json.loads(path.read_text())
+        if not case.keys() & set(layer_cases.ANSWERS):  # it only asks yet
+            case = layer_cases.as_now(kind, case)
+        if "plan" in case:
+            made = _stack(kind, case)
+            try:
+                chain.check_chain(made)
+            except AgentError:
+                continue
+            yield made
+
+
+def _stack(kind: str, case: dict) -> tuple[LayerSpec, ...]:
+    driver, target = registry.layer(kind), case.get("target", {})
+    disks = {use: len(names) for use, names in target.get("devices", {}).items() if use in driver.USES}  # fmt: skip
+    wanted = tuple(Wanted(use, "ssd", count) for use, count in disks.items() if count)
+    below = BELOW.get(driver.WANTS, "")
+    if driver.WANTS == "devices" and next(iter(driver.USES)) not in disks:
+        below = "partition" if target.get("parts") else "raw"
+    stack: tuple[LayerSpec, ...] = (LayerSpec(kind, case.get("options", {}), wanted),)
+    if below:
+        use = "data" if driver.WANTS != "devices" else next(iter(driver.USES))
+        options = {"use": use} if below == "partition" else {}
+        stack = (LayerSpec(below, options, (Wanted("data", "ssd"),)), *stack)
+    if above := ABOVE.get(driver.GIVES):
+        stack = (*stack, LayerSpec(above))
+    return stack

@@ -1,0 +1,33 @@
+"""What is said of options that a driver does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from agents import options, registry
+from agents.contracts import OptionsError
+
+DRIVERS: list[Any] = [*registry.all_layers().values(), *registry.all_tools().values()]
+EVERY = [
+    (f"{driver.__name__}.{name}", getattr(driver, name))
+    for driver in DRIVERS
+    for name in ("Options", "Grow")
+    if hasattr(driver, name)
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), EVERY, ids=[name for name, _ in EVERY])
+def test_an_unknown_option_is_told_the_known_ones(name, kind):
+    with pytest.raises(OptionsError) as raised:
+        options.build(kind, {"strypes": 1, "zork": 2})
+    known = ", ".join(field.name for field in dataclasses.fields(kind)) or "none"
+    assert str(raised.value) == f"there is no option 'strypes' and no 'zork'; known: {known}"
+
+
+@pytest.mark.parametrize("given", [None, 7, ["level"], [["level", 5]], "level", {7: 1}])
+def test_what_is_no_object_is_refused_too(given):
+    with pytest.raises(OptionsError):
+        options.build(registry.layer("raw").Options, given)

@@ -1,0 +1,114 @@
+"""Teardown leaves nothing: every layer, every preset, from wherever the plan was broken off (tests/agents/machine.py).
+
+The oracle knows no layer's teardown. What is left and carries the layout's name, or lies on its disks, is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from agents import registry
+from agents.contracts import AgentError
+from agents.facts.model import BlockDevice
+from agents.plans import chain, stack
+from agents.plans.chain import LayerSpec, StageSpec
+from agents.safety.guard import refusals
+from benchlab.topologies.presets import PRESETS
+from tests.agents import made_up, stacks_of_layers
+from tests.agents.machine import Machine, Refused
+from tests.agents.made_up import LAYOUT
+from tests.agents.test_guard_plans import ABLE, STACKS
+
+SIZE = 64 << 30
+ROLES = {"hdd": "bcdefghijklm", "ssd": "nopqrstuvwxyz"}  # disks of each: sdb to sdm, sdn to sdz
+QUEUE = {"scheduler": "[none] mq-deadline kyber bfq", "nr_requests": "64", "read_ahead_kb": "128",
+         "nomerges": "0", "rq_affinity": "1"}  # fmt: skip
+HOST = {**ABLE, "governors": {"policy0": "powersave"}, "governor_choices": ("performance", "powersave"),
+        "sysctls": {"vm.dirty_ratio": "20", "vm.dirty_bytes": "0"}}  # fmt: skip
+
+
+def disks() -> dict[str, BlockDevice]:
+    names = [f"sd{letter}" for letters in ROLES.values() for letter in letters]
+    return {n: made_up.disk(n, at, size=SIZE, queue=QUEUE) for at, n in enumerate(names, start=1)}
+
+
+DISKS = disks()
+SPARES = {
+    identity: known
+    for role, letters in ROLES.items()
+    for identity, known in made_up.spare(*(DISKS[f"sd{x}"] for x in letters), role=role).items()
+}
+
+
+def planned(specs: Sequence[LayerSpec], stages: Sequence[StageSpec] = ()) -> stack.StackPlan:
+    return stack.plan(specs, LAYOUT, Machine(LAYOUT, DISKS).facts(**HOST), SPARES.values(), stages)
+
+
+def take_down(host: Machine, plan: stack.StackPlan) -> None:
+    """As the engine does: the steps by one reading, the guard's word by what is there when each begins."""
+    for step in stack.teardown(plan, host.facts(**HOST)):
+        assert refusals(step, host.facts(**HOST), SPARES, LAYOUT) == [], step.argv
+        host.run(step, down=True)
+
+
+def leaves_nothing(plan: stack.StackPlan, done: int) -> None:
+    """Its first steps are carried out, then it is taken down twice."""
+    claimed = {claim.node for claim in plan.claims}
+    host = Machine(LAYOUT, {name: disk for name, disk in DISKS.items() if disk.path in claimed})
+    for step in plan.steps[:done]:
+        host.run(step)
+    for _ in range(2):
+        take_down(host, plan)
+        assert host.left() == [], f"after {done} of {len(plan.steps)} steps"
+
+
+def every() -> Iterator[Any]:
+    for slug, preset in PRESETS.items():
+        layers, stages = chain.specs(preset.stack), chain.stage_specs(preset.stages)
+        yield pytest.param(planned(layers, stages), id=f"preset {slug}")
+    for name, specs in STACKS.items():
+        yield pytest.param(planned(specs), id=name)
+    for kind in registry.all_layers():
+        for number, plan in enumerate(plans_of(kind), start=1):
+            yield pytest.param(plan, id=f"{kind} {number}")
+
+
+def plans_of(kind: str) -> Iterator[stack.StackPlan]:
+    """Those that this host can have: a case may be about another."""
+    for specs in stacks_of_layers.of(kind):
+        with suppress(AgentError):
+            yield planned(specs)
+
+
+EVERY = list(every())
+
+
+@pytest.mark.parametrize("kind", registry.all_layers())
+def test_every_layer_is_looked_at(kind):
+    assert any(plans_of(kind)) or not stacks_of_layers.takes_disks(kind)
+
+
+@pytest.mark.parametrize("plan", EVERY)
+def test_nothing_survives_the_teardown(plan):
+    leaves_nothing(plan, len(plan.steps))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", EVERY)
+def test_nothing_survives_wherever_it_was_broken_off(plan):
+    for done in range(len(plan.steps)):
+        leaves_nothing(plan, done)
+
+
+@pytest.mark.parametrize("kind", ["bcache", "directory", "filesystem", "flashcache", "lvm", "md", "partition",
+                                  "zfs", "zpool"])  # fmt: skip
+def test_a_layer_that_forgets_its_teardown_is_seen(kind, monkeypatch):
+    """Else the oracle could pass by seeing nothing."""
+    monkeypatch.setattr(registry.layer(kind), "teardown", lambda options, target, facts: [])
+    for plan in plans_of(kind):
+        with pytest.raises((AssertionError, Refused)):
+            leaves_nothing(plan, len(plan.steps))

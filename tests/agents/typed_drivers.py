@@ -1,0 +1,58 @@
+"""The text of agents/drivers.py: a line for each driver and each Protocol that it follows, by the registry's scan."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from inspect import isclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from agents import layers, protocols, readers, registry, samplers, tools
+
+FILE = Path(protocols.__file__).with_name("drivers.py")
+PACKAGES = {"layer": layers, "tool": tools, "sampler": samplers, "reader": readers}
+OWN = {"OptionsT": "Options", "GrowT": "Grow"}  # type variable of a Protocol -> the driver's class
+HEAD = '''"""Every driver held to the Protocols that it follows, for mypy: nothing imports this.
+
+Written from the scan: `pytest tests/agents/test_typed_drivers.py --accept` writes it anew.
+"""
+'''
+
+
+def text() -> str:
+    names = "".join(f"    {name},\n" for name in sorted(_protocols()))
+    imports, lines = [f"from agents.protocols import (\n{names})"], []
+    for what, package in PACKAGES.items():
+        found: dict[str, Any] = registry.load(package)
+        for kind in (*_template(package), *found):
+            name = f"{what}_{kind.removeprefix('_')}"
+            imports.append(f"from {package.__name__} import {kind} as {name}")
+            lines += _lines(name, import_module(f"{package.__name__}.{kind}"), package)
+    return "\n".join([HEAD, *sorted(imports), "", *lines, ""])
+
+
+def _protocols() -> dict[str, type[Any]]:
+    of_ours = {n: c for n, c in vars(protocols).items() if getattr(c, "_is_protocol", False)}
+    return {n: c for n, c in of_ours.items() if isclass(c) and c.__module__ == protocols.__name__}
+
+
+def _template(package: ModuleType) -> list[str]:
+    """What is copied must be right, too."""
+    return ["_template"] if (Path(package.__path__[0]) / "_template.py").exists() else []
+
+
+def _lines(name: str, driver: ModuleType, package: ModuleType) -> list[str]:
+    """Its package's own Protocol, and those of which it has a member: then it must have all of it."""
+    contract = registry.CONTRACT[package]
+    found = []
+    for label, protocol in _protocols().items():
+        ability = contract in protocol.__mro__[1:]
+        if protocol is contract or (
+            ability and any(hasattr(driver, member) for member in registry.members(protocol))
+        ):
+            own = ", ".join(f"{name}.{OWN[p.__name__]}" for p in protocol.__parameters__)
+            kind = f"{label}[{own}]" if own else label
+            suffix = f"_{label.lower()}" if ability else ""
+            found.append(f"of_{name}{suffix}: {kind} = {name}")
+    return found

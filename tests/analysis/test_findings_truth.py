@@ -1,0 +1,167 @@
+"""How often findings are made of clean runs, and how often where they are due (tests.analysis.simulated_runs).
+
+Every finding of a run that there is, found by scanning: at most 1 in 100 clean runs may be told it. `-s` shows both
+tables; the seed stands above them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchlab.analysis import finding
+from benchlab.analysis.evidence import Access
+from benchlab.testing.profiles import CI, FULL, QUICK, profile
+from tests.analysis.simulated_runs import STACKS, Truth, clean, run
+
+SEED = 14
+RUNS = {QUICK: 150, CI: 2_000, FULL: 20_000}[profile()]
+EACH = {QUICK: 12, CI: 200, FULL: 1_000}[profile()]
+MOST = 0.01
+SLACK = 3 * np.sqrt(MOST * (1 - MOST) / RUNS)  # what chance allows so few runs
+
+
+@pytest.fixture(scope="module")
+def told():
+    """How many clean runs each finding was told of."""
+    dice = np.random.default_rng(SEED)
+    found: Counter[str] = Counter()
+    for _ in range(RUNS):
+        made = run(clean(dice))
+        for kind, module in finding.of_runs().items():
+            said = module.applies(made)
+            found[kind] += bool(said)
+    print(f"\nseed {SEED}, {RUNS} clean runs; told of:")
+    for kind in finding.of_runs():
+        print(f"  {kind:22} {100 * found[kind] / RUNS:5.2f} %")
+    return found
+
+
+@pytest.mark.parametrize("kind", list(finding.of_runs()))
+def test_clean_runs_are_told_nothing(told, kind):
+    assert told[kind] / RUNS <= MOST + SLACK
+
+
+def slow_start(share, depth):
+    """The first `share` of the run at `depth` of its rate."""
+
+    def change(truth):
+        first = int(share * truth.seconds)
+        truth.rate = truth.rate * np.where(np.arange(truth.seconds) < first, depth, 1)
+
+    return change
+
+
+def credits(spell, low):
+    """Spells of so many seconds, at the rate and at `low` of it."""
+
+    def change(truth):
+        truth.rate = truth.rate * np.where(np.arange(truth.seconds) // spell % 2, low, 1)
+
+    return change
+
+
+def sets(**more):
+    def change(truth):
+        for name, value in more.items():
+            setattr(truth, name, value)
+
+    return change
+
+
+def packs(truth):
+    """Zeros on a pool that compresses."""
+    pool, volume = truth.stack.layers
+    truth.stack = replace(
+        truth.stack, layers=(pool, replace(volume, options={"compression": "lz4"}))
+    )
+    truth.access["compressible"] = True
+    truth.lag = 0.05
+
+
+# Finding: what is done, the least share that is found; the run that it is done to.
+DUE: dict[str, tuple[str, Callable[[Truth], None], float, dict]] = {
+    "warm-up of 10 % at half, noise 5 %": ("short_warm_up", slow_start(0.1, 0.5), 0.9, {"seconds": 120, "noise": 0.05}),
+    "warm-up of 30 % at 3/4, noise 5 %": ("short_warm_up", slow_start(0.3, 0.75), 0.9, {"seconds": 120, "noise": 0.05}),
+    "warm-up of 20 % at 3/4, noise 10 %": ("short_warm_up", slow_start(0.2, 0.75), 0.5, {"seconds": 120, "noise": 0.1}),
+    "fast for 20 %, then 2/3": ("short_warm_up", slow_start(0.2, 1.5), 0.8, {"seconds": 60, "noise": 0.05}),
+    "credits: 30 s each, 0.5": ("token_bucket", credits(30, 0.5), 0.9, {"seconds": 200, "noise": 0.05}),
+    "credits: 15 s each, 0.7": ("token_bucket", credits(15, 0.7), 0.8, {"seconds": 120, "noise": 0.02}),
+    "credits: 30 s each, 0.7, noise 5 %": ("token_bucket", credits(30, 0.7), 0.5, {"seconds": 200, "noise": 0.05}),
+    "a tenth less in flight": ("depth_not_reached", sets(flight=0.9), 0.95, {}),
+    "a third more than the rating": ("above_ceiling", sets(rated=0.75), 1, {"stack": "raw"}),
+    "above the link": ("above_ceiling", sets(link=0.9), 1, {"stack": "raw"}),
+    "98 % of the rating": ("rating_reached", sets(rated=1 / 0.98), 0.9, {"stack": "raw"}),
+    "zeros, lz4": ("compressible_data", packs, 1, {"stack": "raidz"}),
+    "a resync": ("resync_meanwhile", sets(resync=8e7), 1, {"stack": "mirror"}),
+    "discards": ("resync_meanwhile", sets(discards=5e7), 1, {"stack": "striped"}),
+    "the other way, a fifth": ("other_io", sets(other=0.2), 0.9, {"stack": "striped"}),
+    "half as much again": ("other_io", sets(extra=1.5), 0.9, {"stack": "raid0"}),
+    "5 % of CPU time": ("cpu_throttled", sets(steal=0.05), 0.9, {"seconds": 60}),
+    "a step of 2 s": ("clock_jumped", sets(step=2.0), 1, {}),
+    "a fifth came later": ("buffered", sets(lag=0.8), 0.8, {"tool": "dd", "stack": "striped"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DUE)
+def test_what_is_due_is_found(what):
+    kind, change, least, given = DUE[what]
+    dice = np.random.default_rng(SEED)
+    found = 0
+    for _ in range(EACH):
+        truth = clean(dice, **{"tool": "fio", "stack": str(dice.choice(list(STACKS)[:4])), **given})
+        truth.tool_told = truth.disks_told = True
+        truth.reads = False
+        truth.access["outstanding"] = truth.outstanding
+        change(truth)
+        found += bool(finding.of_runs()[kind].applies(run(truth)))
+    print(f"\nseed {SEED}, {EACH} runs, {what}: {kind} in {100 * found / EACH:.0f} %")
+    chance = 3 * np.sqrt(least * (1 - least) / EACH)
+    assert found / EACH >= least - chance
+
+
+def torn(made, dice):
+    """The run with a half of what is known gone, or not a number, or nought."""
+
+    def lost(value):
+        return (value, value, None, float("nan"), 0.0)[int(dice.integers(5))]
+
+    fields = made.access.__dataclass_fields__
+    keep = {name: getattr(made.access, name) if dice.random() < 0.5 else None for name in fields}
+    tracks = [
+        replace(
+            one,
+            values=tuple(lost(v) or 0.0 for v in one.values) if dice.random() < 0.3 else one.values,
+        )
+        for one in made.tracks
+        if dice.random() < 0.7
+    ]
+    return replace(
+        made,
+        access=Access(**keep),
+        figures={name: lost(v) or 0.0 for name, v in made.figures.items() if dice.random() < 0.7},
+        tracks=tuple(tracks),
+        windows=made.windows if dice.random() < 0.7 else (),
+        devices={n: replace(d, link=None) for n, d in made.devices.items() if dice.random() < 0.7},
+        layers=made.layers[: int(dice.integers(3))],
+        meta={"during": {"start": [{"says": "resync"}], "end": None}}
+        if dice.random() < 0.3
+        else {},
+        options={},
+        memory=None,
+        unwritten="it reads what was never written" if dice.random() < 0.3 else "",
+    )
+
+
+def test_what_is_not_known_is_neither_a_crash_nor_a_number():
+    dice = np.random.default_rng(SEED)
+    for _ in range(EACH * 5):
+        made = torn(run(clean(dice, seconds=int(dice.integers(1, 40)))), dice)
+        for kind, module in finding.of_runs().items():
+            for one in module.applies(made):
+                values = [number.value for number in one.numbers.values()]
+                assert "nan" not in one.says.split() and np.isfinite(values).all(), (kind, one.says)

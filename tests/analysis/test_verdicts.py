@@ -1,0 +1,315 @@
+"""Verdicts of two sweeps by hand: what is said, with which ratio and interval, why, and what would decide it."""
+
+from __future__ import annotations
+
+from math import exp, inf, log, nan, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t
+
+from benchlab.analysis.designs import Order, design
+from benchlab.analysis.differences import discoveries
+from benchlab.analysis.factors import effects
+from benchlab.analysis.fits import fit, shrunk
+from benchlab.analysis.more_repeats import repeats_for_mean, repeats_to_decide
+from benchlab.analysis.ranking import ranked
+from benchlab.analysis.verdicts import Says, compare_sweeps
+from benchlab.testing.profiles import examples
+
+TURNS, ABBA, APART = (
+    design(order) for order in (Order.INTERLEAVED, Order.ABBA, Order.ONE_AFTER_OTHER)
+)
+SPREAD = (0.99, 1.0, 1.01)
+
+
+def sweep(*values, spread=SPREAD):
+    """2^n outstanding: so many repeats around each value, in another order at each depth."""
+    return {
+        2**n: {b: value * spread[(b + n) % len(spread)] for b in range(len(spread))}
+        for n, value in enumerate(values)
+    }
+
+
+def test_faster_and_slower_are_each_others_mirror():
+    slow, fast = sweep(100, 200, 300, 400), sweep(130, 260, 390, 520)
+    one, two = compare_sweeps(slow, fast, TURNS), compare_sweeps(fast, slow, TURNS)
+    assert (one.curve.says, two.curve.says) == (Says.FASTER, Says.SLOWER)
+    assert one.curve.ratio == pytest.approx(1.3) == 1 / two.curve.ratio
+    assert {point.says for point in one.points.values()} == {Says.FASTER}
+    assert one.points[4].values == pytest.approx((300, 390), rel=1e-3)
+    assert one.points[4].low < 1.3 < one.points[4].high
+    assert one.points[4].repeats == (3, 3)
+
+
+def test_the_numbers_have_the_ratio_that_is_told():
+    """Whatever the repeats: who divides one by the other finds it, which of medians is not so."""
+    dice = np.random.default_rng(2)
+    first, second = (
+        {depth: dict(enumerate(dice.lognormal(3, 0.3, 3))) for depth in (1, 2, 4)} for _ in range(2)
+    )
+    for point in compare_sweeps(first, second, TURNS).points.values():
+        assert point.values[1] / point.values[0] == pytest.approx(point.ratio)
+
+
+def test_of_latency_less_is_better():
+    found = compare_sweeps(sweep(1, 2, 3), sweep(2, 4, 6), TURNS, lower_is_better=True)
+    assert found.curve.says == Says.SLOWER
+    assert found.curve.ratio == pytest.approx(2)
+
+
+def test_equals_are_called_so_unless_they_were_built_one_after_the_other():
+    equal = sweep(100, 200, 300, 400)
+    assert compare_sweeps(equal, equal, TURNS).curve.says == Says.NONE
+    apart = compare_sweeps(equal, equal, APART).curve
+    assert apart.says == Says.UNKNOWN
+    assert apart.reason.startswith("built one after the other")
+    assert apart.reason.endswith("builds that take turns (ABBA) can")
+
+
+def test_one_repeat_is_not_enough_and_its_ratio_is_shown_all_the_same():
+    """Article 003's bcache: one run of each."""
+    for order in (TURNS, ABBA, APART):
+        found = compare_sweeps({8: {1: 146.0}}, {8: {1: 381.0}}, order).curve
+        assert (found.says, found.low, found.high, found.more) == (Says.UNKNOWN, None, None, 3)
+        assert found.ratio == pytest.approx(381 / 146)
+        assert "one repeat" in found.reason and "at least 3" in found.reason
+
+
+def test_one_repeat_of_a_sweep_decides_only_where_both_took_turns():
+    """The depths are the repeats then; each point alone says nothing."""
+    slow, fast = (
+        sweep(*values, spread=(1.0,)) for values in ((100, 200, 300, 400), (150, 302, 449, 601))
+    )
+    found = compare_sweeps(slow, fast, TURNS)
+    assert found.curve.says == Says.FASTER
+    assert {point.says for point in found.points.values()} == {Says.UNKNOWN}
+    assert compare_sweeps(slow, fast, APART).curve.says == Says.UNKNOWN
+
+
+def test_one_that_overtakes():
+    found = compare_sweeps(sweep(100, 200, 300, 400), sweep(80, 160, 360, 520), TURNS)
+    assert (found.curve.says, found.crossings) == (Says.OVERTAKES, (4,))
+    assert found.curve.reason == "overtakes at depth 4"
+    back = compare_sweeps(sweep(80, 160, 360, 520), sweep(100, 200, 300, 400), TURNS)
+    assert back.curve.reason == "is overtaken at depth 4"
+    twice = compare_sweeps(sweep(100, 200, 300), sweep(80, 260, 200), TURNS)
+    assert twice.curve.reason == "faster at 2, slower at 1, 4"
+
+
+def test_repeats_that_disagree_name_nothing():
+    wild = sweep(100, 200, 300, 400)
+    wild[4] = {0: 300.0, 1: 150.0, 2: 600.0}
+    found = compare_sweeps(sweep(100, 200, 300, 400), wild, TURNS).points[4]
+    assert found.says == Says.UNKNOWN
+    assert found.reason.startswith("repeats disagree")
+
+
+def test_only_common_depths_are_compared_each_with_its_own_repeats():
+    first, second = sweep(100, 200, 300, 400), sweep(130, 260, 390, 520, 600)
+    del second[1], second[4][0]
+    found = compare_sweeps(first, second, TURNS)
+    assert (list(found.points), found.left_out) == ([2, 4, 8], (1, 16))
+    assert found.points[4].repeats == (2, 3)
+    assert found.curve.repeats == (2, 3)
+
+
+@pytest.mark.parametrize("second", [{}, {1: {1: 0.0}}, {1: {}}])
+def test_nothing_to_compare(second):
+    found = compare_sweeps({1: {1: 5.0}}, second, TURNS)
+    assert (found.points, found.curve, found.left_out) == ({}, None, (1,))
+
+
+def test_equal_numbers_without_any_noise_stay_finite():
+    flat = {1: {1: 5.0, 2: 5.0, 3: 5.0}, 2: {1: 9.0, 2: 9.0, 3: 9.0}}
+    found = compare_sweeps(flat, flat, TURNS)
+    assert found.curve.ratio == 1 and 0.99 < found.curve.low <= 1 <= found.curve.high < 1.01
+
+
+VALUES = st.floats(1e-9, 1e12) | st.sampled_from([0.0, inf, nan, 1.0, -1.0])
+CELLS = st.dictionaries(st.integers(1, 4), VALUES, max_size=4)
+SWEEPS = st.dictionaries(st.sampled_from([0, 1, 2, 8]), CELLS, max_size=4)
+
+
+@settings(max_examples=examples(5000))
+@given(SWEEPS, SWEEPS, st.sampled_from(list(Order)), st.booleans())
+def test_whatever_was_measured_there_is_an_answer(first, second, order, lower):
+    found = compare_sweeps(first, second, design(order), lower_is_better=lower)
+    said = [*found.points.values(), *([found.curve] if found.curve else [])]
+    assert set(found.points) | set(found.left_out) == first.keys() | second.keys()
+    for one in said:
+        assert 0 < one.ratio < inf
+        assert one.reason
+        if one.low is not None:
+            assert one.low <= one.ratio <= one.high
+        if one.says in (Says.FASTER, Says.SLOWER):
+            assert (one.says == Says.FASTER) == ((one.ratio > 1) != lower)
+            assert abs(log(one.ratio)) >= log(1.05) - 1e-9
+        if one.says == Says.NONE:
+            assert order in (Order.INTERLEAVED, Order.ABBA) and 1 / 1.05 <= one.ratio <= 1.05
+        if one.repeats[0] < 2 and order != Order.INTERLEAVED:
+            assert not one.decided or one is found.curve
+
+
+@settings(max_examples=examples(5000))
+@given(SWEEPS, SWEEPS, st.sampled_from(list(Order)))
+def test_who_is_faster_does_not_hang_on_who_is_named_first(first, second, order):
+    one = compare_sweeps(first, second, design(order)).curve
+    two = compare_sweeps(second, first, design(order)).curve
+    if one is None:
+        assert two is None
+        return
+    assert one.ratio == pytest.approx(1 / two.ratio)
+    mirror = {Says.FASTER: Says.SLOWER, Says.SLOWER: Says.FASTER}
+    assert two.says == mirror.get(one.says, one.says)
+
+
+def test_tau_is_in_the_interval():
+    """One depth, three repeats, no noise to speak of: t of so many degrees times tau is all there is."""
+    calm = sweep(100.0, spread=(0.9999, 1.0, 1.0001))
+    point = compare_sweeps(calm, calm, APART).curve
+    df = 4
+    reach = t.ppf(0.975, df) * sqrt(0.05**2 + 2 * 0.001**2 / 3)
+    assert log(point.high) == pytest.approx(reach, rel=0.02)
+
+
+def test_tau_is_learned_from_five_rebuilt_pairs():
+    """1.5 x 1.4826 x the median size: of 1, 2, 3, 4, 5 % that is 3 %. Two visits of each share their luck out."""
+    ratios = [0.01, -0.02, 0.03, -0.04, 0.05]
+    assert design(Order.ONE_AFTER_OTHER, ratios[:4]).tau == 0.05
+    learned = design(Order.ONE_AFTER_OTHER, ratios)
+    assert learned.tau == pytest.approx(1.5 * 1.4826 * 0.03) and learned.learned == 5
+    assert not learned.may_say_none
+    assert design(Order.ABBA, ratios).tau == pytest.approx(learned.tau / sqrt(2))
+    assert design(Order.INTERLEAVED, ratios).tau == 0
+    assert [design(Order.ABBA, repeats=n).tau for n in (2, 3, 4, 5, 6, 20)] == [
+        0.02,
+        0.02,
+        0.0225,
+        0.0225,
+        0.025,
+        0.025,
+    ]
+
+
+def test_discoveries_by_hand():
+    """p sorted .01 .02 .03 .2 of four: x 4/1, 4/2, 4/3, 4/4; each at most the next larger one's."""
+    found = discoveries(np.array([[0.03, 0.01, np.nan, 0.2, 0.02]]))
+    assert found[0] == pytest.approx([0.04, 0.04, np.nan, 0.2, 0.04], nan_ok=True)
+
+
+def test_noise_is_shrunk_towards_the_sweeps():
+    """Alike beyond what chance makes unlike: one noise for all. Far apart: each near its own."""
+    freedom = np.full((1, 4), 4.0)
+    alike, df = shrunk(np.array([[4.0, 4.1, 3.9, 4.0]]), freedom)
+    assert alike[0] == pytest.approx([1.0] * 4) and df[0] == pytest.approx([16] * 4)
+    apart, df = shrunk(np.array([[4.0, 400.0, 0.04, 4e4]]), freedom)
+    assert apart[0, 3] > 5e3 and apart[0, 2] < 0.2 and (df < 6).all()
+
+
+def test_blocks_that_share_a_shift_cancel():
+    dice = np.random.default_rng(1)
+    logs = dice.normal(0, 0.01, (1, 2, 5, 4)) + np.array([0.0, 0.5, -0.5, 0.2])
+    assert fit(logs, blocks=True).variance.max() < 1e-3 < fit(logs, blocks=False).variance.min()
+
+
+def test_repeats_needed_by_hand():
+    """Two cells of (95, 100, 105): sd of ln 0.0501, t(.975, 4) = 2.776; (2.776 x 0.0501 / ln 1.05)^2 = 8.1."""
+    cells = [[95.0, 100.0, 105.0]] * 2
+    assert repeats_for_mean(cells, 0.05) == 9
+    assert repeats_for_mean(cells, 0.5) == 3
+    assert repeats_for_mean([[50.0, 100.0, 200.0]], 0.05) is None
+    assert repeats_for_mean([[100.0], [200.0]], 0.05) == 3
+
+
+def test_repeats_to_decide_by_hand():
+    """n = repeats x (se (t + 0.84) / wanted)^2: 3 x (0.05 x (2.228 + 0.84) / 0.1)^2 = 7.06."""
+    assert repeats_to_decide(0.1, 0.05, 10, 3, 0.0) == 8
+    assert repeats_to_decide(0.0, 0.2, 10, 3, 0.0) is None
+    assert repeats_to_decide(0.1, 0.05, 10, 3, 0.05) is None
+    assert repeats_to_decide(0.5, 0.1, 0, 1, 0.05) == 3
+
+
+def test_the_coverage_of_repeats_needed():
+    """ANALYSIS.md: 94.3 to 100 % of means lie within +-x; noise 10 %, +-5 %: median 19."""
+    dice, seed = np.random.default_rng(5), 5
+    asked, inside = [], 0
+    for _ in range(400):
+        cells = np.exp(dice.normal(0, 0.1, (7, 5)))
+        wanted = repeats_for_mean(cells.tolist(), 0.05)
+        if wanted:
+            asked.append(wanted)
+            more = np.concatenate([np.log(cells[0]), dice.normal(0, 0.1, wanted - 5)])
+            inside += abs(more.mean()) <= log(1.05)
+    print("seed", seed, "median", np.median(asked), "inside", inside / len(asked))
+    assert 17 <= np.median(asked) <= 20
+    assert inside >= 0.94 * len(asked)
+
+
+def test_places_are_shared_by_what_cannot_be_told_apart():
+    sweeps = [sweep(100, 200, 300), sweep(200, 400, 600), sweep(201, 398, 603), sweep(50, 100, 150)]
+    designs = {(a, b): TURNS for a in range(4) for b in range(a + 1, 4)}
+    found = ranked(sweeps, 0, designs)
+    assert [(one.name, one.place) for one in found][2:] == [(0, 3), (3, 4)]
+    assert [one.place for one in found] == [1, 1, 3, 4]
+    assert [one.against is None for one in found] == [False, False, True, False]
+    of_latency = ranked(sweeps, 0, designs, lower_is_better=True)
+    assert [one.name for one in of_latency][:2] == [3, 0]
+
+
+def matrix(value):
+    """{(layout, workload): three repeats}."""
+    return {
+        (a, b): [value(a, b) * k for k in SPREAD]
+        for a in ("plain", "cached")
+        for b in ("read", "write")
+    }
+
+
+def test_main_effects_by_hand():
+    """Cached is twice plain everywhere: sqrt 2 above the mean of both, and nothing else is to tell."""
+    found = effects(("layout", "workload"), matrix(lambda a, b: 200 if a == "cached" else 100))
+    by = {tuple(one.levels.items()): one for one in found.main}
+    cached = by[("layout", "cached"),]
+    assert cached.ratio == pytest.approx(sqrt(2)) and cached.named
+    assert cached.low < sqrt(2) < cached.high
+    assert by[("workload", "read"),].ratio == pytest.approx(1)
+    assert not any(one.named for one in found.interactions)
+
+
+def test_an_interaction_by_hand():
+    """The cache doubles reads and does nothing to writes: ln 2 / 4 either way of each pair."""
+    found = effects(
+        ("layout", "workload"), matrix(lambda a, b: 200 if (a, b) == ("cached", "read") else 100)
+    )
+    pairs = {tuple(one.levels.values()): one for one in found.interactions}
+    assert pairs["cached", "read"].ratio == pytest.approx(exp(log(2) / 4))
+    assert pairs["plain", "read"].ratio == pytest.approx(exp(-log(2) / 4))
+    assert all(one.named for one in pairs.values())
+
+
+def test_effects_need_a_whole_matrix_and_say_nothing_of_one_repeat():
+    cells = matrix(lambda a, b: 100)
+    single = {key: values[:1] for key, values in cells.items()}
+    assert all(one.low is None and not one.named for one in effects(("a", "b"), single).main)
+    del cells["plain", "read"]
+    assert effects(("a", "b"), cells) is None
+    assert effects(("a", "b"), {("plain", "read"): [1.0]}) is None
+
+
+def test_false_effects_are_few():
+    """Three layouts, four workloads, three repeats, nothing but noise: 5 % of tables name anything."""
+    dice, seed, told, tables = np.random.default_rng(8), 8, 0, 300
+    for _ in range(tables):
+        noise = dice.choice([0.05, 0.1, 0.2])
+        cells: dict[tuple[str, ...], list[float]] = {
+            (str(a), str(b)): np.exp(dice.normal(0, noise, 3)).tolist()
+            for a in range(3)
+            for b in range(4)
+        }
+        found = effects(("layout", "workload"), cells)
+        told += any(one.named for one in found.main)
+    print("seed", seed, "told", told, "of", tables)
+    assert told <= 0.08 * tables

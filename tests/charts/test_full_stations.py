@@ -1,0 +1,149 @@
+"""What is full where a line ends: which lines are asked about, what is read of their runs, and in which words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.urls import reverse
+
+from agents.contracts import Claim, Target
+from agents.plans import as_json
+from agents.plans.chain import LayerSpec
+from agents.plans.stack import Placed, StackPlan
+from benchlab.analysis.devices.full_station import Full, FullStation
+from benchlab.analysis.plateaus import Cap
+from benchlab.charts import full_stations
+from benchlab.charts.cards import campaign_cards
+from benchlab.charts.queries import groups
+from benchlab.runs.models import Series
+from tests.charts import made
+
+DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+DISKS = ("sdb", "sdc")
+
+
+@pytest.fixture
+def line(team, user):
+    """One line of three repeats with its knee at 16 or so, two disks below, sampled at 32 and 64."""
+    where, campaign = made.host(team, disks=2), made.campaign(team)
+    attempts = made.swept(
+        campaign, where, made.topology(team, "stripe"), made.workload(team), depths=DEPTHS
+    )
+    claims = tuple(Claim(f"serial:{name}", f"/dev/{name}", 1, "") for name in DISKS)
+    target = Target(
+        "bl1", devices={"data": claims, "spare": (Claim("serial:z", "/dev/sdz", 1, ""),)}
+    )
+    layout = attempts[0].layout
+    layout.plan = as_json.to_json(
+        StackPlan("bl1", (Placed(LayerSpec("lvm"), target, target, ()),), "f")
+    )
+    layout.save(update_fields=["plan"])
+    return campaign, attempts
+
+
+def sampled(attempts, queue, idle):
+    """`queue`: {depth: requests in flight at each disk} while it measured; ten times that in the layout of its file."""
+    times = [float(second) for second in range(1, 61)]
+    for attempt in attempts:
+        depth = attempt.run.outstanding
+        if depth not in queue:
+            continue
+        attempt.windows = made.WINDOWS  # measured: 22 to 58 s
+        attempt.save(update_fields=["windows"])
+        held = [queue[depth] * (10 if at <= 22 else 1) for at in times]
+        rows = [(name, "queue", held) for name in DISKS]
+        rows += [("cpu0", "cpu.idle", [idle] * 60), ("cpu0", "cpu.iowait", [0.1] * 60)]
+        rows += [("cpu1", "cpu.idle", [0.8] * 60), ("", "cpu.idle", [0.01] * 60)]
+        Series.objects.bulk_create(
+            Series(
+                attempt=attempt,
+                sampler="diskstats",
+                device=d,
+                metric=m,
+                unit="1",
+                times=times,
+                values=v,
+            )
+            for d, m, v in rows
+        )
+
+
+def only(campaign, user):
+    return full_stations.of_lines(groups(user, [campaign.pk]))
+
+
+def test_the_disks_are_full_where_what_was_added_waits(line, user, web):
+    """By hand: 2 x (30 - 15) of 32 more are 94 %; cpu0 was busy 1 - 0.6 - 0.1."""
+    campaign, attempts = line
+    sampled(attempts, {32: 15.0, 64: 30.0}, 0.6)
+    [found] = only(campaign, user).values()
+    assert found.full == Full.DEVICES and found.depth == 64
+    assert found.queued == pytest.approx(0.9375) and found.cpu == pytest.approx(0.3)
+    [card] = campaign_cards(user, campaign.pk)
+    [(_, depth, words)] = card.full
+    told = "the disks, where 94 % of the I/Os wait that the last doubling added"
+    assert (depth, words) == (64, told)
+    page = web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
+    assert f"at 64 {told}." in page
+
+
+def test_a_full_core_and_nothing_that_is_seen(line, user):
+    campaign, attempts = line
+    sampled(attempts, {32: 2.0, 64: 2.5}, 0.02)
+    [found] = only(campaign, user).values()
+    assert found.full == Full.NOTHING and found.cpu == pytest.approx(0.88)
+    Series.objects.filter(metric="cpu.iowait").delete()
+    [found] = only(campaign, user).values()
+    assert found.full == Full.CPU and found.cpu == pytest.approx(0.98)
+
+
+def test_what_cannot_be_said(line, user, django_assert_num_queries):
+    campaign, attempts = line
+    assert only(campaign, user) == {}, "nothing was sampled"
+    sampled(attempts, {64: 30.0}, 0.6)
+    assert only(campaign, user) == {}, "only the deepest was"
+    sampled(attempts, {32: 15.0}, 0.6)
+    found = groups(user, [campaign.pk])
+    with django_assert_num_queries(2):
+        assert len(full_stations.of_lines(found)) == 1
+    Series.objects.filter(device="sdc", attempt__run__outstanding=64).delete()
+    assert only(campaign, user) == {}, "a disk was not watched"
+
+
+def test_a_line_that_goes_on_is_not_asked_about(line, user, django_assert_num_queries):
+    campaign, attempts = line
+    sampled(attempts, {32: 15.0, 64: 30.0}, 0.6)
+    found = [replace(one, over=False) for one in groups(user, [campaign.pk])]
+    with django_assert_num_queries(0):
+        assert full_stations.of_lines(found) == {}
+
+
+def test_a_depth_that_was_not_reached_is_not_taken_for_one(line, user):
+    """Four workers of that depth each: 128 more were outstanding, not 32."""
+    campaign, attempts = line
+    sampled(attempts, {32: 15.0, 64: 30.0}, 0.6)
+    for attempt in attempts:
+        latency = attempt.measurements.get(name="lat.mean")
+        latency.value *= 4
+        latency.save(update_fields=["value"])
+    assert only(campaign, user) == {}
+
+
+def said(full, cap=None, **more):
+    told = {"gain": 0.01, "queued": 0.1, "cpu": 0.4, "depth": 64, **more}
+    return full_stations.words(FullStation(full, **told), cap)
+
+
+def test_words():
+    both = said(Full.DEVICES, Cap(16, 64, 5000.0), queued=0.9, device="sdb")
+    assert both.startswith("sdb, of the disks, or a cap on them, where 90 % of the I/Os wait")
+    assert (
+        said(Full.CPU, cpu=0.96)
+        == "the CPU, 96 % busy (its busiest core, or the tool's own thread)"
+    )
+    nothing = "nothing that is seen, but a lock, a log, a link or a limit above the disks: 10 % of"
+    assert said(Full.NOTHING).startswith(nothing) and "the CPU was 40 % busy" in said(Full.NOTHING)
+    assert said(Full.NOTHING, cpu=None).endswith("nobody looked at the CPU")
+    assert said(Full.NOT_YET, gain=0.3).startswith("nothing yet, it has 30 % more IOPS")
+    assert said(Full.UNCLEAR, queued=-0.1).startswith("cannot be told: 0 % of")

@@ -1,0 +1,98 @@
+"""/api/findings/: what there is, narrowed down; dismissed with a note and taken back with one."""
+
+from __future__ import annotations
+
+import pytest
+from rest_framework.test import APIClient
+
+from benchlab.audit.models import Entry
+from benchlab.findings.models import Finding
+from benchlab.team import tokens
+from benchlab.team.roles import Role
+from tests.api.conftest import api, client_of, everything, nudges, other_api, ours, theirs  # noqa: F401
+
+pytestmark = pytest.mark.django_db
+
+
+def listed(client, query="") -> list[dict]:
+    answer = client.get(f"/api/findings/{query}")
+    assert answer.status_code == 200, answer.content
+    return answer.json()["results"]
+
+
+def test_a_finding_as_json(api, ours):  # noqa: F811
+    [one] = listed(api)
+    assert (one["kind"], one["label"], one["method"]) == (
+        "cached_read",
+        "Read from a cache",
+        "Findings",
+    )
+    assert (one["campaign"], one["run"], one["attempt"], one["workload"]) == (
+        ours.campaign.pk, ours.run.pk, ours.attempts[0].pk, None,
+    )  # fmt: skip
+    assert one["numbers"]["read"]["value"] == 4e8 and one["runs"] == [ours.run.pk]
+    assert one["dismissed_at"] is one["dismissed_by"] is None
+
+
+def test_filters(api, ours):  # noqa: F811
+    pk = ours.campaign.pk
+    for query, found in {
+        f"?campaign={pk}": 1, f"?campaign={pk + 1}": 0, f"?run={ours.run.pk}": 1, "?severity=doubt": 1,
+        "?severity=note": 0, "?kind=cached_read": 1, "?dismissed=false": 1, "?dismissed=true": 0,
+    }.items():  # fmt: skip
+        assert len(listed(api, query)) == found, query
+    for wrong in ("?severity=bad", "?kind=nonsense", "?dismissed=maybe", "?colour=red", "?run=x"):
+        assert api.get(f"/api/findings/{wrong}").status_code == 400, wrong
+
+
+def test_what_is_found_no_longer_is_not_told(api, ours):  # noqa: F811
+    Finding.objects.update(stands=False)
+    assert listed(api) == []
+    assert api.get(f"/api/findings/{ours.finding.pk}/").status_code == 404
+    assert api.post(f"/api/findings/{ours.finding.pk}/dismiss/", {"note": "x"}).status_code == 404
+
+
+def test_dismissed_and_taken_back_with_a_note(api, ours, user):  # noqa: F811
+    url = f"/api/findings/{ours.finding.pk}"
+    for body in ({}, {"note": ""}, {"note": " \x00 "}, {"note": "x" * 2001}):
+        refused = api.post(f"{url}/dismiss/", body, format="json")
+        assert refused.status_code == 400 and "note" in refused.json()["errors"], body
+    told = api.post(f"{url}/dismiss/", {"note": "The ARC is what we measure."}, format="json")
+    assert told.status_code == 200 and told.json()["dismissed_by"] == "alice"
+    assert [one["note"] for one in listed(api, "?dismissed=true")] == [
+        "The ARC is what we measure."
+    ]
+    entry = Entry.objects.filter(action="finding.dismiss", outcome="done").get()
+    assert (entry.actor, entry.team_id) == ("alice", ours.team.pk)
+    assert entry.subject.startswith(f"finding {ours.finding.pk} (half of it")
+    back = api.post(f"{url}/take-back/", {"note": "It is not."}, format="json").json()
+    assert (back["dismissed_at"], back["dismissed_by"], back["note"]) == (None, None, "It is not.")
+
+
+def test_another_team_sees_and_dismisses_nothing(other_api, ours):  # noqa: F811
+    assert listed(other_api) == []
+    for deed in ("dismiss", "take-back"):
+        answer = other_api.post(f"/api/findings/{ours.finding.pk}/{deed}/", {"note": "x"})
+        assert answer.status_code == 404
+    ours.finding.refresh_from_db()
+    assert ours.finding.dismissed_at is None
+
+
+def test_a_viewer_reads_and_dismisses_nothing(ours, user):  # noqa: F811
+    _, key = tokens.make(user, "reads", Role.VIEWER)
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {key}")
+    assert len(listed(client)) == 1
+    assert (
+        client.post(f"/api/findings/{ours.finding.pk}/dismiss/", {"note": "x"}).status_code == 403
+    )
+
+
+def test_the_librarys_are_seen_and_dismissed_by_nobody(api, ours):  # noqa: F811
+    ours.team.library = True
+    ours.team.memberships = None
+    ours.team.membership_set.all().delete()
+    ours.team.save()
+    assert len(listed(api, "?library=true")) == 1 and listed(api) == []
+    answer = api.post(f"/api/findings/{ours.finding.pk}/dismiss/", {"note": "x"})
+    assert answer.status_code in (403, 404)

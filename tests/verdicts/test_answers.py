@@ -1,0 +1,321 @@
+"""A campaign's answer on its page, on the compare page and over REST: from stored runs to a sentence with its links."""
+
+from __future__ import annotations
+
+import random
+import re
+from math import exp, log
+
+import pytest
+
+from benchlab.campaigns.models import Run
+from benchlab.charts.queries import groups
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs.models import Attempt, Layout, Measurement
+from benchlab.verdicts import builds
+from tests.charts import made
+
+pytestmark = pytest.mark.django_db
+
+
+def texts(page) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page.content.decode()))
+
+
+@pytest.fixture
+def bench(team, user):
+    return Bench(team)
+
+
+class Bench:
+    """A campaign on one host whose layouts are measured as a test says."""
+
+    def __init__(self, team):
+        self.team = team
+        self.host = made.host(team)
+        self.load = made.workload(team)
+        self.campaign = made.campaign(team, "Cache or stripe")
+        self.dice = random.Random(4)
+        self.position = 0
+
+    def build(self, name):
+        layout = made.done_layout(self.campaign, self.host, made.topology(self.team, name))
+        layout.position = self.position
+        layout.save()
+        self.position += 1
+        return layout
+
+    def measure(self, layout, top, repeats=(1, 2, 3), depths=(1, 8, 16), noise=0.01, load=None):
+        return [
+            made.finished(
+                self.campaign,
+                layout,
+                load or self.load,
+                depth,
+                repeat,
+                top * depth / (depth + 8) * self.dice.gauss(1, noise),
+            )
+            for repeat in repeats
+            for depth in depths
+        ]
+
+    def answer(self, api, **query):
+        [found] = self.answers(api, **query)
+        return found
+
+    def answers(self, api, **query):
+        told = api.get("/api/verdicts/", {"campaign": self.campaign.pk, **query})
+        assert told.status_code == 200, told.content
+        return told.json()["results"]
+
+
+def by_name(answer):
+    return {line["name"]: line for line in answer["lines"]}
+
+
+def test_one_after_the_other_a_large_difference_is_called(bench, api, web):
+    bench.measure(bench.build("cached stripe"), 400)
+    bench.measure(bench.build("stripe"), 1000)
+    told = bench.answer(api)
+    line = by_name(told)["stripe"]
+    assert line["design"] == "one_after_other" and line["tau"] == 0.05
+    assert line["curve"]["verdict"] == "faster" and line["place"] == 1
+    assert line["curve"]["low"] < 2.5 < line["curve"]["high"]
+    assert [point["verdict"] for point in line["points"]] == ["faster"] * 3
+    assert "stripe does 2.5 times the IOPS of cached stripe" in told["says"][0]
+    assert "3 repeats" in told["says"][0] and "p99 is 2.5 times lower" in told["says"][0]
+    assert by_name(told)["cached stripe"]["design"] is None
+    page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
+    assert told["says"][0] in page.replace(" )", ")").replace("( ", "(")
+
+
+def test_numbers_lead_to_the_runs_nearest_to_them(bench, web):
+    slow = bench.measure(bench.build("cached"), 400)
+    fast = bench.measure(bench.build("stripe"), 1000)
+    text = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+    [answer] = re.findall(r'<article class="answer".*?<details>', text, re.S)
+    links = [int(run) for run in re.findall(r"/runs/(\d+)/", answer)]
+    runs = Run.objects.in_bulk(links)
+    assert [runs[pk].topology.name for pk in links] == ["stripe", "cached"]
+    depth = {runs[pk].outstanding for pk in links}
+    assert len(depth) == 1
+    for pk, attempts in zip(links, (fast, slow), strict=True):
+        at = [a for a in attempts if a.run.outstanding in depth]
+        values = {a.run_id: Measurement.objects.get(attempt=a, name="iops").value for a in at}
+        mean = exp(sum(map(log, values.values())) / 3)
+        assert abs(values[pk] - mean) == min(abs(value - mean) for value in values.values())
+
+
+def test_equals_built_one_after_the_other_are_never_called_so(bench, api):
+    bench.measure(bench.build("a"), 1000)
+    bench.measure(bench.build("b"), 1000)
+    line = by_name(bench.answer(api))["b"]
+    assert line["curve"]["verdict"] == "not enough data"
+    assert "built one after the other" in line["curve"]["reason"]
+    assert "ABBA" in line["curve"]["reason"]
+
+
+def test_what_is_seen_and_its_interval_look_the_same_way(bench, api):
+    """b does 4 % less: ratio, range and interval are all of b against a, below 1 and around it."""
+    bench.measure(bench.build("a"), 1000)
+    bench.measure(bench.build("b"), 960)
+    told = bench.answer(api)
+    curve = by_name(told)["b"]["curve"]
+    [says] = told["says"]
+    assert says.startswith("Not enough data: b did 0.9")
+    assert f"{curve['ratio']:.2f} times over all depths" in says
+    assert f"95 % interval {curve['low']:.2f} to {curve['high']:.2f}, 3 repeats" in says
+
+
+def test_two_visits_each_are_abba(bench, api):
+    for name, repeats in (("a", (1, 2)), ("b", (1, 2, 3, 4)), ("a", (3, 4))):
+        bench.measure(bench.build(name), 1000 if name == "a" else 1300, repeats=repeats)
+    assert by_name(bench.answer(api))["b"]["design"] == "one_after_other"
+    other = Bench.__new__(Bench)
+    other.__dict__ = {**bench.__dict__, "campaign": made.campaign(bench.team, "In turns")}
+    for name, repeats in (("a", (1, 2)), ("b", (1, 2)), ("b", (3, 4)), ("a", (3, 4))):
+        other.measure(other.build(name), 1000 if name == "a" else 1300, repeats=repeats)
+    line = by_name(other.answer(api))["b"]
+    assert (line["design"], line["tau"]) == ("abba", 0.0225)
+    assert line["curve"]["verdict"] == "faster"
+
+
+def test_a_retried_layout_is_no_second_visit(bench, api):
+    """A A B B: built twice each, but not in turns."""
+    for name, repeats in (("a", (1,)), ("a", (2, 3)), ("b", (1,)), ("b", (2, 3))):
+        bench.measure(bench.build(name), 1000, repeats=repeats)
+    assert by_name(bench.answer(api))["b"]["design"] == "one_after_other"
+
+
+def test_what_one_layout_carries_is_interleaved_but_for_its_moments(bench, api, user):
+    layout = bench.build("a")
+    bench.measure(layout, 1000)
+    attempts = bench.measure(layout, 1500, repeats=(4, 5, 6))
+    for attempt in attempts:
+        attempt.run.stage = "after-1"
+        attempt.run.save()
+    told = bench.answer(api)
+    [line] = [line for line in told["lines"] if line["design"]]
+    assert (line["design"], line["stage"]) == ("one_after_other", "after-1")
+    one = groups(user, [bench.campaign.pk])[0]
+    known = builds.of_groups([one])
+    assert builds.design_of(one, one, known, ()).order == "interleaved"
+
+
+def test_one_repeat_shows_its_ratio_and_what_would_answer(bench, api, web):
+    bench.measure(bench.build("a"), 400, repeats=(1,))
+    bench.measure(bench.build("b"), 1000, repeats=(1,))
+    told = bench.answer(api)
+    line = by_name(told)["b"]["curve"]
+    assert line["verdict"] == "not enough data"
+    assert (line["low"], line["repeats_needed"]) == (None, 3)
+    assert line["ratio"] == pytest.approx(2.5, rel=0.05)
+    [says] = told["says"]
+    assert says.startswith("Not enough data: b did 2.")
+    assert "at least 3 of each are needed" in says and "1 repeat" in says
+    page = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+    assert "Measure again with 3 repeats" in page
+    [url] = re.findall(r'href="(/campaigns/new/\?[^"]+)"', page)
+    assert web.get(url.replace("&amp;", "&")).status_code == 200
+
+
+def test_a_person_picks_the_baseline(bench, api, web):
+    bench.measure(bench.build("a"), 400)
+    second = bench.build("b")
+    bench.measure(second, 1000)
+    bench.measure(bench.build("c"), 2000)
+    told = bench.answer(api, baseline=second.topology_id)
+    assert [line["name"] for line in told["lines"]] == ["c", "b", "a"]
+    assert by_name(told)["b"]["curve"] is None
+    assert by_name(told)["a"]["curve"]["verdict"] == "slower"
+    page = web.get(f"/campaigns/{bench.campaign.pk}/?baseline={second.topology_id}")
+    assert f'<option value="{second.topology_id}" selected>' in page.content.decode()
+
+
+def test_a_metric_is_asked_for(bench, api):
+    bench.measure(bench.build("a"), 400)
+    bench.measure(bench.build("b"), 1000)
+    told = bench.answer(api, metric="clat.p99")
+    assert told["lower_is_better"] is True
+    assert by_name(told)["b"]["curve"]["verdict"] == "faster"
+    assert by_name(told)["b"]["curve"]["ratio"] == pytest.approx(0.4, rel=0.05)
+    assert bench.answers(api, metric="never.measured") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("", "campaign"),
+        ("campaign=x", "campaign"),
+        ("campaign=1&baseline=x", "baseline"),
+        ("campaign=1&metric=;", "metric"),
+        ("campaign=1&stage=never", "stage"),
+        ("campaign=1&colour=red", "colour"),
+    ],
+)
+def test_a_wrong_question_is_named(api, query, name):
+    told = api.get(f"/api/verdicts/?{query}")
+    assert told.status_code == 400
+    assert list(told.json()["errors"]) == [name]
+
+
+def test_a_share_is_neither_better_nor_worse(bench, api):
+    for name in "ab":
+        for attempt in bench.measure(bench.build(name), 400):
+            Measurement.objects.create(attempt=attempt, name="cpu.user", value=0.3, unit="1")
+    told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}&metric=cpu.user")
+    assert told.status_code == 400
+
+
+def test_another_teams_campaign_says_nothing(bench, other_api, other_web):
+    bench.measure(bench.build("a"), 400)
+    bench.measure(bench.build("b"), 1000)
+    assert bench.answers(other_api) == []
+    page = other_web.get(f"/compare/?campaign={bench.campaign.pk}")
+    assert "Answers" not in texts(page)
+
+
+def test_a_layout_not_in_order_is_left_out(bench, api):
+    bench.measure(bench.build("a"), 400)
+    for attempt in bench.measure(bench.build("b"), 1000):
+        Attempt.objects.filter(pk=attempt.pk).update(degraded=[{"says": "a disk failed"}])
+    assert bench.answers(api) == []
+
+
+def test_compare_page_over_campaigns(bench, web, api):
+    bench.measure(bench.build("a"), 400)
+    first = bench.campaign
+    bench.campaign = made.campaign(bench.team, "Later")
+    bench.measure(bench.build("a"), 1000)
+    page = web.get(f"/compare/?campaign={first.pk}&campaign={bench.campaign.pk}")
+    assert "Later does 2.5 times the IOPS of Cache or stripe" in texts(page)
+
+
+def test_a_campaign_of_one_line_has_no_answer(bench, web, api):
+    bench.measure(bench.build("a"), 400)
+    assert bench.answers(api) == []
+    assert "answers-title" not in web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+
+
+def test_tau_is_learned_from_rebuilt_equals(bench, api):
+    """Six builds of the same, each 10 % above the one before: five pairs of ln 1.1."""
+    for build in range(6):
+        bench.campaign = made.campaign(bench.team, f"Build {build}")
+        for attempt in bench.measure(bench.build("a"), 1000 * 1.1**build, noise=0):
+            depth = attempt.run.outstanding
+            Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
+    found = builds.rebuilt([bench.team.pk])
+    assert found == pytest.approx([log(1.1)] * 5)
+    bench.measure(bench.build("b"), 1000)
+    line = by_name(bench.answer(api))["b"]
+    assert line["tau_learned_from"] == 5
+    assert line["tau"] == pytest.approx(1.5 * 1.4826 * log(1.1))
+
+
+def test_what_is_imported_does_not_tell_its_order(bench, api):
+    bench.measure(bench.build("a"), 400)
+    bench.measure(bench.build("b"), 1000)
+    bench.campaign.source = "imported"
+    bench.campaign.save()
+    assert by_name(bench.answer(api))["b"]["design"] == "untold"
+
+
+def test_how_many_queries(bench, web, django_assert_max_num_queries):
+    for name in "abcd":
+        bench.measure(bench.build(name), 400, repeats=(1,))
+    url = f"/api/verdicts/?campaign={bench.campaign.pk}"
+    web.get(url)
+    with django_assert_max_num_queries(12):
+        web.get(url)
+    assert Layout.objects.count() == 4 and FactSnapshot.objects.count() == 1
+
+
+def test_effects_over_all_factors(bench, web, api):
+    """Two layouts, two workloads, one of which alone gains by the second layout."""
+    other = made.workload(bench.team, "randwrite 4 KiB")
+    for name, read, write in (("plain", 1000, 500), ("cached", 3000, 500)):
+        layout = bench.build(name)
+        bench.measure(layout, read)
+        bench.measure(layout, write, load=other)
+    page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
+    assert "Over all factors" in page
+    assert "layout cached with point randread 4 KiB · 1 outstanding" in page
+    told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()["effects"]
+    [cached] = [one for one in told if one["levels"] == {"Layout": "cached"}]
+    assert cached["ratio"] == pytest.approx(3**0.25, rel=0.02)
+    assert cached["low"] < cached["ratio"] < cached["high"]
+
+
+def test_repeats_for_a_mean_within_5_percent(bench, web):
+    """(t(.975, 12) x 0.01 / ln 1.05)^2 is below 1: the three that are there will do."""
+    bench.measure(bench.build("a"), 400)
+    bench.measure(bench.build("b"), 1000)
+    page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
+    assert "For a mean within 5 %, at the noise of these repeats: 3 repeats." in page
+
+
+def test_the_report_has_the_answers_too(bench, web):
+    bench.measure(bench.build("cached stripe"), 400)
+    bench.measure(bench.build("stripe"), 1000)
+    page = texts(web.get(f"/campaigns/{bench.campaign.pk}/report/"))
+    assert "stripe does 2.5 times the IOPS of cached stripe" in page

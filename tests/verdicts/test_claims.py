@@ -1,0 +1,180 @@
+"""The articles' conclusions, and what is said to each from their stored figures: docs/claims.md has both."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import Q
+
+from benchlab.analysis import finding
+from benchlab.analysis.devices.balance import balance
+from benchlab.analysis.findings._words import rate, share
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import naming
+from benchlab.charts.curve_answers import words_of
+from benchlab.charts.queries import groups
+from benchlab.findings import stored_runs
+from benchlab.findings.models import Finding
+from benchlab.imports.articles import articles
+from benchlab.runs.models import Attempt
+from benchlab.team.guests import Guest
+from benchlab.up.bootstrap import ROOT
+from benchlab.verdicts import set_ups
+from tests.verdicts.claims import (
+    CLAIMS,
+    NAMES,
+    Claim,
+    Curve,
+    Finds,
+    Holds,
+    Lacks,
+    Ratio,
+    Seen,
+    Shares,
+)
+
+PAGE = ROOT / "docs" / "claims.md"
+
+
+def library():
+    return Campaign.objects.filter(source=Campaign.Source.LIBRARY)
+
+
+def run_under(line: str, workload: str):
+    found = Attempt.objects.filter(run__topology__name=line, run__workload__name=workload)
+    [run] = stored_runs.runs_of(
+        list(found.filter(run__campaign__in=library()).values_list("pk", flat=True))
+    )
+    return run
+
+
+class Answers:
+    """What the product says, in the words of the page; fails where that is not what the claim's row wants."""
+
+    def __init__(self, api):
+        self.api = api
+
+    def told(self, claim: Claim) -> str:
+        found = [getattr(self, f"of_{type(one).__name__.lower()}")(one) for one in claim.answers]
+        return "; ".join(filter(None, [*found, claim.why]))
+
+    def of_ratio(self, one: Ratio) -> str:
+        answers, topology = self.answers(one)
+        points = {
+            (point["ratio"], point["verdict"], point["reason"].partition(",")[0])
+            for answer in answers
+            for line in answer["lines"]
+            for point in line["points"]
+            if line["topology"] == topology and one.outstanding in (None, point["outstanding"])
+            if point["value"] == pytest.approx(one.value)
+            if point["baseline_value"] == pytest.approx(one.other)
+        }
+        assert len(points) == 1, (one, points)
+        [(ratio, verdict, reason)] = points
+        assert ratio == pytest.approx(one.value / one.other)
+        assert (verdict, reason) == ("not enough data", "one repeat"), "an article decides nothing"
+        at = f" at {one.outstanding}" if one.outstanding else ""
+        word = naming.word(one.metric)
+        return f"“{one.line}” did {ratio:.2f} times the {word} of “{one.base}”{at}: *{verdict}* ({reason})"
+
+    def answers(self, one: Ratio):
+        """(what the API tells of these two, the line's topology)."""
+        runs = {
+            name: Run.objects.filter(campaign__in=library(), topology__name=name)
+            for name in (one.line, one.base)
+        }
+        topologies = {name: some[0].topology_id for name, some in runs.items()}
+        campaigns = {pk for some in runs.values() for pk in some.values_list("campaign", flat=True)}
+        both = {"topology": list(topologies.values()), "campaign": sorted(campaigns)}
+        query = {**both, "baseline": topologies[one.base], "metric": one.metric}
+        told = self.api.get("/api/verdicts/", query)
+        assert told.status_code == 200, told.content
+        return told.json()["results"], topologies[one.line]
+
+    def of_curve(self, one: Curve) -> str:
+        runs = {"runs__topology__name": one.line, "runs__workload__name": one.workload}
+        campaign = library().get(**runs, runs__outstanding=16)
+        found = groups(Guest({"runs.Attempt": Q(run__campaign=campaign)}), [campaign.pk])
+        wanted = one.line, one.workload
+        [words] = [words_of(g) for g in found if (g.topology_name, g.workload_name) == wanted]
+        assert words == one.says
+        return f"knee: {words}"
+
+    def of_finds(self, one: Finds) -> str:
+        for campaign in library():
+            set_ups.of_campaign(campaign)
+        found = Finding.objects.filter(
+            campaign__in=library(), kind=one.kind, workload__name=one.workload
+        )
+        said = found.values_list("says", flat=True)
+        wanted = one.says.format(**NAMES)
+        assert wanted in said
+        return f"`{one.kind}`: {wanted}"
+
+    def of_shares(self, one: Shares) -> str:
+        run = run_under(one.line, one.workload)
+        rates = [
+            t.values for t in run.measured("write.bandwidth") if t.device.startswith(one.disks)
+        ]
+        found = balance(rates, [1.0] * len(rates[0]), 1e6, averaged=True)
+        assert found.spread == one.spread
+        if one.spread == "even":
+            assert len(rates) == one.doers
+            return f"balance: the {one.doers} disks did even shares of the bytes written"
+        assert len(found.doers) == one.doers
+        done = sum(found.shares[at] for at in found.doers)
+        return f"balance: {one.doers} of {len(rates)} disks did {share(done)} of the bytes written"
+
+    def of_seen(self, one: Seen) -> str:
+        run = run_under(one.line, one.workload)
+        told = []
+        for metric, value in one.metrics:
+            means = [t.mean() for t in run.measured(metric) if t.device.startswith(one.devices)]
+            known = [mean for mean in means if mean]  # the system's disk did nothing
+            assert sum(known) == pytest.approx(value)
+            shown = rate(value) if metric.endswith("bandwidth") else share(value / len(known))
+            told.append(f"{metric} {shown}")
+        return f"{one.devices}, by its counters: {', '.join(told)}"
+
+    def of_lacks(self, one: Lacks) -> str:
+        return one.what
+
+
+def row(claim: Claim, told: str) -> str:
+    waits = f" (`{claim.waits}`)" if claim.waits else ""
+    return f"| {claim.says} ({claim.where}) | {claim.holds} | {told}{waits} |"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.article}: {claim.says[:60]}")
+def test_a_claim_is_answered_by_what_is_stored(shelved, db, api, claim):
+    wanted = row(claim, Answers(api).told(claim))
+    assert wanted in PAGE.read_text(), "docs/claims.md says another thing"
+
+
+@pytest.mark.parametrize(
+    "claim", [one for one in CLAIMS if one.waits], ids=lambda claim: claim.waits
+)
+def test_what_counters_prove_is_found(shelved, db, claim):
+    [about] = claim.answers
+    found = finding.of_runs()[claim.waits].applies(run_under(about.line, about.workload))
+    assert found, f"{claim.waits} does not say: {claim.says}"
+
+
+def test_every_article_has_claims_and_the_page_says_how_many():
+    assert {one.article for one in CLAIMS} == {one.slug for one in articles()}
+    assert len({one.says for one in CLAIMS}) == len(CLAIMS) >= 25
+    counts = ", ".join(f"{sum(one.holds == holds for one in CLAIMS)} {holds}" for holds in Holds)
+    assert counts in PAGE.read_text(), counts
+
+
+def test_the_page_has_no_claim_that_is_not_asked():
+    lines = PAGE.read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| Claim")]
+    assert len(rows) == len(CLAIMS)
+
+
+def test_nothing_is_proven_by_what_is_not_there_nor_by_one_repeat_of_each():
+    """Where an article is right it is by counters, or within one curve."""
+    for one in CLAIMS:
+        kinds = {type(answer) for answer in one.answers}
+        assert kinds and (one.holds != Holds.PROVEN or not kinds & {Ratio, Lacks})
+        assert one.holds == Holds.OPEN or kinds != {Lacks}

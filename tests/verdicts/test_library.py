@@ -1,0 +1,77 @@
+"""What the reference library's articles let one say: ratios as they print them, and no verdict from one repeat."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.campaigns.models import Campaign
+from tests.imports.test_library import (
+    BCACHE,
+    CACHE,
+    HDD,
+    NOSYNC,
+    POOL,
+    RAW,
+    SLOG,
+    SSD,
+    STRIPE,
+    SYNC,
+)
+
+# A line, its baseline, metric, outstanding; both figures as the articles print them (FIGURES of test_library.py).
+RATIOS = [
+    (CACHE, STRIPE, "one.fsync.ops", None, 8113.938, 5248.552),
+    (SLOG, POOL, "one.fsync.ops", None, 7016.477, 7312.509),
+    (NOSYNC, SYNC, "one.fsync.ops", None, 115687.300, 6676.001),
+    (SSD, HDD, "iops", 16, 5099.0, 833.0),
+    (SSD, HDD, "iops", 1, 1683.0, 463.0),
+    (BCACHE, RAW, "iops", 64, 18500.0, 12200.0),
+]
+
+
+def answers_of(api, line, baseline, **query):
+    """Of the one article that has both."""
+    both = Campaign.objects.filter(source="library", runs__topology__name=line)
+    campaigns = both.filter(runs__topology__name=baseline).distinct()
+    found = []
+    for campaign in campaigns:
+        topology = campaign.runs.filter(topology__name=baseline).first().topology_id
+        told = api.get("/api/verdicts/", {"campaign": campaign.pk, "baseline": topology, **query})
+        assert told.status_code == 200, told.content
+        found += told.json()["results"]
+    return found
+
+
+@pytest.mark.parametrize(("line", "baseline", "metric", "depth", "one", "other"), RATIOS)
+def test_ratios_are_shown_and_nothing_is_decided(
+    shelved, api, line, baseline, metric, depth, one, other
+):
+    points = [
+        point
+        for answer in answers_of(api, line, baseline, metric=metric)
+        for told in answer["lines"]
+        if told["name"] == line and told["design"] == "untold"
+        for point in told["points"]
+        if depth in (None, point["outstanding"]) and point["value"] == pytest.approx(one)
+    ]
+    assert len(points) == 1
+    [point] = points
+    assert point["ratio"] == pytest.approx(one / other)
+    assert (point["verdict"], point["low"], point["repeats_needed"]) == ("not enough data", None, 3)
+    assert "one repeat" in point["reason"]
+
+
+def test_no_article_decides_anything(shelved, api, web):
+    """Each figure of theirs is one run, of which nobody told in what order they were made."""
+    said = 0
+    for campaign in Campaign.objects.filter(source="library"):
+        told = api.get(f"/api/verdicts/?campaign={campaign.pk}").json()["results"]
+        for answer in told:
+            for line in answer["lines"]:
+                verdicts = [line["curve"], *line["points"]] if line["curve"] else []
+                assert {one["verdict"] for one in verdicts} <= {"not enough data"}
+                said += len(verdicts)
+        page = web.get(f"/campaigns/{campaign.pk}/").content.decode()
+        assert ("answers-title" in page) == bool(told)
+        assert "Measure again" not in page
+    assert said > 20
