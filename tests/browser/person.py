@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import TimeoutError
+
 from tests.browser.axe import violations
 
 PICTURES = Path(__file__).parent / "screenshots"
 PATIENCE_MS = 30_000  # a busy machine
 SETTLED_MS = 600  # charts are drawn anew a moment after the last change of width
+PICTURE_MS, PICTURE_TRIES = (
+    10_000,
+    4,
+)  # Chromium now and then draws no frame at all after a change of width
 DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 # A violation of the content security policy is reported to the page, not always to the console.
 TELL = """addEventListener("securitypolicyviolation", (event) =>
@@ -96,5 +102,17 @@ class Person:
             self.page.wait_for_timeout(SETTLED_MS)
 
     def _picture(self, name: str) -> None:
+        """Taken again where Chromium stalled: what is proven is the page, not that the first picture came."""
         PICTURES.mkdir(exist_ok=True)
-        self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True, animations="disabled")
+        for left in reversed(range(PICTURE_TRIES)):
+            try:
+                self.page.screenshot(
+                    path=PICTURES / f"{name}.png",
+                    full_page=True,
+                    animations="disabled",
+                    timeout=PICTURE_MS,
+                )
+                return
+            except TimeoutError:
+                if not left:
+                    raise
