@@ -219,8 +219,13 @@ class Shell(Protocol):
     """A way to run commands on one host. Raises AgentError with a connection Reason."""
 
     def run(
-        self, argv: Sequence[Argument], *, stdin: bytes = b"", root: bool = False, timeout_s: float = 60.0
-    ) -> Ran: ...  # fmt: skip
+        self,
+        argv: Sequence[Argument],
+        *,
+        stdin: bytes = b"",
+        root: bool = False,
+        timeout_s: float = 60.0,
+    ) -> Ran: ...
 
 
 @dataclass(frozen=True, slots=True)

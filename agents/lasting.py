@@ -76,8 +76,10 @@ class LastingShell:
         """
         if self._quiet == frozenset(nodes):
             return
-        holds = [HOLD.format(fd=fd, node=command_line((node,)))
-                 for fd, node in zip(FDS, sorted(nodes), strict=False)]  # fmt: skip
+        holds = [
+            HOLD.format(fd=fd, node=command_line((node,)))
+            for fd, node in zip(FDS, sorted(nodes), strict=False)
+        ]
         text = "; ".join([FREE, *holds])
         if self._complete(f"{{ {text}; }} </dev/null", "flock", HOLD_S).code is None:
             self.close()  # a disk could not be opened, which ends some shells: nothing is held

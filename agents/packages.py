@@ -35,20 +35,30 @@ FINISHES = {"BENCHLAB_FINISHES": "yes"}
 OLD_RHEL = re.compile(r"(?:CentOS|Red Hat|Oracle|Scientific)\D*[67]\b")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._@-]*")  # never an option
 TROUBLES = (
-    (r"Could not get lock|is another process using it|Another app is currently holding|"
-     r"database is locked|Unable to lock|zypper is .*locked|unable to lock database",
-     "Another program is installing packages there. Wait until it is through, then try again."),
-    (r"Temporary failure resolving|Could not resolve|Network is unreachable|Failed to fetch|"
-     r"Failed to download|Connection timed out|Couldn't connect|temporary error|Connection refused",
-     "The host cannot reach its package servers: check its network, DNS and proxy."),
-    (r"Unable to locate package|No match for argument|target not found|not found in package names|"
-     r"unable to select packages|No packages available|has no installation candidate|No package .* available",
-     "The host's package lists do not know it: refresh them (apt-get update), or add the repository that has it."),
-    (r"No space left|not enough free (?:disk )?space|You don't have enough free space",
-     "There is not enough space on the host."),
-    (r"are you root|must be root|need to be root|superuser|Permission denied|requires root",
-     "It needs root: allow passwordless sudo for the user."),
-)  # fmt: skip
+    (
+        r"Could not get lock|is another process using it|Another app is currently holding|"
+        r"database is locked|Unable to lock|zypper is .*locked|unable to lock database",
+        "Another program is installing packages there. Wait until it is through, then try again.",
+    ),
+    (
+        r"Temporary failure resolving|Could not resolve|Network is unreachable|Failed to fetch|"
+        r"Failed to download|Connection timed out|Couldn't connect|temporary error|Connection refused",
+        "The host cannot reach its package servers: check its network, DNS and proxy.",
+    ),
+    (
+        r"Unable to locate package|No match for argument|target not found|not found in package names|"
+        r"unable to select packages|No packages available|has no installation candidate|No package .* available",
+        "The host's package lists do not know it: refresh them (apt-get update), or add the repository that has it.",
+    ),
+    (
+        r"No space left|not enough free (?:disk )?space|You don't have enough free space",
+        "There is not enough space on the host.",
+    ),
+    (
+        r"are you root|must be root|need to be root|superuser|Permission denied|requires root",
+        "It needs root: allow passwordless sudo for the user.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,9 @@ class Missings:
         """What `host` has not, and the cure, in one sentence; "" when nothing is missing."""
         if not self.programs:
             return ""
-        named = [f"{m.program} (package {m.package})" if m.package else m.program for m in self.programs]  # fmt: skip
+        named = [
+            f"{m.program} (package {m.package})" if m.package else m.program for m in self.programs
+        ]
         cures = [f"install with: {self.shown}"] if self.command else []
         if self.unknown:
             unknown = ", ".join(self.unknown)
@@ -98,8 +110,9 @@ def missing(needs: Iterable[Need], facts: HostFacts) -> Missings:
     wanted = {need.instead.get(facts.os_family, need.program): need for need in needs}
     found = tuple(
         Missing(program, package_of(need, facts), need.minimum)
-        for program, need in wanted.items() if program and program not in facts.tools
-    )  # fmt: skip
+        for program, need in wanted.items()
+        if program and program not in facts.tools
+    )
     return Missings(found, command([one.package for one in found], facts))
 
 

@@ -140,7 +140,9 @@ class _Account:
         if _answer(exchange).data != 1:
             return
         if not (worker == wire.ALL_WORKERS or 0 <= worker < len(where)):
-            raise DynamoError("result", f"{exchange.request.name} of a worker {worker} that is not there")  # fmt: skip
+            raise DynamoError(
+                "result", f"{exchange.request.name} of a worker {worker} that is not there"
+            )
         value = decode(exchange.payload)
         for number in range(len(where)) if worker == wire.ALL_WORKERS else (worker,):
             where[number] = value
@@ -157,7 +159,9 @@ class _Account:
         if self._info is None:
             raise DynamoError("result", "the session has no login")
         if len(exchange.replies) != 1 + len(active):
-            raise DynamoError("result", f"{len(exchange.replies)} results for {len(active)} workers")  # fmt: skip
+            raise DynamoError(
+                "result", f"{len(exchange.replies)} results for {len(active)} workers"
+            )
         manager = results.manager_results(exchange.replies[0].raw)
         return manager, tuple(
             results.worker_results(reply.raw, len(worker.targets), self._info.ticks)
@@ -171,10 +175,17 @@ class _Account:
         polls = [self._polls(number, worker) for number, worker in enumerate(found)]
         self.found.append(
             Measured(
-                self._info, self._active(), manager, found, tuple(self._updates), self._began,
-                self._off.received, rate(self._info.ticks, polls), self._notes,
+                self._info,
+                self._active(),
+                manager,
+                found,
+                tuple(self._updates),
+                self._began,
+                self._off.received,
+                rate(self._info.ticks, polls),
+                self._notes,
             )
-        )  # fmt: skip
+        )
         self._off = self._began = None
 
     def _polls(self, number: int, worker: WorkerResults) -> List[Poll]:

@@ -91,7 +91,9 @@ def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) ->
         return found
     each = wanted.size or here.size // count // here.block * here.block
     if each <= 0 or each * count > here.size:
-        raise DynamoError("options", f"{wanted.volume}: {count} x {each} bytes do not fit in {here.size}")  # fmt: skip
+        raise DynamoError(
+            "options", f"{wanted.volume}: {count} x {each} bytes do not fit in {here.size}"
+        )
     return [Area(wanted.volume, each, each * n, True) for n in range(count)]
 
 
@@ -121,9 +123,15 @@ def trial(wanted: Wish, here: Place, found: Sequence[Area], slots: Optional[int]
 
 def _target(wanted: Wish, here: Place, area: Area, seed: int) -> Target:
     return specs.disk_target(
-        area.path, area.size, wanted.outstanding, seed, area.raw, here.sector, area.start,
+        area.path,
+        area.size,
+        wanted.outstanding,
+        seed,
+        area.raw,
+        here.sector,
+        area.start,
         wanted.pattern,
-    )  # fmt: skip
+    )
 
 
 def trouble(found: Sequence[Area]) -> str:

@@ -9,9 +9,26 @@ from importlib.resources import files
 
 NAME = "console.pyz"
 HOSTSIDE = (
-    "account", "areas", "calibrate", "codec", "console", "driver", "figures", "hostfacts", "layout", "link", "live",
-    "messages", "process", "results", "script", "specs", "summary", "transcript", "wire",
-)  # fmt: skip
+    "account",
+    "areas",
+    "calibrate",
+    "codec",
+    "console",
+    "driver",
+    "figures",
+    "hostfacts",
+    "layout",
+    "link",
+    "live",
+    "messages",
+    "process",
+    "results",
+    "script",
+    "specs",
+    "summary",
+    "transcript",
+    "wire",
+)
 MAIN = "from agents.dynamo.driver import entry\n\nentry()\n"
 
 

@@ -174,8 +174,13 @@ class Console:
             step = self._step
             if self.over or not isinstance(step, Send):
                 if not self.over:
-                    self._fail(DynamoError("protocol", f"dynamo sent {len(self._inbox)} bytes "
-                                           f"that nobody asked for: {self._where()}"))  # fmt: skip
+                    self._fail(
+                        DynamoError(
+                            "protocol",
+                            f"dynamo sent {len(self._inbox)} bytes "
+                            f"that nobody asked for: {self._where()}",
+                        )
+                    )
                 return
             raw = self._inbox.take(KINDS[step.awaits[len(self._came)]])
             if raw is None:

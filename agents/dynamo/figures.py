@@ -6,9 +6,27 @@ from agents.dynamo.results import BINS, RawResult
 
 # Seconds; upper ends (exclusive) of dynamo's latency bins. The last bin stays empty: what takes 10 s is in none.
 BOUNDS = (
-    50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 1 / 67, 20e-3, 1 / 33, 50e-3, 0.1, 0.2, 0.5,
-    1.0, 2.0, 4.0, 5.0, 10.0,
-)  # fmt: skip
+    50e-6,
+    100e-6,
+    200e-6,
+    500e-6,
+    1e-3,
+    2e-3,
+    5e-3,
+    10e-3,
+    1 / 67,
+    20e-3,
+    1 / 33,
+    50e-3,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    5.0,
+    10.0,
+)
 
 
 class Way(NamedTuple):
@@ -56,13 +74,23 @@ def added(ways: Iterable[Way]) -> Way:
 def figures(raw: RawResult, seconds: float, ticks: float) -> Figures:
     """Of one target. `seconds` > 0 is its worker's measured time, `ticks` how many make one."""
     reads = Way(
-        raw.read_count, raw.bytes_read, raw.read_errors, raw.read_count / seconds,
-        raw.bytes_read / seconds, raw.read_latency_sum / ticks, raw.max_read_latency / ticks,
-    )  # fmt: skip
+        raw.read_count,
+        raw.bytes_read,
+        raw.read_errors,
+        raw.read_count / seconds,
+        raw.bytes_read / seconds,
+        raw.read_latency_sum / ticks,
+        raw.max_read_latency / ticks,
+    )
     writes = Way(
-        raw.write_count, raw.bytes_written, raw.write_errors, raw.write_count / seconds,
-        raw.bytes_written / seconds, raw.write_latency_sum / ticks, raw.max_write_latency / ticks,
-    )  # fmt: skip
+        raw.write_count,
+        raw.bytes_written,
+        raw.write_errors,
+        raw.write_count / seconds,
+        raw.bytes_written / seconds,
+        raw.write_latency_sum / ticks,
+        raw.max_write_latency / ticks,
+    )
     return Figures(reads, writes, seconds, raw.bins)
 
 

@@ -43,7 +43,9 @@ def directory(path: str) -> Place:
         raise DynamoError("host", f"{path}: {error.strerror}") from None
     device = f"{os.major(number)}:{os.minor(number)}"
     known = device in diskstats([device])
-    return Place(found.f_bsize, _block(device), found.f_bavail * found.f_frsize, device if known else "")  # fmt: skip
+    return Place(
+        found.f_bsize, _block(device), found.f_bavail * found.f_frsize, device if known else ""
+    )
 
 
 def device(path: str) -> Place:
@@ -168,9 +170,12 @@ def _renamed(path: str) -> str:
 def _missing(path: str) -> List[str]:
     try:
         said = subprocess.run(
-            ["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20,
+            ["ldd", path],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=20,
             env=dict(os.environ, LC_ALL="C"),
-        )  # fmt: skip
+        )
     except (OSError, subprocess.SubprocessError):
         return []
     lines = said.stdout.decode("utf-8", "replace").splitlines()

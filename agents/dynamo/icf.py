@@ -65,11 +65,15 @@ def read(text: str) -> list[Workload]:
     """One workload for each access specification in use, or for each there is where none is assigned."""
     config = parse(text)
     worker, workers, notes = _worker(config)
-    assigned = list(dict.fromkeys(name for w in _workers(config) for name in w.specs if name != "Idle"))  # fmt: skip
+    assigned = list(
+        dict.fromkeys(name for w in _workers(config) for name in w.specs if name != "Idle")
+    )
     known = {spec.name: number for number, spec in enumerate(config.specs)}
     missing = [name for name in assigned if name not in known]
     if missing:
-        raise ParseError(f"the access specification {missing[0]!r} is assigned, but not in the file")  # fmt: skip
+        raise ParseError(
+            f"the access specification {missing[0]!r} is assigned, but not in the file"
+        )
     if not config.specs:
         raise ParseError("the file has no access specification")
     shared = _shared(config, worker, workers)
@@ -93,19 +97,26 @@ def config_of(found: Sequence[Workload], directory: str = "/mnt [ext4]") -> Conf
     accesses = tuple(AccessSpec(spec_name(one.name), _lines(one.options)) for one in found)
     outstanding = list(found[0].sweep.get("outstanding_ios", ()))
     worker = Worker(
-        "Worker 1", outstanding=int(first.get("outstanding_ios", 1)),
-        sectors=int(first.get("size", 1 << 30)) // _sector((directory,)), pattern=int(first.get("data_pattern", 1)),
-        specs=tuple(spec.name for spec in accesses), targets=(directory,) * int(first.get("targets", 1)),
-    )  # fmt: skip
+        "Worker 1",
+        outstanding=int(first.get("outstanding_ios", 1)),
+        sectors=int(first.get("size", 1 << 30)) // _sector((directory,)),
+        pattern=int(first.get("data_pattern", 1)),
+        specs=tuple(spec.name for spec in accesses),
+        targets=(directory,) * int(first.get("targets", 1)),
+    )
     if "seed" in first:
         worker = replace(worker, seed=int(first["seed"]))
     count = int(first.get("workers", 1))
     workers = tuple(replace(worker, name=f"Worker {n}") for n in range(1, count + 1))
     return Config(
-        run_s=int(first.get("runtime_s", 60)), ramp_s=int(first.get("ramp_s", 30)), disk_workers=count,
+        run_s=int(first.get("runtime_s", 60)),
+        ramp_s=int(first.get("ramp_s", 30)),
+        disk_workers=count,
         test_type="CYCLE_OUTSTANDING_IOS" if outstanding else "NORMAL",
-        queue=_cycle(outstanding), specs=accesses, managers=(Manager("benchlab", "", workers),),
-    )  # fmt: skip
+        queue=_cycle(outstanding),
+        specs=accesses,
+        managers=(Manager("benchlab", "", workers),),
+    )
 
 
 def spec_name(workload: str) -> str:
@@ -138,7 +149,10 @@ def _cycle(values: list[int]) -> Cycle:
     if len(values) == 1:
         return Cycle(values[0], values[0], 1)
     ratio, step = values[1] // max(values[0], 1), values[1] - values[0]
-    for cycle in (Cycle(values[0], values[-1], ratio, "EXPONENTIAL"), Cycle(values[0], values[-1], step)):  # fmt: skip
+    for cycle in (
+        Cycle(values[0], values[-1], ratio, "EXPONENTIAL"),
+        Cycle(values[0], values[-1], step),
+    ):
         if list(_counted(cycle)) == values:
             return cycle
     raise ParseError(f"IOmeter can cycle outstanding I/Os by a sum or a factor only, not {values}")
@@ -167,7 +181,9 @@ def _worker(config: Config) -> tuple[Worker, int, list[str]]:
     if any(not w.disk for manager in config.managers for w in manager.workers):
         notes.append("network workers are left out")
     if len(config.managers) > 1:
-        notes.append(f"{len(config.managers)} managers: the workers of all are taken for one host's")  # fmt: skip
+        notes.append(
+            f"{len(config.managers)} managers: the workers of all are taken for one host's"
+        )
     if not found:
         return Worker("Worker 1"), config.disk_workers or 1, notes
     plain = {replace(w, name="", targets=()) for w in found}
@@ -242,9 +258,12 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
 
 
 def _workload(
-    spec: AccessSpec, shared: Mapping[str, Any], sweep: Mapping[str, list[int]], notes: tuple[str, ...],
+    spec: AccessSpec,
+    shared: Mapping[str, Any],
+    sweep: Mapping[str, list[int]],
+    notes: tuple[str, ...],
     place: tuple[int, int],
-) -> Workload:  # fmt: skip
+) -> Workload:
     trouble = ""
     try:
         specs.check_access(spec)

@@ -233,4 +233,6 @@ class _Reader:
             if not lines:
                 raise ParseError(f"the access specification {name!r} has no lines")
         made = tuple(AccessSpec(name, tuple(lines), given) for name, given, lines in self.specs)
-        return replace(self.config, specs=made, managers=tuple(self.managers), places=tuple(self.places))  # fmt: skip
+        return replace(
+            self.config, specs=made, managers=tuple(self.managers), places=tuple(self.places)
+        )

@@ -12,9 +12,13 @@ OUTSTANDING = (
 WIDE = 80  # columns of a section's heading
 # What IOmeter shows while it runs: it reads this section, and we have no use for it.
 CHARTS = (
-    "Total I/Os per Second", "Total MBs per Second (Decimal)", "Average I/O Response Time (ms)",
-    "Maximum I/O Response Time (ms)", "% CPU Utilization (total)", "Total Error Count",
-)  # fmt: skip
+    "Total I/Os per Second",
+    "Total MBs per Second (Decimal)",
+    "Average I/O Response Time (ms)",
+    "Maximum I/O Response Time (ms)",
+    "% CPU Utilization (total)",
+    "Total Error Count",
+)
 DISPLAY = (
     ("Record Last Update Results,Update Frequency,Update Type", "DISABLED,1,LAST_UPDATE"),
     *((f"Bar chart {number} statistic", name) for number, name in enumerate(CHARTS, start=1)),
@@ -27,10 +31,15 @@ def text(made: Config) -> list[str]:
         "Version 1.1.0 ",
         *_section("TEST SETUP", _setup_lines(made)),
         *_section("RESULTS DISPLAY", _pairs(*DISPLAY)),
-        *_section("ACCESS SPECIFICATIONS", [line for spec in made.specs for line in _spec_lines(spec)]),
-        *_section("MANAGER LIST", [line for n, m in enumerate(made.managers, 1) for line in _manager_lines(n, m)]),
+        *_section(
+            "ACCESS SPECIFICATIONS", [line for spec in made.specs for line in _spec_lines(spec)]
+        ),
+        *_section(
+            "MANAGER LIST",
+            [line for n, m in enumerate(made.managers, 1) for line in _manager_lines(n, m)],
+        ),
         "Version 1.1.0 ",
-    ]  # fmt: skip
+    ]
 
 
 def _section(name: str, lines: list[str]) -> list[str]:
@@ -45,19 +54,24 @@ def _setup_lines(made: Config) -> list[str]:
     hours, rest = divmod(made.run_s, 3600)
     run = f"{hours}          {rest // 60}          {rest % 60}"
     return [
-        "'Test Description", f"\t{made.description}",
-        "'Run Time", *_pairs(("\thours      minutes    seconds", run)),
+        "'Test Description",
+        f"\t{made.description}",
+        "'Run Time",
+        *_pairs(("\thours      minutes    seconds", run)),
         *_pairs(
             ("Ramp Up Time (s)", str(made.ramp_s)),
             ("Default Disk Workers to Spawn", str(made.disk_workers or "NUMBER_OF_CPUS")),
             ("Default Network Workers to Spawn", "0"),
             ("Record Results", "ALL"),
         ),
-        "'Worker Cycling", *_pairs(("\tstart      step       step type", _columns(made.workers, False))),
-        "'Disk Cycling", *_pairs(("\tstart      step       step type", _columns(made.disks, False))),
-        "'Queue Depth Cycling", *_pairs(("\tstart      end        step       step type", _columns(made.queue, True))),
+        "'Worker Cycling",
+        *_pairs(("\tstart      step       step type", _columns(made.workers, False))),
+        "'Disk Cycling",
+        *_pairs(("\tstart      step       step type", _columns(made.disks, False))),
+        "'Queue Depth Cycling",
+        *_pairs(("\tstart      end        step       step type", _columns(made.queue, True))),
         *_pairs(("Test Type", made.test_type)),
-    ]  # fmt: skip
+    ]
 
 
 def _columns(cycle: Cycle, ends: bool) -> str:
@@ -67,19 +81,27 @@ def _columns(cycle: Cycle, ends: bool) -> str:
 
 def _spec_lines(spec: AccessSpec) -> list[str]:
     names = {number: name.upper() for name, number in ASSIGNMENTS.items()}
-    rows = [f"\t{n.size},{n.of_size},{n.reads},{n.random},{n.delay},{n.burst},{n.align},{n.reply}"
-            for n in spec.lines]  # fmt: skip
+    rows = [
+        f"\t{n.size},{n.of_size},{n.reads},{n.random},{n.delay},{n.burst},{n.align},{n.reply}"
+        for n in spec.lines
+    ]
     head = f"{spec.name},{names.get(spec.default_assignment, 'NONE')}"
-    return [*_pairs(("Access specification name,default assignment", head)),
-            "'size,% of size,% reads,% random,delay,burst,align,reply", *rows]  # fmt: skip
+    return [
+        *_pairs(("Access specification name,default assignment", head)),
+        "'size,% of size,% reads,% random,delay,burst,align,reply",
+        *rows,
+    ]
 
 
 def _manager_lines(number: int, made: Manager) -> list[str]:
     return [
-        *_pairs(("Manager ID, manager name", f"{number},{made.name}"), ("Manager network address", made.address)),
+        *_pairs(
+            ("Manager ID, manager name", f"{number},{made.name}"),
+            ("Manager network address", made.address),
+        ),
         *(line for worker in made.workers for line in _worker_lines(worker)),
         "'End manager",
-    ]  # fmt: skip
+    ]
 
 
 def _switch(value: int | None, off: int) -> str:
@@ -88,18 +110,29 @@ def _switch(value: int | None, off: int) -> str:
 
 def _worker_lines(made: Worker) -> list[str]:
     targets = [
-        line for name in made.targets
+        line
+        for name in made.targets
         for line in (*_pairs(("Target", name), ("Target type", "DISK")), "'End target")
-    ]  # fmt: skip
+    ]
     return [
         *_pairs(("Worker", made.name), ("Worker type", "DISK" if made.disk else "NETWORK,TCP")),
         "'Default target settings for worker",
         *_pairs(
-            (OUTSTANDING, f"{made.outstanding},{_switch(made.transactions or None, 1)},{_switch(made.seed, 0)}"),
-            ("Disk maximum size,starting sector,Data pattern", f"{made.sectors},{made.start},{made.pattern}"),
+            (
+                OUTSTANDING,
+                f"{made.outstanding},{_switch(made.transactions or None, 1)},{_switch(made.seed, 0)}",
+            ),
+            (
+                "Disk maximum size,starting sector,Data pattern",
+                f"{made.sectors},{made.start},{made.pattern}",
+            ),
         ),
         "'End default target settings for worker",
-        "'Assigned access specs", *(f"\t{name}" for name in made.specs), "'End assigned access specs",
-        "'Target assignments", *targets, "'End target assignments",
+        "'Assigned access specs",
+        *(f"\t{name}" for name in made.specs),
+        "'End assigned access specs",
+        "'Target assignments",
+        *targets,
+        "'End target assignments",
         "'End worker",
-    ]  # fmt: skip
+    ]

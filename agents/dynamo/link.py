@@ -69,9 +69,12 @@ class Talk:
     GREETING = 5.0  # s for a whole login (0.85 MiB); who says nothing does not keep ours waiting
 
     def __init__(
-        self, writer: Writer, stopper: Any,
-        event: Callable[[Any, float], str], idle: Callable[[float], str],
-    ) -> None:  # fmt: skip
+        self,
+        writer: Writer,
+        stopper: Any,
+        event: Callable[[Any, float], str],
+        idle: Callable[[float], str],
+    ) -> None:
         self._writer, self._stopper, self._tell, self._look = writer, stopper, event, idle
         self._stream: Optional[socket.socket] = None
         self._channel = LOGIN
@@ -81,9 +84,11 @@ class Talk:
         return self
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
         trace: Optional[TracebackType],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -203,9 +208,12 @@ class Link(Talk):
     """Listens from the beginning, for a dynamo on this machine."""
 
     def __init__(
-        self, writer: Writer, stopper: Any,
-        event: Callable[[Any, float], str], idle: Callable[[float], str],
-    ) -> None:  # fmt: skip
+        self,
+        writer: Writer,
+        stopper: Any,
+        event: Callable[[Any, float], str],
+        idle: Callable[[float], str],
+    ) -> None:
         super().__init__(writer, stopper, event, idle)
         self._listener = socket.socket()
         self._listener.bind((HERE, 0))

@@ -84,7 +84,11 @@ class Updates:
             parts += [figures.figures(target, seconds, ticks) for target in worker.targets]
         whole = figures.total(parts)
         return {
-            "iops": whole.all.iops, "read.iops": whole.reads.iops, "write.iops": whole.writes.iops,
-            "bandwidth": whole.all.bandwidth, "lat.mean": whole.all.mean,
-            "lat.max": whole.all.slowest, "errors": whole.all.errors,
-        }  # fmt: skip
+            "iops": whole.all.iops,
+            "read.iops": whole.reads.iops,
+            "write.iops": whole.writes.iops,
+            "bandwidth": whole.all.bandwidth,
+            "lat.mean": whole.all.mean,
+            "lat.max": whole.all.slowest,
+            "errors": whole.all.errors,
+        }

@@ -135,9 +135,19 @@ def _target(raw: bytes, at: int) -> Target:
         details = Opaque(info)
     depth, pattern, transactions, seed, fixed, value = _TAIL.unpack_from(raw, at + 402)
     return Target(
-        text(raw[at : at + 80]), kind, details, depth, pattern, transactions, seed, fixed, value,
-        rate, read_only, reserved,
-    )  # fmt: skip
+        text(raw[at : at + 80]),
+        kind,
+        details,
+        depth,
+        pattern,
+        transactions,
+        seed,
+        fixed,
+        value,
+        rate,
+        read_only,
+        reserved,
+    )
 
 
 class AccessLine(NamedTuple):
@@ -164,8 +174,19 @@ class AccessSpec(NamedTuple):
         """A whole data message."""
         if len(self.lines) > MAX_LINES:
             raise DynamoError("options", f"{len(self.lines)} access lines; at most {MAX_LINES}")
-        rows = [_LINE.pack(line.of_size, line.reads, line.random, line.delay, line.burst,
-                           line.align, line.reply, line.size) for line in self.lines]  # fmt: skip
+        rows = [
+            _LINE.pack(
+                line.of_size,
+                line.reads,
+                line.random,
+                line.delay,
+                line.burst,
+                line.align,
+                line.reply,
+                line.size,
+            )
+            for line in self.lines
+        ]
         if len(rows) < MAX_LINES:
             rows.append(struct.pack("<i", -1))  # ends the table
         head = field(self.name, 128, "access specification") + struct.pack(

@@ -30,7 +30,9 @@ def series(test: Measured) -> list[Series]:
         ("lat.mean", Unit.SECONDS, [_known(one.all.mean) for one in whole]),
         ("lat.max", Unit.SECONDS, [one.all.slowest for one in whole]),
     )
-    return [Series("", name, unit, tuple(times), tuple(values)) for name, unit, values in rows if times]  # fmt: skip
+    return [
+        Series("", name, unit, tuple(times), tuple(values)) for name, unit, values in rows if times
+    ]
 
 
 def _known(value: float | None) -> float:

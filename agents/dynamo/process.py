@@ -27,16 +27,52 @@ exec "$@"
 """
 # What it says on every good run: how lines begin, and how those begin that have a name of ours before it.
 NOISE = (
-    "Dynamo version", "*** Grunt thread exiting with", "*** If dynamo and iometer hangs", "*** you use a correct -m",
-    "*** can ping from", "Login accepted", "Command line parameter", "Looking for Iometer",
-    "New manager name", "Sending login request", "Successful PortTCP::", "- port name:", "Reporting ", "Found ",
-    "Finished reporting", "Find ", "Physical drives", "done.", "sent.", "Worker ", "All workers ", "Adding ",
-    "Access specifications for test", "Grunt: Grow", "Grunt: Grunt data buffer", "Growing ", "Seeding ",
-    "Generating random data", "Using existing random data", "Done generating", "clearing target list",
-    "Preparing disks", "Starting...", "Started.", "Opening targets", "Opened ", "Beginning to perform",
-    "Performing I/O", "Recording ", "Stopping...", "Stopped.", "Removing ", "Ending execution",
-    "Excluding the following", "Error receiving message",  # the console hung up, and says why
-)  # fmt: skip
+    "Dynamo version",
+    "*** Grunt thread exiting with",
+    "*** If dynamo and iometer hangs",
+    "*** you use a correct -m",
+    "*** can ping from",
+    "Login accepted",
+    "Command line parameter",
+    "Looking for Iometer",
+    "New manager name",
+    "Sending login request",
+    "Successful PortTCP::",
+    "- port name:",
+    "Reporting ",
+    "Found ",
+    "Finished reporting",
+    "Find ",
+    "Physical drives",
+    "done.",
+    "sent.",
+    "Worker ",
+    "All workers ",
+    "Adding ",
+    "Access specifications for test",
+    "Grunt: Grow",
+    "Grunt: Grunt data buffer",
+    "Growing ",
+    "Seeding ",
+    "Generating random data",
+    "Using existing random data",
+    "Done generating",
+    "clearing target list",
+    "Preparing disks",
+    "Starting...",
+    "Started.",
+    "Opening targets",
+    "Opened ",
+    "Beginning to perform",
+    "Performing I/O",
+    "Recording ",
+    "Stopping...",
+    "Stopped.",
+    "Removing ",
+    "Ending execution",
+    "Excluding the following",
+    "Error receiving message",  # the console hung up, and says why
+)
 USUAL = re.compile(
     r"benchlab-[0-9a-f]+$|[\d.]+ \(port \d+\)$|/.* (?:preparing|done)\.$|\d+ worker\(s\) are created\.$"
 )
@@ -56,7 +92,11 @@ def wrapped(argv: Sequence[str], work: Path) -> List[str]:
 
 
 def needs_root(many: bool) -> str:
-    why = f"more than {MAX_CPUS} CPUs" if many else "a host name that does not resolve (cure: /etc/hosts)"  # fmt: skip
+    why = (
+        f"more than {MAX_CPUS} CPUs"
+        if many
+        else "a host name that does not resolve (cure: /etc/hosts)"
+    )
     return f"this host has {why}: dynamo can only run there as root"
 
 
@@ -88,9 +128,14 @@ class Dynamo:
         with self.log.open("wb") as out:
             try:
                 self._process = subprocess.Popen(
-                    wrapped(argv, work), stdin=subprocess.DEVNULL, stdout=out, env=env,
-                    stderr=subprocess.STDOUT, cwd=str(work), preexec_fn=_own_group(),
-                )  # fmt: skip
+                    wrapped(argv, work),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    env=env,
+                    stderr=subprocess.STDOUT,
+                    cwd=str(work),
+                    preexec_fn=_own_group(),
+                )
             except OSError as error:
                 raise DynamoError("host", f"{argv[0]}: {_cannot_start(error)}") from None
 

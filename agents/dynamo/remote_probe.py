@@ -174,9 +174,15 @@ def look(far: Far, wanted: Wish) -> Looked:
     existed = tuple(f"{base}/{areas.DIRECTORY}{n[6:]}" for n, _ in pairs if n.startswith("there_"))
     found = tuple(areas.areas(wanted, here, make))
     return Looked(
-        binary, said.get("sha256", ""), _number(said, "cpus"), "resolves" in said, _number(said, "aio"), here, found,
+        binary,
+        said.get("sha256", ""),
+        _number(said, "cpus"),
+        "resolves" in said,
+        _number(said, "aio"),
+        here,
+        found,
         existed,
-    )  # fmt: skip
+    )
 
 
 def _number(said: Mapping[str, str], name: str) -> int:
@@ -248,7 +254,9 @@ def look_again(far: Far, wanted: Wish) -> list[Area]:
         return []
     base = wanted.mount.rstrip("/")
     pairs = far.ask(LOOK, "", "mount", base, str(count))
-    held = {name[5:]: int(size) for name, size in pairs if name.startswith("held_") and size.isdigit()}  # fmt: skip
+    held = {
+        name[5:]: int(size) for name, size in pairs if name.startswith("held_") and size.isdigit()
+    }
     made = []
     for number in range(1, count + 1):
         area = FarArea(f"{base}/{areas.DIRECTORY}{number}", wanted.size)

@@ -58,9 +58,13 @@ def write(found: Sequence[Stamped], description: str = "", test_type: str = "NOR
     """The file. Raises DynamoError where a test cannot be trusted."""
     first = found[0].began if found else ""
     lines = [
-        "'Test Type,Test Description", f"{TEST_TYPES.index(test_type)},{_plain(description)}",
-        "'Version", "1.1.0 ", "'Time Stamp", first,
-    ]  # fmt: skip
+        "'Test Type,Test Description",
+        f"{TEST_TYPES.index(test_type)},{_plain(description)}",
+        "'Version",
+        "1.1.0 ",
+        "'Time Stamp",
+        first,
+    ]
     heading = "'" + ",".join((*NAMES, *BINS[:-1], f" {BINS[-1]}"))  # IOmeter has that space, too
     for one in found:
         lines += _access(one.test)
@@ -78,11 +82,16 @@ def _plain(name: str) -> str:
 
 def _access(test: Measured) -> list[str]:
     spec = test.workers[0].access
-    lines = ["'Access specifications", "'Access specification name,default assignment",
-             f"{_plain(spec.name)},{spec.default_assignment}",
-             "'size,% of size,% reads,% random,delay,burst,align,reply"]  # fmt: skip
-    lines += [f"{n.size},{n.of_size},{n.reads},{n.random},{n.delay},{n.burst},{n.align},{n.reply},"
-              for n in spec.lines]  # fmt: skip
+    lines = [
+        "'Access specifications",
+        "'Access specification name,default assignment",
+        f"{_plain(spec.name)},{spec.default_assignment}",
+        "'size,% of size,% reads,% random,delay,burst,align,reply",
+    ]
+    lines += [
+        f"{n.size},{n.of_size},{n.reads},{n.random},{n.delay},{n.burst},{n.align},{n.reply},"
+        for n in spec.lines
+    ]
     return [*lines, "'End access specifications"]
 
 
@@ -124,9 +133,13 @@ def _worker(test: Measured, worker: Active, own: Sequence[Part]) -> Iterator[lis
 
 
 def _line(
-    kind: str, name: str, spec: str, counts: Sequence[str], cells: Mapping[str, str],
+    kind: str,
+    name: str,
+    spec: str,
+    counts: Sequence[str],
+    cells: Mapping[str, str],
     found: Figures | None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     known = dict(zip(NAMES, (kind, _plain(name), spec, *counts), strict=False))
     row = [{**known, **cells}.get(column, "") for column in NAMES]
     return row + ([str(hits) for hits in found.bins] if found is not None else [])
@@ -157,12 +170,16 @@ def _values(found: Figures) -> dict[str, str]:
 
 def _raw(found: Sequence[RawResult], ticks: int) -> dict[str, str]:
     sums = (
-        sum(r.read_latency_sum for r in found), sum(r.write_latency_sum for r in found),
-        sum(r.transaction_latency_sum for r in found), sum(r.connection_latency_sum for r in found),
-        max(r.max_read_latency for r in found), max(r.max_write_latency for r in found),
-        max(r.max_transaction_latency for r in found), max(r.max_connection_latency for r in found),
+        sum(r.read_latency_sum for r in found),
+        sum(r.write_latency_sum for r in found),
+        sum(r.transaction_latency_sum for r in found),
+        sum(r.connection_latency_sum for r in found),
+        max(r.max_read_latency for r in found),
+        max(r.max_write_latency for r in found),
+        max(r.max_transaction_latency for r in found),
+        max(r.max_connection_latency for r in found),
         ticks,
-    )  # fmt: skip
+    )
     return dict(zip(NAMES[36:45], map(str, sums), strict=True))
 
 

@@ -171,9 +171,15 @@ def _short(wire: str, most: int) -> str:
 
 
 def disk_target(
-    path: str, size: int, outstanding: int, seed: int,
-    raw: bool = False, sector: int = 4096, start: int = 0, pattern: int = 1,
-) -> Target:  # fmt: skip
+    path: str,
+    size: int,
+    outstanding: int,
+    seed: int,
+    raw: bool = False,
+    sector: int = 4096,
+    start: int = 0,
+    pattern: int = 1,
+) -> Target:
     """`sector`: the unit dynamo will count in there: statfs's f_bsize of a directory, the logical block of a device."""
     if sector < 512 or size % sector or start % sector:
         raise DynamoError(
@@ -194,8 +200,10 @@ def check(test: Trial, block: int = 512, aio_slots: int = AIO_SLOTS) -> None:
     everything = [target for targets in test.workers for target in targets]
     if not 1 <= len(test.workers) <= MAX_WORKERS or not everything:
         raise DynamoError(
-            "options", f"{len(test.workers)} workers with {len(everything)} targets: "
-            f"1 to {MAX_WORKERS} workers, and at least one target")  # fmt: skip
+            "options",
+            f"{len(test.workers)} workers with {len(everything)} targets: "
+            f"1 to {MAX_WORKERS} workers, and at least one target",
+        )
     if any(len(targets) > MAX_TARGETS for targets in test.workers):
         raise DynamoError("options", f"a worker has at most {MAX_TARGETS} targets")
     for target in everything:

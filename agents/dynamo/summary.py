@@ -220,6 +220,10 @@ def as_json(test: Measured) -> Dict[str, Any]:
     return {
         "version": test.info.version,
         "wall_s": test.ended - test.began,
-        "ticks": {"reported": test.rate.reported, "measured": test.rate.measured, "used": test.rate.used},
+        "ticks": {
+            "reported": test.rate.reported,
+            "measured": test.rate.measured,
+            "used": test.rate.used,
+        },
         "metrics": [[row.name, row.value, row.unit, row.labels, row.note] for row in rows(test)],
-    }  # fmt: skip
+    }

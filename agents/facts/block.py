@@ -10,8 +10,17 @@ from agents.facts import sysfs
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, bad_facts, text, unhex
 
-TUNABLE = {f"queue/{name}" for name in
-           ("scheduler", "read_ahead_kb", "nr_requests", "nomerges", "rq_affinity", "write_cache")}  # fmt: skip
+TUNABLE = {
+    f"queue/{name}"
+    for name in (
+        "scheduler",
+        "read_ahead_kb",
+        "nr_requests",
+        "nomerges",
+        "rq_affinity",
+        "write_cache",
+    )
+}
 NOTHING_READ = Section("", 0, b"", "")
 
 

@@ -76,16 +76,19 @@ def _ok(sections: Mapping[str, Section], name: str) -> bool:
 def _failures(sections: Mapping[str, Section]) -> list[str]:
     """What could not be read and matters to the guard."""
     asked = ("mounts", "swaps", "zpool")
-    return [sections[name].failure for name in asked
-            if name in sections and sections[name].exit_code]  # fmt: skip
+    return [
+        sections[name].failure for name in asked if name in sections and sections[name].exit_code
+    ]
 
 
 def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
     said = dict(re.findall(r"^([a-z_.]+): (.*)$", text(sections["sysctl"].stdout), re.M))
     if "kern.osrelease" not in said:
         raise bad_facts(f"sysctl: no kern.osrelease: {sections['sysctl'].failure}")
-    numbers = {key: int(said[key]) if said.get(key, "").isdigit() else 0
-               for key in ("hw.ncpu", "hw.physmem")}  # fmt: skip
+    numbers = {
+        key: int(said[key]) if said.get(key, "").isdigit() else 0
+        for key in ("hw.ncpu", "hw.physmem")
+    }
     return {
         "hostname": said.get("kern.hostname", ""),
         "os_family": "freebsd",

@@ -15,8 +15,16 @@ from agents.facts.sections import Section, text
 from agents.facts.zfs import no_device
 
 TYPES = {"DISK": "disk", "PART": "part", "MD": "loop", "MULTIPATH": "mpath", "ZFS::ZVOL": "zvol"}
-SCHEMES = {"GPT": "gpt", "MBR": "dos", "EBR": "dos", "BSD": "bsd", "BSD64": "bsd", "APM": "mac",
-           "VTOC8": "sun", "LDM": "ldm"}  # fmt: skip
+SCHEMES = {
+    "GPT": "gpt",
+    "MBR": "dos",
+    "EBR": "dos",
+    "BSD": "bsd",
+    "BSD64": "bsd",
+    "APM": "mac",
+    "VTOC8": "sun",
+    "LDM": "ldm",
+}
 FSTYP = {"cd9660": "iso9660", "ext2fs": "ext4", "msdosfs": "vfat", "zfs": "zfs_member"}
 LARGEST_SECTOR = 16384  # a stripe that is larger belongs to an array
 

@@ -102,9 +102,16 @@ def _known(ident: str, places: Mapping[str, str]) -> bool:
 
 def _on(provider: Provider, below: list[str]) -> Provider:
     return Provider(
-        provider.name, provider.kind, provider.geom, provider.size, provider.sector,
-        provider.stripe, provider.config, provider.aliases, tuple(dict.fromkeys(below)),
-    )  # fmt: skip
+        provider.name,
+        provider.kind,
+        provider.geom,
+        provider.size,
+        provider.sector,
+        provider.stripe,
+        provider.config,
+        provider.aliases,
+        tuple(dict.fromkeys(below)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,15 @@ from agents.facts.model import BlockDevice, HostFacts
 from agents.layers._names import is_uuid_of
 
 # What may stand before a name that we gave.
-OWN = ("/dev/mapper/", "/dev/md/", "/dev/zvol/", "/dev/disk/by-partlabel/", "/dev/bcache/by-label/",
-       "/dev/gpt/", "/dev/")  # fmt: skip
+OWN = (
+    "/dev/mapper/",
+    "/dev/md/",
+    "/dev/zvol/",
+    "/dev/disk/by-partlabel/",
+    "/dev/bcache/by-label/",
+    "/dev/gpt/",
+    "/dev/",
+)
 
 
 # What may follow the layout's name in one of its own: what is in a group or pool; what a layer adds behind a hyphen
@@ -119,8 +126,11 @@ def _hollow(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
     tables: dict[str, set[str]] = {}
     for name, words in facts.mappings():
         tables.setdefault(f"/dev/mapper/{name}", set()).add("".join(words[2:3]))
-    return {device.name for device in facts.devices
-            if not below.get(device.name) and tables.get(device.path) == {"error"}}  # fmt: skip
+    return {
+        device.name
+        for device in facts.devices
+        if not below.get(device.name) and tables.get(device.path) == {"error"}
+    }
 
 
 def _own_name(path: str) -> str:

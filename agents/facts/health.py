@@ -95,8 +95,11 @@ def parse(output: bytes, pool: str = "") -> Health:
             raise bad_facts(f"the look has no section {name!r}")
     values = sysfs.attributes(sections["files"])
     rest = values.pop("", {})
-    proc = {name: Section(name, 0, rest[path].encode(), "") for path, name in PROC.items()
-            if path in rest}  # fmt: skip
+    proc = {
+        name: Section(name, 0, rest[path].encode(), "")
+        for path, name in PROC.items()
+        if path in rest
+    }
     pools, sound, said = _pools(sections.get("zpool"), pool)
     return Health(
         boot_id=rest.get(BOOT, ""),

@@ -11,11 +11,48 @@ from agents.layers._names import is_uuid_of
 
 MOUNT_ROOT = "/mnt/benchlab"  # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
 SYSTEM = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
-NO_DISK = {"overlay", "tmpfs", "ramfs", "rootfs", "nfs", "nfs4", "9p", "virtiofs", "hostfs",
-           "squashfs", "fuse"}  # fmt: skip
-WIPEABLE = {"ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "exfat", "ntfs", "f2fs", "jfs",
-            "reiserfs", "reiser4", "nilfs2", "hfs", "hfsplus", "ufs", "minix", "udf", "iso9660",
-            "gpt", "dos", "PMBR", "mac", "bsd", "sun", "sgi", "atari"}  # fmt: skip
+NO_DISK = {
+    "overlay",
+    "tmpfs",
+    "ramfs",
+    "rootfs",
+    "nfs",
+    "nfs4",
+    "9p",
+    "virtiofs",
+    "hostfs",
+    "squashfs",
+    "fuse",
+}
+WIPEABLE = {
+    "ext2",
+    "ext3",
+    "ext4",
+    "xfs",
+    "btrfs",
+    "vfat",
+    "exfat",
+    "ntfs",
+    "f2fs",
+    "jfs",
+    "reiserfs",
+    "reiser4",
+    "nilfs2",
+    "hfs",
+    "hfsplus",
+    "ufs",
+    "minix",
+    "udf",
+    "iso9660",
+    "gpt",
+    "dos",
+    "PMBR",
+    "mac",
+    "bsd",
+    "sun",
+    "sgi",
+    "atari",
+}
 
 
 # What writes which signature: of a member of ours only its owner's own is excused.
@@ -100,9 +137,11 @@ def _same_btrfs(device: BlockDevice, graph: Graph) -> list[str]:
     return [
         other.path
         for other in graph.facts.devices
-        if device.type in kinds and other.type in kinds and other.name != device.name
+        if device.type in kinds
+        and other.type in kinds
+        and other.name != device.name
         and any(s.type == "btrfs" and s.uuid in own for s in other.signatures)
-    ]  # fmt: skip
+    ]
 
 
 def _cure(owner: str, device: BlockDevice) -> str:
@@ -110,12 +149,14 @@ def _cure(owner: str, device: BlockDevice) -> str:
     kind, _, name = owner.partition(" ")
     node = device.path
     said = {
-        "lvm": f"vgremove {name}, or vgreduce {name} {node}; pvremove {node}" if name else f"pvremove {node}",
+        "lvm": f"vgremove {name}, or vgreduce {name} {node}; pvremove {node}"
+        if name
+        else f"pvremove {node}",
         "md": f"mdadm --stop /dev/md/{name}; mdadm --zero-superblock {node}",
         "zpool": f"zpool destroy {name}, or zpool remove {name}; zpool labelclear {node}",
         "bcache": f"umount what is on it; echo 1 >/sys/block/{device.name}/bcache/stop, a cache"
         f" by its set's stop in /sys/fs/bcache; wipefs -a {node}",
-    }.get(kind, "")  # fmt: skip
+    }.get(kind, "")
     return f" ({said})" if said else ""
 
 

@@ -18,9 +18,18 @@ from agents.facts.sections import Section, bad_facts, split, text
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "facts.sh"))
-FAMILIES = {"debian": "debian", "ubuntu": "debian", "rhel": "rhel", "fedora": "rhel",
-            "centos": "rhel", "suse": "suse", "opensuse": "suse", "sles": "suse",
-            "arch": "arch", "alpine": "alpine"}  # fmt: skip
+FAMILIES = {
+    "debian": "debian",
+    "ubuntu": "debian",
+    "rhel": "rhel",
+    "fedora": "rhel",
+    "centos": "rhel",
+    "suse": "suse",
+    "opensuse": "suse",
+    "sles": "suse",
+    "arch": "arch",
+    "alpine": "alpine",
+}
 
 
 def command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
@@ -188,8 +197,9 @@ def _members(
     pools: Iterable[Zpool],
 ) -> tuple[dict[str, str], list[str]]:
     """Kernel name -> what it belongs to, and paths that could not be resolved."""
-    found: dict[str, str] = {name: f"bcache {blocks.labels.get(name, '')}".strip()
-                             for name in blocks.tree.bcache}  # fmt: skip
+    found: dict[str, str] = {
+        name: f"bcache {blocks.labels.get(name, '')}".strip() for name in blocks.tree.bcache
+    }
     pooled, lost = zfs.members(pools, names)
     found |= pooled
     for path, group in _volumes(sections, blocks):

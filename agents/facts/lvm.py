@@ -30,8 +30,11 @@ def grouped(devices: Iterable[BlockDevice]) -> list[tuple[str, str]]:
     found = []
     for device in known.values():
         volumes = [known[name] for name in device.holders if name in known]
-        groups = {match[1].replace("--", "-") for volume in volumes
-                  if volume.type == "lvm" and (match := GROUP.match(volume.path))}  # fmt: skip
+        groups = {
+            match[1].replace("--", "-")
+            for volume in volumes
+            if volume.type == "lvm" and (match := GROUP.match(volume.path))
+        }
         if len(groups) == 1 and any(s.type == "LVM2_member" for s in device.signatures):
             found.append((device.path, groups.pop()))
     return found

@@ -21,19 +21,31 @@ HEAD: tuple[tuple[int, bytes, str], ...] = (
     (0, b"XFSB", "xfs"),
     (0x438, b"\x53\xef", "ext4"),
     (0x10040, b"_BHRfS_M", "btrfs"),
-    *[(at + 0x55C, magic, "ufs") for at in (0, 8192, 65536, 262144)
-      for magic in (b"\x54\x19\x01\0", b"\0\x01\x19\x54", b"\x19\x01\x54\x19")],
+    *[
+        (at + 0x55C, magic, "ufs")
+        for at in (0, 8192, 65536, 262144)
+        for magic in (b"\x54\x19\x01\0", b"\0\x01\x19\x54", b"\x19\x01\x54\x19")
+    ],
     *[(sector * 512, b"LABELONE", "LVM2_member") for sector in range(4)],
-    *[(at, magic, "linux_raid_member") for at in (0, 4096)
-      for magic in (b"\xfc\x4e\x2b\xa9", b"\xa9\x2b\x4e\xfc")],
+    *[
+        (at, magic, "linux_raid_member")
+        for at in (0, 4096)
+        for magic in (b"\xfc\x4e\x2b\xa9", b"\xa9\x2b\x4e\xfc")
+    ],
     (4120, bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81"), "bcache"),
     (4120, bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef"), "bcachefs"),
     (0, b"LUKS\xba\xbe", "crypto_LUKS"),
     *[(1 << power, b"SKUL\xba\xbe", "crypto_LUKS") for power in range(14, 19)],
-    *[(page - 10, magic, "swap") for page in PAGES
-      for magic in (b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND", b"S2SUSPEND", b"ULSUSPEND")],
-    *[(at, magic, kind) for at in (32769, 34817)
-      for magic, kind in ((b"CD001", "iso9660"), (b"BEA01", "udf"), (b"NSR0", "udf"))],
+    *[
+        (page - 10, magic, "swap")
+        for page in PAGES
+        for magic in (b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND", b"S2SUSPEND", b"ULSUSPEND")
+    ],
+    *[
+        (at, magic, kind)
+        for at in (32769, 34817)
+        for magic, kind in ((b"CD001", "iso9660"), (b"BEA01", "udf"), (b"NSR0", "udf"))
+    ],
     (3, b"NTFS    ", "ntfs"),
     (3, b"EXFAT   ", "exfat"),
     (54, b"FAT1", "vfat"),
@@ -62,28 +74,38 @@ HEAD: tuple[tuple[int, bytes, str], ...] = (
     (0, b"ER\x02\0", "mac"),
     (512, b"PM\0\0", "mac"),
     *[(4608, magic, "hpt_raid_member") for magic in (b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a")],
-)  # fmt: skip
+)
 # bytes before the end, bytes, type
 TAIL: tuple[tuple[int, bytes, str], ...] = (
     *[(sector, b"EFI PART", "gpt") for sector in (512, 4096)],
     *[(sector, b"GEOM::", "geom") for sector in (512, 1024, 2048, 4096, 8192)],
     (1024, b"Intel Raid ISM Cfg Sig. ", "isw_raid_member"),
-    *[(at, magic, "ddf_raid_member") for at in (512, 131584)
-      for magic in (b"\xde\x11\xde\x11", b"\x11\xde\x11\xde")],
+    *[
+        (at, magic, "ddf_raid_member")
+        for at in (512, 131584)
+        for magic in (b"\xde\x11\xde\x11", b"\x11\xde\x11\xde")
+    ],
     (1024, b"NVIDIA", "nvidia_raid_member"),
     (512, b"DPTM", "adaptec_raid_member"),
     (416, b"\0\0\0\x2f", "silicon_medley_raid_member"),
-    *[(sector * 512, b"Promise Technology, Inc.", "promise_fasttrack_raid_member")
-      for sector in (63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991)],
+    *[
+        (sector * 512, b"Promise Technology, Inc.", "promise_fasttrack_raid_member")
+        for sector in (63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991)
+    ],
     *[(4036, magic, "drbd") for magic in (b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6d")],
-)  # fmt: skip
+)
 
 
 def signatures(head: bytes, tail: bytes, size: int) -> tuple[Signature, ...]:
     """What is there, each type once, at its first place. `head` and `tail`: min(KEPT, size) bytes each."""
     found: dict[str, Signature] = {}
-    for signature in (*_at_ends(head, tail, size), *_partitions(head), *_md(tail, size),
-                      *_zfs(head, 0), *_zfs(tail, size - len(tail))):  # fmt: skip
+    for signature in (
+        *_at_ends(head, tail, size),
+        *_partitions(head),
+        *_md(tail, size),
+        *_zfs(head, 0),
+        *_zfs(tail, size - len(tail)),
+    ):
         found.setdefault(signature.type, signature)
     return tuple(found.values())
 

@@ -9,8 +9,13 @@ from dataclasses import replace
 from agents.facts.model import BlockDevice, Dataset, Vdev, Zpool
 from agents.facts.sections import Section, text
 
-HEADINGS = {"logs": "log", "cache": "cache", "spares": "spare", "special": "special",
-            "dedup": "dedup"}  # fmt: skip
+HEADINGS = {
+    "logs": "log",
+    "cache": "cache",
+    "spares": "spare",
+    "special": "special",
+    "dedup": "dedup",
+}
 GROUP = re.compile(r"(mirror|raidz\d?|draid[\w:]*|spare|replacing|indirect|hole|root)(-\d+)?")
 # A device in one of these states is not open: its path may be another disk's by now, or nobody's.
 NOT_OPEN = {"UNAVAIL", "REMOVED", "FAULTED", "OFFLINE"}
@@ -115,8 +120,11 @@ def zvols(
     found, lost = [], []
     for device in devices:
         if re.fullmatch(r"zd\d+", device.name):
-            owners = {"zpool " + path.split("/")[3] for path in device.links
-                      if path.startswith("/dev/zvol/")}  # fmt: skip
+            owners = {
+                "zpool " + path.split("/")[3]
+                for path in device.links
+                if path.startswith("/dev/zvol/")
+            }
             below = tuple(sorted(name for name, owner in members.items() if owner in owners))
             if not below:
                 lost.append(f"{device.path} is a zvol of a pool that the facts do not know")

@@ -97,8 +97,10 @@ def checked(ran: Ran, spool: Spool, verb: str) -> Ran:
 
 def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> bytes:
     """The tar that `spool.sh` unpacks; `complete` comes last and proves that all of it came."""
-    watches = {str(number): watch
-               for number, watch in enumerate((w for w in sampled if isinstance(w, Watch)), start=1)}  # fmt: skip
+    watches = {
+        str(number): watch
+        for number, watch in enumerate((w for w in sampled if isinstance(w, Watch)), start=1)
+    }
     settings = {
         "timeout_s": str(math.ceil(job.timeout_s)),
         "grace_s": str(GRACE_S),

@@ -27,11 +27,15 @@ def _settings(names: str, bare: str = "") -> str:
 MKFS: Mapping[str, Mapping[str, str]] = {
     "xfs": {
         "-b": rf"size={SIZE}",
-        "-d": _settings("agcount agsize concurrency cowextsize extszinherit su sunit sw swidth", "noalign"),
+        "-d": _settings(
+            "agcount agsize concurrency cowextsize extszinherit su sunit sw swidth", "noalign"
+        ),
         "-i": _settings("align attr exchange maxpct nrext64 perblock projid32bit size sparse"),
         "-K": "",
         "-l": _settings("concurrency internal lazy-count size su sunit version"),
-        "-m": _settings("autofsck bigtime crc finobt inobtcount metadir reflink rmapbt uquota gquota pquota"),
+        "-m": _settings(
+            "autofsck bigtime crc finobt inobtcount metadir reflink rmapbt uquota gquota pquota"
+        ),
         "-s": rf"size={SIZE}",
     },
     "ext4": {
@@ -63,7 +67,7 @@ MKFS: Mapping[str, Mapping[str, str]] = {
         "-R": r"\^?[a-z0-9][a-z0-9-]*(?:,\^?[a-z0-9][a-z0-9-]*)*",
         "-s": SIZE,
     },
-}  # fmt: skip
+}
 _MOUNT_WORDS = """
 async atime diratime dirsync iversion lazytime noatime nodev nodiratime noexec noiversion nolazytime norelatime
 nostrictatime nosuid relatime strictatime sync

@@ -18,12 +18,34 @@ from agents.layers._steps import MIB, is_claimed, wipe
 from agents.safety.guard import claims_of
 
 NEED_LVM = Need("lvm", {"debian": "lvm2", "rhel": "lvm2"}, ("lvm", "version"))
-NEED_DMSETUP = Need("dmsetup", {"debian": "dmsetup", "rhel": "device-mapper"}, ("dmsetup", "version"))  # fmt: skip
+NEED_DMSETUP = Need(
+    "dmsetup", {"debian": "dmsetup", "rhel": "device-mapper"}, ("dmsetup", "version")
+)
 PVS = "pv"  # the pieces under which lvm tells lvm_cache what its group stands on
 LONG_S = 3600.0
 # Kinds of block device that every LVM knows; of others it must be told (article 000: Shannon's PCIe flash).
-KNOWN_TYPES = {"sd", "ide0", "nvme", "blkext", "virtblk", "xvd", "mmc", "md", "mdp", "device-mapper", "loop",
-               "nbd", "drbd", "ubd", "bcache", "cciss0", "dasd", "rbd", "zvol", "zd"}  # fmt: skip
+KNOWN_TYPES = {
+    "sd",
+    "ide0",
+    "nvme",
+    "blkext",
+    "virtblk",
+    "xvd",
+    "mmc",
+    "md",
+    "mdp",
+    "device-mapper",
+    "loop",
+    "nbd",
+    "drbd",
+    "ubd",
+    "bcache",
+    "cciss0",
+    "dasd",
+    "rbd",
+    "zvol",
+    "zd",
+}
 
 
 def version(facts: HostFacts) -> tuple[int, ...]:
@@ -39,7 +61,10 @@ def command(
 
     It leaves neither a backup of metadata in /etc/lvm nor a daemon that watches.
     """
-    config = [f'activation{{monitoring=0 volume_list=["{target.name}"]}}', "backup{backup=0 archive=0}"]  # fmt: skip
+    config = [
+        f'activation{{monitoring=0 volume_list=["{target.name}"]}}',
+        "backup{backup=0 archive=0}",
+    ]
     devices = _types(target, facts)
     seen = tuple(dict.fromkeys(nodes))
     restrict: tuple[str, ...] = ("--devices", ",".join(seen))
@@ -76,8 +101,14 @@ def make_pvs(
     claims, nodes = claims_of(target), tuple(all_nodes)
     steps = []
     for piece in new:
-        words = ("--norestorefile", "--uuid", lvm_uuid_of(target.name, "pv", use, piece.node),
-                 "--dataalignment", f"{alignment(target)}b", piece.node)  # fmt: skip
+        words = (
+            "--norestorefile",
+            "--uuid",
+            lvm_uuid_of(target.name, "pv", use, piece.node),
+            "--dataalignment",
+            f"{alignment(target)}b",
+            piece.node,
+        )
         steps.append(
             Step(
                 command("pvcreate", words, target, nodes, facts),
@@ -103,9 +134,14 @@ def extents(piece: Part, target: Target, extent_size: int) -> int:
 
 
 def run(
-    program: str, words: Sequence[str], says: str, target: Target, nodes: Iterable[str],
-    facts: HostFacts, undo: tuple[Step, ...] = (),
-) -> Step:  # fmt: skip
+    program: str,
+    words: Sequence[str],
+    says: str,
+    target: Target,
+    nodes: Iterable[str],
+    facts: HostFacts,
+    undo: tuple[Step, ...] = (),
+) -> Step:
     """One LVM command that writes."""
     argv = command(program, words, target, nodes, facts)
     return Step(argv, says, destroys=claims_of(target), undo=undo, timeout_s=LONG_S, quiet=True)

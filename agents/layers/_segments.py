@@ -35,9 +35,13 @@ class Wish(Protocol):
 
 
 def layout_of(
-    wish: Wish, stripes: int, size: int, pieces: Sequence[Part], target: Target,
+    wish: Wish,
+    stripes: int,
+    size: int,
+    pieces: Sequence[Part],
+    target: Target,
     first: Segment | None = None,
-) -> Segment:  # fmt: skip
+) -> Segment:
     """The segment on these disks; `first` is that of the volume which it extends. Raises PlanError."""
     rooms = [extents(piece, target, wish.extent_size) for piece in pieces]
     kind, wide = wish.type, stripes or len(pieces)
@@ -78,8 +82,15 @@ def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
         )
     if segment.type == "linear":  # lvextend rounds a linear type up to the stripes of the volume
         return (*(("--stripes", "1") if extend else ("--type", "linear")), *count)
-    return ("--type", "striped", "--stripes", str(segment.stripes),
-            "--stripesize", f"{segment.stripe_size}b", *count)  # fmt: skip
+    return (
+        "--type",
+        "striped",
+        "--stripes",
+        str(segment.stripes),
+        "--stripesize",
+        f"{segment.stripe_size}b",
+        *count,
+    )
 
 
 def differences(

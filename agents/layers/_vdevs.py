@@ -43,8 +43,12 @@ class Wish(Protocol):
 def groups(wish: Wish, target: Target) -> list[Group]:
     """All groups, uses in the order of the command. Raises PlanError when the numbers do not fit."""
     found = _data(wish, _nodes(target, "data"))
-    for use, mirrored in (("log", wish.log_mirror), ("cache", False),
-                          ("special", wish.special_mirror), ("spare", False)):  # fmt: skip
+    for use, mirrored in (
+        ("log", wish.log_mirror),
+        ("cache", False),
+        ("special", wish.special_mirror),
+        ("spare", False),
+    ):
         nodes = _nodes(target, use)
         if mirrored and len(nodes) < 2:
             raise PlanError(f"{use}_mirror: a mirror needs 2 {use} devices, there are {len(nodes)}")
@@ -89,8 +93,12 @@ def differences(pool: Zpool, wanted: Iterable[Group], facts: HostFacts) -> list[
         there.setdefault((vdev.use, group), set()).add(_name(vdev.path, graph, whole))
     found = {_key(use, group.rpartition("-")[0], names) for (use, group), names in there.items()}
     wrong = [f"{pool.name} has no {g.use} {g}" for key, g in meant.items() if key not in found]
-    wrong += [f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which nobody asked for".replace("  ", " ")
-              for use, kind, names in sorted(found - meant.keys(), key=str)]  # fmt: skip
+    wrong += [
+        f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which nobody asked for".replace(
+            "  ", " "
+        )
+        for use, kind, names in sorted(found - meant.keys(), key=str)
+    ]
     return wrong + out_of_order(pool)
 
 

@@ -10,10 +10,20 @@ from agents.contracts import Claim, Need, PlanError, Step, Target
 from agents.facts.model import Dataset, HostFacts, Zpool
 from agents.safety.guard import claims_of
 
-PACKAGES = {"debian": "zfsutils-linux", "rhel": "zfs", "suse": "zfs", "arch": "zfs-utils",
-            "alpine": "zfs"}  # fmt: skip
-MODULES = {"debian": "zfs-dkms and linux-headers-{kernel}", "rhel": "zfs and kernel-devel-{kernel}",
-           "suse": "zfs-kmp-default", "arch": "zfs-dkms and linux-headers", "alpine": "zfs-lts"}  # fmt: skip
+PACKAGES = {
+    "debian": "zfsutils-linux",
+    "rhel": "zfs",
+    "suse": "zfs",
+    "arch": "zfs-utils",
+    "alpine": "zfs",
+}
+MODULES = {
+    "debian": "zfs-dkms and linux-headers-{kernel}",
+    "rhel": "zfs and kernel-devel-{kernel}",
+    "suse": "zfs-kmp-default",
+    "arch": "zfs-dkms and linux-headers",
+    "alpine": "zfs-lts",
+}
 ZPOOL = Need("zpool", PACKAGES, ("zpool", "version"))
 ZFS = Need("zfs", PACKAGES, ("zfs", "version"))
 

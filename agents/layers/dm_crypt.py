@@ -66,13 +66,17 @@ COMMANDS = {
     "cryptsetup": (
         Form(
             "--batch-mode|--allow-discards|--perf-[a-z_]+",
-            {"--type": "plain", "--cipher": "[a-z0-9:,-]+", "--key-file": "/dev/urandom",
-             **dict.fromkeys(("--key-size", "--sector-size", "--keyfile-size"), r"\d+")},
+            {
+                "--type": "plain",
+                "--cipher": "[a-z0-9:,-]+",
+                "--key-file": "/dev/urandom",
+                **dict.fromkeys(("--key-size", "--sector-size", "--keyfile-size"), r"\d+"),
+            },
             begins=("open",),
         ),
         Form(begins=("close",)),
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

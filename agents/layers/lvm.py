@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from agents.contracts import (  # fmt: skip
+from agents.contracts import (
     Claim,
     Need,
     OptionsError,
@@ -40,20 +40,28 @@ WANTS = "devices"
 class Options:
     type: str = field(
         default="striped",
-        metadata={"help": "Segment type; a mirror (raid1) has a copy on every disk",
-                  "choices": ("linear", "striped", "mirror")},
-    )  # fmt: skip
+        metadata={
+            "help": "Segment type; a mirror (raid1) has a copy on every disk",
+            "choices": ("linear", "striped", "mirror"),
+        },
+    )
     stripes: int = field(default=0, metadata={"help": "Stripes; 0: as many as disks", "minimum": 0})
     stripe_size: int = field(
-        default=64 << 10, metadata={"help": "Stripe size, a power of two", "unit": "B", "minimum": 4096}
-    )  # fmt: skip
+        default=64 << 10,
+        metadata={"help": "Stripe size, a power of two", "unit": "B", "minimum": 4096},
+    )
     size: int = field(
         default=0,
-        metadata={"help": "Size, rounded up to whole stripes of extents; 0: all that fits", "unit": "B", "minimum": 0},
-    )  # fmt: skip
+        metadata={
+            "help": "Size, rounded up to whole stripes of extents; 0: all that fits",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
     extent_size: int = field(
-        default=4 << 20, metadata={"help": "Extent size, a power of two", "unit": "B", "minimum": 64 << 10}
-    )  # fmt: skip
+        default=4 << 20,
+        metadata={"help": "Extent size, a power of two", "unit": "B", "minimum": 64 << 10},
+    )
 
     def __post_init__(self) -> None:
         for name in ("stripe_size", "extent_size"):
@@ -91,17 +99,49 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     nodes = [piece.node for piece in pieces]
     segment = layout_of(options, options.stripes, options.size, pieces, target)
     name = target.name
-    create = (*written(segment), "--wipesignatures", "y", "--zero", "y", "--name", "data", name, *nodes)  # fmt: skip
+    create = (
+        *written(segment),
+        "--wipesignatures",
+        "y",
+        "--zero",
+        "y",
+        "--name",
+        "data",
+        name,
+        *nodes,
+    )
     group = ("--physicalextentsize", f"{options.extent_size}b", name, *nodes)
     steps = (
         *erase_all(target, pieces, facts, settled=False),
         *_lvm.make_pvs(target, "data", pieces, nodes, facts),
-        _lvm.run("vgcreate", group, f"Make the volume group {name}", target, nodes, facts,
-                 undo=(_lvm.run("vgremove", (name,), f"Remove the volume group {name}", target, nodes, facts),)),
-        _lvm.run("lvcreate", create, f"Make the logical volume {name}/data", target, nodes, facts,
-                 undo=(_lvm.run("lvremove", (f"{name}/data",), f"Remove {name}/data", target, nodes, facts),)),
+        _lvm.run(
+            "vgcreate",
+            group,
+            f"Make the volume group {name}",
+            target,
+            nodes,
+            facts,
+            undo=(
+                _lvm.run(
+                    "vgremove", (name,), f"Remove the volume group {name}", target, nodes, facts
+                ),
+            ),
+        ),
+        _lvm.run(
+            "lvcreate",
+            create,
+            f"Make the logical volume {name}/data",
+            target,
+            nodes,
+            facts,
+            undo=(
+                _lvm.run(
+                    "lvremove", (f"{name}/data",), f"Remove {name}/data", target, nodes, facts
+                ),
+            ),
+        ),
         settle(),
-    )  # fmt: skip
+    )
     return _made(options, target, steps, [segment], pieces, _notes(options, segment))
 
 
@@ -126,9 +166,13 @@ def _notes(options: Options, segment: Segment) -> tuple[str, ...]:
 
 
 def _made(
-    options: Options, target: Target, steps: Sequence[Step], segments: Sequence[Segment],
-    pieces: Sequence[Part], notes: tuple[str, ...],
-) -> Plan:  # fmt: skip
+    options: Options,
+    target: Target,
+    steps: Sequence[Step],
+    segments: Sequence[Segment],
+    pieces: Sequence[Part],
+    notes: tuple[str, ...],
+) -> Plan:
     """`stripe_unit` and `stripe_count` only where one segment is the whole volume."""
     size = sum(segment.extents for segment in segments) * options.extent_size
     unit = count = 0
@@ -137,8 +181,15 @@ def _made(
     elif len(pieces) == 1 and pieces[0].node == target.volume:
         unit, count = target.stripe_unit, target.stripe_count
     below = taken(target, "data")
-    gives = replace(below, parts={**below.parts, PVS: tuple(pieces)}, volume=_volume(target), size=size,
-                    stripe_unit=unit, stripe_count=count, notes=(*target.notes, *notes))  # fmt: skip
+    gives = replace(
+        below,
+        parts={**below.parts, PVS: tuple(pieces)},
+        volume=_volume(target),
+        size=size,
+        stripe_unit=unit,
+        stripe_count=count,
+        notes=(*target.notes, *notes),
+    )
     kept = json.dumps([asdict(segment) for segment in segments], separators=(",", ":"))
     return Plan(tuple(steps), gives, {"segments": kept})
 
@@ -195,10 +246,16 @@ def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
     segments[-1] = replace(segments[-1], extents=segments[-1].extents + room - had)
     steps = (
         _lvm.run("pvresize", (nodes[0],), f"Take what {nodes[0]} grew by", target, nodes, facts),
-        _lvm.run("lvextend", ("--extents", f"+{room - had}", f"{name}/data", *nodes), f"Extend {name}/data",
-                 target, nodes, facts),
+        _lvm.run(
+            "lvextend",
+            ("--extents", f"+{room - had}", f"{name}/data", *nodes),
+            f"Extend {name}/data",
+            target,
+            nodes,
+            facts,
+        ),
         settle(),
-    )  # fmt: skip
+    )
     return _made(options, target, steps, segments, pieces, ())
 
 

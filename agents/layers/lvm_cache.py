@@ -50,22 +50,34 @@ WRITECACHE_BLOCK = 4096
 class Options:
     kind: str = field(
         default="cache-pool",
-        metadata={"help": "cachevol and writecache need LVM 2.03",
-                  "choices": ("cache-pool", "cachevol", "writecache")},
-    )  # fmt: skip
+        metadata={
+            "help": "cachevol and writecache need LVM 2.03",
+            "choices": ("cache-pool", "cachevol", "writecache"),
+        },
+    )
     mode: str = field(
         default="writeback",
-        metadata={"help": "Cache mode; a writecache has writeback only",
-                  "choices": ("writeback", "writethrough", "passthrough")},
-    )  # fmt: skip
+        metadata={
+            "help": "Cache mode; a writecache has writeback only",
+            "choices": ("writeback", "writethrough", "passthrough"),
+        },
+    )
     size: int = field(
         default=0,
-        metadata={"help": "Of the cache, rounded up to extents; 0: all that fits", "unit": "B", "minimum": 0},
-    )  # fmt: skip
+        metadata={
+            "help": "Of the cache, rounded up to extents; 0: all that fits",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
     chunk_size: int = field(
         default=0,
-        metadata={"help": "Chunk size, a multiple of 32 KiB; 0: LVM chooses (64 KiB)", "unit": "B", "minimum": 0},
-    )  # fmt: skip
+        metadata={
+            "help": "Chunk size, a multiple of 32 KiB; 0: LVM chooses (64 KiB)",
+            "unit": "B",
+            "minimum": 0,
+        },
+    )
     policy: str = field(
         default="smq",
         metadata={"help": "Cache policy (mq is smq since Linux 4.6)", "choices": ("smq", "mq")},
@@ -181,9 +193,13 @@ def _metadata(options: Options, pieces: Sequence[Part], target: Target) -> int:
 
 
 def _run(
-    program: str, words: Sequence[str], says: str, target: Target, nodes: Sequence[str],
+    program: str,
+    words: Sequence[str],
+    says: str,
+    target: Target,
+    nodes: Sequence[str],
     facts: HostFacts,
-) -> Step:  # fmt: skip
+) -> Step:
     # Nothing to undo one by one: what has begun is taken down as a whole.
     return _lvm.run(program, words, says, target, nodes, facts)
 
@@ -193,8 +209,14 @@ def _convert(options: Options, target: Target, nodes: Sequence[str], facts: Host
     how = _how(options)
     if options.kind == "writecache":
         how = ("--cachesettings", f"block_size={WRITECACHE_BLOCK}")
-    words = ("--type", "writecache" if options.kind == "writecache" else "cache",
-             "--cachepool" if options.kind == "cache-pool" else "--cachevol", fast, *how, origin)  # fmt: skip
+    words = (
+        "--type",
+        "writecache" if options.kind == "writecache" else "cache",
+        "--cachepool" if options.kind == "cache-pool" else "--cachevol",
+        fast,
+        *how,
+        origin,
+    )
     return _run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)
 
 
@@ -206,8 +228,12 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
     if words[2] == "writecache":
         errors = words[3:4] != ("0",)
         return [f"the write cache of {target.volume} has failed"] if errors else []
-    said = {"Fail": "has failed", "Error": "has failed", "needs_check": "needs a check",
-            "ro": "takes no more (read-only)"}  # fmt: skip
+    said = {
+        "Fail": "has failed",
+        "Error": "has failed",
+        "needs_check": "needs a check",
+        "ro": "takes no more (read-only)",
+    }
     return [f"the cache of {target.volume} {what}" for word, what in said.items() if word in words]
 
 
@@ -256,8 +282,12 @@ def _on_disks(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """The cache itself, whatever this LVM calls it, lies on the SSD, and is as large as asked."""
     graph = Graph(facts)
     pieces = members(target, "cache")
-    allowed = {name for piece in pieces if (d := graph.find(piece.node))
-               for name in graph.disks_under(d.name)}  # fmt: skip
+    allowed = {
+        name
+        for piece in pieces
+        if (d := graph.find(piece.node))
+        for name in graph.disks_under(d.name)
+    }
     for name in ("fast_cpool_cdata", "fast_cdata", "fast_cvol"):
         device = graph.find(f"/dev/mapper/{target.name}-{name}")
         if device is None:

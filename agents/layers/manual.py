@@ -68,7 +68,9 @@ def asks(options: Options, target: Target) -> Ask:
     if options.check:
         says = "Check what the person did"
         check = Step(tuple(options.check), says, root=False, timeout_s=MOST_S)
-    return Ask(options.instructions.strip(), options.undo_instructions.strip(), check, options.expect)  # fmt: skip
+    return Ask(
+        options.instructions.strip(), options.undo_instructions.strip(), check, options.expect
+    )
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:

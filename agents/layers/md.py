@@ -203,9 +203,12 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     claims, graph = claims_of(target), Graph(facts)
     here = still_there(target, nodes, facts)
     names = {device.name for node in here if (device := graph.find(node.node))}
-    steps = [_stop(f"/dev/{array.name}", claims) for array in facts.md_arrays
-             if names & {member.device for member in array.members}
-             and graph.is_ours(array.name, target.name)]  # fmt: skip
+    steps = [
+        _stop(f"/dev/{array.name}", claims)
+        for array in facts.md_arrays
+        if names & {member.device for member in array.members}
+        and graph.is_ours(array.name, target.name)
+    ]
     return steps + erase_all(target, here, facts)
 
 
@@ -280,14 +283,30 @@ def grow(
     steps = [*erase_all(target, new, facts), _clear(new, offset, claims)]
     nodes, count = tuple(node.node for node in new), f"--raid-devices={len(data)}"
     if options.level == 0:
-        steps.append(_mdadm(target, claims, f"Reshape to {len(data)} disks",
-                            "--grow", volume(target), count, "--add", *nodes))  # fmt: skip
+        steps.append(
+            _mdadm(
+                target,
+                claims,
+                f"Reshape to {len(data)} disks",
+                "--grow",
+                volume(target),
+                count,
+                "--add",
+                *nodes,
+            )
+        )
     else:
-        steps.append(_mdadm(target, claims, f"Add {len(new)} disks",
-                            "--manage", volume(target), "--add", *nodes))  # fmt: skip
+        steps.append(
+            _mdadm(
+                target, claims, f"Add {len(new)} disks", "--manage", volume(target), "--add", *nodes
+            )
+        )
         if wider:
-            steps.append(_mdadm(target, claims, f"Reshape to {len(data)} disks",
-                                "--grow", volume(target), count))  # fmt: skip
+            steps.append(
+                _mdadm(
+                    target, claims, f"Reshape to {len(data)} disks", "--grow", volume(target), count
+                )
+            )
     return Plan((*steps, settle()), _gives(options, target, data))
 
 
@@ -296,8 +315,9 @@ def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
     data, _, claims = _given(options, target)
     if options.level == 0:
         raise PlanError("RAID 0 cannot follow members that have grown: mdadm has no --size for it")
-    step = _mdadm(target, claims, "Take all the room of the members",
-                  "--grow", volume(target), "--size=max")  # fmt: skip
+    step = _mdadm(
+        target, claims, "Take all the room of the members", "--grow", volume(target), "--size=max"
+    )
     return Plan((step, settle()), _gives(options, target, data))
 
 

@@ -69,8 +69,9 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         steps.append(settle())
     parts = {**target.parts, options.use: (*target.parts.get(options.use, ()), *made)}
     alone = made[0] if sum(map(len, parts.values())) == 1 else Part("", 0)
-    gives = replace(target, parts=parts, volume=alone.node, size=alone.size,
-                    stripe_unit=0, stripe_count=0)  # fmt: skip
+    gives = replace(
+        target, parts=parts, volume=alone.node, size=alone.size, stripe_unit=0, stripe_count=0
+    )
     return Plan(tuple(steps), gives)
 
 
@@ -108,8 +109,11 @@ def _sgdisk(disk: Claim, cuts: list[_Cut], facts: HostFacts) -> Step:
     words: list[str] = []
     for cut in cuts:
         first, last = cut.start // sector, (cut.start + cut.size) // sector - 1
-        words += [f"--new={cut.number}:{first}:{last}", f"--typecode={cut.number}:{LINUX_DATA}",
-                  f"--change-name={cut.number}:{cut.label}"]  # fmt: skip
+        words += [
+            f"--new={cut.number}:{first}:{last}",
+            f"--typecode={cut.number}:{LINUX_DATA}",
+            f"--change-name={cut.number}:{cut.label}",
+        ]
     return Step(
         ("sgdisk", f"--set-alignment={MIB // sector}", *words, disk.node),
         f"Make {len(cuts)} partition(s) on {disk.node}",
@@ -135,8 +139,19 @@ def _gpart(disk: Claim, cuts: list[_Cut]) -> list[Step]:
     create = ("gpart", "create", "-s", "gpt", disk.node)
     steps = [Step(create, f"Make a GPT on {disk.node}", destroys=(disk,), undo=(destroy,))]
     for cut in cuts:
-        argv = ("gpart", "add", "-t", "freebsd-zfs", "-a", "1m", "-s", f"{cut.size // MIB}m",
-                "-l", cut.label, disk.node)  # fmt: skip
+        argv = (
+            "gpart",
+            "add",
+            "-t",
+            "freebsd-zfs",
+            "-a",
+            "1m",
+            "-s",
+            f"{cut.size // MIB}m",
+            "-l",
+            cut.label,
+            disk.node,
+        )
         steps.append(Step(argv, f"Make the partition {cut.label}", destroys=(disk,)))
     return steps
 

@@ -17,8 +17,18 @@ from agents.layers import _host_settings as host
 from agents.layers import _queues as queues
 
 LABEL = "Tuning"
-NEEDS = (Need("blockdev", {"debian": "util-linux", "rhel": "util-linux", "suse": "util-linux",
-                           "arch": "util-linux", "alpine": "blockdev"}),)  # fmt: skip
+NEEDS = (
+    Need(
+        "blockdev",
+        {
+            "debian": "util-linux",
+            "rhel": "util-linux",
+            "suse": "util-linux",
+            "arch": "util-linux",
+            "alpine": "blockdev",
+        },
+    ),
+)
 USES: dict[str, Use] = {}
 WANTS = "any"
 GIVES = "same"

@@ -38,8 +38,11 @@ class Options:
     secondarycache: str = _zfs.cached("the cache device (L2ARC)")
     volmode: str = field(
         default="default",
-        metadata={"help": "dev: partitions on it stay hidden", "choices": ("default", "full", "dev")},
-    )  # fmt: skip
+        metadata={
+            "help": "dev: partitions on it stay hidden",
+            "choices": ("default", "full", "dev"),
+        },
+    )
 
     def __post_init__(self) -> None:
         if not _zfs.is_power_of_two(self.volblocksize, 512, 128 << 10):
@@ -60,14 +63,27 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     sparse = ("-s",) if options.sparse else ()
     steps = (
         Step(
-            ("zfs", "create", *sparse, "-V", str(size), *_zfs.words("-o", _properties(options)), name),
+            (
+                "zfs",
+                "create",
+                *sparse,
+                "-V",
+                str(size),
+                *_zfs.words("-o", _properties(options)),
+                name,
+            ),
             f"Make the volume {name} of {size // MIB} MiB",
             destroys=claims,
             undo=tuple(_down(name, claims, facts)),
         ),
         settle(),
-        Step(("sh", "-c", _scripts.ZVOL_WAIT, "wait", node), f"Wait for {node}", destroys=claims, timeout_s=60),
-    )  # fmt: skip
+        Step(
+            ("sh", "-c", _scripts.ZVOL_WAIT, "wait", node),
+            f"Wait for {node}",
+            destroys=claims,
+            timeout_s=60,
+        ),
+    )
     gives = replace(target, volume=node, size=size, stripe_unit=0, stripe_count=0, parity=0)
     notes = _zfs.noted(target, name, options.primarycache)
     return Plan(_zfs.settled(steps, facts), replace(gives, notes=notes))

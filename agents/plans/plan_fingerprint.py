@@ -59,9 +59,18 @@ def _state(graph: Graph, name: str) -> list[Any]:
     if device is None:
         return [name]
     signatures = sorted([s.type, s.offset, s.label, s.uuid] for s in device.signatures)
-    return [name, device.identity, device.path, device.size, device.model, signatures,
-            sorted(device.holders), sorted(device.mounts), device.swap,
-            graph.facts.members.get(name, "")]  # fmt: skip
+    return [
+        name,
+        device.identity,
+        device.path,
+        device.size,
+        device.model,
+        signatures,
+        sorted(device.holders),
+        sorted(device.mounts),
+        device.swap,
+        graph.facts.members.get(name, ""),
+    ]
 
 
 def _words(steps: Iterable[Step]) -> list[Any]:

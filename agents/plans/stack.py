@@ -164,8 +164,10 @@ def _grow(
     driver = registry.growing(old.spec.kind)
     assert driver is not None, "check_stages looked"
     more = picking.pick(stage.devices, free)
-    devices = {use: old.target.devices.get(use, ()) + more.get(use, ())
-               for use in {**old.target.devices, **more}}  # fmt: skip
+    devices = {
+        use: old.target.devices.get(use, ()) + more.get(use, ())
+        for use in {**old.target.devices, **more}
+    }
     target = replace(old.target, devices=devices)
     built = options.build(driver.Options, old.spec.options)
     made = driver.grow(built, options.build(driver.Grow, stage.options), target, more, facts)

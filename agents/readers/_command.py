@@ -20,11 +20,39 @@ SET = re.compile(r"[A-Za-z_]\w*=\S*")
 NOTHING = re.compile(r"\+{1,9}|-|!|\d+[smhd]?|\{|-{2}")  # set -x, `time -p`'s kin, a duration
 # Programs that run another one, and how many words of their own they take beside options.
 WRAPPERS = {
-    "sudo": 0, "doas": 0, "env": 0, "time": 0, "nice": 0, "ionice": 0, "nohup": 0, "exec": 0, "command": 0,
-    "stdbuf": 0, "unbuffer": 0, "setsid": 0, "watch": 0, "builtin": 0, "eatmydata": 0, "numactl": 0, "strace": 0,
-    "perf": 1, "timeout": 1, "taskset": 1, "chrt": 1, "chroot": 1, "ssh": 1, "su": 1, "docker": 2, "podman": 2,
-    "kubectl": 2, "lxc-attach": 1, "cgexec": 0, "systemd-run": 0, "bash": 0, "sh": 0,
-}  # fmt: skip
+    "sudo": 0,
+    "doas": 0,
+    "env": 0,
+    "time": 0,
+    "nice": 0,
+    "ionice": 0,
+    "nohup": 0,
+    "exec": 0,
+    "command": 0,
+    "stdbuf": 0,
+    "unbuffer": 0,
+    "setsid": 0,
+    "watch": 0,
+    "builtin": 0,
+    "eatmydata": 0,
+    "numactl": 0,
+    "strace": 0,
+    "perf": 1,
+    "timeout": 1,
+    "taskset": 1,
+    "chrt": 1,
+    "chroot": 1,
+    "ssh": 1,
+    "su": 1,
+    "docker": 2,
+    "podman": 2,
+    "kubectl": 2,
+    "lxc-attach": 1,
+    "cgexec": 0,
+    "systemd-run": 0,
+    "bash": 0,
+    "sh": 0,
+}
 # Up to a pipe, a redirection, the next command; none of these within quotes.
 ENDS = re.compile(r"""(?:"[^"\n]*"|'[^'\n]*'|\\.|[^\\"'|;&<>`\n)]|(?<=\w)\)(?=\w))*""")
 DESCRIPTOR = re.compile(r"\s[012&]$")  # of "2> file"

@@ -12,10 +12,27 @@ from agents.tools import dd
 LINE = re.compile(r"""(?:^|[\s#$%>;&|(/`'"])dd((?: +[a-z]{2,6}=[^\s;&|<>()`'"]+)+)""")
 LONGEST = 1000  # characters of a command line
 SUFFIXES = {
-    "": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "KiB": 1 << 10, "kB": 1000, "KB": 1000,
-    "m": 1 << 20, "M": 1 << 20, "MiB": 1 << 20, "MB": 1000**2, "g": 1 << 30, "G": 1 << 30, "GiB": 1 << 30,
-    "GB": 1000**3, "T": 1 << 40, "TiB": 1 << 40, "TB": 1000**4,
-}  # fmt: skip
+    "": 1,
+    "c": 1,
+    "w": 2,
+    "b": 512,
+    "k": 1 << 10,
+    "K": 1 << 10,
+    "KiB": 1 << 10,
+    "kB": 1000,
+    "KB": 1000,
+    "m": 1 << 20,
+    "M": 1 << 20,
+    "MiB": 1 << 20,
+    "MB": 1000**2,
+    "g": 1 << 30,
+    "G": 1 << 30,
+    "GiB": 1 << 30,
+    "GB": 1000**3,
+    "T": 1 << 40,
+    "TiB": 1 << 40,
+    "TB": 1000**4,
+}
 SIZE = re.compile(r"(\d{1,15})([a-zA-Z]{0,3})")
 SIZES = {"bs": "block_size", "ibs": "ibs", "obs": "obs", "count": "count"}
 FLAGS = {"iflag": dd.FLAGS, "oflag": dd.FLAGS, "conv": dd.CONVERSIONS}

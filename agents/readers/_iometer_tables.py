@@ -15,11 +15,19 @@ from agents.contracts import Metric, ParseError, Unit
 from agents.texts.found import Found
 
 FIGURES = {
-    "iops": "iops", "读iops": "read.iops", "写iops": "write.iops",
-    "read iops": "read.iops", "write iops": "write.iops",
-    "延时(ms)": "lat.mean", "读延时(ms)": "read.lat.mean", "写延时(ms)": "write.lat.mean", "写(ms)": "write.lat.mean",
-    "latency (ms)": "lat.mean", "read latency (ms)": "read.lat.mean", "write latency (ms)": "write.lat.mean",
-}  # fmt: skip
+    "iops": "iops",
+    "读iops": "read.iops",
+    "写iops": "write.iops",
+    "read iops": "read.iops",
+    "write iops": "write.iops",
+    "延时(ms)": "lat.mean",
+    "读延时(ms)": "read.lat.mean",
+    "写延时(ms)": "write.lat.mean",
+    "写(ms)": "write.lat.mean",
+    "latency (ms)": "lat.mean",
+    "read latency (ms)": "read.lat.mean",
+    "write latency (ms)": "write.lat.mean",
+}
 HEADS = {
     "outstanding ios": "outstanding",
     "outstanding i/os": "outstanding",
@@ -67,9 +75,15 @@ def _found(rows: list[Cells]) -> Found | None:
         return Found("iometer", first, body[-1][0], title, trouble=str(error))
     last = body[-1][0]
     return Found(
-        "iometer", first, last, title, tool="dynamo", metrics=tuple(metrics), notes=tuple(notes),
+        "iometer",
+        first,
+        last,
+        title,
+        tool="dynamo",
+        metrics=tuple(metrics),
+        notes=tuple(notes),
         varies=HEADS.get(head[0].lower(), head[0]),
-    )  # fmt: skip
+    )
 
 
 def _read(head: list[str], body: list[Cells]) -> tuple[list[Metric], list[str]]:

@@ -14,19 +14,53 @@ from dataclasses import dataclass
 from agents.contracts import ParseError, Unit
 from agents.readers._watched import Values
 
-OPS, BPS, S, B, ONE = (Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.BYTES, Unit.RATIO)  # fmt: skip
+OPS, BPS, S, B, ONE = (
+    Unit.OPS_PER_SECOND,
+    Unit.BYTES_PER_SECOND,
+    Unit.SECONDS,
+    Unit.BYTES,
+    Unit.RATIO,
+)
 KIB, MIB, SECTOR = 1024.0, 1048576.0, 512.0
 UNITS = {
-    "iops": OPS, "bandwidth": BPS, "merges": OPS,
-    "read.iops": OPS, "write.iops": OPS, "read.bandwidth": BPS, "write.bandwidth": BPS,
-    "read.await": S, "write.await": S, "await": S, "queue": ONE, "util": ONE,
-    "read.merges": OPS, "write.merges": OPS, "request.size": B, "read.request.size": B, "write.request.size": B,
-    "service": S, "discard.iops": OPS, "discard.bandwidth": BPS, "discard.merges": OPS, "discard.await": S,
-    "discard.request.size": B, "flush.iops": OPS, "flush.await": S, "other.await": S,
-    "cpu.user": ONE, "cpu.system": ONE, "cpu.iowait": ONE, "cpu.steal": ONE, "cpu.idle": ONE,
-}  # fmt: skip
-IGNORED = {"%rrqm", "%wrqm", "%drqm", *(f"{u}_{w}" for u in ("Blk", "kB", "MB")
-                                        for w in ("read", "wrtn", "dscd"))}  # fmt: skip
+    "iops": OPS,
+    "bandwidth": BPS,
+    "merges": OPS,
+    "read.iops": OPS,
+    "write.iops": OPS,
+    "read.bandwidth": BPS,
+    "write.bandwidth": BPS,
+    "read.await": S,
+    "write.await": S,
+    "await": S,
+    "queue": ONE,
+    "util": ONE,
+    "read.merges": OPS,
+    "write.merges": OPS,
+    "request.size": B,
+    "read.request.size": B,
+    "write.request.size": B,
+    "service": S,
+    "discard.iops": OPS,
+    "discard.bandwidth": BPS,
+    "discard.merges": OPS,
+    "discard.await": S,
+    "discard.request.size": B,
+    "flush.iops": OPS,
+    "flush.await": S,
+    "other.await": S,
+    "cpu.user": ONE,
+    "cpu.system": ONE,
+    "cpu.iowait": ONE,
+    "cpu.steal": ONE,
+    "cpu.idle": ONE,
+}
+IGNORED = {
+    "%rrqm",
+    "%wrqm",
+    "%drqm",
+    *(f"{u}_{w}" for u in ("Blk", "kB", "MB") for w in ("read", "wrtn", "dscd")),
+}
 PER_REQUEST = {
     "read.await": ("read.iops",),
     "write.await": ("write.iops",),
@@ -66,15 +100,35 @@ class Heads:
 def _columns() -> dict[str, tuple[str, float]]:
     """Heading -> metric, and what one of it is in base units."""
     known = {
-        "tps": ("iops", 1.0), "kB/s": ("bandwidth", KIB), "MB/s": ("bandwidth", MIB), "rqm/s": ("merges", 1.0),
-        "sec/s": ("bandwidth", SECTOR), "f/s": ("flush.iops", 1.0), "f_await": ("flush.await", 1e-3),
-        "await": ("await", 1e-3), "svctm": ("service", 1e-3), "avgqu-sz": ("queue", 1.0), "aqu-sz": ("queue", 1.0),
-        "avgrq-sz": ("request.size", SECTOR), "areq-sz": ("request.size", KIB), "%util": ("util", 0.01),
-        "kr/s": ("read.bandwidth", KIB), "kw/s": ("write.bandwidth", KIB), "qlen": ("queue", 1.0),
-        "svc_t": ("await", 1e-3), "ms/r": ("read.await", 1e-3), "ms/w": ("write.await", 1e-3),
-        "ms/o": ("other.await", 1e-3), "ms/t": ("await", 1e-3), "%b": ("util", 0.01),
-    }  # fmt: skip
-    for letter, name, word in (("r", "read", "read"), ("w", "write", "wrtn"), ("d", "discard", "dscd")):  # fmt: skip
+        "tps": ("iops", 1.0),
+        "kB/s": ("bandwidth", KIB),
+        "MB/s": ("bandwidth", MIB),
+        "rqm/s": ("merges", 1.0),
+        "sec/s": ("bandwidth", SECTOR),
+        "f/s": ("flush.iops", 1.0),
+        "f_await": ("flush.await", 1e-3),
+        "await": ("await", 1e-3),
+        "svctm": ("service", 1e-3),
+        "avgqu-sz": ("queue", 1.0),
+        "aqu-sz": ("queue", 1.0),
+        "avgrq-sz": ("request.size", SECTOR),
+        "areq-sz": ("request.size", KIB),
+        "%util": ("util", 0.01),
+        "kr/s": ("read.bandwidth", KIB),
+        "kw/s": ("write.bandwidth", KIB),
+        "qlen": ("queue", 1.0),
+        "svc_t": ("await", 1e-3),
+        "ms/r": ("read.await", 1e-3),
+        "ms/w": ("write.await", 1e-3),
+        "ms/o": ("other.await", 1e-3),
+        "ms/t": ("await", 1e-3),
+        "%b": ("util", 0.01),
+    }
+    for letter, name, word in (
+        ("r", "read", "read"),
+        ("w", "write", "wrtn"),
+        ("d", "discard", "dscd"),
+    ):
         known |= {f"{letter}/s": (f"{name}.iops", 1.0), f"{letter}rqm/s": (f"{name}.merges", 1.0)}
         known |= {
             f"{letter}_await": (f"{name}.await", 1e-3),

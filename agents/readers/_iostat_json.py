@@ -124,7 +124,9 @@ class _Walk:
         when = _watched.when(clock)[1] if isinstance(clock, str) and len(clock) < 60 else None
         yield Report(first, self.line(self.at), rows, when)
 
-    def _row(self, disk: Mapping[str, Any], line: int, notes: dict[str, None]) -> tuple[str, Sample]:  # fmt: skip
+    def _row(
+        self, disk: Mapping[str, Any], line: int, notes: dict[str, None]
+    ) -> tuple[str, Sample]:
         figures = {f"%{key}" if key in SHARES else key: value for key, value in disk.items()}
         name = figures.pop("disk_device", None)
         said = [name, *figures.values()]

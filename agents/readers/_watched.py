@@ -15,11 +15,24 @@ from agents.texts.found import Found
 
 Values = dict[str, float | None]  # by metric; None: there was no such request
 
-CLOCKS = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S",
-          "%m/%d/%y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d/%m/%y %H:%M:%S",
-          "%d.%m.%Y %H:%M:%S", "%d.%m.%y %H:%M:%S", "%d-%m-%Y %H:%M:%S", "%d-%m-%y %H:%M:%S")  # fmt: skip
-DATE = re.compile(r"(?:Time: )?\d\d?[/.:-]\d\d[/.:-]\d\d\S*(?: \S+){0,2}|\d{4}-\d\d-\d\d[T ]\S+|\d{9,10}"
-                  r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} \d\d? [\d:]{8} (?:\w+ ){0,3}\d{4}")  # fmt: skip
+CLOCKS = (
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%Y-%m-%d %H:%M:%S",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y %H:%M:%S",
+    "%m/%d/%y %I:%M:%S %p",
+    "%m/%d/%y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%d/%m/%y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%y %H:%M:%S",
+    "%d-%m-%Y %H:%M:%S",
+    "%d-%m-%y %H:%M:%S",
+)
+DATE = re.compile(
+    r"(?:Time: )?\d\d?[/.:-]\d\d[/.:-]\d\d\S*(?: \S+){0,2}|\d{4}-\d\d-\d\d[T ]\S+|\d{9,10}"
+    r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} \d\d? [\d:]{8} (?:\w+ ){0,3}\d{4}"
+)
 SOME_MISSING = "not all reports have all devices: a mean is of those that have it"
 
 
@@ -56,7 +69,9 @@ def when(line: str) -> tuple[bool, float | None]:
         return True, float(line)
     for form in CLOCKS:
         try:
-            return True, datetime.strptime(line, form).timestamp() if "%z" in form else _second(line, form)  # fmt: skip
+            return True, datetime.strptime(line, form).timestamp() if "%z" in form else _second(
+                line, form
+            )
         except ValueError:
             continue
     found = re.search(r"(\w{3}) +(\d\d?) ([\d:]{8}) .*?(\d{4})$", line)

@@ -34,14 +34,17 @@ def _found(lines: list[str], run: runs.Run) -> Found:
     version = best.version or (run.text.version if run.text else "")
     words = ["bonnie++", best.name, best.size]
     return Found(
-        KIND, start + 1, run.last + 1, " ".join(word for word in words if word),
+        KIND,
+        start + 1,
+        run.last + 1,
+        " ".join(word for word in words if word),
         tool=KIND,
         version=version,
         command=command,
         metrics=tuple(model.metrics(best)),
         options=_options(best),
         notes=tuple(_notes(run)),
-    )  # fmt: skip
+    )
 
 
 def _trouble(start: int, run: runs.Run, command: str, why: str) -> Found:

@@ -186,7 +186,9 @@ def _fact(block: Block, key: str, value: str, number: int, words: str) -> None:
     pair = PAIR.fullmatch(value)
     into = block.points if key == "point" else block.options
     if pair is None or pair[1] in into or pair[1] == "outstanding":
-        raise ParseError(f"`{key}: key=value`, each key once; `outstanding` has its own", number, words)  # fmt: skip
+        raise ParseError(
+            f"`{key}: key=value`, each key once; `outstanding` has its own", number, words
+        )
     into[pair[1]] = int(pair[2]) if re.fullmatch("0|[1-9][0-9]{0,14}", pair[2]) else pair[2]
 
 

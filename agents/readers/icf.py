@@ -40,7 +40,9 @@ def _files(lines: list[str]) -> Iterator[tuple[int, int]]:
             begin, last = at + 1, 0
         elif begin and mark == "section":
             last = 0  # until it ends: else it is cut off, and the error names it
-        elif begin and (mark == "end" or (mark == "version" and last and _mark(lines[last - 1]) == "end")):  # fmt: skip
+        elif begin and (
+            mark == "end" or (mark == "version" and last and _mark(lines[last - 1]) == "end")
+        ):
             last = at + 1
     if begin:
         yield begin, last or len(lines)
@@ -76,7 +78,15 @@ def _found(one: icf.Workload, file: tuple[int, int], left: list[str]) -> Found:
     except AgentError as error:
         trouble = trouble or str(error)
     return Found(
-        kind="icf", first=one.first, last=one.last, title=one.name, tool="dynamo", options=told, sweep=one.sweep,
-        notes=(*(f"Not taken over: {note}" for note in one.notes), *left), described=True, also=(file,),
+        kind="icf",
+        first=one.first,
+        last=one.last,
+        title=one.name,
+        tool="dynamo",
+        options=told,
+        sweep=one.sweep,
+        notes=(*(f"Not taken over: {note}" for note in one.notes), *left),
+        described=True,
+        also=(file,),
         trouble=f"dynamo cannot do it: {trouble}" if trouble else "",
-    )  # fmt: skip
+    )

@@ -15,7 +15,11 @@ LABEL = "IOmeter"
 WORDS = ("Target Type", "|")
 KIND = "iometer"
 WAYS = (("", ""), ("read.", "Read "), ("write.", "Write "))
-CPU = (("cpu.busy", "% CPU Utilization"), ("cpu.user", "% User Time"), ("cpu.system", "% Privileged Time"))  # fmt: skip
+CPU = (
+    ("cpu.busy", "% CPU Utilization"),
+    ("cpu.user", "% User Time"),
+    ("cpu.system", "% Privileged Time"),
+)
 ROUNDING = 2e-6  # of a figure with six decimals
 SAME = 0.002  # reads and writes against the whole, MB against MiB
 
@@ -36,8 +40,10 @@ def _found(block: Block) -> Found:
 
 def _read(block: Block) -> Found:
     if any("surplus" in row.cells for row in block.rows):
-        raise ParseError("a row has more columns than the heading: a name with a comma?", next(
-            row.line for row in block.rows if "surplus" in row.cells))  # fmt: skip
+        raise ParseError(
+            "a row has more columns than the heading: a name with a comma?",
+            next(row.line for row in block.rows if "surplus" in row.cells),
+        )
     whole = [row for row in block.rows if row.kind == "ALL"]
     if len(whole) != 1:
         raise ParseError(
@@ -49,11 +55,20 @@ def _read(block: Block) -> Found:
     metrics += [m for row in block.rows if row.kind == "WORKER" for m in _part(row, block)]
     depth = _outstanding(block)
     return Found(
-        KIND, block.first, block.last, title=whole[0].cells.get("Access Specification Name", "IOmeter results"),
-        tool="dynamo", version=" ".join(block.facts.get("version", ())), metrics=tuple(metrics),
-        options=_options(block), point={"outstanding": depth} if depth else {}, outstanding=depth,
-        notes=tuple(f"ended {said}" if said != "aborted" else "aborted by hand" for said in block.ended),
-    )  # fmt: skip
+        KIND,
+        block.first,
+        block.last,
+        title=whole[0].cells.get("Access Specification Name", "IOmeter results"),
+        tool="dynamo",
+        version=" ".join(block.facts.get("version", ())),
+        metrics=tuple(metrics),
+        options=_options(block),
+        point={"outstanding": depth} if depth else {},
+        outstanding=depth,
+        notes=tuple(
+            f"ended {said}" if said != "aborted" else "aborted by hand" for said in block.ended
+        ),
+    )
 
 
 def _figures(row: Row, labels: dict[str, str]) -> list[Metric]:
@@ -64,8 +79,14 @@ def _figures(row: Row, labels: dict[str, str]) -> list[Metric]:
         ios = _ios(row, prefix)
         made += [
             Metric(f"{prefix}iops", iops, Unit.OPS_PER_SECOND, labels, line=row.line),
-            Metric(f"{prefix}bandwidth", _bandwidth(row, word), Unit.BYTES_PER_SECOND, labels, line=row.line),
-        ]  # fmt: skip
+            Metric(
+                f"{prefix}bandwidth",
+                _bandwidth(row, word),
+                Unit.BYTES_PER_SECOND,
+                labels,
+                line=row.line,
+            ),
+        ]
         none = iops == 0 and not ios
         for figure, column in (("mean", "Average"), ("max", "Maximum")):
             value = None if none else _need(row, f"{column} {word}Response Time") / 1e3

@@ -48,13 +48,17 @@ def _one(lines: list[str], first: int) -> tuple[Found | None, int]:
         )
         return trouble, run.last + 1
     return Found(
-        KIND, start + 1, run.last + 1, title, KIND,
+        KIND,
+        start + 1,
+        run.last + 1,
+        title,
+        KIND,
         command=command,
         metrics=tuple(run.metrics),
         options={"seconds": run.seconds} if run.seconds else {},
         outstanding=1,
         notes=tuple(_notes(run, command)),
-    ), run.last + 1  # fmt: skip
+    ), run.last + 1
 
 
 def _notes(run: text.Run, command: str) -> list[str]:

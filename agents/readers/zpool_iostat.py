@@ -82,8 +82,16 @@ def _block(
     made = [_report(one, *clocks) for one in reports]
     one = _watched.found(KIND, made, command, title, _notes(reports, flat and verbose))
     last = max(one.last, max(number for number, _ in kept))
-    return Found(KIND.name, first, last, title, command=command.text, metrics=one.metrics,
-                 series=one.series, notes=one.notes), end  # fmt: skip
+    return Found(
+        KIND.name,
+        first,
+        last,
+        title,
+        command=command.text,
+        metrics=one.metrics,
+        series=one.series,
+        notes=one.notes,
+    ), end
 
 
 def _extent(
@@ -101,14 +109,20 @@ def _extent(
         below = bool(kept) and zpool.heads(kept[-1][1])
         if dated:
             dates[end + 1] = second
-        elif words and not (head or below or zpool.DASHES.fullmatch(lines[end]) or _row(words, wide)):  # fmt: skip
+        elif words and not (
+            head or below or zpool.DASHES.fullmatch(lines[end]) or _row(words, wide)
+        ):
             break
         elif words:
             wide = len(words) if below else wide
             kept.append((end + 1, lines[end]))
         end += 1
     tail = kept[-1][1] if kept and end == len(lines) and not scripted else ""
-    if tail and len(tail.split()) < wide and not (zpool.DASHES.fullmatch(tail) or zpool.heads(tail)):  # fmt: skip
+    if (
+        tail
+        and len(tail.split()) < wide
+        and not (zpool.DASHES.fullmatch(tail) or zpool.heads(tail))
+    ):
         kept.pop()  # cut by the end of the text
     return end, kept, dates
 

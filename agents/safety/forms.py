@@ -14,9 +14,15 @@ NUMBER = r"\+?\d+(?:[a-zA-Z]|%[A-Z]+)?"
 # Of each argument of a script what it is (KINDS): first those that come once, then those that go on.
 Arguments = tuple[Sequence[str], Sequence[str]]
 PATH = r"/[^\n]*"
-KINDS = {"path": PATH, "setting": r"/(?:sys|proc/sys)/[^\n]*", "number": r"\d+",
-         "value": r"[^\n]*", "name": r"[^\n]*", "mark": r"\.benchlab",
-         "flag": r"--[a-z][a-z0-9_-]*"}  # fmt: skip
+KINDS = {
+    "path": PATH,
+    "setting": r"/(?:sys|proc/sys)/[^\n]*",
+    "number": r"\d+",
+    "value": r"[^\n]*",
+    "name": r"[^\n]*",
+    "mark": r"\.benchlab",
+    "flag": r"--[a-z][a-z0-9_-]*",
+}
 # LVM's own words for settings. Of its lists one names groups; the others are patterns of paths, and kinds of device.
 _SETTING = r"(?:monitoring|backup|archive|use_lvmetad)=[01]"
 _STRING = r'"[^"\\{}]*"'

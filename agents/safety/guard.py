@@ -114,8 +114,10 @@ def _claims(
 ) -> list[str]:
     if not claims:
         return []
-    found = [f"not everything on this host could be read ({what}): cure that, then retry"
-             for what in graph.facts.unknown]  # fmt: skip
+    found = [
+        f"not everything on this host could be read ({what}): cure that, then retry"
+        for what in graph.facts.unknown
+    ]
     found += system_unknown(graph)
     if not re.fullmatch(r"[a-z]+\d+", layout):
         found.append(f"{layout!r} is no layout's name")

@@ -70,10 +70,14 @@ class Form:
 
 _LVM = Form(
     r"-a|--all|--noheadings|--nosuffix|--unbuffered|--readonly|--segments|--unquoted",
-    ((r"-o|--options", COLUMNS), (r"--units", "[a-zA-Z]"), (r"--separator", WORD),
-     (r"--reportformat", "basic|json|json_std")),
+    (
+        (r"-o|--options", COLUMNS),
+        (r"--units", "[a-zA-Z]"),
+        (r"--separator", WORD),
+        (r"--reportformat", "basic|json|json_std"),
+    ),
     rf"{NAME}|{DEVICE}",
-)  # fmt: skip
+)
 _ZPOOL = r"-[HLPpvxtDsige]+"
 FORMS: dict[str, tuple[Form, ...]] = {
     "cat": (Form(operands=_KERNEL, least=1),),

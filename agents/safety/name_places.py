@@ -32,11 +32,22 @@ _LVM = Form(
     "--yes|--norestorefile",
     {
         **dict.fromkeys(
-            ("--chunksize", "--dataalignment", "--extents", "--mirrors", "--physicalextentsize",
-             "--poolmetadatasize", "--size", "--stripes", "--stripesize"),
+            (
+                "--chunksize",
+                "--dataalignment",
+                "--extents",
+                "--mirrors",
+                "--physicalextentsize",
+                "--poolmetadatasize",
+                "--size",
+                "--stripes",
+                "--stripesize",
+            ),
             NUMBER,
         ),
-        **dict.fromkeys(("--activate", "--poolmetadataspare", "--wipesignatures", "--zero"), "[yn]"),
+        **dict.fromkeys(
+            ("--activate", "--poolmetadataspare", "--wipesignatures", "--zero"), "[yn]"
+        ),
         "--cachemode": "writethrough|writeback|passthrough",
         "--cachepolicy": "smq|mq|cleaner",
         "--cachesettings": r"block_size=\d+",
@@ -45,7 +56,7 @@ _LVM = Form(
         "--uuid": "[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{4}){5}-[A-Za-z0-9]{6}",
     },
     "--devices|--cachepool|--cachevol",
-)  # fmt: skip
+)
 _LVCREATE = Form(_LVM.alone, {**_LVM.taking, "--name": "[^/]+"}, _LVM.naming)  # GROUP/NAME is one
 _MDADM = Form(
     r"--create|--grow|--manage|--run|--add|--assume-clean|--level=\d+|--raid-devices=\d+|--metadata=1\.2"
@@ -59,8 +70,11 @@ _PATHS = Form("-p|-f|--all")  # programs that take nothing but paths
 def _mkfs(kind: str, quiet: str) -> Form:
     """The words that a person may add (agents/layers/_fs_words.py), beside another or glued to it."""
     flags = MKFS[kind]
-    glued = [f"{re.escape(flag)}{'=' if flag.startswith('--') else ''}(?:{value})"
-             for flag, value in flags.items() if value]  # fmt: skip
+    glued = [
+        f"{re.escape(flag)}{'=' if flag.startswith('--') else ''}(?:{value})"
+        for flag, value in flags.items()
+        if value
+    ]
     bare = [re.escape(flag) for flag, value in flags.items() if not value]
     taking = {flag: value for flag, value in flags.items() if value}
     return Form("|".join([quiet, *bare, *glued]), taking, "-L")
@@ -68,8 +82,16 @@ def _mkfs(kind: str, quiet: str) -> Form:
 
 FORMS: Mapping[str, tuple[Form, ...]] = {
     **dict.fromkeys(
-        ("pvcreate", "pvresize", "vgcreate", "vgextend", "vgremove", "lvextend", "lvremove",
-         "lvconvert"),
+        (
+            "pvcreate",
+            "pvresize",
+            "vgcreate",
+            "vgextend",
+            "vgremove",
+            "lvextend",
+            "lvremove",
+            "lvconvert",
+        ),
         (_LVM,),
     ),
     "lvcreate": (_LVCREATE,),
@@ -82,8 +104,11 @@ FORMS: Mapping[str, tuple[Form, ...]] = {
     ),
     "gpart": (
         Form("", {"-s": "gpt"}, begins=("create",)),
-        Form("", {"-t": "freebsd-zfs", "-a": "1m", "-s": r"\d+m", "-l": "[a-z0-9-]+"},
-             begins=("add",)),
+        Form(
+            "",
+            {"-t": "freebsd-zfs", "-a": "1m", "-s": r"\d+m", "-l": "[a-z0-9-]+"},
+            begins=("add",),
+        ),
         Form("-F", begins=("destroy",)),
     ),
     "mkfs.xfs": (_mkfs("xfs", "-q|-f"),),
@@ -112,18 +137,30 @@ FORMS: Mapping[str, tuple[Form, ...]] = {
     "make-bcache": (
         Form(
             "--writeback|--discard",
-            {"--cset-uuid": "[0-9a-f-]{36}",
-             **dict.fromkeys(("--bucket", "--block", "--data-offset"), NUMBER)},
+            {
+                "--cset-uuid": "[0-9a-f-]{36}",
+                **dict.fromkeys(("--bucket", "--block", "--data-offset"), NUMBER),
+            },
             "-B|-C",
         ),
     ),
     "flashcache_create": (Form("", {"-p": "back|thru|around", "-b": r"\d+"}),),
     "modprobe": (Form(begins=("zfs",)), Form(begins=("bcache",))),
     **dict.fromkeys(
-        ("blkdiscard", "mkdir", "resize2fs", "rm", "rmdir", "touch", "umount", "wipefs", "xfs_growfs"),
+        (
+            "blkdiscard",
+            "mkdir",
+            "resize2fs",
+            "rm",
+            "rmdir",
+            "touch",
+            "umount",
+            "wipefs",
+            "xfs_growfs",
+        ),
         (_PATHS,),
     ),
-}  # fmt: skip
+}
 ANSWERS = {"flashcache_create": "y\n"}  # what a program reads as its answer
 
 

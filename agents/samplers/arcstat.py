@@ -15,9 +15,7 @@ from agents.samplers._intervals import is_count
 LABEL = "ZFS's ARC (arcstats)"
 FILES = ("/proc/spl/kstat/zfs/arcstats",)
 PREFIX = "kstat.zfs.misc.arcstats."
-WATCHES = (
-    Watch(("sysctl", PREFIX.rstrip(".")), families=("freebsd",), where=("/dev/zfs",)),
-)  # fmt: skip
+WATCHES = (Watch(("sysctl", PREFIX.rstrip(".")), families=("freebsd",), where=("/dev/zfs",)),)
 
 OPS, BYTES, ONE = Unit.OPS_PER_SECOND, Unit.BYTES, Unit.RATIO
 COUNTERS = {

@@ -136,12 +136,17 @@ def _writecache(rest: str, block: int | None) -> Status | None:
     if free > total:
         return None
     counts = dict(zip(WRITECACHE, map(int, words[4:9]), strict=True)) if len(words) >= 9 else {}
-    found = {} if block is None else {"dirty": (total - free) * block, "used": (total - free) * block}  # fmt: skip
+    found = (
+        {} if block is None else {"dirty": (total - free) * block, "used": (total - free) * block}
+    )
     if counts:
         hits = counts["hits.uncommitted"] + counts["hits.committed"]
-        found |= {"read.hits": counts["read.hits"], "write.hits": hits,
-                  "read.misses": counts["reads"] - counts["read.hits"],
-                  "write.misses": counts["writes"] - hits}  # fmt: skip
+        found |= {
+            "read.hits": counts["read.hits"],
+            "write.hits": hits,
+            "read.misses": counts["reads"] - counts["read.hits"],
+            "write.misses": counts["writes"] - hits,
+        }
     return found
 
 

@@ -22,8 +22,13 @@ from agents.samplers._stamped import Line, lines
 LABEL = "Disks (FreeBSD's iostat -x)"
 FILES: tuple[str, ...] = ()
 WATCHES = (
-    Watch(("iostat", "-x", "-w", "1"), lasting=True, begins="*device statistics*", families=("freebsd",)),
-)  # fmt: skip
+    Watch(
+        ("iostat", "-x", "-w", "1"),
+        lasting=True,
+        begins="*device statistics*",
+        families=("freebsd",),
+    ),
+)
 
 NEEDED = {"device", "r/s", "w/s", "kr/s", "kw/s", "qlen", "%b"}
 ONLY_IF_USED = re.compile(r"(pass|cd)\d")
@@ -102,8 +107,11 @@ def _row(said: Mapping[str, str], line: Line) -> Row:
         "queue": values["qlen"],
         "util": min(1.0, values["%b"] / 100),
     }
-    waits = {"read.await": ("ms/r", reads), "write.await": ("ms/w", writes),
-             "await": ("ms/t" if "ms/t" in values else "svc_t", reads + writes)}  # fmt: skip
+    waits = {
+        "read.await": ("ms/r", reads),
+        "write.await": ("ms/w", writes),
+        "await": ("ms/t" if "ms/t" in values else "svc_t", reads + writes),
+    }
     for metric, (column, requests) in waits.items():
         if column in values:
             found[metric] = values[column] / 1000 if requests else nan

@@ -19,8 +19,10 @@ from agents.samplers._stamped import Line, lines
 LABEL = "GEOM providers (FreeBSD's gstat)"
 FILES: tuple[str, ...] = ()
 WATCHES = (
-    Watch(("gstat", "-B", "-d", "-o", "-I", "1s"), lasting=True, begins="dT:*", families=("freebsd",)),
-)  # fmt: skip
+    Watch(
+        ("gstat", "-B", "-d", "-o", "-I", "1s"), lasting=True, begins="dT:*", families=("freebsd",)
+    ),
+)
 IOSTAT = "|iostat -x -w 1"  # freebsd_iostat's Watch.key
 
 COLUMNS = [
@@ -28,10 +30,24 @@ COLUMNS = [
     *("d/s", "kBps", "ms/d", "o/s", "ms/o", "%busy", "Name"),
 ]
 OPS, BPS, S, ONE = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.RATIO
-FINER = {"read.await": S, "write.await": S, "discard.iops": OPS, "discard.bandwidth": BPS,
-         "discard.await": S, "other.iops": OPS, "other.await": S}  # fmt: skip
-UNITS = {"read.iops": OPS, "write.iops": OPS, "read.bandwidth": BPS, "write.bandwidth": BPS,
-         "queue": ONE, "util": ONE, **FINER}  # fmt: skip
+FINER = {
+    "read.await": S,
+    "write.await": S,
+    "discard.iops": OPS,
+    "discard.bandwidth": BPS,
+    "discard.await": S,
+    "other.iops": OPS,
+    "other.await": S,
+}
+UNITS = {
+    "read.iops": OPS,
+    "write.iops": OPS,
+    "read.bandwidth": BPS,
+    "write.bandwidth": BPS,
+    "queue": ONE,
+    "util": ONE,
+    **FINER,
+}
 
 Row = dict[str, float]
 

@@ -68,7 +68,10 @@ def _arrays(text: str) -> Iterator[tuple[str, dict[str, float]]]:
 def _sync(said: str, number: int, line: str) -> dict[str, float]:
     going = GOING.match(said)
     if going and 0 <= int(going[1]) <= int(going[2]) > 0:
-        return {"sync.done": int(going[1]) / int(going[2]), "sync.bandwidth": int(going[3]) * 1024.0}  # fmt: skip
+        return {
+            "sync.done": int(going[1]) / int(going[2]),
+            "sync.bandwidth": int(going[3]) * 1024.0,
+        }
     if said.strip() in WAITING:
         return {}
     raise ParseError("not the progress of an array", number, line)

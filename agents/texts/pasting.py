@@ -69,8 +69,9 @@ def plain(text: str) -> Plain:
 
 def unescape_lines(text: str) -> str:
     """`&gt;` and its like, but no line end that was not there."""
-    return "\n".join(unescape(line).replace("\n", " ") if "&" in line else line
-                     for line in text.split("\n"))  # fmt: skip
+    return "\n".join(
+        unescape(line).replace("\n", " ") if "&" in line else line for line in text.split("\n")
+    )
 
 
 def _taken_off(lines: list[str], begin: int, marks: list[int]) -> tuple[int, int]:

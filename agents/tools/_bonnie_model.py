@@ -10,9 +10,13 @@ from agents.contracts import Metric, ParseError, Unit
 
 IO = ("write.char", "write.block", "rewrite", "read.char", "read.block", "seeks")
 FILES = (
-    "create.sequential", "stat.sequential", "delete.sequential",
-    "create.random", "stat.random", "delete.random",
-)  # fmt: skip
+    "create.sequential",
+    "stat.sequential",
+    "delete.sequential",
+    "create.random",
+    "stat.random",
+    "delete.random",
+)
 TOO_FAST = "+++: too fast to measure"
 CUT = "at the very end of what was given, where a digit may be missing"
 NO_RATE = "the text has the number of files in place of the rate"  # a bug of 1.98 and 2.00

@@ -25,10 +25,12 @@ TESTS = (
     (r"Reading (?:with getc\(\)|a byte at a time)", "read.char"),
     (r"Reading (?:intelligently|\d+ bytes at a time)", "read.block"),
     (r"start 'em", "seeks"),
-    *((rf"{did} files in {order} order", f"{test}.{order}")
-      for did, test in (("Create", "create"), ("Stat", "stat"), ("Delete", "delete"))
-      for order in ("sequential", "random")),
-)  # fmt: skip
+    *(
+        (rf"{did} files in {order} order", f"{test}.{order}")
+        for did, test in (("Create", "create"), ("Stat", "stat"), ("Delete", "delete"))
+        for order in ("sequential", "random")
+    ),
+)
 LONGEST = 2000  # characters of a line of CSV, and more than any
 
 

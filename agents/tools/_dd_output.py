@@ -58,9 +58,12 @@ def metrics(lines: Sequence[str]) -> list[Metric]:
     _check_blocks(said, written, lines[said.line - 1])
     failed = [(number, line) for number, line in enumerate(lines, 1) if _complaint(line)]
     errors = Metric(
-        "errors", float(len(failed)), Unit.RATIO, note="; ".join(line for _, line in failed)[:500],
+        "errors",
+        float(len(failed)),
+        Unit.RATIO,
+        note="; ".join(line for _, line in failed)[:500],
         line=failed[0][0] if failed else said.line,
-    )  # fmt: skip
+    )
     blocks = sum(written)
     per_second = Unit.OPS_PER_SECOND
     return [

@@ -145,8 +145,14 @@ def _printed(digits: str, unit: str, base: float = 1000.0) -> float:
 
 
 def _time(
-    data: Mapping[str, Any], key: str, unit: str, per_second: float, where: str, number: Number, version: str
-) -> float | None:  # fmt: skip
+    data: Mapping[str, Any],
+    key: str,
+    unit: str,
+    per_second: float,
+    where: str,
+    number: Number,
+    version: str,
+) -> float | None:
     """In seconds. Since 3.42 its name tells the unit; before, the version does, or nothing."""
     if key + unit in data:
         return number(data, key + unit, where) / per_second

@@ -234,8 +234,11 @@ def seconds(sections: Sections) -> float:
 
 def ramp(sections: Sections) -> float:
     """Seconds that every job warms up for; 0 where they differ."""
-    told = {_time({**sections.get("global", {}), **keys}.get("ramp_time"))
-            for name, keys in sections.items() if name != "global"}  # fmt: skip
+    told = {
+        _time({**sections.get("global", {}), **keys}.get("ramp_time"))
+        for name, keys in sections.items()
+        if name != "global"
+    }
     return told.pop() if len(told) == 1 else 0.0
 
 

@@ -29,16 +29,26 @@ from agents.tools._fio_model import (
 )
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
-PLACES = {"iops": ("iops",), "bandwidth": ("bw_bytes", "bw"), "bytes": ("io_bytes",),
-          "ios": ("total_ios",), "runtime": ("runtime",)}  # fmt: skip
+PLACES = {
+    "iops": ("iops",),
+    "bandwidth": ("bw_bytes", "bw"),
+    "bytes": ("io_bytes",),
+    "ios": ("total_ios",),
+    "runtime": ("runtime",),
+}
 HEAD = ("jobname", "groupid", "job options", "job_runtime", "hostname", "port")
 NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
 NUMBERS = (float, int)
 SLACK = {"total_ios": 0.0, "io_bytes": 1024.0}  # 2.x cuts bytes to KiB, of each client and of all
 UNKNOWN = 0  # a depth: clients had several, and which had which is not told
 FIGURES = ("mean", "stddev", "min", "max")
-WHOLE = {"errors": ("total_err", "error"), "cpu.user": ("usr_cpu",), "cpu.system": ("sys_cpu",),
-         "depth.reached": ("iodepth_level",), **_fio_aims.LINES}  # fmt: skip
+WHOLE = {
+    "errors": ("total_err", "error"),
+    "cpu.user": ("usr_cpu",),
+    "cpu.system": ("sys_cpu",),
+    "depth.reached": ("iodepth_level",),
+    **_fio_aims.LINES,
+}
 
 Lines = Mapping[str, int]
 
@@ -329,7 +339,9 @@ def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
 
 def _numbered(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Earlier 2.x names a bin by its number, prints those without hits too, and says how they are laid out."""
-    bits, values, bins = (int(_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR"))  # fmt: skip
+    bits, values, bins = (
+        int(_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR")
+    )
     if bits != GROUP_BITS or values != 1 << GROUP_BITS or bins not in LAYOUTS:
         says = f"{where}: laid out by {bits} bits, {values} values, {bins} bins: not as fio does"
         raise ParseError(says)

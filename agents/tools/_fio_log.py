@@ -125,8 +125,9 @@ def _scale(kind: str, rows: list[tuple[int, list[int]]], seen: tuple[int, int] |
         return 1e-9 if seen >= (3, 0) else 1e-6
     raise UnitUnknown(
         "microseconds (fio before 3.0) or nanoseconds? The log does not say: put the version into the file's name, "
-        "as in fio-3.19_lat.1.log", *_first(rows)
-    )  # fmt: skip
+        "as in fio-3.19_lat.1.log",
+        *_first(rows),
+    )
 
 
 def _first(rows: list[tuple[int, list[int]]]) -> tuple[int, str]:

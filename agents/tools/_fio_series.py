@@ -13,7 +13,13 @@ from agents.contracts import ParseError, Series, Unit
 from agents.tools import _fio_hist, _fio_log
 from agents.tools._fio_log import Run
 
-NAMES = {"bw": "bandwidth", "iops": "iops", "slat": "slat.mean", "clat": "clat.mean", "lat": "lat.mean"}  # fmt: skip
+NAMES = {
+    "bw": "bandwidth",
+    "iops": "iops",
+    "slat": "slat.mean",
+    "clat": "clat.mean",
+    "lat": "lat.mean",
+}
 UNITS = {"bw": Unit.BYTES_PER_SECOND, "iops": Unit.OPS_PER_SECOND}
 Points = dict[int, tuple[float, float]]  # interval -> (its end in s, value)
 

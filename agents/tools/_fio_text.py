@@ -197,8 +197,9 @@ def _issued(body: _Text) -> dict[str, tuple[float, int]]:
     if found is None:
         return {}
     names, line = ("read", "write", "trim"), body.line(found)
-    return {name: (_float(count), line)
-            for name, count in zip(names, found.groups("0"), strict=True)}  # fmt: skip
+    return {
+        name: (_float(count), line) for name, count in zip(names, found.groups("0"), strict=True)
+    }
 
 
 def _traffic(

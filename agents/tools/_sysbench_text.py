@@ -42,8 +42,10 @@ MEANWHILE = re.compile(
     rf"\[ (\d+)s \] reads: {NUMBER} MiB/s writes: {NUMBER} MiB/s fsyncs: {NUMBER}/s"
     rf" latency \(ms,(\d+)%\): {NUMBER}"
 )
-HISTOGRAM = ("Latency histogram (values are in milliseconds)",
-             "value  ------------- distribution ------------- count")  # fmt: skip
+HISTOGRAM = (
+    "Latency histogram (values are in milliseconds)",
+    "value  ------------- distribution ------------- count",
+)
 BAR = re.compile(rf"{NUMBER} \|\**\s+(\d+)")
 # In this order: what stands there, and what it is called here.
 REPORT: tuple[tuple[str, str], ...] = (
@@ -265,10 +267,13 @@ def series(report: Report, wish: Wish) -> list[Series]:
     if not rows:
         return []
     columns: Mapping[str, tuple[Unit, Iterable[float]]] = {
-        **{f"{name}.bandwidth": (Unit.BYTES_PER_SECOND, [row[at] * MIB for row in rows])
-           for name, at in (("read", 1), ("write", 2)) if name in wish.directions},
+        **{
+            f"{name}.bandwidth": (Unit.BYTES_PER_SECOND, [row[at] * MIB for row in rows])
+            for name, at in (("read", 1), ("write", 2))
+            if name in wish.directions
+        },
         "fsync.ops": (Unit.OPS_PER_SECOND, [row[3] for row in rows]),
         f"{wish.times}.p{rows[0][4]:.0f}": (Unit.SECONDS, [row[5] / 1e3 for row in rows]),
-    }  # fmt: skip
+    }
     at = tuple(row[0] for row in rows)
     return [Series("", name, unit, at, tuple(values)) for name, (unit, values) in columns.items()]

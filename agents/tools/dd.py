@@ -132,10 +132,14 @@ exit "$answer"
 
 _FLAGS = r"(?:iflag|oflag|conv)=[a-z,]+"
 SCRIPTS = {
-    SCRIPT: ("write|read|device", PATH, r"\d+",
-             rf"(?:if|of)={PATH}|(?:bs|ibs|obs|count)=\d+|{_FLAGS}"),
+    SCRIPT: (
+        "write|read|device",
+        PATH,
+        r"\d+",
+        rf"(?:if|of)={PATH}|(?:bs|ibs|obs|count)=\d+|{_FLAGS}",
+    ),
     ASKING: (_FLAGS,),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

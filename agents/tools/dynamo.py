@@ -129,8 +129,10 @@ class Options:
     )
     keep_files: bool = field(
         default=True,
-        metadata={"help": "leave the files for the next run on this layout, which needs not make them again"},
-    )  # fmt: skip
+        metadata={
+            "help": "leave the files for the next run on this layout, which needs not make them again"
+        },
+    )
     binary: str = field(
         default=DEFAULT,
         metadata={
@@ -182,9 +184,13 @@ def job(options: Options, target: Target) -> Job:
     if NOTE in target.notes:
         # Nothing is sent to a machine that only dynamo reaches: it waits there for its console.
         return Job(
-            ("dynamo", target.mount), expected_s=seconds, timeout_s=_limit(options),
-            writes=_writes(options, target), root=False, drop_caches=False,
-        )  # fmt: skip
+            ("dynamo", target.mount),
+            expected_s=seconds,
+            timeout_s=_limit(options),
+            writes=_writes(options, target),
+            root=False,
+            drop_caches=False,
+        )
     return Job(
         argv=("python3", bundle.NAME, "run", CONFIG),
         outputs=OUTPUTS,
@@ -286,8 +292,10 @@ def access_lines(options: Options) -> tuple[AccessLine, ...]:
         return tuple(specs.access_line(line) for line in options.access)
     size = options.block_size
     return (
-        AccessLine(size, 100, options.read_percent, options.random_percent, 0, 1, specs.default_align(size)),
-    )  # fmt: skip
+        AccessLine(
+            size, 100, options.read_percent, options.random_percent, 0, 1, specs.default_align(size)
+        ),
+    )
 
 
 def _config(options: Options, target: Target) -> bytes:

@@ -56,9 +56,18 @@ def record(
     _alone()
     head = Head.objects.filter(pk=Head.ONLY).first() or Head(pk=Head.ONLY)
     made = Entry(
-        at=timezone.now(), actor_id=actor_id, actor=actor, via=via, address=address, team_id=team_id,
-        action=action, subject=subject, outcome=outcome, details=dict(details or {}), previous=head.digest,
-    )  # fmt: skip
+        at=timezone.now(),
+        actor_id=actor_id,
+        actor=actor,
+        via=via,
+        address=address,
+        team_id=team_id,
+        action=action,
+        subject=subject,
+        outcome=outcome,
+        details=dict(details or {}),
+        previous=head.digest,
+    )
     for name, most in MOST.items():
         setattr(made, name, _plain(getattr(made, name))[:most])
     made.digest = digest(made)

@@ -25,8 +25,12 @@ ALL = (
         "over 1 to 16 outstanding I/Os?",
         "IOmeter's dynamo on an HDD and an SSD, each with the host cache off, read-only and read/write: a person sets "
         "it, the campaign waits. Six layouts with five points of 10 min after a 30 s ramp: about 5 h 20 min.",
-        tuple(f"cloud-{role}-{cache}" for role in ("hdd", "ssd") for cache in ("none", "read", "read-write")),
+        tuple(
+            f"cloud-{role}-{cache}"
+            for role in ("hdd", "ssd")
+            for cache in ("none", "read", "read-write")
+        ),
         ("article-002-iometer",),
     ),
-)  # fmt: skip
+)
 PRESETS = {preset.slug: preset for preset in ALL}

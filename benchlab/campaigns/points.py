@@ -15,9 +15,20 @@ from benchlab.web.driver_forms import parse, show
 
 # Options of the tools, ours and those that others' outputs name, whose numbers are bytes.
 SIZES = frozenset(
-    {"block_size", "size", "obs", "ibs", "bs", "blocksize", "chunk_size", "ram", "file_max", "file_min",
-     "file_size"}
-)  # fmt: skip
+    {
+        "block_size",
+        "size",
+        "obs",
+        "ibs",
+        "bs",
+        "blocksize",
+        "chunk_size",
+        "ram",
+        "file_max",
+        "file_min",
+        "file_size",
+    }
+)
 PREFIX = re.compile(r"(?<=\d)(?=[KMGT]iB$)")
 NUMBERS = re.compile(r"(\d+(?:\.\d+)?)")
 

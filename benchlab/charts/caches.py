@@ -102,8 +102,11 @@ def build(
     if not known:
         return figure.empty(title, f"{one.title}: nothing was sampled of it.")
     placed = _placed({track.device for track in known}, facts)
-    panels = [_panel(m, *look, known) for m, look in one.metrics.items()
-              if any(track.metric == m for track in known)]  # fmt: skip
+    panels = [
+        _panel(m, *look, known)
+        for m, look in one.metrics.items()
+        if any(track.metric == m for track in known)
+    ]
     data, _ = lines(known, placed, panels)
     high = max(height(panels, placed), 160 + 22 * len(placed))  # or the legend would scroll
     layout = figure.layout(f"{one.title} · {title}", one.says, height=high)
@@ -135,7 +138,9 @@ def _panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) -> Panel
 def _placed(names: set[str], facts: Mapping[str, Any]) -> list[Placed]:
     """Block devices as everywhere; pools with their vdevs below them; "" is the host."""
     blocks = {name for name in names if name and "/" not in name and not _pool(name, names)}
-    rest = sorted(names - blocks, key=lambda name: [(part in CLASSES, part) for part in name.split("/")])  # fmt: skip
+    rest = sorted(
+        names - blocks, key=lambda name: [(part in CLASSES, part) for part in name.split("/")]
+    )
     return [*order(blocks, facts), *(_vdev(name) for name in rest)]
 
 

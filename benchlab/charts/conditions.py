@@ -215,9 +215,19 @@ def _conditions(user: Person, groups: Sequence[Group]) -> dict[int, Condition]:
         Attempt.objects.visible_to(user)
         .filter(pk__in=rest)
         .select_related("run__host", "run__campaign")
-        .only("facts", "layout", "tool_version", "degraded", "run__tool", "run__options", "run__point", "run__stage",
-              "run__host__name", "run__campaign__source")
-    )  # fmt: skip
+        .only(
+            "facts",
+            "layout",
+            "tool_version",
+            "degraded",
+            "run__tool",
+            "run__options",
+            "run__point",
+            "run__stage",
+            "run__host__name",
+            "run__campaign__source",
+        )
+    )
     facts = FactSnapshot.objects.in_bulk({row.facts_id for row in rows if row.facts_id})
     layouts = Layout.objects.only("stack", "plan").in_bulk({row.layout_id for row in rows})
     shared: dict[tuple[int | None, int], tuple[dict[str, str], Devices]] = {}

@@ -57,8 +57,11 @@ def build(
     if not names:
         return figure.empty(title, "No device did any I/O while this was measured.")
     placed = order(names, facts)
-    panels = [Panel(m, *PANELS[m], 100.0 if PANELS[m][1] == "%" else 1.0)
-              for m in PANELS if any_above_zero(known, m)]  # fmt: skip
+    panels = [
+        Panel(m, *PANELS[m], 100.0 if PANELS[m][1] == "%" else 1.0)
+        for m in PANELS
+        if any_above_zero(known, m)
+    ]
     idle = sorted({track.device for track in known} - names)
     data, thinned = lines(known, placed, panels)
     layout = figure.layout(

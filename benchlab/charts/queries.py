@@ -26,10 +26,23 @@ BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "
 OPERATIONS = ("", "read.", "write.")  # both together, or one of them
 # Of an attempt: the rest is long (plans, windows, command lines), and a live page reads hundreds time and again.
 ATTEMPT = (
-    "run_id", "fingerprint", "meta", "degraded", "run__campaign__name", "run__campaign__source", "run__topology__name",
-    "run__host__name", "run__workload__name", "run__tool", "run__options", "run__point", "run__stage",
-    "run__outstanding", "run__repeat", "run__visit",
-)  # fmt: skip
+    "run_id",
+    "fingerprint",
+    "meta",
+    "degraded",
+    "run__campaign__name",
+    "run__campaign__source",
+    "run__topology__name",
+    "run__host__name",
+    "run__workload__name",
+    "run__tool",
+    "run__options",
+    "run__point",
+    "run__stage",
+    "run__outstanding",
+    "run__repeat",
+    "run__visit",
+)
 OUTSTANDING = "outstanding"  # what an import varies that says no more
 DEGRADED = "degraded"
 

@@ -28,8 +28,19 @@ PARTS = {
     "scheduler": "I/O scheduler",
 }
 MOST = 1000  # runs of a history, the last ones
-NEEDED = ("run_id", "layout_id", "fingerprint", "facts_id", "tool_version", "started_at", "ended_at", "created_at",
-          "run__campaign_id", "run__campaign__name", "run__repeat")  # fmt: skip
+NEEDED = (
+    "run_id",
+    "layout_id",
+    "fingerprint",
+    "facts_id",
+    "tool_version",
+    "started_at",
+    "ended_at",
+    "created_at",
+    "run__campaign_id",
+    "run__campaign__name",
+    "run__repeat",
+)
 
 
 def runs_like(

@@ -17,13 +17,22 @@ def keep(host: Host, processors: int | None = None) -> FactSnapshot:
     if processors is None:
         processors = int(latest.facts["cpus"]) if latest else 0
     facts = HostFacts(
-        hostname=host.name, os_family=FAMILY, os_name="known to dynamo only", kernel="", arch="", boot_id="",
-        cpu_model="", cpus=processors, memory=0, root=False, sudo=False,
+        hostname=host.name,
+        os_family=FAMILY,
+        os_name="known to dynamo only",
+        kernel="",
+        arch="",
+        boot_id="",
+        cpu_model="",
+        cpus=processors,
+        memory=0,
+        root=False,
+        sudo=False,
         mounts=tuple(
             Mount(row.name, row.name, RAW if row.raw else "file", "spare" if row.spare_at else "")
             for row in host.reported.filter(present=True)
         ),
-    )  # fmt: skip
+    )
     plain = cattrs.unstructure(facts)
     if latest is not None and latest.facts == plain:
         return latest

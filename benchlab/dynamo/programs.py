@@ -92,10 +92,16 @@ def keep(
     """The row, and whether it is new. Raises Refused."""
     version, digest = version_of(raw), hashlib.sha256(raw).hexdigest()
     return Binary.objects.get_or_create(
-        team=team, sha256=digest,
-        defaults={"name": name[:200] or "dynamo", "version": version, "size": len(raw), "content": raw,
-                  "uploaded_by_id": user.pk},
-    )  # fmt: skip
+        team=team,
+        sha256=digest,
+        defaults={
+            "name": name[:200] or "dynamo",
+            "version": version,
+            "size": len(raw),
+            "content": raw,
+            "uploaded_by_id": user.pk,
+        },
+    )
 
 
 def take(team: Team, user: AbstractBaseUser | AnonymousUser, given: Any) -> tuple[Binary, bool]:

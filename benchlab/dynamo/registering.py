@@ -30,10 +30,17 @@ def register(team: Team, info: ManagerInfo, peer: str, seen: Iterable[Target]) -
         changed = {"spare_by": None, "spare_at": None} if before and not before.present else {}
         # A disk that went and came back may be another one: nobody has agreed to lose that.
         Reported.objects.update_or_create(
-            host=host, name=name,
-            defaults={"raw": target.is_raw, "ready": bool(disk.ready), "sector": max(disk.sector_size, 0),
-                      "present": True, **gone, **changed},
-        )  # fmt: skip
+            host=host,
+            name=name,
+            defaults={
+                "raw": target.is_raw,
+                "ready": bool(disk.ready),
+                "sector": max(disk.sector_size, 0),
+                "present": True,
+                **gone,
+                **changed,
+            },
+        )
     facts.keep(host, info.processors)
     Host.objects.filter(pk=host.pk).update(seen_at=timezone.now(), trouble="", trouble_text="")
     return host

@@ -86,10 +86,14 @@ def latencies(title: str, found: list[tuple[float, float, float]]) -> Figure:
     names = [_bounds(low, high) for low, high, _ in shown]
     share = [hits / total for _, _, hits in shown]
     bar = {
-        "type": "bar", "x": names, "y": share, "marker": {"color": COLOURS[0]},
-        "customdata": [hits for _, _, hits in shown], "name": "I/Os",
+        "type": "bar",
+        "x": names,
+        "y": share,
+        "marker": {"color": COLOURS[0]},
+        "customdata": [hits for _, _, hits in shown],
+        "name": "I/Os",
         "hovertemplate": "%{x}: %{customdata:,.0f} I/Os, %{y:.2%}<extra></extra>",
-    }  # fmt: skip
+    }
     layout = figure.layout(
         f"Latency of all I/Os · {title}",
         "Reads and writes together, in dynamo's own bins: from (inclusive) to (exclusive).",

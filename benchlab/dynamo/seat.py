@@ -150,9 +150,13 @@ class Seat:
                 return
             try:
                 moves.attempt(
-                    attempt, AttemptPhase.RUNNING, f"{self._host} has it", argv=["dynamo", self._target],
-                    seen_at=timezone.now(), meta={"console": "BenchLab's listener"},
-                )  # fmt: skip
+                    attempt,
+                    AttemptPhase.RUNNING,
+                    f"{self._host} has it",
+                    argv=["dynamo", self._target],
+                    seen_at=timezone.now(),
+                    meta={"console": "BenchLab's listener"},
+                )
             except moves.Moved:
                 return
             try:
@@ -204,9 +208,10 @@ class Seat:
         prepare = not row.raw and not row.ready
         if not row.raw and row.ready and row.prepared < built.size:
             raise DynamoError(
-                "host", f"{name} has an iobw.tst of which BenchLab knows only {row.prepared} of {built.size} bytes: "
+                "host",
+                f"{name} has an iobw.tst of which BenchLab knows only {row.prepared} of {built.size} bytes: "
                 "dynamo would use it as it is. Delete that file on the machine, so that it is laid out anew",
-            )  # fmt: skip
+            )
         if prepare:
             Reported.objects.filter(pk=row.pk).update(prepared=0)
         return reported.trial(built, name, row.raw, row.sector, prepare)

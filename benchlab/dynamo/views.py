@@ -85,10 +85,13 @@ def _page(request: HttpRequest, upload: ProgramForm, check: CheckForm) -> HttpRe
     task = host_tasks.named(request.user, request.GET.get("task"), "check_dynamo")
     result = task.row.result if task else None
     context = {
-        "upload": upload, "check": check, "rows": rows,
-        "host_task": task, "looked": programs.looked(result) if result else None,
+        "upload": upload,
+        "check": check,
+        "rows": rows,
+        "host_task": task,
+        "looked": programs.looked(result) if result else None,
         "listening": programs.listening(),
-    }  # fmt: skip
+    }
     return render(request, "dynamo/dynamo.html", context)
 
 

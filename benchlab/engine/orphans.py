@@ -136,8 +136,13 @@ def tear_down(layout: Layout, snapshot: int | None) -> None:
     if found.why_not:
         raise CommandError(f"{layout.name} cannot be taken down from here. {found.why_not}")
     try:
-        moves.layout(layout, LayoutPhase.TEARING_DOWN, "a person saw what it left", **AGAIN,
-                     seen_at=timezone.now())  # fmt: skip
+        moves.layout(
+            layout,
+            LayoutPhase.TEARING_DOWN,
+            "a person saw what it left",
+            **AGAIN,
+            seen_at=timezone.now(),
+        )
     except moves.HostBusy:
         raise CommandError(_held(layout)) from None
     except moves.Moved:

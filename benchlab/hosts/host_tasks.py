@@ -95,9 +95,12 @@ def ask(
         if same is not None:
             return same
         row = HostTask.objects.create(
-            host=host, kind=kind, options=options, by_id=by.pk if by else None,
+            host=host,
+            kind=kind,
+            options=options,
+            by_id=by.pk if by else None,
             due_at=timezone.now() + AGAIN,
-        )  # fmt: skip
+        )
         _tell(row.pk)
     return row
 

@@ -11,9 +11,20 @@ from agents.contracts import Metric, Unit
 from agents.texts.found import Found, Reading
 
 PLAIN = (
-    "kind", "first", "last", "title", "tool", "version", "command", "outstanding", "trouble", "described",
-    "head", "varies", "needs",
-)  # fmt: skip
+    "kind",
+    "first",
+    "last",
+    "title",
+    "tool",
+    "version",
+    "command",
+    "outstanding",
+    "trouble",
+    "described",
+    "head",
+    "varies",
+    "needs",
+)
 
 
 def to_json(reading: Reading) -> dict[str, Any]:

@@ -37,11 +37,16 @@ def keep(
     results = _results(draft.team, user, measured, offered)
     results_agreed = size(agreement) - len(workloads)  # a sweep is one of them, and several runs
     made = store(
-        team=draft.team, user=user, name=agreement.name, question=agreement.question, results=results,
+        team=draft.team,
+        user=user,
+        name=agreement.name,
+        question=agreement.question,
+        results=results,
         sources=lazy_files.Files({offered[one.key].file.name: one.key[0] for one in measured}),
-        origin=agreement.origin, failed=failed,
+        origin=agreement.origin,
+        failed=failed,
         told=lambda done: told(len(workloads) + done * results_agreed // len(results)),
-    )  # fmt: skip
+    )
     stored = len(workloads) + len(results) - len(failed)
     missed = tuple(Failed(piece.name, piece.found.first, said) for piece, said in failed)
     return Outcome(made.pk, stored, tuple(workloads), missed)
@@ -71,9 +76,12 @@ def _results(
     team: Team, user: Person | None, taken: list[Chosen], offered: Mapping[Key, Shown]
 ) -> list[Result]:
     pieces = lazy_files.pieces(
-        [(shown.file, shown.found, open_questions.name(shown, one, offered))
-         for one in taken for shown in (offered[one.key],)]
-    )  # fmt: skip
+        [
+            (shown.file, shown.found, open_questions.name(shown, one, offered))
+            for one in taken
+            for shown in (offered[one.key],)
+        ]
+    )
     beside: dict[Key, list[Piece]] = defaultdict(list)
     for one in taken:
         if one.beside is not None:

@@ -50,9 +50,17 @@ class _TooMuch(Exception):
 
 SUFFIX = re.compile(r"\.(gz|bz2|xz|tgz|tbz2?|txz)$", re.IGNORECASE)
 BROKEN = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError,
-    NotImplementedError, RuntimeError, ValueError, OverflowError,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+)
 
 
 class Unpacker:

@@ -22,9 +22,20 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
     class Meta:
         model = Entry
         fields = [
-            "id", "at", "actor_id", "actor", "via", "address", "team_id", "action", "subject", "outcome", "details",
-            "previous", "digest",
-        ]  # fmt: skip
+            "id",
+            "at",
+            "actor_id",
+            "actor",
+            "via",
+            "address",
+            "team_id",
+            "action",
+            "subject",
+            "outcome",
+            "details",
+            "previous",
+            "digest",
+        ]
 
 
 class Log(ReadOnly[Entry]):

@@ -285,8 +285,16 @@ class RunFilter(Strict):
     class Meta:
         model = Run
         fields: ClassVar = [
-            "campaign", "host", "topology", "workload", "tool", "stage", "outstanding", "repeat", "visit",
-        ]  # fmt: skip
+            "campaign",
+            "host",
+            "topology",
+            "workload",
+            "tool",
+            "stage",
+            "outstanding",
+            "repeat",
+            "visit",
+        ]
 
 
 class Runs(ReadOnly[Run]):

@@ -30,8 +30,16 @@ class BinarySerializer(serializers.ModelSerializer[Binary]):
     class Meta:
         model = Binary
         fields = [
-            "id", "team", "name", "version", "sha256", "size", "option", "uploaded_by", "created_at",
-        ]  # fmt: skip
+            "id",
+            "team",
+            "name",
+            "version",
+            "sha256",
+            "size",
+            "option",
+            "uploaded_by",
+            "created_at",
+        ]
 
 
 class UploadSerializer(serializers.Serializer[dict[str, Any]]):
@@ -78,9 +86,11 @@ class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
 class CheckSerializer(serializers.Serializer[dict[str, Any]]):
     host = OwnRow[Host](queryset=Host.objects.filter(access=Host.Access.SSH))
     path = serializers.CharField(
-        max_length=400, default="dynamo", validators=[storable],
+        max_length=400,
+        default="dynamo",
+        validators=[storable],
         help_text="Its path there, or its name if it is on the PATH",
-    )  # fmt: skip
+    )
 
 
 class LookedSerializer(serializers.Serializer[programs.Looked]):
@@ -148,9 +158,19 @@ class ReportedSerializer(serializers.ModelSerializer[Reported]):
     class Meta:
         model = Reported
         fields = [
-            "id", "host", "name", "raw", "ready", "sector", "present", "prepared", "usable", "spare_by", "spare_at",
+            "id",
+            "host",
+            "name",
+            "raw",
+            "ready",
+            "sector",
+            "present",
+            "prepared",
+            "usable",
+            "spare_by",
+            "spare_at",
             "seen_at",
-        ]  # fmt: skip
+        ]
 
 
 class TypedSerializer(serializers.Serializer[dict[str, str]]):

@@ -40,8 +40,10 @@ class NowSerializer(FiguresSerializer):
 
 
 NOTHING: dict[str, Any] = {
-    **dict.fromkeys(("iops", "bandwidth", "mean", "slowest", "errors", "share")), "phase": "", "recent": [],
-}  # fmt: skip
+    **dict.fromkeys(("iops", "bandwidth", "mean", "slowest", "errors", "share")),
+    "phase": "",
+    "recent": [],
+}
 
 
 class OfAttempts(GenericViewSet[Any]):

@@ -176,8 +176,17 @@ class HostTaskSerializer(serializers.ModelSerializer[HostTask]):
     class Meta:
         model = HostTask
         fields = [
-            "id", "host", "kind", "by", "state", "created_at", "started_at", "ended_at", "error", "result",
-        ]  # fmt: skip
+            "id",
+            "host",
+            "kind",
+            "by",
+            "state",
+            "created_at",
+            "started_at",
+            "ended_at",
+            "error",
+            "result",
+        ]
 
     def get_state(self, row: HostTask) -> str:
         if row.ended_at is not None:

@@ -107,8 +107,17 @@ class DraftFileSerializer(serializers.ModelSerializer[DraftFile]):
     class Meta:
         model = DraftFile
         fields = [
-            "id", "name", "size", "sha256", "lines", "trouble", "notes", "imported", "found", "unread",
-        ]  # fmt: skip
+            "id",
+            "name",
+            "size",
+            "sha256",
+            "lines",
+            "trouble",
+            "notes",
+            "imported",
+            "found",
+            "unread",
+        ]
 
     def get_imported(self, file: DraftFile) -> int | None:
         campaign = self.context.get("known", {}).get(file.sha256)
@@ -143,17 +152,21 @@ class DraftDetailSerializer(DraftSerializer):
 class TextSerializer(serializers.Serializer[dict[str, Any]]):
     text = serializers.CharField(trim_whitespace=False, validators=[storable])
     name = serializers.CharField(
-        default="", allow_blank=True, max_length=150, validators=[storable],
+        default="",
+        allow_blank=True,
+        max_length=150,
+        validators=[storable],
         help_text="A file's name: it tells fio's logs apart",
-    )  # fmt: skip
+    )
     team = Whose()
 
 
 class FilesSerializer(serializers.Serializer[dict[str, Any]]):
     files = serializers.ListField(
-        child=serializers.FileField(allow_empty_file=True), allow_empty=False,
+        child=serializers.FileField(allow_empty_file=True),
+        allow_empty=False,
         help_text="Also archives: zip, tar, gz, bz2, xz",
-    )  # fmt: skip
+    )
     team = Whose()
 
 
@@ -177,13 +190,18 @@ class ChosenSerializer(serializers.Serializer[Chosen]):
         default="", allow_blank=True, max_length=90, help_text="Empty: named by its options"
     )
     outstanding = serializers.IntegerField(
-        default=None, allow_null=True, min_value=1, max_value=MOST_OUTSTANDING,
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=MOST_OUTSTANDING,
         help_text="Outstanding I/Os, where the text does not tell",
-    )  # fmt: skip
+    )
     log_unit = serializers.ChoiceField(
-        choices=list(open_questions.UNITS), default="", allow_blank=True,
+        choices=list(open_questions.UNITS),
+        default="",
+        allow_blank=True,
         help_text="of a latency log of fio that says neither (`needs`): us before fio 3.0, ns since",
-    )  # fmt: skip
+    )
     beside = PlaceSerializer(
         default=None,
         allow_null=True,

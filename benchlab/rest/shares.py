@@ -75,17 +75,32 @@ class ShareSerializer(serializers.ModelSerializer[Share]):
 
     class Meta:
         model = Share
-        fields = ["id", "team", "kind", "object_id", "query", "name", "hide_hosts", "state", "by", "created_at",
-                  "expires_at", "views", "viewed_at"]  # fmt: skip
+        fields = [
+            "id",
+            "team",
+            "kind",
+            "object_id",
+            "query",
+            "name",
+            "hide_hosts",
+            "state",
+            "by",
+            "created_at",
+            "expires_at",
+            "views",
+            "viewed_at",
+        ]
         read_only_fields = ["team", "name", "expires_at", "views", "viewed_at"]
 
 
 class NewShareSerializer(serializers.Serializer[Share]):
     kind = serializers.ChoiceField(choices=Share.Kind.choices)
     object_id = serializers.IntegerField(
-        required=False, min_value=1, max_value=targets.GREATEST,
+        required=False,
+        min_value=1,
+        max_value=targets.GREATEST,
         help_text="The run, campaign or saved view",
-    )  # fmt: skip
+    )
     query = serializers.CharField(
         required=False, max_length=MOST_QUERY, help_text="Of a comparison: the compare page's"
     )

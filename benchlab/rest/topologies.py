@@ -63,9 +63,10 @@ class OnHostSerializer(serializers.Serializer[Host]):
 
 class DryRunWishSerializer(OnHostSerializer):
     snapshot = OwnRow[FactSnapshot](
-        queryset=FactSnapshot.objects.all(), required=False,
+        queryset=FactSnapshot.objects.all(),
+        required=False,
         help_text="Facts that were read of it; without it they are read now",
-    )  # fmt: skip
+    )
 
 
 class CommandSerializer(serializers.Serializer[planned.Command]):

@@ -53,8 +53,13 @@ class Shape:
 
 
 TEXT, NAME, WHOLE, NUMBER, TIME, JSON = (
-    Kind.TEXT, Kind.NAME, Kind.WHOLE, Kind.NUMBER, Kind.TIME, Kind.JSON,
-)  # fmt: skip
+    Kind.TEXT,
+    Kind.NAME,
+    Kind.WHOLE,
+    Kind.NUMBER,
+    Kind.TIME,
+    Kind.JSON,
+)
 # What a filter may also be called.
 ALIASES = {"oio": "outstanding", "name": "metric"}
 UNITS = tuple(unit.value for unit in Unit)
@@ -80,13 +85,22 @@ OF_AN_ATTEMPT = (
     Column("outstanding", WHOLE, "r.outstanding", "Outstanding I/Os: queue depth times jobs"),
     Column("repeat", WHOLE, "r.repeat", "From 1"),
     Column("visit", WHOLE, "r.visit", "Which time that its layout was built (order ABBA), from 1"),
-    Column("layout", WHOLE, "a.layout_id", "The id of the layout that it was measured on", shown=False),
+    Column(
+        "layout", WHOLE, "a.layout_id", "The id of the layout that it was measured on", shown=False
+    ),
     Column("point", JSON, "r.point::text", "What the sweep varies, as a JSON object"),
-    Column("options", JSON, "r.options::text", "All options of the tool, as a JSON object", shown=False),
+    Column(
+        "options", JSON, "r.options::text", "All options of the tool, as a JSON object", shown=False
+    ),
     Column("started_at", TIME, "a.started_at", "When the tool was started, UTC"),
     Column("ended_at", TIME, "a.ended_at", "When the attempt was over, UTC", shown=False),
-    Column("outcome", TEXT, "a.outcome", "Of the attempt: succeeded, failed, …; empty: not over",
-           words=("", *Outcome.values)),
+    Column(
+        "outcome",
+        TEXT,
+        "a.outcome",
+        "Of the attempt: succeeded, failed, …; empty: not over",
+        words=("", *Outcome.values),
+    ),
     Column("fingerprint", TEXT, "a.fingerprint", "Equal: comparable without a warning"),
     Column(
         "degraded",
@@ -94,16 +108,24 @@ OF_AN_ATTEMPT = (
         "coalesce((SELECT string_agg(d->>'says', '; ') FROM jsonb_array_elements(a.degraded) d), '')",
         "What of its layout was not in order; empty: all was",
     ),
-    Column("source", TEXT, "c.source", "Empty: measured here; imported; library", words=("", "imported", "library")),
-)  # fmt: skip
+    Column(
+        "source",
+        TEXT,
+        "c.source",
+        "Empty: measured here; imported; library",
+        words=("", "imported", "library"),
+    ),
+)
 OF_A_MEASUREMENT = (
     Column("id", WHOLE, "m.id", "The measurement's id", True, False),
-    Column("metric", TEXT, "m.name", "iops, read.lat.mean, …; * stands for anything", True, glob=True),
+    Column(
+        "metric", TEXT, "m.name", "iops, read.lat.mean, …; * stands for anything", True, glob=True
+    ),
     Column("labels", JSON, "m.labels::text", "What it is of, {} for the whole, as JSON", True),
     Column("value", NUMBER, "m.value", "In base units", True),
     Column("unit", TEXT, "m.unit", "op/s, B/s, s, B or 1", True, words=UNITS),
     Column("note", TEXT, "m.note", "What the reader of the tool's output remarked", True),
-)  # fmt: skip
+)
 OF_A_SERIES = (
     Column("sampler", TEXT, "s.sampler", "Who saw it: diskstats, cpu, …", True),
     Column("device", TEXT, "s.device", "Of which device; * stands for anything", True, glob=True),

@@ -51,11 +51,13 @@ def tables(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator
             [
                 pa.array(arrays[f.name])
                 if f.name in arrays
-                else pa.repeat(pa.scalar(next(rest)).cast(wanted.field(f.name).type), len(arrays["time"]))
+                else pa.repeat(
+                    pa.scalar(next(rest)).cast(wanted.field(f.name).type), len(arrays["time"])
+                )
                 for f in fields
             ],
             schema=wanted,
-        )  # fmt: skip
+        )
 
 
 def texts(fields: Sequence[Field], rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Texts]]:

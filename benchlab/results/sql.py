@@ -70,7 +70,9 @@ def wide(
         ]
     )
     keys = [(n, column, down) for n, (column, down) in enumerate(asked.order)]
-    return SQL("{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} AND {} {} HAVING count(*) > 0) y{}{}").format(
+    return SQL(
+        "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} AND {} {} HAVING count(*) > 0) y{}{}"
+    ).format(
         _attempts(asked, campaigns, asked.columns, spreadsheet),
         SQL(", ").join(
             [
@@ -84,7 +86,7 @@ def wide(
         _all_of(_row_conditions(asked)),
         _order(keys),
         _limit(asked),
-    )  # fmt: skip
+    )
 
 
 def wide_names(asked: Asked, metrics: Sequence[Metric]) -> list[str]:

@@ -270,8 +270,10 @@ def _placed(series: list[Told], windows: Sequence[Window]) -> list[Told]:
     if len(measured) != 1:
         return series
     late = measured[0].start
-    return [(kind, dataclasses.replace(one, times=tuple(at + late for at in one.times)))
-            for kind, one in series]  # fmt: skip
+    return [
+        (kind, dataclasses.replace(one, times=tuple(at + late for at in one.times)))
+        for kind, one in series
+    ]
 
 
 def _too_large(files: Outputs, tool: str) -> dict[str, str]:

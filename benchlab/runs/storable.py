@@ -15,8 +15,10 @@ NOTE_MAX = 8000
 
 def metrics(found: Iterable[Metric]) -> list[Metric]:
     """The same with plain labels and notes. Raises ParseError for a name too long, or one that comes twice."""
-    clean = [replace(m, name=visible(m.name), labels=_labels(m.labels), note=visible(m.note, NOTE_MAX))
-             for m in found]  # fmt: skip
+    clean = [
+        replace(m, name=visible(m.name), labels=_labels(m.labels), note=visible(m.note, NOTE_MAX))
+        for m in found
+    ]
     for one in clean:
         _short(one.name, NAME_MAX, "figure")
     _once(((one.name, *sorted(one.labels.items())) for one in clean), "figure")

@@ -37,11 +37,18 @@ class Operation:
 
 
 WORDS = {
-    "200": "done", "201": "made", "304": "you have it: see If-None-Match", "400": "refused: see errors",
-    "401": "no valid token", "403": "not allowed", "404": "no such row or page of yours",
+    "200": "done",
+    "201": "made",
+    "304": "you have it: see If-None-Match",
+    "400": "refused: see errors",
+    "401": "no valid token",
+    "403": "not allowed",
+    "404": "no such row or page of yours",
     "406": "not given in that format",
-    "409": "not in this state: see detail", "415": "only JSON is taken", "429": "too often: see Retry-After",
-}  # fmt: skip
+    "409": "not in this state: see detail",
+    "415": "only JSON is taken",
+    "429": "too often: see Retry-After",
+}
 
 
 def groups() -> dict[str, list[Operation]]:

@@ -32,9 +32,18 @@ from benchlab.up.trouble import Trouble
 
 NEVER_SKIPPED = {"rig", "alone", "browser", "hosts and pages"}  # where BENCHLAB_RIG=required
 PACKAGES = (
-    "chromium", "fonts-liberation", "busybox", "posh", "yash", "fio", "sysstat", "openssh-server",
-    "bonnie++", "sysbench", "sudo",
-)  # fmt: skip
+    "chromium",
+    "fonts-liberation",
+    "busybox",
+    "posh",
+    "yash",
+    "fio",
+    "sysstat",
+    "openssh-server",
+    "bonnie++",
+    "sysbench",
+    "sudo",
+)
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
 HOST_MEMORY = 3 << 30  # bytes: a host under QEMU, and the process that tests it
@@ -128,8 +137,10 @@ def run_tests(arguments: Sequence[str]) -> int:
 def parse(arguments: Sequence[str]) -> Wish:
     """The command line; what is not ours is pytest's."""
     parser = argparse.ArgumentParser(
-        "manage.py test", description="Run the tests; pytest's own arguments follow.", allow_abbrev=False
-    )  # fmt: skip
+        "manage.py test",
+        description="Run the tests; pytest's own arguments follow.",
+        allow_abbrev=False,
+    )
     which = parser.add_mutually_exclusive_group()
     for profile, says in (
         (QUICK, "every kind of proof, large products sampled (this is what runs by itself)"),

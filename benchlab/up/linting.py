@@ -76,8 +76,12 @@ def audit() -> int:
     try:
         done = subprocess.run(
             [*asked, "--progress-spinner", "off", "--format", "json"],
-            cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=AUDIT_S,
-        )  # fmt: skip
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=AUDIT_S,
+        )
         found = json.loads(done.stdout)["dependencies"]
     except (OSError, subprocess.TimeoutExpired) as error:
         return _not_asked(str(error))

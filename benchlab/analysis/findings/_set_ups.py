@@ -98,10 +98,15 @@ class Pair:
             return {"ratio": ratio}
         both = zip((self.first, self.second), self.over.values, strict=True)
         first, second = (
-            Number(value, unit(self.figure), f"{word(self.figure)} of {line.name}", _nearest(line, self.figure, value),
-                   self.figure)
+            Number(
+                value,
+                unit(self.figure),
+                f"{word(self.figure)} of {line.name}",
+                _nearest(line, self.figure, value),
+                self.figure,
+            )
             for line, value in both
-        )  # fmt: skip
+        )
         return {"first": first, "second": second, "ratio": ratio}
 
 

@@ -19,8 +19,21 @@ from benchlab.web.pages import Bounded
 from benchlab.web.spreadsheets import lines
 
 PER_PAGE = 100
-COLUMNS = ("id", "at", "actor_id", "actor", "via", "address", "team_id", "action", "subject", "outcome", "details",
-           "previous", "digest")  # fmt: skip
+COLUMNS = (
+    "id",
+    "at",
+    "actor_id",
+    "actor",
+    "via",
+    "address",
+    "team_id",
+    "action",
+    "subject",
+    "outcome",
+    "details",
+    "previous",
+    "digest",
+)
 
 
 class Lower(django_filters.CharFilter):  # type: ignore[misc]

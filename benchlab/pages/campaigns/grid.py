@@ -22,9 +22,18 @@ from benchlab.web.units import si
 SHOWN = ("iops", "bandwidth")  # the first that the tool printed
 # A live page asks for hundreds of rows time and again, and needs little of each.
 OF_RUN = (
-    "pk", "repeat", "visit", "stage", "point", "host_id", "host__name", "topology_id", "topology__name", "workload_id",
+    "pk",
+    "repeat",
+    "visit",
+    "stage",
+    "point",
+    "host_id",
+    "host__name",
+    "topology_id",
+    "topology__name",
+    "workload_id",
     "workload__name",
-)  # fmt: skip
+)
 OF_ATTEMPT = ("run_id", "pk", "phase", "outcome", "degraded")
 CELL = '<a id="run-{}" class="cell badge-{}" href="{}" aria-label="{}" title="{}">{}</a>'
 

@@ -38,8 +38,15 @@ def _volume_groups(graph: Graph, names: Names) -> Iterator[Group]:
         on = {above for name in devices for above in graph.stack_on(name)}
         given = [d.path for n in on if (d := graph.devices.get(n)) and d.type == "lvm"]
         layout = named([group])
-        yield Group("LVM", group, f"{len(devices)} physical volumes", _sorted(devices),
-                    _sorted(given), layout, names.whose(layout))  # fmt: skip
+        yield Group(
+            "LVM",
+            group,
+            f"{len(devices)} physical volumes",
+            _sorted(devices),
+            _sorted(given),
+            layout,
+            names.whose(layout),
+        )
 
 
 def _arrays(graph: Graph, names: Names) -> Iterator[Group]:
@@ -55,8 +62,15 @@ def _arrays(graph: Graph, names: Names) -> Iterator[Group]:
             words = [flags[letter] for letter in member.flags if letter in flags]
             members.append(_with(member.device, words))
         given = (device.path,) if device else ()
-        yield Group("md", path.rpartition("/")[2], _array_state(array), tuple(members), given,
-                    layout, names.whose(layout))  # fmt: skip
+        yield Group(
+            "md",
+            path.rpartition("/")[2],
+            _array_state(array),
+            tuple(members),
+            given,
+            layout,
+            names.whose(layout),
+        )
 
 
 def _array_state(array: MdArray) -> str:
@@ -73,11 +87,21 @@ def _array_state(array: MdArray) -> str:
 def _pools(graph: Graph, names: Names) -> Iterator[Group]:
     for pool in graph.facts.zpools:
         layout = named([pool.name])
-        given = [d.path for d in graph.facts.devices
-                 if any(link.startswith(f"/dev/zvol/{pool.name}/") for link in (d.path, *d.links))]  # fmt: skip
+        given = [
+            d.path
+            for d in graph.facts.devices
+            if any(link.startswith(f"/dev/zvol/{pool.name}/") for link in (d.path, *d.links))
+        ]
         given += [d.name for d in graph.facts.datasets if d.name.startswith(f"{pool.name}/")]
-        yield Group("zpool", pool.name, pool.state.lower() or "state unknown",
-                    tuple(_vdevs(pool, graph)), tuple(dict.fromkeys(given)), layout, names.whose(layout))  # fmt: skip
+        yield Group(
+            "zpool",
+            pool.name,
+            pool.state.lower() or "state unknown",
+            tuple(_vdevs(pool, graph)),
+            tuple(dict.fromkeys(given)),
+            layout,
+            names.whose(layout),
+        )
 
 
 def _vdevs(pool: Zpool, graph: Graph) -> Iterator[str]:
@@ -103,8 +127,15 @@ def _sets(graph: Graph, names: Names) -> Iterator[Group]:
         told = [_with(name, [_bcache_role(devices[name])]) for name in _sorted(devices)]
         given = [n for name in devices for n in graph.above[name] if n.startswith("bcache")]
         modes = {mode for one in devices.values() if (mode := _mode(one))}
-        yield Group("bcache", uuid, ", ".join(sorted(modes)) or "no mode known", tuple(told),
-                    _sorted(set(given)), layout, names.whose(layout))  # fmt: skip
+        yield Group(
+            "bcache",
+            uuid,
+            ", ".join(sorted(modes)) or "no mode known",
+            tuple(told),
+            _sorted(set(given)),
+            layout,
+            names.whose(layout),
+        )
 
 
 def _bcache_role(device: Bcache) -> str:
