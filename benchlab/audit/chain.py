@@ -27,6 +27,7 @@ FIELDS = (
     "outcome",
     "details",
 )
+WHOLE = ("id", "at", *FIELDS, "previous", "digest")  # as people read an entry
 MOST = {"actor": 200, "via": 100, "address": 64, "action": 100, "subject": 500}
 
 

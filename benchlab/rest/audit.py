@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from rest_framework import serializers
 
+from benchlab.audit import chain
 from benchlab.audit.models import Entry
 from benchlab.pages.audit.views import Filter
 from benchlab.team.roles import Role, most_of, only_team
@@ -21,21 +22,7 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
 
     class Meta:
         model = Entry
-        fields = [
-            "id",
-            "at",
-            "actor_id",
-            "actor",
-            "via",
-            "address",
-            "team_id",
-            "action",
-            "subject",
-            "outcome",
-            "details",
-            "previous",
-            "digest",
-        ]
+        fields = list(chain.WHOLE)
 
 
 class Log(ReadOnly[Entry]):

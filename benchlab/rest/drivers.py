@@ -17,7 +17,7 @@ from benchlab.campaigns import campaign_presets
 from benchlab.campaigns import presets as workload_presets
 from benchlab.hosts.models import Host
 from benchlab.topologies import presets
-from benchlab.web.api import Owned
+from benchlab.web.api import OneAnswer
 
 Told = dict[str, Any]
 
@@ -109,14 +109,10 @@ class PresetsSerializer(serializers.Serializer[Told]):
     campaigns = CampaignPresetSerializer(many=True)
 
 
-class Described(Owned[Any]):
+class Described(OneAnswer[Any]):
     """What every installation has, whoever asks: no team's rows."""
 
     queryset = Host.objects.none()
-    pagination_class = None
-    filter_backends = ()
-    ordering_fields = ()
-    answers_whole = True
 
 
 class Layers(Described):

@@ -18,7 +18,17 @@ from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host, HostTask
 from benchlab.rest.host_tasks import GOES_ON, answered
 from benchlab.rest.topologies import TopologySerializer
-from benchlab.web.api import Conflict, Owned, OwnRow, Problem, ReadOnly, Whose, storable, taken
+from benchlab.web.api import (
+    Conflict,
+    OneAnswer,
+    Owned,
+    OwnRow,
+    Problem,
+    ReadOnly,
+    Whose,
+    storable,
+    taken,
+)
 
 
 class BinarySerializer(serializers.ModelSerializer[Binary]):
@@ -132,16 +142,12 @@ class ListenerSerializer(serializers.Serializer[dict[str, str]]):
     listening = serializers.CharField(help_text="address:port; empty: it is off")
 
 
-class Listener(Owned[Any]):
+class Listener(OneAnswer[Any]):
     """Where dynamos may log in by themselves, as they would to IOmeter."""
 
     noun = "listener"
     queryset = Host.objects.all()
     serializer_class = ListenerSerializer
-    pagination_class = None
-    ordering_fields = ()
-    filter_backends = ()
-    answers_whole = True
 
     @extend_schema(responses=ListenerSerializer)
     def list(self, request: Request) -> Response:

@@ -16,7 +16,7 @@ from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.history import History, history_of
 from benchlab.charts.set_ups import PARTS
-from benchlab.web.api import Figure, Owned, Problem
+from benchlab.web.api import Figure, OneAnswer, Problem
 
 Told = dict[str, Any]
 ASKED = ("run", "metric", "without")
@@ -65,16 +65,12 @@ def _text(name: str, about: str, **more: Any) -> OpenApiParameter:
     return OpenApiParameter(name, OpenApiTypes.STR, description=about, **more)
 
 
-class Histories(Owned[Run]):
+class Histories(OneAnswer[Run]):
     """One history in one answer."""
 
     noun = "history"
     queryset = Run.objects.all()
     serializer_class = HistorySerializer
-    pagination_class = None
-    filter_backends = ()
-    ordering_fields = ()
-    answers_whole = True
 
     @extend_schema(
         parameters=[

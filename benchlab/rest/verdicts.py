@@ -20,7 +20,7 @@ from benchlab.charts import request_params
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
 from benchlab.verdicts.matrix import effects_of, named
 from benchlab.verdicts.sentences import sentences
-from benchlab.web.api import Owned, Problem
+from benchlab.web.api import OneAnswer, Problem
 
 Told = dict[str, Any]
 
@@ -116,16 +116,12 @@ def _query(name: str, says: str, *, many: bool = False) -> OpenApiParameter:
     )
 
 
-class Verdicts(Owned[Any]):
+class Verdicts(OneAnswer[Any]):
     """Each set-up of a campaign against a baseline."""
 
     noun = "verdict"
     queryset = Campaign.objects.all()
     serializer_class = VerdictsSerializer
-    pagination_class = None
-    filter_backends = ()
-    ordering_fields = ()
-    answers_whole = True
 
     @extend_schema(
         parameters=[

@@ -255,6 +255,15 @@ class Owned(viewsets.GenericViewSet[M]):
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
 
 
+class OneAnswer(Owned[M]):
+    """What comes whole: no pages, no order, and no filters but its own parameters."""
+
+    pagination_class = None
+    filter_backends = ()
+    ordering_fields = ()
+    answers_whole = True  # benchlab/web/schema.py
+
+
 def _unless_known(request: Request, response: HttpResponseBase) -> HttpResponseBase:
     """304 when If-None-Match names what we would send. All of it is hashed: no stale number is ever confirmed."""
     etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from benchlab.audit.chain import WHOLE
 from benchlab.audit.models import Entry, EntryQuerySet
 from benchlab.charts.downloads import csv_file
 from benchlab.web.filters import OneOf
@@ -19,21 +20,6 @@ from benchlab.web.pages import Bounded
 from benchlab.web.spreadsheets import lines
 
 PER_PAGE = 100
-COLUMNS = (
-    "id",
-    "at",
-    "actor_id",
-    "actor",
-    "via",
-    "address",
-    "team_id",
-    "action",
-    "subject",
-    "outcome",
-    "details",
-    "previous",
-    "digest",
-)
 
 
 class Lower(django_filters.CharFilter):  # type: ignore[misc]
@@ -84,6 +70,6 @@ def log_csv(request: HttpRequest) -> HttpResponseBase:
 
     def made() -> Iterator[str]:
         rows = found.order_by("pk").iterator(chunk_size=1000)
-        return lines(COLUMNS, ([getattr(row, name) for name in COLUMNS] for row in rows))
+        return lines(WHOLE, ([getattr(row, name) for name in WHOLE] for row in rows))
 
     return csv_file(request, made, "audit.csv")
