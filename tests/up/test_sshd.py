@@ -43,11 +43,21 @@ class Server:
             await self.listening()
             try:
                 await talk(self)
+                # A loop that is closed before it heard of its child's end leaves a process that nobody waited for.
+                await asyncio.wait_for(asyncio.gather(*(one.wait() for one in started)), 30)
             finally:
                 serving.cancel()
                 await asyncio.gather(serving, return_exceptions=True)
 
-        asyncio.run(both())
+        started, start = [], sshd.start
+
+        async def noted(*given: Any) -> asyncio.subprocess.Process:
+            started.append(await start(*given))
+            return started[-1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sshd, "start", noted)
+            asyncio.run(both())
 
     async def listening(self) -> None:
         for _ in range(500):
