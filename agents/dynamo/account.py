@@ -4,7 +4,7 @@ dynamo's data messages carry no tag, so this follows the whole session: which wo
 tells how many results come and of what.
 """
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 from agents.dynamo import messages, results, wire
 from agents.dynamo.calibrate import Poll, Rate, rate
@@ -14,6 +14,7 @@ from agents.dynamo.transcript import DONE, LOGIN, Record, Transcript
 from agents.dynamo.wire import DynamoError, Message
 
 MAX_WORKERS = 128
+T = TypeVar("T")
 
 
 class Exchange(NamedTuple):
@@ -53,7 +54,7 @@ class Measured(NamedTuple):
     began: float  # RECORD_ON went out
     ended: float  # the answer to RECORD_OFF was there
     rate: Rate
-    notes: Dict[str, Any]
+    notes: Dict[str, object]
 
     @property
     def has_bins(self) -> bool:
@@ -93,7 +94,7 @@ def _exchanges(transcript: Transcript, account: "_Account") -> Iterator[Exchange
 
 
 class _Account:
-    def __init__(self, notes: Dict[str, Any]) -> None:
+    def __init__(self, notes: Dict[str, object]) -> None:
         self.found: List[Measured] = []
         self._notes = notes
         self._info: Optional[ManagerInfo] = None
@@ -135,7 +136,7 @@ class _Account:
         self._access += [None] * count
         self._targets += [()] * count
 
-    def _set(self, exchange: Exchange, where: List[Any], decode: Any) -> None:
+    def _set(self, exchange: Exchange, where: List[T], decode: Callable[[bytes], T]) -> None:
         worker = exchange.request.data
         if _answer(exchange).data != 1:
             return

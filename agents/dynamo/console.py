@@ -48,7 +48,7 @@ class Sleep(NamedTuple):
 class Tell(NamedTuple):
     """A step: an event for the owner. The script gets the time."""
 
-    event: Any
+    event: object
 
 
 class Pause(NamedTuple):
@@ -58,6 +58,7 @@ class Pause(NamedTuple):
 
 
 Step = Union[Send, Sleep, Tell, Pause]
+# Any: what a script gets hangs on its step (an Answer, or the time); what it returns, on the script.
 Script = Generator[Step, Any, Any]
 
 
@@ -86,7 +87,7 @@ class Paused(NamedTuple):
 
 class Turn(NamedTuple):
     send: bytes
-    events: Tuple[Any, ...]
+    events: Tuple[object, ...]
 
 
 class Cancelled(DynamoError):
@@ -100,7 +101,7 @@ class Console:
     def __init__(self, script: Script) -> None:
         self.over = False
         self.failure: Optional[DynamoError] = None
-        self.result: Any = None
+        self.result: object = None
         self.deadline: Optional[float] = None
         self._script = script
         self._inbox = Inbox()
@@ -109,7 +110,7 @@ class Console:
         self._sent_at = 0.0
         self._cancel = ""  # "": nobody asked, "asked", "thrown"
         self._send: List[bytes] = []
-        self._events: List[Any] = []
+        self._events: List[object] = []
 
     def start(self, now: float) -> Turn:
         self._advance(None, now)
@@ -194,7 +195,7 @@ class Console:
         parts, times = zip(*self._came) if self._came else ((), ())
         return Answer(self._sent_at, tuple(parts), tuple(times))
 
-    def _advance(self, value: Any, now: float) -> None:
+    def _advance(self, value: object, now: float) -> None:
         """Runs the script up to the next step that takes time."""
         while True:
             try:
@@ -223,7 +224,7 @@ class Console:
                     return
                 value = now
 
-    def _next(self, value: Any) -> Step:
+    def _next(self, value: object) -> Step:
         if isinstance(value, DynamoError):
             return self._script.throw(value)
         if self._cancel == "asked" and self._step is not None:
@@ -242,7 +243,7 @@ class Console:
         self._send.append(raw)
         self._events.append(Logged(">", now, raw))
 
-    def _end(self, result: Any) -> None:
+    def _end(self, result: object) -> None:
         self.over, self.result, self.deadline = True, result, None
 
     def _fail(self, error: DynamoError) -> None:

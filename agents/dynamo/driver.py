@@ -16,7 +16,7 @@ import secrets
 import signal
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from agents.dynamo import account, areas, hostfacts, layout, summary, transcript
 from agents.dynamo.areas import Area, Wish
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         wanted = areas.wish(json.loads(Path(arguments[1]).read_text()))
         if arguments[0] == "check":
-            print(json.dumps(check(wanted)))
+            print(json.dumps(check(wanted)._asdict()))
         else:
             run(wanted, Path().resolve())
     except (OSError, ValueError) as error:
@@ -57,7 +57,15 @@ def _failed(error: DynamoError, doing: str) -> int:
     return 1
 
 
-def check(wanted: Wish) -> Dict[str, Any]:
+class Usable(NamedTuple):
+    """What it would run with."""
+
+    binary: str
+    sha256: str
+    cpus: int
+
+
+def check(wanted: Wish) -> Usable:
     """What it would use. Raises DynamoError for all that can be known before."""
     binary = hostfacts.program(wanted.binary)
     missing = hostfacts.missing_libraries(binary)
@@ -65,7 +73,7 @@ def check(wanted: Wish) -> Dict[str, Any]:
         raise DynamoError("host", hostfacts.lacking(binary, missing))
     here = areas.place(wanted)
     areas.trial(wanted, here, areas.areas(wanted, here))
-    return {"binary": binary, "sha256": hostfacts.sha256(binary), "cpus": hostfacts.cpus()}
+    return Usable(binary, hostfacts.sha256(binary), hostfacts.cpus())
 
 
 def run(wanted: Wish, work: Path) -> None:
@@ -78,11 +86,11 @@ def run(wanted: Wish, work: Path) -> None:
     with (work / MESSAGES).open("wb", buffering=0) as file:
         began = clock()
         writer = transcript.Writer(file.write, began)
-        notes = dict(facts, sector=here.sector, block=here.block, size=wanted.size)
+        notes = dict(facts._asdict(), sector=here.sector, block=here.block, size=wanted.size)
         writer.note(clock(), {**notes, transcript.STARTED: began})
         running = _Run(wanted, here, found, writer, work)
         try:
-            running.whole(facts["binary"])
+            running.whole(facts.binary)
         except DynamoError as error:
             writer.end(clock(), error.kind, str(error))
             if not running.laid_out:
@@ -170,7 +178,7 @@ class _Run:
 
         return watch
 
-    def _event(self, event: Any, now: float) -> str:
+    def _event(self, event: object, now: float) -> str:
         """What the console tells. Returns what is wrong where it asks (Paused)."""
         self._live.event(event, now)
         if isinstance(event, Phase) and event.name == "stop":
@@ -186,7 +194,7 @@ class _Run:
             self._writer.note(at, {f"diskstats_{when}": counted, f"counted_{when}": at})
 
 
-def _write(name: str, content: Dict[str, Any]) -> None:
+def _write(name: str, content: Dict[str, object]) -> None:
     """Whole or not at all."""
     half = Path(name + ".part")
     half.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False))

@@ -196,8 +196,8 @@ def _worker(config: Config) -> tuple[Worker, int, list[str]]:
     return found[0], len(found), notes
 
 
-def _shared(config: Config, worker: Worker, workers: int) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _shared(config: Config, worker: Worker, workers: int) -> dict[str, float]:
+    made: dict[str, float] = {
         "outstanding_ios": worker.outstanding,
         "workers": workers,
         "targets": max(1, len(worker.targets)),
@@ -259,7 +259,7 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
 
 def _workload(
     spec: AccessSpec,
-    shared: Mapping[str, Any],
+    shared: Mapping[str, object],
     sweep: Mapping[str, list[int]],
     notes: tuple[str, ...],
     place: tuple[int, int],
@@ -272,7 +272,7 @@ def _workload(
     return Workload(spec.name, {**_access(spec), **shared}, sweep, notes, trouble, *place)
 
 
-def _access(spec: AccessSpec) -> dict[str, Any]:
+def _access(spec: AccessSpec) -> dict[str, int | tuple[str, ...]]:
     """The three plain options where they say it all, so that they can be swept."""
     line = spec.lines[0] if len(spec.lines) == 1 else None
     if line is not None and line == _plain(line.size, line.reads, line.random):

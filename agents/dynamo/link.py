@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 from types import TracebackType
-from typing import Any, Callable, List, Optional, Type
+from typing import Callable, List, Optional, Type, TypeVar, Union
 
 from agents.dynamo import script
 from agents.dynamo.console import Console, Logged, Paused, Script, Turn
@@ -24,23 +24,15 @@ TICK = 1.0
 PIECE = 1 << 20
 clock = time.monotonic
 STRANGE = ("stranger",)
+T = TypeVar("T", bound="Talk")
 
 
-class Stopper:
-    """Turns TERM and INT into something that can be waited for."""
+class Bell:
+    """That somebody stops the session, as something that can be waited for."""
 
     def __init__(self) -> None:
         self.stopped = False
         self._here, self._there = socket.socketpair()
-        self._there.setblocking(False)
-        self._before = signal.set_wakeup_fd(self._there.fileno())
-        self._handlers = [
-            (number, signal.signal(number, self._stop))
-            for number in (signal.SIGTERM, signal.SIGINT)
-        ]
-
-    def _stop(self, number: int, frame: Any) -> None:
-        self.stopped = True
 
     def fileno(self) -> int:
         return self._here.fileno()
@@ -49,18 +41,39 @@ class Stopper:
         self._here.recv(1024)
 
     def close(self) -> None:
+        self._here.close()
+        self._there.close()
+
+
+Watched = Union[socket.socket, Bell]
+
+
+class Stopper(Bell):
+    """Rung by TERM and INT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._there.setblocking(False)
+        self._before = signal.set_wakeup_fd(self._there.fileno())
+        self._handlers = [
+            (number, signal.signal(number, self._stop))
+            for number in (signal.SIGTERM, signal.SIGINT)
+        ]
+
+    def _stop(self, number: int, frame: object) -> None:
+        self.stopped = True
+
+    def close(self) -> None:
         signal.set_wakeup_fd(self._before)
         for number, handler in self._handlers:
             signal.signal(number, handler)
-        self._here.close()
-        self._there.close()
+        super().close()
 
 
 class Talk:
     """Both connections. `event(event, now)` gets what consoles tell, and answers a Paused ("": all right).
 
-    `idle(now)` is called about each second while there is a session; what it returns ends the session. `stopper` has
-    what Stopper has.
+    `idle(now)` is called about each second while there is a session; what it returns ends the session.
     """
 
     ENDING = (
@@ -71,8 +84,8 @@ class Talk:
     def __init__(
         self,
         writer: Writer,
-        stopper: Any,
-        event: Callable[[Any, float], str],
+        stopper: Bell,
+        event: Callable[[object, float], str],
         idle: Callable[[float], str],
     ) -> None:
         self._writer, self._stopper, self._tell, self._look = writer, stopper, event, idle
@@ -80,7 +93,7 @@ class Talk:
         self._channel = LOGIN
         self._why = ""
 
-    def __enter__(self) -> Any:
+    def __enter__(self: T) -> T:
         return self
 
     def __exit__(
@@ -112,10 +125,11 @@ class Talk:
         """The login connection. Raises DynamoError; of one that is not ours its kind is in STRANGE."""
         self._stream, self._channel = stream, LOGIN
         try:
-            info: ManagerInfo = self._serve(Console(script.login(name, self.GREETING)))
+            info = self._serve(Console(script.login(name, self.GREETING)))
         except DynamoError as error:
             kind = error.kind if error.kind in ("cancelled", "version") else "stranger"
             raise DynamoError(kind, str(error)) from None
+        assert isinstance(info, ManagerInfo), "what the login returns"
         return info
 
     def turn_to(self, back: socket.socket) -> None:
@@ -123,7 +137,7 @@ class Talk:
         self._hang_up()
         self._stream, self._channel = back, CONTROL
 
-    def talk(self, run: Script) -> Any:
+    def talk(self, run: Script) -> object:
         """On the control connection; what the script returns. Raises DynamoError."""
         return self._serve(Console(run))
 
@@ -133,7 +147,7 @@ class Talk:
     def _connect(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
         raise NotImplementedError
 
-    def _serve(self, console: Console) -> Any:
+    def _serve(self, console: Console) -> object:
         """Runs a console on the stream to its end."""
         self._why = ""
         ends: Optional[float] = None
@@ -159,10 +173,11 @@ class Talk:
             raise DynamoError("host", self._why) if self._why else console.failure
         return console.result
 
-    def _wait(self, console: Console, look: float, ends: Optional[float]) -> List[Any]:
+    def _wait(self, console: Console, look: float, ends: Optional[float]) -> List[Watched]:
         dues = [due for due in (console.deadline, look, ends) if due is not None]
         wait = max(0.0, min(dues) - clock())
-        watched: List[Any] = [self._stream, self._stopper]
+        assert self._stream is not None
+        watched: List[Watched] = [self._stream, self._stopper]
         return select.select(watched, [], [], wait)[0]
 
     def _watch(self, console: Console, now: float) -> None:
@@ -210,8 +225,8 @@ class Link(Talk):
     def __init__(
         self,
         writer: Writer,
-        stopper: Any,
-        event: Callable[[Any, float], str],
+        stopper: Bell,
+        event: Callable[[object, float], str],
         idle: Callable[[float], str],
     ) -> None:
         super().__init__(writer, stopper, event, idle)
@@ -226,7 +241,7 @@ class Link(Talk):
 
     def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
         while clock() < until:
-            watched: List[Any] = [self._listener, self._stopper]
+            watched: List[Watched] = [self._listener, self._stopper]
             ready = select.select(watched, [], [], 0.2)[0]
             if self._stopper.stopped:
                 raise DynamoError("cancelled", "stopped on request")

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Dict, List, Optional
 
 from agents.dynamo import figures, results, wire
 from agents.dynamo.calibrate import Poll, rate
@@ -27,7 +27,7 @@ class Live:
         self._last: List[str] = []
         path.write_text("")
 
-    def event(self, event: Any, now: float) -> None:
+    def event(self, event: object, now: float) -> None:
         if isinstance(event, Phase):
             self._phase = event.name
             self.updates.begin()
@@ -41,7 +41,7 @@ class Live:
             self._said = now
             self._line(now, {"done": done / wanted})
 
-    def _line(self, now: float, more: Dict[str, Any]) -> None:
+    def _line(self, now: float, more: Dict[str, object]) -> None:
         said = {"t": round(now - self._began, 3), "phase": self._phase}
         line = json.dumps(dict(said, **more)) + "\n"
         with self._path.open("a") as file:
@@ -64,7 +64,7 @@ class Updates:
         """Another phase: what was seen before is forgotten."""
         self._first = None
 
-    def figures(self, event: Reported) -> Dict[str, Any]:
+    def figures(self, event: Reported) -> Dict[str, object]:
         """{} where they make no sense: the transcript has them, this is only a look."""
         try:
             workers = [

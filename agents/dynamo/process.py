@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Callable, List, Sequence
+from typing import Callable, List, Optional, Sequence
 
 from agents.dynamo import hostfacts
 from agents.dynamo.wire import DynamoError
@@ -183,16 +183,16 @@ def _cannot_start(error: OSError) -> str:
 
 def _own_group() -> Callable[[], None]:
     """In the child: a session of its own, so that what stops us does not cut its I/O; but it dies with us."""
-    libc: Any = None
+    prctl: Optional[Callable[[int, int], int]] = None
     with contextlib.suppress(ImportError, OSError):
         # a Python without it: dynamo then ends when its connection is closed
         import ctypes
 
-        libc = ctypes.CDLL(None)
+        prctl = ctypes.CDLL(None).prctl
 
     def prepare() -> None:
         os.setsid()
-        if libc is not None:
-            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     return prepare

@@ -2,7 +2,7 @@
 
 import math
 import struct
-from typing import Any, List, NamedTuple, Tuple
+from typing import List, NamedTuple, Tuple
 
 from agents.dynamo.wire import DynamoError, padded
 
@@ -182,5 +182,4 @@ def _raw_result(raw: bytes, number: int, stride: int) -> RawResult:
     at = 28 + stride * number
     counters = _COUNTERS.unpack_from(raw, at)
     bins = _BINS.unpack_from(raw, at + STRIDE_RC1) if stride == STRIDE else ()
-    values: Tuple[Any, ...] = (*counters, bins)
-    return RawResult(*values)
+    return RawResult._make((*counters, bins))

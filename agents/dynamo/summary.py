@@ -3,7 +3,7 @@
 One place for both the result on the host and the reading of the artifact later.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from agents.dynamo import figures, specs
 from agents.dynamo.account import Measured
@@ -164,8 +164,9 @@ def polling(test: Measured) -> Polling:
 
 def too_many(test: Measured) -> bool:
     """A machine whose CPU figures are not of the whole machine."""
-    many = max(test.notes.get("cpus", 0), test.info.processors)
-    return bool(many > MAX_CPUS) or not test.manager.cpus
+    cpus = test.notes.get("cpus")
+    many = max(cpus if isinstance(cpus, int) else 0, test.info.processors)
+    return many > MAX_CPUS or not test.manager.cpus
 
 
 def kernel(test: Measured, way: str) -> Optional[Tuple[float, float]]:
@@ -215,7 +216,7 @@ def warnings(test: Measured, whole: Figures) -> List[str]:
     return found
 
 
-def as_json(test: Measured) -> Dict[str, Any]:
+def as_json(test: Measured) -> Dict[str, object]:
     """For result.json: rows as lists, and what was measured with."""
     return {
         "version": test.info.version,

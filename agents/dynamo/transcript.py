@@ -13,7 +13,7 @@ The channel is L (login) or C (control). Times are those of the console's monoto
 import json
 import struct
 from binascii import crc32
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, List, NamedTuple, Tuple
 
 from agents.dynamo.wire import DATA_BYTES, MESSAGE, DynamoError
 
@@ -41,14 +41,14 @@ class Record(NamedTuple):
 
 class Transcript(NamedTuple):
     records: Tuple[Record, ...]  # only ">" and "<"
-    notes: Tuple[Tuple[float, Dict[str, Any]], ...]
-    end: Dict[str, Any]
+    notes: Tuple[Tuple[float, Dict[str, object]], ...]
+    end: Dict[str, object]
 
 
 class Writer:
     """`write` takes bytes; what was written is a whole transcript only after `end`."""
 
-    def __init__(self, write: Callable[[bytes], Any], began: float) -> None:
+    def __init__(self, write: Callable[[bytes], object], began: float) -> None:
         self._write, self._began = write, began
         self._sum = crc32(MAGIC)
         write(MAGIC)
@@ -56,13 +56,13 @@ class Writer:
     def message(self, direction: str, channel: str, at: float, raw: bytes) -> None:
         self._record(direction, channel, at, stripped(raw), len(raw))
 
-    def note(self, at: float, said: Dict[str, Any]) -> None:
+    def note(self, at: float, said: Dict[str, object]) -> None:
         self._json("N", at, said)
 
     def end(self, at: float, outcome: str, text: str = "") -> None:
         self._json("E", at, {"outcome": outcome, "text": text})
 
-    def _json(self, kind: str, at: float, said: Dict[str, Any]) -> None:
+    def _json(self, kind: str, at: float, said: Dict[str, object]) -> None:
         stored = json.dumps(said, sort_keys=True).encode()
         self._record(kind, "-", at, stored, len(stored))
 
@@ -117,7 +117,7 @@ def _record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
     return record, begins + size, check
 
 
-def _json(record: Record) -> Dict[str, Any]:
+def _json(record: Record) -> Dict[str, object]:
     try:
         said = json.loads(record.stored.decode())
     except ValueError:

@@ -12,13 +12,12 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from agents.contracts import AgentError, Job, Shell
 from agents.dynamo import areas, process, remote_probe, transcript
 from agents.dynamo.areas import Wish
 from agents.dynamo.console import Paused
-from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, Talk, clock
+from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, Bell, Talk, clock
 from agents.dynamo.live import Updates
 from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.remote_probe import Far
@@ -31,34 +30,27 @@ HERE = "127.0.0.1"
 LOST, ENDED = "the SSH connection was lost", "dynamo ended before it logged in"
 
 
-class Halt:
-    """What link.Stopper is, for a thread: no signal comes there."""
-
-    def __init__(self) -> None:
-        self.stopped = False
-        self._here, self._there = socket.socketpair()
+class Halt(Bell):
+    """Rung by another thread: no signal comes to this one."""
 
     def stop(self) -> None:
         self.stopped = True
         with contextlib.suppress(OSError):
             self._there.send(b"!")
 
-    def fileno(self) -> int:
-        return self._here.fileno()
-
-    def drain(self) -> None:
-        self._here.recv(1024)
-
-    def close(self) -> None:
-        self._here.close()
-        self._there.close()
-
 
 class _Talk(Talk):
     GREETING = 60.0  # through somebody's slow line
 
-    def __init__(self, tunnel: Tunnel, *rest: Any) -> None:
-        super().__init__(*rest)
+    def __init__(
+        self,
+        tunnel: Tunnel,
+        writer: transcript.Writer,
+        stopper: Bell,
+        event: Callable[[object, float], str],
+        idle: Callable[[float], str],
+    ) -> None:
+        super().__init__(writer, stopper, event, idle)
         self._tunnel = tunnel
 
     def _accept(self, until: float, ended: Callable[[], bool]) -> socket.socket:
@@ -135,7 +127,7 @@ class Session:
         return replace(self._work, argv=argv, outputs=(), inputs=inputs, env=env)
 
     def play(
-        self, halt: Halt, ended: Callable[[], bool], tell: Callable[[Mapping[str, Any]], None]
+        self, halt: Halt, ended: Callable[[], bool], tell: Callable[[Mapping[str, object]], None]
     ) -> bytes:
         """`ended`: whether the job is over; `tell` gets what happens right now, about each second."""
         kept: list[bytes] = []
@@ -146,7 +138,7 @@ class Session:
         writer.note(began, {**notes, "sector": place.sector, "block": place.block, "far": True})
         live = _Live(began, tell)
 
-        def event(said: Any, now: float) -> str:
+        def event(said: object, now: float) -> str:
             live.event(said, now)
             return self._event(writer, said, now)
 
@@ -184,7 +176,7 @@ class Session:
             raise DynamoError("host", trouble)
         self._laid_out = True
 
-    def _event(self, writer: transcript.Writer, said: Any, now: float) -> str:
+    def _event(self, writer: transcript.Writer, said: object, now: float) -> str:
         if isinstance(said, Phase) and said.name == "stop":
             self._count(writer, "after")
         if isinstance(said, Paused) and said.says == BEFORE_RECORDING:
@@ -214,11 +206,11 @@ class Session:
 class _Live:
     """Phases and each second's figures, as live.py writes them beside dynamo."""
 
-    def __init__(self, began: float, tell: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, began: float, tell: Callable[[Mapping[str, object]], None]) -> None:
         self.updates = Updates()
         self._began, self._tell, self._phase = began, tell, ""
 
-    def event(self, said: Any, now: float) -> None:
+    def event(self, said: object, now: float) -> None:
         if isinstance(said, Phase):
             self._phase = said.name
             self.updates.begin()

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
 
 from agents.contracts import Need
 from agents.facts import freebsd_disks, geom, zfs
 from agents.facts.asking import asked, tools
-from agents.facts.model import HostFacts, Mount
+from agents.facts.model import HostFacts, Machine, Mount
 from agents.facts.sections import Section, bad_facts, split, text, unoctal
 
 HOSTSIDE = files("agents.hostside")
@@ -81,7 +80,7 @@ def _failures(sections: Mapping[str, Section]) -> list[str]:
     ]
 
 
-def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
+def _machine(sections: Mapping[str, Section]) -> Machine:
     said = dict(re.findall(r"^([a-z_.]+): (.*)$", text(sections["sysctl"].stdout), re.M))
     if "kern.osrelease" not in said:
         raise bad_facts(f"sysctl: no kern.osrelease: {sections['sysctl'].failure}")

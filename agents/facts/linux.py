@@ -7,13 +7,12 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
 
 from agents.contracts import Need, Shell
 from agents.facts import bcache, block, lvm, md, openers, stacks, sysfs, tunables, zfs
 from agents.facts.asking import ask, asked, tools
 from agents.facts.graph import leading, owners
-from agents.facts.model import BlockDevice, HostFacts, MdArray, Mount, Zpool
+from agents.facts.model import BlockDevice, HostFacts, Machine, MdArray, Mount, Zpool
 from agents.facts.sections import Section, bad_facts, split, text
 
 HOSTSIDE = files("agents.hostside")
@@ -229,7 +228,7 @@ def _zfs_module(sections: Mapping[str, Section]) -> str:
     return loaded.strip() or (_line(there) if there and there.exit_code == 0 else "")
 
 
-def _machine(sections: Mapping[str, Section]) -> dict[str, Any]:
+def _machine(sections: Mapping[str, Section]) -> Machine:
     kept = sysfs.attributes(sections["files"]).get("", {})
     release = dict(
         re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", kept.get("/etc/os-release", ""), re.M)

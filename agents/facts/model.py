@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,20 @@ class Bcache:
     label: str = ""
     registered: bool = False  # the kernel holds it, running or not
     values: Mapping[str, str] = field(default_factory=dict)  # /sys/block/X/bcache/…: "cache_mode"
+
+
+class Machine(TypedDict):
+    """Fields of HostFacts that say which host it is."""
+
+    hostname: str
+    os_family: str
+    os_name: str
+    kernel: str
+    arch: str
+    boot_id: str
+    cpu_model: str
+    cpus: int
+    memory: int
 
 
 @dataclass(frozen=True, slots=True)

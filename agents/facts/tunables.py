@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 from agents.facts import sysfs
 from agents.facts.sections import Section, text
@@ -14,10 +14,18 @@ POLICY = re.compile(r"/sys/devices/system/cpu/cpufreq/(policy\d+)/scaling_(\w+)"
 SCHEDULERS = {"noop", "deadline", "cfq", "mq-deadline", "kyber", "bfq"}
 
 
-def read(sections: Mapping[str, Section]) -> dict[str, Any]:
+class Tunables(TypedDict):
     """Fields of HostFacts."""
+
+    sysctls: dict[str, str]
+    governors: dict[str, str]
+    governor_choices: tuple[str, ...]
+    scheduler_modules: tuple[str, ...]
+
+
+def read(sections: Mapping[str, Section]) -> Tunables:
     kept = sysfs.attributes(sections["files"]).get("", {})
-    governors, choices = {}, set()
+    governors, choices = dict[str, str](), set[str]()
     for path, value in kept.items():
         match = POLICY.fullmatch(path)
         if match and match[2] == "governor":

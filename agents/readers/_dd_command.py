@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from agents.tools import dd
 
@@ -41,10 +41,11 @@ SOURCES = {path: name for name, path in dd.SOURCES.items()} | {"/dev/random": "r
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`options` are those of the tool dd; `notes` say what it has no option for."""
+    """`options` are those of the tool dd, `sizes` among them; `notes` say what it has no option for."""
 
     text: str
-    options: dict[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)  # B, or blocks
+    options: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -57,8 +58,10 @@ def read(line: str) -> Command | None:
     given = dict(word.split("=", 1) for word in words)
     if not given.keys() & {"if", "of", "bs", "obs", "ibs"}:
         return None
-    options, notes = _options(given)
-    return Command("dd " + " ".join(words), options, tuple(notes))
+    sizes, unclear = _sizes(given)
+    flags, unknown = _flags(given)
+    options = {**sizes, **_direction(given), **flags}
+    return Command("dd " + " ".join(words), sizes, options, (*unclear, *unknown))
 
 
 def size(text: str) -> int | None:
@@ -72,8 +75,9 @@ def size(text: str) -> int | None:
     return product if 0 < product < 1 << 63 else None
 
 
-def _options(given: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
-    options: dict[str, Any] = {}
+def _sizes(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
+    """Those of our options, and notes on what is not understood."""
+    sizes: dict[str, int] = {}
     notes: list[str] = []
     for key, name in SIZES.items():
         if key in given and not (key in ("ibs", "obs") and "bs" in given):  # bs wins
@@ -81,10 +85,16 @@ def _options(given: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
             if value is None:
                 notes.append(f"{key}={given[key]} is not understood")
             else:
-                options[name] = value
+                sizes[name] = value
     if "bs" not in given:
-        options["block_size"] = 0
-    options |= _direction(given)
+        sizes["block_size"] = 0
+    return sizes, notes
+
+
+def _flags(given: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Those that we have, by option, and notes on the others."""
+    options: dict[str, list[str]] = {}
+    notes: list[str] = []
     for key, known in FLAGS.items():
         flags = [flag for flag in given.get(key, "").split(",") if flag]
         if ours := [flag for flag in flags if flag in known]:
@@ -93,7 +103,7 @@ def _options(given: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
     return options, notes
 
 
-def _direction(given: dict[str, str]) -> dict[str, Any]:
+def _direction(given: Mapping[str, str]) -> dict[str, str]:
     if given.get("of") == "/dev/null":
         return {"direction": "read"}
     if given.get("if") in SOURCES:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 
@@ -35,7 +34,7 @@ class Told:
     title: str = ""
     version: str = ""
     command: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     outstanding: int | None = None
     note: str = ""
     run: str = ""  # equal in all that one run printed in this format; "" where nothing tells
@@ -81,11 +80,11 @@ def _grouped(block: str, started: list[re.Match[str]], jobs: int) -> Told:
     return Told(title, options=_same(each), note=GROUPED)
 
 
-def _of_line(found: re.Match[str]) -> dict[str, Any]:
+def _of_line(found: re.Match[str]) -> dict[str, object]:
     sizes = {
         _bytes(number, unit) for number, unit in SIZE.findall(found["sizes"].replace("bs=", ""))
     }
-    known: dict[str, Any] = {"ioengine": found["ioengine"], "iodepth": int(found["iodepth"])}
+    known: dict[str, object] = {"ioengine": found["ioengine"], "iodepth": int(found["iodepth"])}
     if found["rw"] in jobfile.DIRECTIONS:
         known["rw"] = found["rw"]
     if len(sizes) == 1:
@@ -140,11 +139,11 @@ def of_document(data: Heads) -> Told:
     return Told(", ".join(names)[:200], version, "", same, outstanding, run=run)
 
 
-def _whose(job: Mapping[str, Any]) -> tuple[str, str, str]:
+def _whose(job: Mapping[str, object]) -> tuple[str, str, str]:
     return str(job.get("jobname", ""))[:60], str(job.get("hostname")), str(job.get("port"))
 
 
-def _depth_told(given: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
+def _depth_told(given: Mapping[str, object], job: Mapping[str, object]) -> bool:
     """Whether what its I/Os in flight follow from is said once: clients may have been given different options."""
     own = _options(job.get("job options"))
     return all(
@@ -152,9 +151,10 @@ def _depth_told(given: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
     )
 
 
-def _more_ran(job: Mapping[str, Any], copies: int) -> bool:
+def _more_ran(job: Mapping[str, object], copies: int) -> bool:
     """Whether more jobs than these copies were summed up, by the time (ms) that all of them took together."""
-    times = [job[name].get("runtime") for name in DIRECTIONS if isinstance(job.get(name), dict)]
+    parts = [part for name in DIRECTIONS if isinstance(part := job.get(name), dict)]
+    times = [part.get("runtime") for part in parts]
     whole, longest = (
         job.get("job_runtime"),
         max((t for t in times if isinstance(t, int)), default=0),
@@ -162,14 +162,14 @@ def _more_ran(job: Mapping[str, Any], copies: int) -> bool:
     return isinstance(whole, int) and whole > copies * (1.05 * longest + 20)
 
 
-def _options(data: Any) -> dict[str, str]:
+def _options(data: object) -> dict[str, str]:
     if not isinstance(data, dict):
         return {}
     return {key: value for key, value in data.items() if isinstance(value, str)}
 
 
-def _known(told: Mapping[str, str]) -> dict[str, Any]:
-    known: dict[str, Any] = {}
+def _known(told: Mapping[str, str]) -> dict[str, object]:
+    known: dict[str, object] = {}
     for key in ("rw", "readwrite"):
         if told.get(key) in jobfile.DIRECTIONS:
             known["rw"] = told[key]
@@ -193,13 +193,13 @@ def _copies(told: Mapping[str, str]) -> int:
     return max(int(count[:6]), 1) if count.isdecimal() else 1
 
 
-def _depth(engine: Any, depth: Any) -> int:
+def _depth(engine: object, depth: object) -> int:
     if (engine or ENGINE) in jobfile.SYNC_ENGINES:
         return 1
     return depth if isinstance(depth, int) and depth else 1
 
 
-def _same(told: list[dict[str, Any]]) -> dict[str, Any]:
+def _same(told: list[dict[str, object]]) -> dict[str, object]:
     """What all of them agree on."""
     if not told:
         return {}

@@ -11,7 +11,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agents.contracts import ParseError
 from agents.readers import _iostat_columns as table
@@ -69,7 +68,7 @@ def read(lines: Sequence[str], number: int) -> Document:
     return Document(first, last, reports, list(notes))
 
 
-def _value(text: str, at: int) -> tuple[Any, int]:
+def _value(text: str, at: int) -> tuple[object, int]:
     """What begins there and where it ends; None where it is broken."""
     try:
         return _decoder.raw_decode(text, at)
@@ -88,7 +87,7 @@ class _Walk:
     def line(self, at: int) -> int:
         return self.first + bisect_left(self.ends, at)
 
-    def reports(self) -> Iterator[Mapping[str, Any]]:
+    def reports(self) -> Iterator[Mapping[str, object]]:
         """The whole ones; `at` is behind the last of them then."""
         found = STATISTICS.search(self.text)
         self.at = found.end() if found else 0
@@ -100,7 +99,7 @@ class _Walk:
             self.begin, self.at = begin, at
             yield one
 
-    def report(self, told: Mapping[str, Any], notes: dict[str, None]) -> Iterator[Report]:
+    def report(self, told: Mapping[str, object], notes: dict[str, None]) -> Iterator[Report]:
         """None where it speaks of no device. Raises ParseError."""
         disks = told.get("disk")
         if not isinstance(disks, list):
@@ -125,12 +124,12 @@ class _Walk:
         yield Report(first, self.line(self.at), rows, when)
 
     def _row(
-        self, disk: Mapping[str, Any], line: int, notes: dict[str, None]
+        self, disk: Mapping[str, object], line: int, notes: dict[str, None]
     ) -> tuple[str, Sample]:
         figures = {f"%{key}" if key in SHARES else key: value for key, value in disk.items()}
         name = figures.pop("disk_device", None)
-        said = [name, *figures.values()]
-        if not isinstance(name, str) or not all(isinstance(one, str) for one in said):
+        said = [one for one in (name, *figures.values()) if isinstance(one, str)]
+        if not isinstance(name, str) or len(said) != 1 + len(figures):
             raise ParseError("a figure of iostat's that is no number", line, str(disk)[:120])
         heads = table.columns(["Device", *figures])
         if heads is None:

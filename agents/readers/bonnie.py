@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from agents.readers import _command
 from agents.texts.found import Found
@@ -51,9 +50,9 @@ def _trouble(start: int, run: runs.Run, command: str, why: str) -> Found:
     return Found(KIND, start + 1, run.last + 1, "bonnie++", KIND, command=command, trouble=why)
 
 
-def _options(table: model.Table) -> dict[str, Any]:
+def _options(table: model.Table) -> dict[str, int]:
     """Of the tool, as far as the result tells. 2.00 leaves the size of a chunk out of its CSV line."""
-    found: dict[str, Any] = {"size": model.size_of(table.size) or 0}
+    found: dict[str, int] = {"size": model.size_of(table.size) or 0}
     count = re.match(r"\d{1,9}", table.files)
     found["files"] = int(count[0]) if count else 0
     if table.size:

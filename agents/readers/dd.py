@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from agents.contracts import ParseError
 from agents.readers import _dd_command
@@ -116,7 +115,7 @@ def _found(lines: Sequence[str], start: int, end: int) -> Found:
         metrics=shifted,
         options=command.options,
         outstanding=1,
-        notes=(*command.notes, *_unfinished(command.options, figures)),
+        notes=(*command.notes, *_unfinished(command.sizes, figures)),
     )
 
 
@@ -147,21 +146,21 @@ def _command(
         if _dd_output.summary(lines[at]) or _way(lines[at]):
             break  # that is another run's
         if found := _dd_command.read(lines[at]):
-            return at, found if _fits(found.options, figures) else None
+            return at, found if _fits(found.sizes, figures) else None
     return first, None
 
 
-def _unfinished(options: dict[str, Any], figures: dict[str, float]) -> Iterator[str]:
-    count = options.get("count", 0)
+def _unfinished(sizes: Mapping[str, int], figures: dict[str, float]) -> Iterator[str]:
+    count = sizes.get("count", 0)
     if figures["records.in"] < count:
         yield f"{figures['records.in']:.0f} of {count} blocks: it ended early, or was asked while it ran"
 
 
-def _fits(options: dict[str, Any], figures: dict[str, float]) -> bool:
+def _fits(sizes: Mapping[str, int], figures: dict[str, float]) -> bool:
     """Blocks and bytes are what the command asked for, or fewer: an input may end early, a disk be full."""
-    count = options.get("count")
-    written = options.get("block_size") or options.get("obs") or 512
-    read = options.get("block_size") or options.get("ibs") or 512
+    count = sizes.get("count")
+    written = sizes.get("block_size") or sizes.get("obs") or 512
+    read = sizes.get("block_size") or sizes.get("ibs") or 512
     if count and figures["records.in"] > count:
         return False
     return figures["bytes"] <= min(written * figures["records.out"], read * figures["records.in"])

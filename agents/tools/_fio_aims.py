@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from agents.contracts import Metric, ParseError, Unit
 from agents.tools import _fio_fields
@@ -54,10 +53,10 @@ POWERS = {
 }
 LATENCY_UNITS = {"nsec": 1e9, "usec": 1e6, "msec": 1e3}
 
-Number = Callable[[Mapping[str, Any], str, str], float]
+Number = Callable[[Mapping[str, object], str, str], float]
 
 
-def steady(data: Mapping[str, Any], where: str, number: Number) -> Steady | None:
+def steady(data: Mapping[str, object], where: str, number: Number) -> Steady | None:
     """Of the job's "steadystate"; `number` reads one, or raises."""
     if not data:
         return None
@@ -79,7 +78,7 @@ def steady(data: Mapping[str, Any], where: str, number: Number) -> Steady | None
 
 
 def goal(
-    data: Mapping[str, Any], where: str, number: Number, version: str, grouped: bool
+    data: Mapping[str, object], where: str, number: Number, version: str, grouped: bool
 ) -> Goal | None:
     """Of the job's "latency_target" and what stands around it, as fio of that version means it."""
     if not data.get("latency_target"):
@@ -145,7 +144,7 @@ def _printed(digits: str, unit: str, base: float = 1000.0) -> float:
 
 
 def _time(
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     key: str,
     unit: str,
     per_second: float,

@@ -38,7 +38,6 @@ PLACES = {
 }
 HEAD = ("jobname", "groupid", "job options", "job_runtime", "hostname", "port")
 NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
-NUMBERS = (float, int)
 SLACK = {"total_ios": 0.0, "io_bytes": 1024.0}  # 2.x cuts bytes to KiB, of each client and of all
 UNKNOWN = 0  # a depth: clients had several, and which had which is not told
 FIGURES = ("mean", "stddev", "min", "max")
@@ -76,10 +75,10 @@ class _Spot:
 class Heads:
     """What a document says of the run beside its figures; gathered while those are read, as it may be long."""
 
-    rest: Mapping[str, Any] = field(default_factory=dict)
-    jobs: list[dict[str, Any]] = field(default_factory=list)
+    rest: Mapping[str, object] = field(default_factory=dict)
+    jobs: list[dict[str, object]] = field(default_factory=list)
 
-    def add(self, job: Any) -> None:
+    def add(self, job: object) -> None:
         if isinstance(job, dict):
             told = {key: job[key] for key in HEAD if key in job}
             parts = {name: part for name in DIRECTIONS if isinstance(part := job.get(name), dict)}
@@ -99,7 +98,7 @@ def jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]
     return _jobs(document, _lines(raw)), document.notes
 
 
-def _watched(jobs: Iterable[tuple[Any, int]], heads: Heads) -> Iterator[tuple[Any, int]]:
+def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple[object, int]]:
     for job, line in jobs:
         heads.add(job)
         yield job, line
@@ -125,14 +124,16 @@ def _jobs(document: _fio_load.Document, lines: Lines) -> Iterator[FioJob]:
         yield _job(job, options, version, where, _Spot(lines, begins or lines.get(where, 0)))
 
 
-def _totals(job: Mapping[str, Any], where: str) -> Iterator[tuple[tuple[str, str], float]]:
+def _totals(job: Mapping[str, object], where: str) -> Iterator[tuple[tuple[str, str], float]]:
     for name in DIRECTIONS:
         part = _object(job, name, where)
         for key in SLACK:
             yield (name, key), _number(part, key, f"{where}.{name}", 0)
 
 
-def _all_there(job: Mapping[str, Any], sums: Mapping[tuple[str, str], float], where: str) -> None:
+def _all_there(
+    job: Mapping[str, object], sums: Mapping[tuple[str, str], float], where: str
+) -> None:
     """Is what fio summed up of its clients what they say themselves? Else one's result is lost, or there twice."""
     for (name, key), value in _totals(job, where):
         known = sums.get((name, key), 0.0)
@@ -143,7 +144,7 @@ def _all_there(job: Mapping[str, Any], sums: Mapping[tuple[str, str], float], wh
             )
 
 
-def shared(rest: Mapping[str, Any], job: Any) -> dict[str, Any]:
+def shared(rest: Mapping[str, object], job: object) -> dict[str, object]:
     """The global options of a job. Since 3.39 each client has its own; before, those of all stand in one object, and
     what is not the same in them has the value TWICE.
     """
@@ -155,9 +156,11 @@ def shared(rest: Mapping[str, Any], job: Any) -> dict[str, Any]:
     return options if isinstance(options, dict) else {}
 
 
-def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
+def _number(
+    data: Mapping[str, object], key: str, where: str, default: float | None = None
+) -> float:
     value = data.get(key, default)
-    if type(value) in NUMBERS and 0 <= value < LARGEST:
+    if (type(value) is float or type(value) is int) and 0 <= value < LARGEST:
         return float(value)  # nearly always
     if value is None and key not in data:
         since = _fio_fields.since(key)
@@ -171,14 +174,14 @@ def _number(data: Mapping[str, Any], key: str, where: str, default: float | None
     return float(value)
 
 
-def _object(data: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
+def _object(data: Mapping[str, object], key: str, where: str) -> dict[str, object]:
     value = data.get(key, {})
     if not isinstance(value, dict):
         raise ParseError(f"{where}.{key} should be an object, not {type(value).__name__}")
     return value
 
 
-def _job(data: Any, options: Any, version: str, where: str, spot: _Spot) -> FioJob:
+def _job(data: object, options: object, version: str, where: str, spot: _Spot) -> FioJob:
     if not isinstance(data, dict):
         raise ParseError(f"{where} should be an object, not {type(data).__name__}")
     traffic = {
@@ -217,12 +220,12 @@ def _job(data: Any, options: Any, version: str, where: str, spot: _Spot) -> FioJ
     )
 
 
-def _busy(data: dict[str, Any], where: str) -> bool:
+def _busy(data: dict[str, object], where: str) -> bool:
     """A direction that moved nothing has no figures, rather than zeros."""
     return bool(data) and any(_number(data, key, where, 0) for key in ("total_ios", "io_bytes"))
 
 
-def _traffic(data: dict[str, Any], where: str, spot: _Spot) -> Traffic:
+def _traffic(data: dict[str, object], where: str, spot: _Spot) -> Traffic:
     runtime = _number(data, "runtime", where) / 1000
     iops = _number(data, "iops", where)
     ios = _number(data, "total_ios", where) if "total_ios" in data else None
@@ -241,7 +244,7 @@ def _traffic(data: dict[str, Any], where: str, spot: _Spot) -> Traffic:
     )
 
 
-def _moved(data: dict[str, Any], runtime: float, where: str) -> tuple[float, float]:
+def _moved(data: dict[str, object], runtime: float, where: str) -> tuple[float, float]:
     """Bytes moved and B/s. The unit of io_bytes is whichever agrees with the bandwidth that fio printed."""
     moved = _number(data, "io_bytes", where)
     if "bw_bytes" in data:
@@ -262,7 +265,7 @@ def _close(got: float, wanted: float, slack: float) -> bool:
 
 
 def _named(
-    data: dict[str, Any], kind: str, weight: float, where: str, spot: _Spot
+    data: dict[str, object], kind: str, weight: float, where: str, spot: _Spot
 ) -> Latencies | None:
     if f"{kind}_ns" in data:
         found = _object(data, f"{kind}_ns", where)
@@ -271,7 +274,7 @@ def _named(
 
 
 def _latencies(
-    data: dict[str, Any], scale: float, ios: float, where: str, spot: _Spot
+    data: dict[str, object], scale: float, ios: float, where: str, spot: _Spot
 ) -> Latencies | None:
     """`ios` stand in for N, the count of samples. None where nothing was measured (slat of a sync engine)."""
     if not data:
@@ -300,7 +303,7 @@ def _latencies(
     )
 
 
-def _samples(data: dict[str, Any], scale: float, ios: float, where: str) -> float:
+def _samples(data: dict[str, object], scale: float, ios: float, where: str) -> float:
     """N came with 3.18. Before, 3.x's bins tell it where they are printed; else each I/O is taken for a sample."""
     if "N" in data:
         return _number(data, "N", where)
@@ -308,7 +311,7 @@ def _samples(data: dict[str, Any], scale: float, ios: float, where: str) -> floa
     return sum(_number(bins, key, f"{where}.bins") for key in bins) or ios
 
 
-def _places(ranks: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _places(ranks: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     """The keys of each figure: a percentile stands in its own line, or follows from the bins."""
     found: dict[str, tuple[str, ...]] = {figure: (figure,) for figure in FIGURES}
     printed = {number(key, "percentile"): f"percentile.{key}" for key in ranks}
@@ -319,25 +322,25 @@ def _places(ranks: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
     """Hits by bin as fio names it. Looked at in C as far as may be: nearly all of a json+ is this."""
+    # Any: that all are numbers is seen by their sum, and no loop of ours tells it the type checker.
     if not data:
         return {}
-    if "FIO_IO_U_PLAT_NR" in data:
-        data = _numbered(data, where)
-    hits = data.values()
+    named: dict[str, Any] = _numbered(data, where) if "FIO_IO_U_PLAT_NR" in data else data
+    hits = named.values()
     try:
         total = sum(hits)
         right = type(total) is int and total == count and min(hits) >= 0
     except TypeError:
         right, total = False, 0
     if not right:
-        total = int(sum(_number(data, key, where) for key in data))
-        data = {key: int(value) for key, value in data.items()}
+        total = int(sum(_number(named, key, where) for key in named))
+        named = {key: int(value) for key, value in named.items()}
     if total != count:
         raise ParseError(f"{where}: {total} samples of {count:.0f}")
-    return data
+    return named
 
 
-def _numbered(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _numbered(data: Mapping[str, object], where: str) -> dict[str, object]:
     """Earlier 2.x names a bin by its number, prints those without hits too, and says how they are laid out."""
     bits, values, bins = (
         int(_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR")
@@ -354,12 +357,12 @@ def _numbered(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {key: hits for key, hits in found.items() if hits != 0}
 
 
-def _ranks(data: dict[str, Any], scale: float, where: str) -> dict[float, float]:
+def _ranks(data: dict[str, object], scale: float, where: str) -> dict[float, float]:
     ranks = {number(key, where): _number(data, key, where) / scale for key in data}
     return {rank: value for rank, value in ranks.items() if rank}  # 2.x pads with "0.00"
 
 
-def _levels(data: dict[str, Any], where: str) -> dict[int, float]:
+def _levels(data: dict[str, object], where: str) -> dict[int, float]:
     levels = {
         int(number(key.removeprefix(">="), where)): _number(data, key, where) / 100 for key in data
     }
@@ -367,11 +370,11 @@ def _levels(data: dict[str, Any], where: str) -> dict[int, float]:
     return levels
 
 
-def _grouped(*options: Any) -> bool:
+def _grouped(*options: object) -> bool:
     return any(isinstance(given, dict) and "group_reporting" in given for given in options)
 
 
-def _depth(*options: Any) -> int | None:
+def _depth(*options: object) -> int | None:
     """The iodepth that the job ran with: the last of global and job options that names it."""
     depth = None
     for given in options:

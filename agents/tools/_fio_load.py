@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -27,8 +26,8 @@ _HOLDING = {dict, list, str}  # what a colon can be in
 class Document:
     """`jobs` are (object, line where it begins, or 0 where it is known better); `rest` is all but them."""
 
-    rest: dict[str, Any]
-    jobs: Iterable[tuple[Any, int]]
+    rest: dict[str, object]
+    jobs: Iterable[tuple[object, int]]
     notes: str  # what fio printed around the document, one line
 
 
@@ -62,7 +61,7 @@ def _after(raw: bytes) -> str:
     return after
 
 
-def _apart(data: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+def _apart(data: dict[str, object]) -> tuple[dict[str, object], list[object]]:
     """The jobs: fio's own, or with --client those of all clients."""
     for name in ("jobs", "client_stats"):
         found = data.get(name)
@@ -71,7 +70,9 @@ def _apart(data: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
     raise ParseError("JSON, but not a result of fio: no jobs in it")
 
 
-def _cut(raw: bytes, start: int, end: int) -> tuple[dict[str, Any], Iterator[tuple[Any, int]]]:
+def _cut(
+    raw: bytes, start: int, end: int
+) -> tuple[dict[str, object], Iterator[tuple[object, int]]]:
     starts = list(_starts(raw, start))
     if len(starts) < 2:
         raise _Uncut
@@ -80,9 +81,10 @@ def _cut(raw: bytes, start: int, end: int) -> tuple[dict[str, Any], Iterator[tup
     if name not in ("jobs", "client_stats") or head[name] != []:
         raise _Uncut
     tail = _object(b'{"jobs":[' + raw[starts[-1] : end])
-    if len(tail["jobs"]) != 1 or set(tail) & set(head) > {"jobs"}:
+    last = tail["jobs"]
+    if not isinstance(last, list) or len(last) != 1 or set(tail) & set(head) > {"jobs"}:
         raise _Uncut
-    return {**tail, **head, name: []}, _pieces(raw, starts, tail["jobs"][0])
+    return {**tail, **head, name: []}, _pieces(raw, starts, last[0])
 
 
 def _starts(raw: bytes, at: int) -> Iterator[int]:
@@ -94,7 +96,7 @@ def _starts(raw: bytes, at: int) -> Iterator[int]:
         at += len(_FIRST_KEY)
 
 
-def _pieces(raw: bytes, starts: list[int], last: Any) -> Iterator[tuple[Any, int]]:
+def _pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[object, int]]:
     line, seen = 1, 0
     for begin, end in zip(starts, [*starts[1:], None], strict=True):
         line, seen = line + raw.count(b"\n", seen, begin), begin
@@ -111,7 +113,7 @@ def _pieces(raw: bytes, starts: list[int], last: Any) -> Iterator[tuple[Any, int
             raise ParseError("a job that cannot be read", line, "") from None
 
 
-def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, Any]:
+def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, object]:
     """A JSON object, at orjson's speed where no key comes twice. Raises _Uncut."""
     end = len(raw) if end is None else end
     try:
@@ -120,28 +122,30 @@ def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, Any
         raise _Uncut from None
     if not isinstance(data, dict):
         raise _Uncut
-    found: dict[str, Any] = data
+    found: dict[str, object] = data
     # orjson takes the last of two keys silently; then there are more colons than members
     if raw.find(b"\\", begin, end) >= 0 or raw.count(b":", begin, end) != _colons(data):
         found = _carefully(raw[begin:end].decode())
     return found
 
 
-def _carefully(text: str) -> dict[str, Any]:
+def _carefully(text: str) -> dict[str, object]:
     try:
-        data: dict[str, Any] = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
+        data: dict[str, object] = json.loads(
+            text, object_pairs_hook=_pairs, parse_constant=_constant
+        )
     except (ParseError, ValueError, RecursionError):
         raise _Uncut from None
     return data
 
 
-def _colons(value: Any) -> int:
+def _colons(value: object) -> int:
     """The colons that this value has as JSON, if no key holds one and none comes twice."""
     found, todo = 0, [value]
     while todo:
         one = todo.pop()
-        kind = type(one)  # orjson makes nothing but these
-        if kind is dict:
+        # orjson makes nothing but these
+        if type(one) is dict:
             found += len(one)
             # of bins only what is right is counted: with anything but numbers in them there are too few
             if type(bins := one.get("bins")) is dict:
@@ -153,14 +157,14 @@ def _colons(value: Any) -> int:
                 ]
             else:
                 todo += [within for within in one.values() if type(within) in _HOLDING]
-        elif kind is list:
+        elif type(one) is list:
             todo += one
-        elif kind is str:
+        elif type(one) is str:
             found += one.count(":")
     return found
 
 
-def _slowly(text: str) -> tuple[dict[str, Any], str]:
+def _slowly(text: str) -> tuple[dict[str, object], str]:
     """By the standard library: the object, and the text behind it. Its errors carry the line."""
     start = text.find("{")
     decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
@@ -196,8 +200,8 @@ def _one_line(text: str) -> str:
     )[:1000]
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found and found[key] != value else value
     return found

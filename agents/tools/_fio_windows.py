@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agents.contracts import Timing, Window
 from agents.jobs.windows import after_ramp
@@ -56,7 +55,7 @@ def _span(jobs: Sequence[_Job], epoch: float) -> tuple[float, float]:
     return start - epoch, max(one.start + one.seconds for one in jobs) - epoch
 
 
-def _job(job: Mapping[str, Any]) -> _Job:
+def _job(job: Mapping[str, object]) -> _Job:
     parts = [part for name in DIRECTIONS if isinstance(part := job.get(name), dict)]
     ran = max((_number(part.get("runtime")) for part in parts), default=math.nan)
     start = _number(job.get("job_start")) / 1000
@@ -64,5 +63,5 @@ def _job(job: Mapping[str, Any]) -> _Job:
     return _Job(name, number if isinstance(number, int) else 0, start, ran / 1000)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else math.nan
