@@ -205,6 +205,17 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class SameWork:
+    """What two results of a tool have equal if they did the same.
+
+    Other options (how long, on how large a file, past the page cache or not) are told where they differ.
+    """
+
+    options: tuple[str, ...] = ()  # each must be told, unless it is swept
+    more: tuple[object, ...] = ()  # equal as they are
+
+
+@dataclass(frozen=True, slots=True)
 class Ran:
     """What a command on the host did."""
 

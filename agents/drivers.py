@@ -26,6 +26,7 @@ from agents.protocols import (
     Asking,
     Awaiting,
     Commanding,
+    Comparing,
     Growing,
     Layer,
     Marking,
@@ -33,6 +34,7 @@ from agents.protocols import (
     Needing,
     Reader,
     Recording,
+    Renaming,
     Restoring,
     Resyncing,
     Salvaging,
@@ -117,6 +119,7 @@ of_tool_template_shelled: Shelled[tool_template.Options] = tool_template
 of_tool_bonnie: Tool[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_sized: Sized[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_accessing: Accessing[tool_bonnie.Options] = tool_bonnie
+of_tool_bonnie_comparing: Comparing[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_marking: Marking[tool_bonnie.Options] = tool_bonnie
 of_tool_bonnie_shelled: Shelled[tool_bonnie.Options] = tool_bonnie
 of_tool_command: Tool[tool_command.Options] = tool_command
@@ -126,6 +129,7 @@ of_tool_command_salvaging: Salvaging[tool_command.Options] = tool_command
 of_tool_dd: Tool[tool_dd.Options] = tool_dd
 of_tool_dd_sized: Sized[tool_dd.Options] = tool_dd
 of_tool_dd_accessing: Accessing[tool_dd.Options] = tool_dd
+of_tool_dd_comparing: Comparing[tool_dd.Options] = tool_dd
 of_tool_dd_marking: Marking[tool_dd.Options] = tool_dd
 of_tool_dd_shelled: Shelled[tool_dd.Options] = tool_dd
 of_tool_dynamo: Tool[tool_dynamo.Options] = tool_dynamo
@@ -134,11 +138,14 @@ of_tool_dynamo_naming: Naming[tool_dynamo.Options] = tool_dynamo
 of_tool_dynamo_showing: Showing[tool_dynamo.Options] = tool_dynamo
 of_tool_dynamo_sized: Sized[tool_dynamo.Options] = tool_dynamo
 of_tool_dynamo_accessing: Accessing[tool_dynamo.Options] = tool_dynamo
+of_tool_dynamo_comparing: Comparing[tool_dynamo.Options] = tool_dynamo
+of_tool_dynamo_renaming: Renaming[tool_dynamo.Options] = tool_dynamo
 of_tool_dynamo_recording: Recording[tool_dynamo.Options] = tool_dynamo
 of_tool_dynamo_marking: Marking[tool_dynamo.Options] = tool_dynamo
 of_tool_fio: Tool[tool_fio.Options] = tool_fio
 of_tool_fio_sized: Sized[tool_fio.Options] = tool_fio
 of_tool_fio_accessing: Accessing[tool_fio.Options] = tool_fio
+of_tool_fio_comparing: Comparing[tool_fio.Options] = tool_fio
 of_tool_fio_recording: Recording[tool_fio.Options] = tool_fio
 of_tool_fio_marking: Marking[tool_fio.Options] = tool_fio
 of_tool_fio_shelled: Shelled[tool_fio.Options] = tool_fio
@@ -146,6 +153,7 @@ of_tool_pg_test_fsync: Tool[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_needing: Needing[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_naming: Naming[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_accessing: Accessing[tool_pg_test_fsync.Options] = tool_pg_test_fsync
+of_tool_pg_test_fsync_comparing: Comparing[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_marking: Marking[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_salvaging: Salvaging[tool_pg_test_fsync.Options] = tool_pg_test_fsync
 of_tool_pg_test_fsync_shelled: Shelled[tool_pg_test_fsync.Options] = tool_pg_test_fsync

@@ -20,6 +20,7 @@ from agents.contracts import (
     Need,
     Plan,
     Progress,
+    SameWork,
     Series,
     Step,
     Target,
@@ -266,6 +267,24 @@ class Accessing(Tool[OptionsT], Protocol[OptionsT]):
 
     def access(self, options: OptionsT) -> Access:
         """Of what is measured, without a file's layout. None wherever these options do not tell; never guessed."""
+        ...
+
+
+@runtime_checkable
+class Comparing(Tool[OptionsT], Protocol[OptionsT]):
+    """A tool whose results share a chart with those of other workloads that did the same."""
+
+    def same_work(self, told: Mapping[str, object]) -> SameWork | None:
+        """By options as they were told, perhaps some only. None: these do not tell what was done."""
+        ...
+
+
+@runtime_checkable
+class Renaming(Tool[OptionsT], Protocol[OptionsT]):
+    """A tool whose options have other names, too, in results from elsewhere."""
+
+    def renamed(self, told: Mapping[str, object]) -> dict[str, object]:
+        """The same by our names."""
         ...
 
 

@@ -11,12 +11,13 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from agents import layers, options, readers, samplers, tools
-from agents.contracts import Access, Need, OptionsError, Target
+from agents.contracts import Access, Need, OptionsError, SameWork, Target
 from agents.protocols import (
     Accessing,
     Ailing,
     Asking,
     Awaiting,
+    Comparing,
     Growing,
     Layer,
     Marking,
@@ -24,6 +25,7 @@ from agents.protocols import (
     Needing,
     Reader,
     Recording,
+    Renaming,
     Restoring,
     Resyncing,
     Salvaging,
@@ -177,9 +179,10 @@ def live(kind: str) -> tuple[str, ...]:
     return driver.LIVE if isinstance(driver, Showing) else ()
 
 
-def depth_options() -> tuple[str, ...]:
-    """Options of the tools that make the outstanding I/Os, each tool's in their order."""
-    return _depths(tuple(one.Options for one in all_tools().values()))
+def depth_options(kind: str = "") -> tuple[str, ...]:
+    """Options that make the outstanding I/Os, in their order: of this tool, or of each there is."""
+    drivers = (one for name, one in all_tools().items() if kind in ("", name))
+    return _depths(tuple(one.Options for one in drivers))
 
 
 # By the tools there are: pages ask for every run.
@@ -212,6 +215,24 @@ def access(kind: str, built: Any, told: Collection[str] | None = None) -> Access
     known = {name for name, of in driver.ACCESS_OF.items() if set(of) <= set(told)}
     unknown = [spec.name for spec in dataclasses.fields(Access) if spec.name not in known]
     return dataclasses.replace(found, **dict.fromkeys(unknown))
+
+
+def same_work(kind: str, told: Mapping[str, object]) -> SameWork | None:
+    """What results of the tool have equal that did the same as one with these options. None: nobody can tell."""
+    driver = all_tools().get(kind)
+    return driver.same_work(told) if isinstance(driver, Comparing) else None
+
+
+def told(kind: str, given: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
+    """Options under one name each. What was left out is the driver's default where we ran it, else nobody's word."""
+    driver = all_tools().get(kind)
+    found = {**_defaults(driver.Options), **given} if driver and ours else dict(given)
+    return driver.renamed(found) if isinstance(driver, Renaming) else found
+
+
+def _defaults(of_tool: type[Any]) -> dict[str, Any]:
+    fields = dataclasses.fields(of_tool)
+    return {one.name: one.default for one in fields if one.default is not dataclasses.MISSING}
 
 
 def recording(kind: str) -> Recording[Any] | None:

@@ -18,6 +18,7 @@ from agents.contracts import (
     Need,
     OptionsError,
     ParseError,
+    SameWork,
     Target,
     Timing,
     Window,
@@ -186,6 +187,10 @@ def access(options: Options) -> Access:
         ramp_s=0.0,
         outstanding=outstanding(options),
     )
+
+
+def same_work(told: Mapping[str, object]) -> SameWork:
+    return SameWork()
 
 
 def _arguments(options: Options, target: Target) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from agents.contracts import (
     Need,
     OptionsError,
     ParseError,
+    SameWork,
     Target,
     Timing,
     Window,
@@ -244,6 +245,12 @@ def access(options: Options) -> Access:
         ramp_s=0.0,
         outstanding=1,
     )
+
+
+def same_work(told: Mapping[str, object]) -> SameWork:
+    flags = (told.get(name) for name in ("iflag", "oflag", "conv"))
+    sets = (tuple(sorted(found)) if isinstance(found, list | tuple) else () for found in flags)
+    return SameWork(("direction", "block_size"), tuple(sets))
 
 
 def _arguments(options: Options, path: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from agents.contracts import (
     Need,
     OptionsError,
     ParseError,
+    SameWork,
     Series,
     Target,
     Timing,
@@ -237,6 +238,22 @@ def access(options: Options) -> Access:
         runtime_s=float(options.runtime_s),
         outstanding=outstanding(options),
     )
+
+
+def same_work(told: Mapping[str, object]) -> SameWork | None:
+    """None: lines of access are nobody's to compare."""
+    if told.get("access"):
+        return None
+    return SameWork(("block_size", "random_percent", "read_percent"))
+
+
+def renamed(told: Mapping[str, object]) -> dict[str, object]:
+    """Others tell the share of writes."""
+    writes = told.get("write_percent")
+    if not isinstance(writes, int | float | str):
+        return dict(told)
+    rest = {name: value for name, value in told.items() if name != "write_percent"}
+    return rest | {"read_percent": 100 - int(writes)}
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:

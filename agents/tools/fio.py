@@ -18,6 +18,7 @@ from agents.contracts import (
     Need,
     OptionsError,
     ParseError,
+    SameWork,
     Series,
     Target,
     Timing,
@@ -73,6 +74,7 @@ ACCESS_OF = {
     "runtime_s": ("runtime_s",),
     "outstanding": ("iodepth", "numjobs", "ioengine"),
 }
+MIXED = ("rw", "readwrite", "randrw")  # half reads unless told
 LAYOUT_RATE = 100e6  # B/s, a slow disk's: how fast we expect a file to be laid out
 SLOWEST = 1e5  # B/s: so slowly may a job go on that has a size to do, and no time
 LONGEST_S = 2 * 86400.0  # beyond what is expected
@@ -92,6 +94,15 @@ def job(options: Options, target: Target) -> Job:
         timeout_s=seconds * 3 + 1800 + _patience(options, target),
         writes=_writes(options, target, laid_out),
     )
+
+
+def same_work(told: Mapping[str, object]) -> SameWork | None:
+    """None: what a job file or further options say is nobody's to compare."""
+    if told.get("job_file") or told.get("extra"):
+        return None
+    reads = told.get("rwmixread", 50) if told.get("rw") in MIXED else None
+    flushes = (told.get(name) or 0 for name in ("fsync", "fdatasync"))
+    return SameWork(("rw", "block_size"), (reads, *flushes))
 
 
 def precheck(options: Options, target: Target) -> Job | None:

@@ -17,6 +17,7 @@ from agents.contracts import (
     Need,
     OptionsError,
     ParseError,
+    SameWork,
     Target,
     Timing,
     Window,
@@ -193,6 +194,10 @@ def access(options: Options) -> Access:
         ramp_s=0.0,
         outstanding=1,
     )
+
+
+def same_work(told: Mapping[str, object]) -> SameWork:
+    return SameWork()
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:

@@ -16,7 +16,7 @@ from typing import Any
 from agents import registry
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.equal_workloads import cards_of, told
+from benchlab.charts.equal_workloads import cards_of
 from benchlab.charts.queries import Group, Person, labels
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
@@ -258,7 +258,9 @@ def _of_run(attempt: Attempt, rest: str) -> dict[str, str]:
 def _of_options(attempt: Attempt) -> dict[str, str]:
     """The sweep's own options are the x axis or the line, not a condition."""
     run = attempt.run
-    known = told(run.tool, run.options, ours=run.campaign.source == Campaign.Source.MEASURED)
+    known = registry.told(
+        run.tool, run.options, ours=run.campaign.source == Campaign.Source.MEASURED
+    )
     return {
         f"{OPTION}{name.replace('_', ' ')}": _word(name, value)
         for name, value in known.items()
