@@ -10,16 +10,19 @@ from dataclasses import dataclass, field, replace
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 
+from agents.readers import fio_log
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
-from benchlab.imports import open_questions
-from benchlab.imports.draft_results import Key, Shown
+from benchlab.imports.draft_results import LOG_UNITS, Key, Shown
 from benchlab.imports.models import Draft
 from benchlab.topologies.models import Topology
 
 ORIGIN = ("title", "author", "date", "url")
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 MOST_OUTSTANDING = 2**31 - 1
+WHICH_UNIT = (
+    "Say what its latencies are in: fio before 3.0 wrote microseconds, later ones nanoseconds."
+)
 NAME_MOST = 200  # of a campaign
 
 
@@ -36,7 +39,7 @@ class Chosen:
     workload: str = ""
     outstanding: int | None = None
     beside: Key | None = None
-    log_unit: str = ""  # of asked.UNITS
+    log_unit: str = ""  # of LOG_UNITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ def _check_one(
     shown = offered[one.key]
     if shown.found.trouble:
         wrong.add(index, "take", f"It cannot be read: {shown.found.trouble}")
-    if said := open_questions.wrong(shown, one, offered):
+    if said := _wrong_unit(shown, one, offered):
         wrong.add(index, "log_unit", said)
     if one.beside is not None:
         if not shown.watches:
@@ -179,6 +182,27 @@ def _check_one(
             wrong.add(index, "outstanding", f"The text says {told}.")
         elif not 1 <= one.outstanding <= MOST_OUTSTANDING:
             wrong.add(index, "outstanding", "Give a number from 1 on, or nothing.")
+
+
+def _log_unit(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> str:
+    """As the person says; else as what stands beside it, or what it belongs to, tells."""
+    its = offered.get(chosen.beside) if chosen.beside else None
+    return chosen.log_unit or shown.log_unit or (fio_log.unit(its.found.version) if its else "")
+
+
+def _wrong_unit(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> str:
+    """What is wrong with the answer; "" for nothing."""
+    if not shown.found.needs:
+        return "Its unit is known." if chosen.log_unit else ""
+    if chosen.log_unit and shown.log_unit not in ("", chosen.log_unit):
+        return f"By the result of fio beside it, they are {LOG_UNITS[shown.log_unit]}."
+    return "" if _log_unit(shown, chosen, offered) else WHICH_UNIT
+
+
+def read_as(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> str:
+    """What its reader gets as the file's name, so that nothing is open; "" for that of the file."""
+    found = _log_unit(shown, chosen, offered) if shown.found.needs else ""
+    return fio_log.told(shown.file.name, found) if found else ""
 
 
 def _origin(given: Mapping[str, str], wrong: Wrong) -> dict[str, str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents import registry
+from agents.readers import fio_log
 from agents.texts.found import Found
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import open_questions, reading_json
+from benchlab.imports import reading_json
 from benchlab.imports.models import Draft, DraftFile, Source
 
 Key = tuple[int, int]  # (DraftFile id, first line)
+LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
 NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
 
 
@@ -44,7 +46,7 @@ class Shown:
 
     @property
     def log_unit_words(self) -> str:
-        return open_questions.UNITS.get(self.log_unit, "")
+        return LOG_UNITS.get(self.log_unit, "")
 
     @property
     def workload(self) -> str:
@@ -86,13 +88,45 @@ def _words(name: str, value: Any) -> str:
 def results(draft: Draft) -> list[Shown]:
     """Everything found in it, in its order; also what is in trouble."""
     rows = draft.files.defer("content").order_by("position")
-    return open_questions.answered(
+    return _with_units(
         [
             Shown(row, reading_json.from_json(one), one)
             for row in rows
             for one in (row.reading or {}).get("found", ())
         ]
     )
+
+
+def _with_units(shown: Sequence[Shown]) -> list[Shown]:
+    """Each log with the unit that fio's results beside it tell, by their version."""
+    told: dict[str, set[str]] = {}
+    for one in shown:
+        if one.found.kind == "fio" and (unit := fio_log.unit(one.found.version)):
+            told.setdefault(_folder(one.file.name), set()).add(unit)
+    return [
+        replace(one, log_unit=_near(one.file.name, told)) if one.found.needs else one
+        for one in shown
+    ]
+
+
+def _near(name: str, told: Mapping[str, set[str]]) -> str:
+    """By the results in its folder, or else in the nearest one above; "" where they differ, or there are none."""
+    units: set[str] = next((told[folder] for folder in _folders(name) if folder in told), set())
+    return next(iter(units)) if len(units) == 1 else ""
+
+
+def _folders(name: str) -> Iterator[str]:
+    """From its own up to its archive, or to the upload itself if it came in none."""
+    folder = _folder(name)
+    while folder:
+        yield folder
+        folder = _folder(folder)
+    if "/" not in name:
+        yield ""
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def known(draft: Draft) -> dict[str, Campaign]:

@@ -9,9 +9,8 @@ from typing import Any
 from django import forms
 
 from benchlab.hosts.models import Host
-from benchlab.imports import open_questions
 from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Chosen, Refused
-from benchlab.imports.draft_results import Key, Shown
+from benchlab.imports.draft_results import LOG_UNITS, Key, Shown
 from benchlab.imports.models import Draft
 from benchlab.topologies.models import Topology
 
@@ -46,7 +45,7 @@ class SameForm(forms.Form):
     log_unit = forms.ChoiceField(
         required=False,
         label="Latencies of fio's logs are in",
-        choices=[("", "– choose –"), *open_questions.UNITS.items()],
+        choices=[("", "– choose –"), *LOG_UNITS.items()],
         help_text="Some logs do not say it, and no result of fio beside them does.",
     )
 
@@ -79,7 +78,7 @@ class ResultForm(forms.Form):
     log_unit = forms.ChoiceField(
         required=False,
         label="Its latencies are in",
-        choices=[("", "– as above –"), *open_questions.UNITS.items()],
+        choices=[("", "– as above –"), *LOG_UNITS.items()],
     )
 
     def __init__(

@@ -9,9 +9,9 @@ from dataclasses import replace
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import icf_workloads
 from benchlab.hosts.models import Host
-from benchlab.imports import lazy_files, open_questions
+from benchlab.imports import lazy_files
 from benchlab.imports.agreement_json import Failed, Outcome
-from benchlab.imports.checking import Agreement, Chosen
+from benchlab.imports.checking import Agreement, Chosen, read_as
 from benchlab.imports.draft_results import Key, Shown
 from benchlab.imports.models import Draft
 from benchlab.imports.services import Person, Piece, Result, store
@@ -77,7 +77,7 @@ def _results(
 ) -> list[Result]:
     pieces = lazy_files.pieces(
         [
-            (shown.file, shown.found, open_questions.name(shown, one, offered))
+            (shown.file, shown.found, read_as(shown, one, offered))
             for one in taken
             for shown in (offered[one.key],)
         ]

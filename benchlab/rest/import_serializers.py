@@ -7,8 +7,9 @@ from typing import Any
 from rest_framework import serializers
 
 from benchlab.hosts.models import Host
-from benchlab.imports import agreement_json, drafts, open_questions, storing_drafts
+from benchlab.imports import agreement_json, drafts, storing_drafts
 from benchlab.imports.checking import MOST_OUTSTANDING, Chosen
+from benchlab.imports.draft_results import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.topologies.models import Topology
 from benchlab.web.api import OwnRow, Whose, storable
@@ -197,7 +198,7 @@ class ChosenSerializer(serializers.Serializer[Chosen]):
         help_text="Outstanding I/Os, where the text does not tell",
     )
     log_unit = serializers.ChoiceField(
-        choices=list(open_questions.UNITS),
+        choices=list(LOG_UNITS),
         default="",
         allow_blank=True,
         help_text="of a latency log of fio that says neither (`needs`): us before fio 3.0, ns since",
