@@ -30,6 +30,7 @@ urlpatterns = [
     path("", include("benchlab.imports.urls")),  # /import/, /library/
     path("", include("benchlab.dynamo.urls")),  # /dynamo/ and files of IOmeter's
     path("audit/", include("benchlab.pages.audit.urls")),
+    path("docs/look/", include("benchlab.pages.look.urls")),
     path("", include("benchlab.sharing.urls")),  # /talk/, /views/, /shares/, /activity/, /s/
     path("api/", include("benchlab.rest.urls")),
 ]

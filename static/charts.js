@@ -16,7 +16,14 @@
     modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]],
   };
 
-  const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  /* A token of the stylesheet as a colour: light-dark() is worked out where a colour is used, not in the variable. */
+  const probe = document.createElement("i");
+  probe.hidden = true;
+  document.body.append(probe);
+  function token(name) {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
+  }
 
   function isDark() {
     const chosen = document.documentElement.dataset.theme;
@@ -32,21 +39,91 @@
     return JSON.parse(text);
   }
 
-  /* Text, grid and background are the page's. */
-  function themed(figure) {
-    const { data, layout } = recoloured(figure);
-    const page = variable("--pico-background-color");
-    layout.font = { family: "system-ui, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif", size: 12, color: variable("--text") };
-    layout.paper_bgcolor = layout.plot_bgcolor = page;
-    layout.hoverlabel = { bgcolor: variable("--panel-2"), bordercolor: variable("--line"), font: { color: variable("--text") }, align: "left" };
-    if (layout.title?.subtitle?.font) layout.title.subtitle.font.color = variable("--text-2");
-    for (const trace of data) if (trace.type === "bar") trace.insidetextfont = { color: variable("--text") };
-    for (const [name, axis] of Object.entries(layout)) {
-      if (!/^[xy]axis\d*$/.test(name)) continue;
-      axis.gridcolor = variable("--line");
-      axis.linecolor = axis.tickcolor = variable("--text-2");
+  /* Text, grid and background are the page's. No frame, a grid across the values only, a stronger base line. */
+  function themed(chart) {
+    const { data, layout } = recoloured(chart.figure);
+    const surface = token("--surface");
+    const [ink, quiet, line, base] = ["--ink", "--ink-2", "--line", "--line-2"].map(token);
+    const lying = data.some((trace) => trace.orientation === "h");
+    const family = getComputedStyle(document.body).fontFamily;
+    layout.font = { family, size: 12, color: quiet };
+    layout.paper_bgcolor = layout.plot_bgcolor = surface;
+    layout.hoverlabel = { bgcolor: token("--surface-2"), bordercolor: base, font: { family, color: ink }, align: "left" };
+    if (layout.title) layout.title.font = { ...layout.title.font, color: ink, weight: 600 };
+    if (layout.title?.subtitle?.font) layout.title.subtitle.font.color = quiet;
+    for (const trace of data) {
+      if (trace.type === "bar") trace.insidetextfont = { color: ink };
+      else if (trace.mode?.includes("markers") && trace.marker && !trace.marker.line) trace.marker.line = { color: surface, width: 1 };
+    }
+    for (const [name, axis] of axesOf(layout)) {
+      const ofValues = (name[0] === "x") === lying;
+      axis.showgrid = ofValues;
+      axis.gridcolor = line;
+      axis.linecolor = axis.tickcolor = base;
+      axis.showline = !ofValues && axis.visible !== false;
+      if (axis.tickformat === "~s") Object.assign(axis, spaced(axis, rangeOf(chart, name, data)));
+      if (axis.title?.text) headed(layout, name, axis, lying);
     }
     return [data, layout];
+  }
+
+  const axesOf = (layout) => Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
+
+  /* "IOPS (op/s)" reads IOPS op/s, the unit quieter; that of a y axis stands above it, level. */
+  function headed(layout, name, axis, lying) {
+    const [, words, unit] = /^(.*?)(?: \(([^()]*)\))?$/.exec(axis.title.text);
+    const bold = (name[0] === "x") === lying ? `<b>${words}</b>` : words;
+    const text = unit && unit !== "1" ? `${bold} ${unit}` : bold;
+    if (name[0] === "x") {
+      axis.title = { text, font: { size: 12 } };
+      return;
+    }
+    delete axis.title;
+    const at = { x: 0, xref: "paper", xanchor: "left", y: axis.domain?.[1] ?? 1, yref: "paper", yanchor: "bottom", yshift: 4 };
+    (layout.annotations ??= []).push({ text, showarrow: false, ...at });
+  }
+
+  /* From what an axis goes to what: as somebody zoomed it, or as its numbers need. */
+  function rangeOf(chart, name, data) {
+    const shown = chart.layout?.[name];
+    if (shown?.range && shown.autorange === false) return shown.range;
+    const [letter, axis] = [name[0], name.replace("axis", "")];
+    const numbers = data.filter((trace) => (trace[letter + "axis"] ?? letter) === axis).flatMap((trace) => trace[letter]);
+    const known = numbers.filter(Number.isFinite);
+    return [known.reduce((a, b) => Math.min(a, b), 0), known.reduce((a, b) => Math.max(a, b), 0) * 1.06];
+  }
+
+  const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+
+  /* 20 MB/s and 12 k, at 1, 2 or 5 times a power of ten: d3 would stick its prefix to the number. */
+  function spaced(axis, [low, high]) {
+    const rough = (high - low) / (axis.nticks ?? 6);
+    if (!(rough > 0)) return {};
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((n) => n * power).find((one) => one >= rough * 0.999);
+    const tickvals = [];
+    for (let at = Math.ceil(low / step); at * step <= high; at++) tickvals.push(Number((at * step).toPrecision(12)));
+    return { tickmode: "array", tickvals, ticktext: tickvals.map((one) => si(one, axis.ticksuffix ?? "")) };
+  }
+
+  function si(value, unit) {
+    if (!value) return "0";
+    const [scale, prefix] = PREFIXES.find(([one]) => Math.abs(value) >= one) ?? PREFIXES.at(-1);
+    return `${Number((value / scale).toPrecision(4))} ${prefix}${unit}`.trim();
+  }
+
+  /* Who zooms gets ticks for what is seen then. */
+  function reticked(chart, event) {
+    const zoomed = Object.keys(event).filter((key) => /axis\d*\.(range|autorange)/.test(key));
+    const names = new Set(zoomed.map((key) => key.split(".")[0]));
+    const changes = {};
+    for (const name of names) {
+      const axis = chart.figure?.layout[name];
+      if (axis?.tickformat !== "~s") continue;
+      const ticks = spaced(axis, rangeOf(chart, name, chart.figure.data));
+      for (const [key, value] of Object.entries(ticks)) changes[`${name}.${key}`] = value;
+    }
+    if (Object.keys(changes).length) Plotly.relayout(chart, changes);
   }
 
   function urlOf(chart) {
@@ -88,7 +165,9 @@
       if (first) chart.replaceChildren();
       chart.figure = figure;
       await draw(chart);
-      if (first) chart.on("plotly_click", open);
+      if (!first) return;
+      chart.on("plotly_click", open);
+      chart.on("plotly_relayout", (event) => reticked(chart, event));
     } catch (error) {
       /* A live chart keeps what it shows: the next refresh mends it. */
       if (!(chart.figure && chart.dataset.refresh)) {
@@ -101,12 +180,11 @@
 
   /* Which axes a figure has, and what they show. */
   function shapeOf({ layout }) {
-    const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
-    return JSON.stringify(axes.map(([name, axis]) => [name, axis.type, axis.title, axis.visible]));
+    return JSON.stringify(axesOf(layout).map(([name, axis]) => [name, axis.type, axis.title, axis.visible]));
   }
 
   function draw(chart) {
-    const [data, layout] = themed(chart.figure);
+    const [data, layout] = themed(chart);
     if (chart.clientWidth < 640) narrow(data, layout);
     layout.uirevision = chart.dataset.figureUrl; /* keeps zoom and hidden lines over a refresh */
     chart.style.minHeight = layout.height + "px";
@@ -119,7 +197,7 @@
     layout.margin = { ...layout.margin, r: named ? 44 : 8 };
     if (layout.title?.subtitle) layout.title.subtitle.text = "";
     if (layout.title) {
-      layout.title.font = { size: 12 };
+      layout.title.font.size = 12;
       layout.title.text = layout.title.text.replace(" · ", "<br>");
     }
     stack(layout);

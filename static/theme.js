@@ -9,7 +9,7 @@
   const current = () => root.dataset.theme || "";
 
   function show() {
-    button.textContent = "Theme: " + WORDS[current()];
+    button.lastElementChild.textContent = "Theme: " + WORDS[current()];
     button.hidden = false;
   }
 

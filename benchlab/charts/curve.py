@@ -84,7 +84,7 @@ def _axes(
     depths = figure.depth_axis(sorted(set().union(*map(_depths, lines))))
     if not latency:
         return {"xaxis": depths, "yaxis": figure.value_axis(word, unit)}
-    upper, lower = figure.rows(2, 0.05)
+    upper, lower = figure.rows(2, 0.1)
     latencies = [value for trace in data if trace["yaxis"] == "y2" for value in trace["y"]]
     return {
         "xaxis": depths | {"anchor": "y2"},

@@ -35,7 +35,7 @@ def layout(title: str, subtitle: str = "", height: int = 520, **more: Any) -> di
             "font": {"size": 15},
         },
         "height": height,
-        "margin": {"l": 72, "r": 24, "t": 64, "b": 56},
+        "margin": {"l": 64, "r": 24, "t": 80, "b": 56},
         "hovermode": "closest",
         "legend": {"orientation": "h", "x": 0, "y": -0.12, "yanchor": "top"},
         "meta": {"dark": dark_swaps()},

@@ -15,13 +15,13 @@ from benchlab.charts.chart_options import OPERATIONS, Choice
 from benchlab.charts.curve import Line, lines_of, url
 from benchlab.charts.figure import Figure
 from benchlab.charts.naming import latency_word
-from benchlab.charts.palette import rgba
+from benchlab.charts.palette import COLOURS, rgba
 from benchlab.charts.queries import Group, Sample
 from benchlab.web.units import si
 
 TOTAL = "lat.mean"  # what Little's law is about
 LITTLE = "Little's law: outstanding I/Os = IOPS × latency"
-GREY = rgba("#000000", 0.35)
+GREY = rgba(COLOURS[-1], 0.45)
 
 
 def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:

@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Okabe and Ito's palette without yellow, which vanishes on white. Order: neighbours differ most.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+# Okabe and Ito's palette without yellow, which vanishes on white, each at least 3:1 on the page. Neighbours differ
+# most. The same as --s1 to --s7 of static/benchlab.css.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b3588d", "#b87d00", "#1a99b8", "#3f4854")
 # What a dark page shows instead (charts.js swaps them): same hue, lighter where the original would sink, and the two
 # blues as far apart as they are on white.
 DARK = {
     "#0072b2": "#3d8fe0",
-    "#d55e00": "#f08040",
+    "#d55e00": "#f2874a",
     "#009e73": "#2fc79c",
-    "#cc79a7": "#dc98bd",
-    "#56b4e9": "#8fd3f7",
-    "#000000": "#e4e7ec",
+    "#b3588d": "#e19dc4",
+    "#b87d00": "#e9ae2b",
+    "#1a99b8": "#8fd3f7",
+    "#3f4854": "#e4e7ec",
 }
 # Small gaps: lines that jump every second stay lines, and are still told apart in print.
 FINE_DASHES = ("solid", "9px,2px", "4px,2px", "14px,2px,3px,2px", "2px,2px")

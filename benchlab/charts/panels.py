@@ -150,7 +150,7 @@ def axes(panels: Sequence[Panel]) -> dict[str, Any]:
 
 def _heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
     return {
-        "text": f"<b>{title}</b> ({unit})" if unit != "1" else f"<b>{title}</b>",
+        "text": f"<b>{title}</b> {unit}" if unit != "1" else f"<b>{title}</b>",
         "x": x,
         "y": y,
         "xref": "paper",

@@ -63,6 +63,8 @@ PAGES: Mapping[str, Rule] = {
     "site-teams": Rule(SITE_ADMIN, SITE_ADMIN),
     "site-team-owner": Rule(do=SITE_ADMIN),
     "home": Rule(VIEWER),
+    "look": Rule(VIEWER),
+    "look-figure": Rule(VIEWER),
     # To reach a new host, to trust its key and to say what may be destroyed there is an owner's.
     "host-list": Rule(VIEWER),
     "host-add": Rule(OWNER, OWNER),

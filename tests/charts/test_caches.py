@@ -47,7 +47,7 @@ def test_dirty_data_is_drawn_in_binary_units_and_shares_in_percent():
     assert ratio["y"] == [None, 50.0, 100.0] and "%" in ratio["hovertemplate"]
     assert dirty["y"] == pytest.approx([0.0, 1 / 1024, 3.0], rel=1e-4)
     headings = [note["text"] for note in figure["layout"]["annotations"]]
-    assert headings == ["<b>Cache hit ratio, reads</b> (%)", "<b>Dirty data</b> (GiB)"]
+    assert headings == ["<b>Cache hit ratio, reads</b> %", "<b>Dirty data</b> GiB"]
     assert figure["layout"]["title"]["text"] == "Cache hit ratio and dirty data · run 1"
     assert ratio["name"] == "bl1-data (dm-0, lvm)"
 

@@ -1,4 +1,4 @@
-"""{% load talk %}{% talk campaign %}: what people said about a row, and the forms to say more."""
+"""{% load talk %}{% talk campaign %}: what people said about a row, and the forms to say more; star and share above."""
 
 from __future__ import annotations
 
@@ -28,33 +28,38 @@ def _base(context: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@register.inclusion_tag("sharing/_talk_actions.html", takes_context=True)
+def talk_actions(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
+    """For the title row: star, report, share. The reference library's rows may be starred too."""
+    base = _base(context)
+    kind = targets.kind_of(row)
+    stars = Star.objects.for_user(base["user"]).filter(kind=kind, object_id=row.pk)
+    return base | {
+        "kind": kind.value,
+        "row": row,
+        "starred": stars.exists(),
+        "share_kind": kind.value if kind in (Kind.RUN, Kind.CAMPAIGN) else "",
+    }
+
+
 @register.inclusion_tag("sharing/_talk.html", takes_context=True)
 def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
-    """Nothing but a star for the reference library's rows: they belong to no team that could talk."""
+    """Nothing for the reference library's rows: they belong to no team that could talk."""
     base = _base(context)
-    kind, team, user = targets.kind_of(row), targets.team_of(row), base["user"]
+    kind, team = targets.kind_of(row), targets.team_of(row)
+    if team.library:
+        return base | {"library": True}
     about = {"kind": kind, "object_id": row.pk}
-    found = {
+    mine = Tagging.objects.filter(**about).select_related("tag")
+    return base | {
         "kind": kind.value,
         "row": row,
         "team": team,
-        "starred": Star.objects.for_user(user).filter(**about).exists(),
-        "library": team.library,
-        "share_kind": kind.value if kind in (Kind.RUN, Kind.CAMPAIGN) else "",
+        "tags": [tagging.tag for tagging in mine],
+        "every_tag": Tag.objects.filter(team=team),
+        "note": Note.objects.filter(**about).select_related("by").first(),
+        "comments": Comment.objects.filter(**about).select_related("by"),
     }
-    if team.library:
-        return base | found
-    mine = Tagging.objects.filter(**about).select_related("tag")
-    return (
-        base
-        | found
-        | {
-            "tags": [tagging.tag for tagging in mine],
-            "every_tag": Tag.objects.filter(team=team),
-            "note": Note.objects.filter(**about).select_related("by").first(),
-            "comments": Comment.objects.filter(**about).select_related("by"),
-        }
-    )
 
 
 @register.inclusion_tag("sharing/_starred.html", takes_context=True)

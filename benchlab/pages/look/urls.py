@@ -1,0 +1,12 @@
+"""URLs of the page that shows every component."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from benchlab.pages.look import views
+
+urlpatterns = [
+    path("", views.look, name="look"),
+    path("figure.json", views.figure_json, name="look-figure"),
+]

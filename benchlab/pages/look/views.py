@@ -1,0 +1,133 @@
+"""Every component of static/benchlab.css on one page, from the templates that real pages include."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from benchlab.charts import figure
+from benchlab.charts.palette import COLOURS, FINE_DASHES, MARKERS, style
+from benchlab.runs.progress import State
+
+TOKENS = (
+    "bg",
+    "surface",
+    "surface-2",
+    "surface-3",
+    "line",
+    "line-2",
+    "ink",
+    "ink-2",
+    "ink-3",
+    "accent",
+    "accent-bg",
+    "good",
+    "warn",
+    "bad",
+    "odd",
+)
+HUES = ("blue", "vermilion", "green", "purple", "amber", "sky", "grey")
+DEPTHS = (1, 2, 4, 8, 16)
+# op/s at those depths: SSD and HDD of article 002, 8 KiB, half of it reads.
+LINES = {"SSD, no cache": (1683, 3327, 5095, 5101, 5099), "HDD, cached": (463, 633, 749, 789, 833)}
+STEPS = 9
+
+
+class Example(forms.Form):
+    """Fields as every form of ours shows them, one of them filled in wrongly."""
+
+    name = forms.CharField(initial="Stripe of 4", help_text="As campaigns will show it.")
+    size = forms.ChoiceField(label="Stripe size", choices=[("64", "64 KiB")])
+    disks = forms.IntegerField(max_value=11)
+    spare = forms.BooleanField(label="Only spare disks", required=False, initial=True)
+
+
+def example() -> Example:
+    """Bound, so that its error stands at its field."""
+    return Example({"name": "Stripe of 4", "size": "64", "disks": 13, "spare": True})
+
+
+@require_GET
+def look(request: HttpRequest) -> HttpResponse:
+    series = [
+        {"name": f"s{at + 1}", "hue": HUES[at], "dash": dash_words(at), "marker": style(at).marker}
+        for at in range(len(COLOURS))
+    ]
+    context = {
+        "tokens": TOKENS,
+        "heats": range(STEPS),
+        "series": series,
+        "form": example(),
+        "progress": SimpleNamespace(
+            runs=20, ended=7, not_succeeded=0, trouble="", eta_s=1560, state=State.RUNNING
+        ),
+        "boxes": BOXES,
+        "disks": DISKS,
+        "cells": CELLS,
+    }
+    return render(request, "look/look.html", context)
+
+
+def dash_words(index: int) -> str:
+    """The dash of a series, for people: "solid" or "dashed 9 2"."""
+    dash = FINE_DASHES[index % len(FINE_DASHES)]
+    return dash if dash == "solid" else "dashed " + dash.replace("px", "").replace(",", " ")
+
+
+BOXES = (
+    {"label": "XFS", "gives": "a file system", "options": (("su", "64k"), ("sw", "4"))},
+    {
+        "label": "LVM",
+        "gives": "a volume",
+        "options": (("type", "striped"),),
+        "disks": ({"use": "data", "count": 4, "role": "hdd", "each": range(4)},),
+    },
+)
+DISKS = (
+    ("spare", "sdb, 4 TB, spare"),
+    ("use", "sdc, 4 TB, in use"),
+    ("fail", "sdd, 4 TB, failed"),
+    ("sys", "sda, 300 GB, system"),
+    ("spare ssd", "dfa, 1.2 TB, spare"),
+    ("use ssd", "dfb, 1.2 TB, in use"),
+)
+CELLS = (
+    ("LVM stripe of 2 SSD", (("c3", "1,690"), ("c5", "3,352"), ("c7", "6,660"), ("c8", "10,190"))),
+    (
+        "md RAID 5 of 3 SSD",
+        (("c2", "1,120"), ("c4", "2,190"), ("c6", "4,316"), ("c7 shaky", "6,943")),
+    ),
+    ("HDD, no cache", (("c0", "493"), ("none", "–"), ("none", "–"), ("wait", "…"))),
+)
+
+
+@require_GET
+def figure_json(request: HttpRequest) -> HttpResponse:
+    """A chart of two lines, as real ones are laid out."""
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": list(DEPTHS),
+            "y": list(values),
+            "line": {"color": style(at).colour, "dash": style(at).dash, "width": 2},
+            "marker": {"symbol": MARKERS[at], "size": 8, "color": style(at).colour},
+            "hovertemplate": "%{y:,} IOPS<extra></extra>",
+        }
+        for at, (name, values) in enumerate(LINES.items())
+    ]
+    layout = figure.layout(
+        "IOPS over outstanding I/Os",
+        "Line: median of 3 repeats.",
+        height=420,
+        xaxis=figure.depth_axis(DEPTHS),
+        yaxis=figure.value_axis("IOPS", "op/s"),
+    )
+    layout["legend"]["y"] = -0.2
+    answer = figure.dumped({"data": data, "layout": layout})
+    return HttpResponse(answer, content_type="application/json")
