@@ -71,11 +71,11 @@
 
   /* "IOPS (op/s)" reads IOPS op/s, the unit quieter; that of a y axis stands above it, level. */
   function headed(layout, name, axis, lying) {
+    const ofValues = (name[0] === "x") === lying;
     const [, words, unit] = /^(.*?)(?: \(([^()]*)\))?$/.exec(axis.title.text);
-    const bold = (name[0] === "x") === lying ? `<b>${words}</b>` : words;
-    const text = unit && unit !== "1" ? `${bold} ${unit}` : bold;
+    const text = `<b>${words}</b>${unit && unit !== "1" ? " " + unit : ""}`;
     if (name[0] === "x") {
-      axis.title = { text, font: { size: 12 } };
+      axis.title = { text: ofValues ? text : axis.title.text, font: { size: 12 } };
       return;
     }
     delete axis.title;
@@ -192,7 +192,7 @@
   }
 
   function narrow(data, layout) {
-    layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -0.12, yanchor: "top" };
+    layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -56 / Math.max(80, layout.height - 136), yanchor: "top" };
     const named = data.some((trace) => trace.mode?.includes("text")); /* at the ends of its lines */
     layout.margin = { ...layout.margin, r: named ? 44 : 8 };
     if (layout.title?.subtitle) layout.title.subtitle.text = "";
