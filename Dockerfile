@@ -12,6 +12,7 @@ COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY manage.py pyproject.toml LICENSE ./
 COPY agents agents
+COPY docs docs
 COPY benchlab benchlab
 COPY static static
 COPY templates templates

@@ -87,6 +87,12 @@ class Wish:
         return DIRECTIONS.get(self.mode, ("write",))
 
 
+def times_are(mode: str, io_mode: str, *, synced: bool) -> str:
+    """ "lat" where the printed times are those of I/Os; "event" where some are of fsyncs, or of a mere submission."""
+    writes = mode not in ("seqrd", "rndrd")
+    return "event" if (writes and synced) or io_mode == "async" else "lat"
+
+
 @dataclass(slots=True)
 class Report:
     """Figures as they are printed, with the line of each, from 1."""

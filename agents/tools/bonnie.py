@@ -26,7 +26,7 @@ from agents.contracts import (
 from agents.safety.forms import PATH
 from agents.tools import _bonnie_model as model
 from agents.tools import _bonnie_runs as runs
-from agents.tools import _marks
+from agents.tools import _in_directory, _marks
 from agents.tools._output import lines_of
 
 LABEL = "bonnie++"
@@ -77,6 +77,7 @@ mark begin
 ended
 """
 )
+RUNS = _in_directory.Script("bonnie++", "works in a directory", "bonnie.sh", SCRIPT, DIRECTORY)
 SCRIPTS = {SCRIPT: (PATH, r"[A-Za-z0-9_.:-]+", rf"-[a-zA-Z]|bl\d+|\d+(?::\d+)*|{PATH}")}
 
 
@@ -139,20 +140,9 @@ class Options:
 
 
 def job(options: Options, target: Target) -> Job:
-    if not target.mount:
-        raise OptionsError(
-            f"target {target.name!r} has no mount point: bonnie++ works in a directory; put a filesystem on top"
-        )
-    path = f"{target.mount.rstrip('/')}/{DIRECTORY}"
-    expected = _expected_s(options)
-    return Job(
-        argv=("sh", "bonnie.sh", path, options.user, *_arguments(options, target)),
-        outputs=(_marks.MARKS,),
-        inputs={"bonnie.sh": SCRIPT},
-        env={"LC_ALL": "C"},
-        expected_s=expected,
-        timeout_s=expected * 10 + 3600,
-        writes=_writes(options),
+    arguments = (options.user, *_arguments(options, target))
+    return _in_directory.job(
+        RUNS, target, arguments, expected_s=_expected_s(options), writes=_writes(options)
     )
 
 

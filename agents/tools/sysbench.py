@@ -25,7 +25,7 @@ from agents.contracts import (
     Window,
 )
 from agents.safety.forms import PATH
-from agents.tools import _marks
+from agents.tools import _in_directory, _marks
 from agents.tools import _sysbench_text as text
 from agents.tools._output import lines_of
 
@@ -92,6 +92,7 @@ told() ( # never the first to go: what sysbench says when it is stopped passes, 
 ended
 """
 )
+RUNS = _in_directory.Script("sysbench", "makes files", "sysbench.sh", SCRIPT, DIRECTORY)
 SCRIPTS = {SCRIPT: (PATH, "prepare|new", r"--[a-z-]+=[a-z0-9.]+")}
 
 
@@ -185,21 +186,10 @@ class Options:
 
 
 def job(options: Options, target: Target) -> Job:
-    if not target.mount:
-        raise OptionsError(
-            f"target {target.name!r} has no mount point: sysbench makes files; put a filesystem on top"
-        )
     first = "new" if options.mode == "seqwr" else "prepare"
-    place = f"{target.mount.rstrip('/')}/{DIRECTORY}"
-    expected = _expected_s(options)
-    return Job(
-        argv=("sh", "sysbench.sh", place, first, *_arguments(options)),
-        outputs=(_marks.MARKS,),
-        inputs={"sysbench.sh": SCRIPT},
-        env={"LC_ALL": "C"},
-        expected_s=expected,
-        timeout_s=expected * 10 + 3600,
-        writes=_writes(options),
+    arguments = (first, *_arguments(options))
+    return _in_directory.job(
+        RUNS, target, arguments, expected_s=_expected_s(options), writes=_writes(options)
     )
 
 
@@ -289,9 +279,8 @@ def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
 
 
 def _wish(options: Options) -> text.Wish:
-    """The printed times are those of I/Os where no event is a fsync, nor a mere submission."""
-    synced = options.mode not in READS and (options.fsync_all or options.fsync_freq > 0)
-    times = "event" if synced or options.io_mode == "async" else "lat"
+    synced = options.fsync_all or options.fsync_freq > 0
+    times = text.times_are(options.mode, options.io_mode, synced=synced)
     return text.Wish(options.mode, options.io_mode, options.threads, options.block_size, times)
 
 

@@ -24,6 +24,9 @@ class Severity(StrEnum):
     NOTE = "note"  # worth knowing
 
 
+NEEDED = "needed"  # the number that tells how many repeats, in all, of its runs' points would tell
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """A number that a sentence names, and where it comes from."""

@@ -9,11 +9,13 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchlab.analysis.differences import LEAST, TWO_SIDED
+from benchlab.analysis.in_reason import MOST_REPEATS
+from benchlab.analysis.repeats import robust
 
-MOST = 30
 POWER = 0.84  # of a normal distribution: 80 % of such comparisons are decided
 FIRST = 3  # where nothing tells the noise yet
-NOT_IN_REASON = "not decidable in reason: lower the noise"
+ENOUGH = 3  # of which one may be left out
+OUTVOTES = 5  # so many that an odd one is seen to be one
 
 
 def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | None:
@@ -26,8 +28,26 @@ def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | N
     if df < 1:
         return FIRST
     noise = sqrt(sum(float(((one - one.mean()) ** 2).sum()) for one in logs) / df)
-    wanted = ceil((float(stdtrit(df, TWO_SIDED)) * noise / log(1 + within)) ** 2)
-    return _in_reason(max(wanted, *(len(one) for one in logs)))
+    return _in_reason(max(_for_mean(noise, df, within), *(len(one) for one in logs)))
+
+
+def repeats_to_agree(cells: Sequence[Sequence[float]], within: float) -> int | None:
+    """Repeats of each point, in all, that give it a robust mean within +-`within` (95 %), also where one is far off.
+
+    As `repeats_for_mean`, by the noise without what robust means leave out. OUTVOTES at least, and just that where
+    there are too few to tell an odd one from noise. What did nothing tells no noise. None above 30.
+    """
+    least = max(OUTVOTES, *map(len, cells))
+    known = [cell for cell in cells if min(cell) > 0]
+    freedom = sum(len(cell) - 1 for cell in known)
+    if freedom < 1 or min(map(len, cells)) < ENOUGH:
+        return _in_reason(least)
+    noise = sqrt(robust(known, ENOUGH).within / freedom)
+    return _in_reason(max(_for_mean(noise, freedom, within), least))
+
+
+def _for_mean(noise: float, freedom: int, within: float) -> int:
+    return ceil((float(stdtrit(freedom, TWO_SIDED)) * noise / log(1 + within)) ** 2)
 
 
 def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float) -> int | None:
@@ -46,4 +66,4 @@ def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float
 
 
 def _in_reason(repeats: int) -> int | None:
-    return repeats if repeats <= MOST else None
+    return repeats if repeats <= MOST_REPEATS else None

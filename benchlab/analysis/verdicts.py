@@ -18,7 +18,8 @@ import numpy as np
 from benchlab.analysis.designs import Design
 from benchlab.analysis.differences import Said, compare
 from benchlab.analysis.fits import Array, Fit
-from benchlab.analysis.more_repeats import NOT_IN_REASON, repeats_to_decide
+from benchlab.analysis.in_reason import NOT_IN_REASON
+from benchlab.analysis.more_repeats import repeats_to_decide
 
 WIDEST = log(1000)  # an interval beyond that says nothing
 Sweep = Mapping[int, Mapping[int, float]]  # outstanding I/Os -> block -> value

@@ -98,6 +98,15 @@ class Build(NamedTuple):
     visit: int
 
 
+class Block(NamedTuple):
+    """All points once, at one moment of one layout."""
+
+    host: int
+    topology: int
+    repeat: int
+    moment: Moment
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One run: `point` is what the sweep varies here, `repeat` is 1-based and also the number of its block.
@@ -182,10 +191,16 @@ def cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
     per_layout = [(pk, point) for pk, sweep in factors.workloads for point in points(sweep)]
     for host, topology, visit in layouts(factors, order, seed):
         for moment, repeat in factors.blocks(topology, visit):
-            # A generator per block: adding a host or a repeat leaves the order of the others as it was.
-            rng = _rng(seed, "/".join(filter(None, [f"{host}/{topology}/{repeat}", moment.code])))
-            for workload, point in _in_order(per_layout, order, rng):
+            block = Block(host, topology, repeat, moment)
+            for workload, point in in_block(per_layout, block, order, seed):
                 yield Cell(host, topology, workload, point, repeat, moment, visit)
+
+
+def in_block(items: Iterable[T], block: Block, order: str, seed: int) -> list[T]:
+    """What a block measures, in the order in which it runs."""
+    # A generator per block: adding a host or a repeat leaves the order of the others as it was.
+    where = f"{block.host}/{block.topology}/{block.repeat}"
+    return _in_order(items, order, _rng(seed, "/".join(filter(None, [where, block.moment.code]))))
 
 
 def _in_order(items: Iterable[T], order: str, rng: Random) -> list[T]:

@@ -18,7 +18,10 @@ from benchlab.charts.equal_workloads import cards_of
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Person, groups, in_percent, labels
 from benchlab.charts.tables import MetricRow, Point, curve_points, latency_columns, metric_rows
+from benchlab.findings.models import Finding
 from benchlab.topologies import moments
+
+DIFFERS = "repeats_disagree"  # the finding that tells it of a whole workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Card:
     knees: tuple[tuple[str, str], ...] = ()  # (line, what is known of it as a whole)
     full: tuple[tuple[str, int, str], ...] = ()  # (line, its deepest point, what is full there)
     differences: Differences | None = None  # between its lines' conditions, where they are compared
+    differ_told: bool = False  # whether a finding of the page tells that repeats differ
 
     @property
     def key(self) -> str:
@@ -123,8 +127,8 @@ def campaign_keys(user: Person, campaign: int, query: QueryDict) -> list[str]:
 
 
 def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) -> list[Card]:
-    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike,
-    and two a card whose lines reach past their knees.
+    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike
+    or differ, and two a card whose lines reach past their knees.
 
     `query` is the page's: its ?metric= and ?moment= are shown where they were measured.
     """
@@ -137,7 +141,16 @@ def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) 
         request_params.Filter(moment=request_params.moment(asks)),
         request_params.metric(asks),
     )
-    return with_differences(made, within(user, found))
+    return _told_once(campaign, with_differences(made, within(user, found)))
+
+
+def _told_once(campaign: int, made: list[Card]) -> list[Card]:
+    """With whether a finding tells already what a card would tell of its repeats. One query where any differ."""
+    if not any(card.differing for card in made):
+        return made
+    kept = Finding.objects.filter(campaign=campaign, kind=DIFFERS, stands=True)
+    told = set(kept.values_list("workload", flat=True))
+    return [replace(card, differ_told=not told.isdisjoint(card.workloads)) for card in made]
 
 
 def cards(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import naming
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group
@@ -35,7 +36,7 @@ class Choice:
         if self.metric in METRICS:
             return METRICS[self.metric]
         known = [group.units[self.metric] for group in groups if self.metric in group.units]
-        return naming.word(self.metric), naming.shown_unit(self.metric, known[0] if known else "1")
+        return naming.word(self.metric), shown_unit(self.metric, known[0] if known else "1")
 
     def latency(self, groups: Iterable[Group]) -> str:
         """The kind of latency of a chart: one for all of its lines, or they would not compare. "" for none."""

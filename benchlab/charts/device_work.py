@@ -11,7 +11,7 @@ from math import isnan
 
 from agents.plans.stack import BELOW, Placed
 from benchlab.analysis.devices.amplification import amplification, by_application
-from benchlab.analysis.devices.balance import Balance, Spread, of_samples
+from benchlab.analysis.devices.balance import TELLS, Balance, Spread, of_samples
 from benchlab.analysis.devices.flushes import Flushes, flushes
 from benchlab.analysis.devices.hit_ratio import of_bytes, of_requests
 from benchlab.analysis.series import mean
@@ -162,9 +162,14 @@ def _flushes(members: Sequence[str], by_key: Mapping[tuple[str, str], Track]) ->
 
 
 def balance_words(found: Balance | None, members: Sequence[str]) -> str:
-    """ "even", "2 of 12 do 95 %: sdb, sdc", "uneven: sdb 45 %, … sde 10 %"; "" where nothing is known."""
+    """ "even", "2 of 12 do 95 %: sdb, sdc", "uneven: sdb 45 %, … sde 10 %"; "" where nothing is known.
+
+    Of too few samples it is said that they are.
+    """
     if found is None:
         return ""
+    if not found.told:
+        return f"not told by {found.windows} sample{'' if found.windows == 1 else 's'}: {TELLS} are needed"
     of = len(members)
     carried = sum(found.shares[index] for index in found.doers)
     if found.spread == Spread.FEW:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchlab.analysis.curves import Spread, spread
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import figure, naming
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.curve import DIFFER, Line, lines_of, url
@@ -66,7 +67,8 @@ def _family(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     if not names:
         return figure.empty(title, f"No {word} measured yet.")
     units = {name: unit for line in lines for name, unit in line.group.units.items()}
-    unit = naming.shown_unit(names[0], units[names[0]])
+    # Of a family of several operations: none has its own word.
+    unit = shown_unit(names[0] if len(names) == 1 else choice.metric, units[names[0]])
     layout = figure.layout(
         f"{word} · {title}",
         "Bar: median over repeats; a click opens the run. No bar: not measured there, or n/a.",

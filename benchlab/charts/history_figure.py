@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchlab.analysis.curves import median_of
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import figure, naming
 from benchlab.charts.curve import url
 from benchlab.charts.figure import Figure
@@ -21,7 +22,7 @@ MOVED = "what was let go is another from here on"
 
 def build(title: str, found: History) -> Figure:
     """Runs in order, not by the clock: weeks without a run would press those of one night together."""
-    word, unit = naming.word(found.metric), naming.shown_unit(found.metric, found.unit)
+    word, unit = naming.word(found.metric), shown_unit(found.metric, found.unit)
     if not found.runs:
         return figure.empty(title, f"No run of this set-up measured {word}.")
     top = max(one.value for one in found.runs) * 1.08

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.splits import LEAST
 from benchlab.campaigns.models import Run
 from benchlab.charts import history_figure, naming, request_params
@@ -28,7 +29,7 @@ def run_history(request: HttpRequest, pk: int) -> HttpResponse:
         "history": found,
         "metrics": [(one, naming.word(one)) for one in found.metrics],
         "word": naming.word(found.metric),
-        "unit": naming.shown_unit(found.metric, found.unit),
+        "unit": shown_unit(found.metric, found.unit),
         "parts": PARTS.items(),
         "let_go": PARTS.get(found.let_go, ""),
         "newest_first": _rows(found)[::-1],

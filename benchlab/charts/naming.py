@@ -97,11 +97,6 @@ def member_word(choice: str, name: str) -> str:
     return name.removeprefix(before).removesuffix(after)
 
 
-def shown_unit(name: str, unit: str) -> str:
-    """op/s are IOPS only where they are I/Os: fsyncs and created files are not."""
-    return "ops/s" if unit == "op/s" and name.split(".")[-1] != "iops" else unit
-
-
 def is_share(name: str, unit: str) -> bool:
     """Whether a figure without a unit is a part of a whole, which people read in percent."""
     return unit == "1" and not SHARES.isdisjoint(name.split("."))

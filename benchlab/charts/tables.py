@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchlab.analysis.curves import Little, Spread, little, spread
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.series import Summary, summary
 from benchlab.charts import caches, naming
 from benchlab.charts.chart_options import Choice
@@ -133,7 +134,7 @@ def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
         MetricRow(
             name,
             naming.word(name),
-            naming.shown_unit(name, units[name]),
+            shown_unit(name, units[name]),
             tuple(_of(group.samples, name) for group in groups),
             tuple(of_lines(groups, name)),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.db import transaction
 from django.utils.timezone import now
 
 from benchlab.engine.decide import waiting
@@ -23,7 +24,8 @@ from benchlab.engine.load import Rows
 from benchlab.engine.phases import ending
 from benchlab.engine.wishes import drop as drop_layout
 from benchlab.runs import moves
-from benchlab.runs.states import LayoutPhase
+from benchlab.runs.models import Layout
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 # Does one thing, and says in how many seconds to look again; None: there is nothing left to do.
 Act = Callable[[Rows, Any], float | None]
@@ -57,7 +59,13 @@ def drop(rows: Rows, decided: Drop) -> None:
 
 
 def move(rows: Rows, decided: Move) -> float:
-    moves.begin_teardown(rows.layout, decided.outcome, decided.reason, decided.text)
+    """Raises Moved where it did its work, and got more of it since that was decided (engine/added_repeats.py)."""
+    with transaction.atomic():
+        Layout.objects.select_for_update().filter(pk=rows.layout.pk).first()
+        waits = rows.layout.attempts.filter(phase=AttemptPhase.QUEUED)
+        if decided.outcome == Outcome.SUCCEEDED and waits.exists():
+            raise moves.Moved
+        moves.begin_teardown(rows.layout, decided.outcome, decided.reason, decided.text)
     return 0.0
 
 

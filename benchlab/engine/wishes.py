@@ -31,7 +31,7 @@ def nudge(*layout_ids: int) -> None:
     messages.after_commit(STEP, layout_ids)
 
 
-def _ours(campaign: Campaign) -> None:
+def ours(campaign: Campaign) -> None:
     """Raises CommandError for results that were measured elsewhere."""
     if campaign.source:
         raise CommandError("It was measured elsewhere: nothing of it can be run from here.")
@@ -39,7 +39,7 @@ def _ours(campaign: Campaign) -> None:
 
 def plan(campaign: Campaign) -> None:
     """Have every layout that is not confirmed yet planned anew from fresh facts."""
-    _ours(campaign)
+    ours(campaign)
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
     again = timezone.now() + timedelta(seconds=PLAN_AGAIN_S)
     drafts.update(
@@ -85,7 +85,7 @@ def start(campaign: Campaign, confirmed: Mapping[int, str], by: str = "") -> Non
 
 def pause(campaign: Campaign) -> None:
     """No further run is started; the running one ends as it will, and its layout stays."""
-    _ours(campaign)
+    ours(campaign)
     _wish(campaign, paused_at=timezone.now())
 
 
@@ -99,7 +99,7 @@ def cancel(campaign: Campaign) -> None:
 
     The wish is noted with each layout, which obeys whenever its host answers, whatever is retried meanwhile.
     """
-    _ours(campaign)
+    ours(campaign)
     Campaign.objects.select_for_update().get(pk=campaign.pk)  # a retry comes before, or after
     now = timezone.now()
     Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=now)
@@ -127,7 +127,7 @@ def retry(run: Run) -> Attempt:
     The campaign goes on with that layout alone: others that were cancelled and still stand stay cancelled.
     Raises CommandError while the run's last attempt is still open.
     """
-    _ours(Campaign.objects.select_for_update().get(pk=run.campaign_id))
+    ours(Campaign.objects.select_for_update().get(pk=run.campaign_id))
     last = run.attempts.select_related("layout").latest("number")
     if last.phase != AttemptPhase.DONE:
         raise CommandError(f"Attempt {last.number} of this run is not over yet.")
@@ -153,7 +153,14 @@ def _layout_for_retry(run: Run, old: Layout) -> Layout:
     ).first()
     if draft:
         return draft
-    made = Layout.objects.create(
+    made = once_more(old, position=old.position, visit=old.visit)
+    plan(old.campaign)
+    return made
+
+
+def once_more(old: Layout, *, position: int, visit: int) -> Layout:
+    """A draft of the same layout, which is planned and agreed to like the first."""
+    return Layout.objects.create(
         campaign=old.campaign,
         host=old.host,
         topology=old.topology,
@@ -161,12 +168,10 @@ def _layout_for_retry(run: Run, old: Layout) -> Layout:
         stages=old.stages,
         measure_resync=old.measure_resync,
         on_degraded=old.on_degraded,
-        position=old.position,
-        visit=old.visit,
+        position=position,
+        visit=visit,
         expected_s=old.expected_s,
     )
-    plan(old.campaign)
-    return made
 
 
 def teardown_again(layout: Layout) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
+from django.utils.text import slugify
 
 from benchlab.analysis import finding
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns.models import Campaign
 from benchlab.findings.models import Finding, Severities
 from benchlab.runs.models import Artifact, Attempt, Measurement
+from benchlab.runs.repeat_offers import Offer, Wanted, offers
 from benchlab.runs.states import Outcome
 from benchlab.web.units import si
 
@@ -38,9 +41,11 @@ class Shown:
     row: Finding
     label: str
     method: str
+    anchor: str  # of its paragraph there
     numbers: tuple[Told, ...]
     run: int | None  # None: between set-ups
     number: int = 1  # of its attempt
+    offer: Offer | None = None  # further repeats that would tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,11 @@ def label_of(kind: str) -> str:
     return module.LABEL if module else kind.replace("_", " ").capitalize()
 
 
+def anchor_of(kind: str) -> str:
+    """Of its paragraph in docs/method.md: of a run's findings by their label, of set-ups' by their kind."""
+    return slugify(label_of(kind) if kind in finding.of_runs() else kind)
+
+
 def method_of(kind: str) -> str:
     """The heading in docs/method.md."""
     module = _module(kind)
@@ -81,6 +91,20 @@ def of_attempt(user: Person, attempt: Attempt) -> list[Shown]:
 def of_campaign(user: Person, campaign: Campaign) -> list[Shown]:
     """Between its set-ups, and of the last attempt of each run that succeeded."""
     return _shown(_standing(user).filter(campaign=campaign).filter(_of_last()))
+
+
+def with_offers(campaign: Campaign, found: Sequence[Shown]) -> list[Shown]:
+    """With what would tell: as many repeats as its number of that name says. Three queries where there are any."""
+    wanted = {at: one for at, row in enumerate(found) if (one := _wanted(row.row))}
+    offered = dict(zip(wanted, offers(campaign, list(wanted.values())), strict=True))
+    return [replace(one, offer=offered.get(at)) for at, one in enumerate(found)]
+
+
+def _wanted(row: Finding) -> Wanted | None:
+    told = row.numbers.get(finding.NEEDED)
+    if row.dismissed_at or not told or not told["value"]:
+        return None
+    return Wanted(row.runs, int(told["value"]))
 
 
 def of_lines(
@@ -126,6 +150,7 @@ def _one(row: Finding, lines: Mapping[tuple[int, str], str]) -> Shown:
         row,
         label_of(row.kind),
         method_of(row.kind),
+        anchor_of(row.kind),
         numbers,
         attempt.run_id if attempt else None,
         attempt.number if attempt else 1,
@@ -134,7 +159,8 @@ def _one(row: Finding, lines: Mapping[tuple[int, str], str]) -> Shown:
 
 def _told(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]) -> Told:
     value, unit = one["value"], one["unit"]
-    text = "not known" if value is None else si(value, unit)
+    counts = shown_unit(one["figure"] or one["metric"], unit)
+    text = "not known" if value is None else si(value, counts)
     return Told(one["of"], text, _url(row, one, lines))
 
 

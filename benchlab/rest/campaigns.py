@@ -14,9 +14,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents import registry
-from benchlab.campaigns import services
+from benchlab.analysis.in_reason import MOST_REPEATS
+from benchlab.campaigns import matrix, services
 from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.engine import wishes
+from benchlab.engine import added_repeats, wishes
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.rest.dynamo_files import OfCampaigns, OfWorkloads
@@ -143,6 +144,22 @@ class StartSerializer(serializers.Serializer[dict[str, Any]]):
         return {int(key): value for key, value in confirmed.items()}
 
 
+class RepeatsSerializer(serializers.Serializer[dict[str, Any]]):
+    runs = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
+        allow_empty=False,
+        max_length=matrix.MAX_RUNS,
+        help_text="Each names its point, which is repeated: one of each will do",
+    )
+    repeats = serializers.IntegerField(min_value=1, max_value=MOST_REPEATS)
+    after = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="The campaign's largest repeat as you know it: refused when there are more by now",
+    )
+
+
 class RunSerializer(serializers.ModelSerializer[Run]):
     options = serializers.DictField()
     point = serializers.DictField()
@@ -258,6 +275,21 @@ class Campaigns(OfCampaigns, ReadOnly[Campaign]):
         """Stop what runs and take down what stands. Safe to send twice."""
         return self._do(wishes.cancel)
 
+    @extend_schema(
+        request=RepeatsSerializer,
+        responses={200: CampaignSerializer, 400: Problem, 409: Problem},
+    )
+    @action(detail=True, methods=["post"], url_path="add-repeats")
+    def add_repeats(self, request: Request, pk: str | None = None) -> Response:
+        """Further repeats of these runs' points, for instance as many as a verdict or a finding says are needed.
+
+        Where a layout still takes runs they are queued on it. Else its set-up is built once more: that layout is
+        planned, and waits for `apply`.
+        """
+        sent = RepeatsSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        return self._do(lambda campaign: added_repeats.add(campaign, **_asked(sent)))
+
     def _apply(self, request: Request) -> Response:
         sent = StartSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
@@ -266,7 +298,7 @@ class Campaigns(OfCampaigns, ReadOnly[Campaign]):
             lambda campaign: wishes.start(campaign, seen, by=request.user.get_username())
         )
 
-    def _do(self, act: Callable[[Campaign], None]) -> Response:
+    def _do(self, act: Callable[[Campaign], object]) -> Response:
         campaign = self.get_object()
         try:
             act(campaign)
@@ -276,6 +308,11 @@ class Campaigns(OfCampaigns, ReadOnly[Campaign]):
             raise Conflict("Something moved at the same moment; ask again.") from None
         campaign.refresh_from_db()
         return Response(self.get_serializer(campaign).data)
+
+
+def _asked(sent: RepeatsSerializer) -> Any:
+    found = dict(sent.validated_data)
+    return {"like": found.pop("runs"), **found}
 
 
 class RunFilter(Strict):

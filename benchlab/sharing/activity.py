@@ -31,6 +31,8 @@ TOLD: Mapping[str, str] = {
     "campaign-resume": "resumed",
     "campaign.resume": "resumed",
     "campaign-retry": "asked for failed runs again in",
+    "campaign-add-repeats": "added repeats to",
+    "campaign.add_repeats": "added repeats to",
     "run-retry": "asked again for",
     "run.retry": "asked again for",
     "device.mark_spare": "marked spare:",

@@ -118,6 +118,7 @@ PAGES: Mapping[str, Rule] = {
     "campaign-resume": Rule(do=OPERATOR),
     "campaign-cancel": Rule(OPERATOR, OPERATOR),
     "campaign-retry": Rule(do=OPERATOR),
+    "campaign-add-repeats": Rule(do=OPERATOR),
     "run-retry": Rule(do=OPERATOR),
     "layout-person-done": Rule(do=OPERATOR),
     "layout-teardown": Rule(do=OPERATOR),
@@ -179,6 +180,7 @@ PAGES: Mapping[str, Rule] = {
     "api-nowhere": Rule(SIGNED_IN, SIGNED_IN),  # which says that there is nothing
     "schema": Rule(SIGNED_IN),
     "api-docs": Rule(SIGNED_IN),
+    "document": Rule(SIGNED_IN),
     "api-token": Rule(SIGNED_IN, SIGNED_IN),
     "api-token-revoke": Rule(do=SIGNED_IN),
     "api-tokens-end": Rule(do=SIGNED_IN),

@@ -80,6 +80,7 @@ API: Mapping[str, Level] = {
     "campaign.iometer_csv": VIEWER,
     "campaign.plan": OPERATOR,
     "campaign.apply": OPERATOR,
+    "campaign.add_repeats": OPERATOR,
     "campaign.start": OPERATOR,
     "campaign.pause": OPERATOR,
     "campaign.resume": OPERATOR,

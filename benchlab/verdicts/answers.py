@@ -76,6 +76,17 @@ class Answer:
         return max((one.more for one in open_ if one.more), default=None)
 
     @property
+    def open_runs(self) -> list[int]:
+        """Every run of what is open, and of the baseline that it is open against."""
+        open_ = [
+            row
+            for row in self.others
+            if row.against and row.against.curve and row.against.curve.more
+        ]
+        rows = [self.baseline, *open_] if open_ else []
+        return [sample.run for row in rows for sample in row.group.samples]
+
+    @property
     def others(self) -> list[Row]:
         return [row for row in self.rows if row.against is not None]
 

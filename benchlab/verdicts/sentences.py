@@ -7,7 +7,9 @@ from itertools import zip_longest
 from math import exp, log
 
 from benchlab.analysis.differences import LEAST
-from benchlab.analysis.more_repeats import NOT_IN_REASON, repeats_for_mean
+from benchlab.analysis.in_reason import NOT_IN_REASON
+from benchlab.analysis.more_repeats import repeats_for_mean
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Comparison, Says, Verdict
 from benchlab.charts import naming
 from benchlab.charts.queries import Group
@@ -167,7 +169,7 @@ def _numbers(answer: Answer, row: Row, depth: int | None, shown: Verdict) -> tup
     """The winner's first."""
     assert shown.values is not None
     of_base, of_row = (
-        Number(si(value, naming.shown_unit(answer.metric, answer.unit)), run)
+        Number(si(value, shown_unit(answer.metric, answer.unit)), run)
         for value, run in (
             (
                 shown.values[0],

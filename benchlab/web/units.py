@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from benchlab.analysis.rate_words import IOPS, apart
+
 SI = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
-UNIT_WORDS = {"op/s": "IOPS", "1": ""}
-APART = ("IOPS", "ops/s")  # words that a prefix does not stick to: 12.3 k IOPS
+UNIT_WORDS = {"op/s": IOPS, "1": ""}
 
 
 def si(value: float | None, unit: str = "") -> str:
@@ -23,9 +24,7 @@ def si(value: float | None, unit: str = "") -> str:
     if not math.isfinite(value) or value == 0 or unit == "1":
         return f"{value:.3g} {word}".strip()
     scale, prefix = next(((s, p) for s, p in SI if abs(value) >= s), SI[-1])
-    return (
-        f"{_three(value / scale)} {prefix}{' ' if prefix and word in APART else ''}{word}".strip()
-    )
+    return f"{_three(value / scale)} {prefix}{' ' if prefix and apart(word) else ''}{word}".strip()
 
 
 def size(value: float | None) -> str:

@@ -103,8 +103,8 @@ class Truth:
         return len(self.rate)
 
 
-def clean(dice, tool="", stack="", seconds=0, noise=0.0):
-    """Of a drawn tool and stack unless told."""
+def clean(dice, tool="", stack="", seconds=0, noise=0.0, carries=None):
+    """Of a drawn tool and stack unless told. `carries`: (rho, its share of the noise's variance)."""
     tool = tool or str(dice.choice(TOOLS))
     made = STACKS[stack or str(dice.choice(list(STACKS)))]
     seconds = seconds or int(np.exp(dice.uniform(np.log(10), np.log(600))))
@@ -115,7 +115,7 @@ def clean(dice, tool="", stack="", seconds=0, noise=0.0):
         stack=made,
         dice=dice,
         reads=tool != "pg_test_fsync" and bool(dice.random() < 0.5),
-        rate=np.exp(dice.uniform(np.log(5e6), np.log(5e8))) * _shape(dice, seconds, noise),
+        rate=np.exp(dice.uniform(np.log(5e6), np.log(5e8))) * _shape(dice, seconds, noise, carries),
         before=int(dice.integers(0, 20)) if tool in ("dd", "sysbench") else 0,
         block=block,
         outstanding=int(2 ** dice.integers(0, 9)) if tool in ("fio", "dynamo", "sysbench") else 1,
@@ -129,16 +129,16 @@ def clean(dice, tool="", stack="", seconds=0, noise=0.0):
     return truth
 
 
-def _shape(dice, n, noise):
+def _shape(dice, n, noise, carries=None):
     time = np.arange(n) / max(n - 1, 1)
-    rho = dice.uniform(0, 0.8)
+    rho, share = carries or (dice.uniform(0, 0.8), 0.25)
     shocks = dice.normal(size=n)
     carried = np.empty(n)
     now = dice.normal()
     for at, shock in enumerate(np.sqrt(1 - rho**2) * shocks):
         now = rho * now + shock
         carried[at] = now
-    logs = noise * (np.sqrt(0.75) * dice.normal(size=n) + 0.5 * carried)
+    logs = noise * (np.sqrt(1 - share) * dice.normal(size=n) + np.sqrt(share) * carried)
     logs += dice.uniform(-0.1, 0.1) * (time - 0.5)
     logs += dice.uniform(0, 0.05) * np.sin(
         2 * np.pi * (dice.uniform(0.5, 3) * time + dice.random())

@@ -46,6 +46,19 @@ def test_clean_runs_are_told_nothing(told, kind):
     assert told[kind] / RUNS <= MOST + SLACK
 
 
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_what_wanders_for_long_has_no_short_warm_up(share):
+    """Neighbours alike by 0.95: levels last for some 40 intervals, as long as many a run."""
+    dice = np.random.default_rng(SEED)
+    found = 0
+    for _ in range(RUNS):
+        truth = clean(dice, "fio", "raw", carries=(0.95, share))
+        truth.tool_told = True
+        found += bool(finding.of_runs()["short_warm_up"].applies(run(truth)))
+    print(f"\nseed {SEED}, {RUNS} runs, rho 0.95 in {share:.0%}: {100 * found / RUNS:.2f} %")
+    assert found / RUNS <= MOST + SLACK
+
+
 def slow_start(share, depth):
     """The first `share` of the run at `depth` of its rate."""
 

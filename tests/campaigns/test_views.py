@@ -76,7 +76,9 @@ def test_another_team_gets_404(other_web, campaign, name):
     assert other_web.get(url(name, campaign)).status_code == 404
 
 
-@pytest.mark.parametrize("action", ["start", "pause", "resume", "cancel", "plan", "retry"])
+@pytest.mark.parametrize(
+    "action", ["start", "pause", "resume", "cancel", "plan", "retry", "add-repeats"]
+)
 def test_another_team_can_do_nothing(other_web, campaign, action):
     assert other_web.post(url(f"campaign-{action}", campaign)).status_code == 404
     campaign.refresh_from_db()
@@ -89,7 +91,7 @@ def test_another_team_can_neither_retry_nor_tear_down(other_web, campaign):
     assert other_web.post(reverse("layout-teardown", args=[layout.pk])).status_code == 404
 
 
-@pytest.mark.parametrize("action", ["start", "pause", "resume", "plan", "retry"])
+@pytest.mark.parametrize("action", ["start", "pause", "resume", "plan", "retry", "add-repeats"])
 def test_a_link_changes_nothing(web, campaign, action):
     assert web.get(url(f"campaign-{action}", campaign)).status_code == 405
 

@@ -70,6 +70,17 @@ def test_even_and_uneven_and_the_cache_disk_is_no_member():
     assert row.written_words == "uneven: sdb 70 % to sdc 30 %"
 
 
+def test_few_samples_tell_no_balance():
+    """Nine seconds: an uneven share may be the run's own swing; that two of four do it all is seen all the same."""
+    [row] = worked([lvm("sdb", "sdc")], wrote(SECONDS[:9], sdb=70, sdc=30))
+    assert row.written_words == "not told by 9 samples: 10 are needed"
+    [row] = worked([lvm("sdb", "sdc")], wrote(SECONDS[:10], sdb=70, sdc=30))
+    assert row.written_words == "uneven: sdb 70 % to sdc 30 %"
+    four = lvm("sdb", "sdc", "sdd", "sde")
+    [row] = worked([four], wrote(SECONDS[:9], sdb=100, sdc=100, sdd=0, sde=0))
+    assert row.written_words == "2 of 4 do 100 %: sdb, sdc"
+
+
 def test_without_activity_or_with_a_member_unseen_nothing_is_said():
     assert worked([lvm("sdb", "sdc")], wrote(SECONDS, sdb=0, sdc=0)) == []
     assert worked([lvm("sdb", "sdc")], wrote(SECONDS, sdb=100)) == []

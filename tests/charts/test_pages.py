@@ -14,6 +14,7 @@ from django.urls import reverse
 from benchlab.runs import collect
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement
 from benchlab.runs.states import Outcome
+from benchlab.verdicts import set_ups
 from tests.charts import made, made_live
 
 
@@ -293,3 +294,16 @@ def test_compare_can_be_narrowed_down(web, lab):
 
 def test_compare_without_a_choice_says_what_to_do(web, lab):
     assert "Tick two campaigns" in web.get(reverse("compare")).content.decode()
+
+
+def test_repeats_that_disagree_are_told_once(web, team):
+    """By the card while nobody looked at the lines, then by the finding, which has the button."""
+    where, load, one = made.host(team), made.workload(team), made.campaign(team)
+    attempts = made.swept(one, where, made.topology(team, "T1"), load)
+    Measurement.objects.filter(attempt=attempts[8], name="iops").update(value=1.0)
+    url = reverse("campaign-detail", args=[one.pk])
+    assert "Repeats differ at 1 point" in web.get(url).text
+    set_ups.of_campaign(one)
+    page = web.get(url).text
+    assert "Repeats disagree:" in page and "Add 2 repeats" in page
+    assert "Repeats differ at" not in page

@@ -45,7 +45,7 @@ def test_a_run_shows_it_above_its_numbers(web, lab, found):
         f'<a href="/runs/{lab.run.pk}/?attempt=1#devices">40.0 MB/s</a>' in shown
         or "40 MB/s" in shown
     )
-    assert "docs/method.md, Findings" in shown
+    assert 'href="/docs/method/#read-from-a-cache"' in shown
 
 
 @pytest.mark.parametrize(

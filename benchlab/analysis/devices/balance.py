@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 
 WORK = 0.90  # of the bytes: carried by those who do the work
 SAME, OFTEN, LEAST = 0.80, 0.80, 5  # of a window's bytes; of the windows; windows
+TELLS = 10  # windows: fewer tell little of a run's own swing
 ACTIVE = (0.1, 4.0)  # times the median window
 EVEN = 0.15  # coefficient of variation
 EACH = 5  # operations a member and window, below which chance alone picks few members
@@ -41,6 +42,11 @@ class Balance:
     variation: float
     windows: int
     averaged: bool  # of one report that is itself an average
+
+    @property
+    def told(self) -> bool:
+        """Whether so many windows tell it. That few do the work, few windows tell; how even the members are, not."""
+        return self.spread == Spread.FEW or self.windows >= TELLS
 
 
 def of_samples(

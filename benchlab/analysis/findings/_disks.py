@@ -9,10 +9,11 @@ from functools import lru_cache
 from benchlab.analysis.devices.amplification import by_application
 from benchlab.analysis.devices.balance import Balance, of_samples
 from benchlab.analysis.evidence import Layer, Run, Track
-from benchlab.analysis.findings._stacks import IDLE
+from benchlab.analysis.findings._stacks import IDLE, copies_of
 
 WORD = {"read": "bytes read", "write": "bytes written"}
 PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3}
+UNTOLD = 2  # copies of a mirror of which nobody told how many
 MD_PARITY = {4: 1, 5: 1, 6: 2}
 
 
@@ -124,19 +125,11 @@ def multiple(run: Run) -> float:
     """How many bytes of its disks the layout itself makes of one: copies, the parity of small writes, a cache."""
     found = 1.0
     for one in run.layers:
-        level, layout = one.options.get("level", 5), str(one.options.get("layout", ""))
-        count = len(one.uses.get("data", ()))
-        mirror = one.kind == "lvm" and one.options.get("type") == "mirror"
-        if mirror or (one.kind == "md" and level == 1):
-            found *= max(count, 1)
-        elif one.kind == "md" and level == 10:
-            found *= int(layout[1:]) if layout[1:].isdigit() else 2
-        elif one.kind == "md":
+        found *= copies_of(one) or UNTOLD
+        if one.kind == "md":
             found *= 1 + md_parity(one)
         elif one.kind == "zpool":
-            width = one.options.get("width")
-            copies = width if isinstance(width, int) and width > 0 else 2
-            found *= copies if layout == "mirror" else 1 + PARITY.get(layout, 0)
+            found *= 1 + PARITY.get(str(one.options.get("layout", "")), 0)
         elif one.uses.get("cache"):
             found *= 2
     return found

@@ -18,6 +18,7 @@ from benchlab.analysis.evidence import Layer, Line
 from benchlab.analysis.finding import Number
 from benchlab.analysis.findings._words import names as joined
 from benchlab.analysis.findings._words import rate
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Comparison, Says, Sweep, Verdict, compare_sweeps
 
 # Rates that tell what a set-up does, the first that all have; larger is better. The pages' order (charts.naming).
@@ -126,9 +127,8 @@ def unit(figure: str) -> str:
 
 
 def amount(value: float, figure: str) -> str:
-    """ "5.10 k IOPS", "40.5 MB/s"; fsyncs are no I/Os."""
-    text = rate(value, unit(figure))
-    return text if figure.endswith("iops") else text.replace("IOPS", f"{word(figure)} a second")
+    """ "5.10 k IOPS", "40.5 MB/s", "682 fsyncs/s"."""
+    return rate(value, shown_unit(figure, unit(figure)))
 
 
 def times(ratio: float) -> str:

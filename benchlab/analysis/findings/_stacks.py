@@ -50,7 +50,21 @@ def packing(run: Run) -> str:
 
 def copies(run: Run) -> int:
     """How often each byte written is on the disks at least: 1 where nobody can tell."""
-    return max((_copies(one) for one in run.layers), default=1)
+    return max((copies_of(one) or 1 for one in run.layers), default=1)
+
+
+def copies_of(one: Layer) -> int | None:
+    """How often a layer writes each byte; None of a mirror of which nobody told how many sides it has."""
+    level, layout = one.options.get("level", 5), str(one.options.get("layout", ""))
+    if (one.kind, one.options.get("type")) == ("lvm", "mirror") or (one.kind, level) == ("md", 1):
+        return len(one.uses.get("data", ())) or None
+    if (one.kind, level) == ("md", 10):
+        told = layout[1:] if layout else "2"  # n2 is md's own choice
+        return int(told) if told.isdigit() else None
+    if (one.kind, layout) == ("zpool", "mirror"):
+        width = one.options.get("width") or 2
+        return width if isinstance(width, int) and width > 0 else None
+    return 1
 
 
 def asked(run: Run, way: str) -> float | None:
@@ -81,19 +95,3 @@ def _quiet(one: Layer) -> bool:
     if one.kind == "md":
         return one.options.get("level", 5) in MIRRORS
     return one.kind == "lvm"
-
-
-def _copies(one: Layer) -> int:
-    members = len(one.uses.get("data", ()))
-    level = one.options.get("level", 5)
-    if (one.kind == "lvm" and one.options.get("type") == "mirror") or (
-        one.kind == "md" and level == 1
-    ):
-        return max(members, 1)
-    if one.kind == "md" and level == 10:
-        told = str(one.options.get("layout", "n2"))[1:]
-        return int(told) if told.isdigit() else 1
-    if one.kind == "zpool" and one.options.get("layout") == "mirror":
-        width = one.options.get("width") or 2
-        return int(width) if members else 1
-    return 1

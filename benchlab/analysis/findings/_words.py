@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from benchlab.analysis.rate_words import IOPS, apart
+
 PREFIXES = (
     (1e12, "T"),
     (1e9, "G"),
@@ -15,11 +17,11 @@ PREFIXES = (
 
 
 def rate(value: float, unit: str = "B/s") -> str:
-    """Three digits with an SI prefix: "12.3 MB/s"; op/s is "381 IOPS"."""
+    """Three digits with an SI prefix: "12.3 MB/s"; op/s is "381 IOPS", fsyncs/s "1.20 k fsyncs/s"."""
     size, prefix = next((one for one in PREFIXES if abs(value) >= one[0] * 0.9995), (1.0, ""))
     digits = f"{value / size:#.3g}".rstrip(".") if value else "0"
-    word = f"{prefix} IOPS".lstrip() if unit == "op/s" else prefix + unit
-    return f"{digits} {word}"
+    word = IOPS if unit == "op/s" else unit
+    return f"{digits} {f'{prefix} {word}'.lstrip() if apart(word) else prefix + word}"
 
 
 def share(value: float) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line
-from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.finding import NEEDED, Finding, Number, Severity
 from benchlab.analysis.findings._set_ups import amount, depths, figure_of, times, unit, word
+from benchlab.analysis.more_repeats import repeats_to_agree
 from benchlab.analysis.repeats import disagreeing
 
 LABEL = "Repeats disagree"
 METHOD = "Findings"
+WITHIN = 0.05  # what differs less is not worth naming
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
@@ -37,10 +39,12 @@ def _told(line: Line) -> Finding | None:
         told = f"{told}: one of them did nothing"
     else:
         told = f"{'up to ' if len(found) > 1 else ''}{times(found[worst])} ({told})"
+    needed = repeats_to_agree([list(cell.values()) for _, cell in sweep], WITHIN)
     return Finding(
         f"{where} differ {told}",
         Severity.DOUBT,
         {
+            **_needed(needed),
             "low": Number(
                 low,
                 unit(figure),
@@ -57,3 +61,10 @@ def _told(line: Line) -> Finding | None:
         about=line.name,
         runs=tuple(runs),
     )
+
+
+def _needed(repeats: int | None) -> dict[str, Number]:
+    """Nothing where no number in reason would do."""
+    if repeats is None:
+        return {}
+    return {NEEDED: Number(float(repeats), "1", "repeats of each, in all, for means within 5 %")}

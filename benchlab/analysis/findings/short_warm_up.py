@@ -1,8 +1,8 @@
 """The first part of what was measured is at another level than the rest (ANALYSIS.md, section 4, on steady state).
 
 For each first part of 3 intervals to half of them: medians of it and of the rest, apart by `z` standard errors. The
-noise is the rest's, by its median absolute deviation; neighbours that are alike count as fewer (lag-1 autocorrelation
-of the rest, corrected for its bias in short series). And the mean must be off by 3 % against the rest's alone.
+noise is the rest's, by its median absolute deviation; neighbours that are alike count as fewer (integrated
+autocorrelation time of the rest). And the mean must be off by 3 % against the rest's alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ FEWEST, FIRST = 20, 3  # intervals of a window, and of its first part
 OFF = 0.03  # of the mean
 SURE = 6.0  # standard errors, over all first parts that are tried
 NOISE = 0.005  # of the level, at least
-MOST_ALIKE = 0.9
+MOST_ALIKE = 0.9  # of neighbours, lag 1
+WINDOW, SHORT = 5, 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,7 @@ def _split(pace: Pace, end: int) -> Begin | None:
     if level <= 0 or mean <= 0:
         return None
     noise = max(NOISE * level, 1.4826 * float(np.median(np.abs(rest - level))))
-    alike = _alike(rest - level, noise)
-    error = 1.2533 * noise * np.sqrt((1 + alike) / (1 - alike) * (1 / end + 1 / rest.size))
+    error = 1.2533 * noise * np.sqrt(_widened(rest - level, noise) * (1 / end + 1 / rest.size))
     return Begin(
         float(pace.spans[:end].sum()),
         float(np.average(first, weights=pace.spans[:end])),
@@ -90,15 +90,28 @@ def _split(pace: Pace, end: int) -> Begin | None:
     )
 
 
-def _alike(rest: Array, noise: float) -> float:
-    """Lag-1 autocorrelation of what is left, outliers cut at three times the noise."""
+def _widened(rest: Array, noise: float) -> float:
+    """By how much neighbours that are alike widen the variance of a mean: the integrated autocorrelation time.
+
+    Outliers are cut at three times the noise. Summed up to WINDOW times itself (Sokal), each term corrected for its
+    bias in short series; where the series is short beside that time, it is not known well, and taken for longer.
+    """
     cut = np.clip(rest, -3 * noise, 3 * noise)
-    cut = cut - cut.mean()
-    power = float((cut**2).sum())
-    if not power:
-        return 0.0
-    rho = float((cut[1:] * cut[:-1]).sum()) / power
-    return min(MOST_ALIKE, max(0.0, rho + (1 + 4 * rho) / rest.size))
+    told = _correlations(cut - cut.mean())
+    times = np.maximum(1, 1 + 2 * np.cumsum(told + 1 / rest.size))
+    within = np.arange(1, times.size + 1) < WINDOW * times
+    stop = int(np.argmin(within)) if not within.all() else times.size - 1
+    first = max(0.0, min(MOST_ALIKE, float(told[0]) + (1 + 4 * float(told[0])) / rest.size))
+    time = max(1.0, float(times[stop]), (1 + first) / (1 - first))
+    return time * (1 + SHORT * time / rest.size)
+
+
+def _correlations(values: Array) -> Array:
+    """Of lags 1 to half of the series; none of one that does not change."""
+    spectrum = np.fft.rfft(values, 2 * values.size)
+    powers = np.fft.irfft(spectrum * np.conj(spectrum))[: values.size // 2 + 1]
+    found: Array = powers[1:] / powers[0] if powers[0] > 0 else np.zeros(values.size // 2)
+    return found
 
 
 def _said(pace: Pace, one: Begin) -> Finding:

@@ -11,8 +11,6 @@ from benchlab.analysis.findings._words import share
 LABEL = "Disks are used unevenly"
 METHOD = "Findings"
 
-ENOUGH = 10  # samples: fewer tell little of a run's own swing
-
 
 def applies(run: Run) -> list[Finding]:
     """One for each use and direction: of several windows the most uneven."""
@@ -20,7 +18,7 @@ def applies(run: Run) -> list[Finding]:
     for way in WORD:
         for window, group, one in balances(run, way):
             about = f"{way} {group.kind} {group.use}"
-            if one.spread != Spread.UNEVEN or one.windows < ENOUGH:
+            if one.spread != Spread.UNEVEN or not one.told:
                 continue
             order = sorted(range(len(one.shares)), key=lambda index: -one.shares[index])
             most, least = (group.names[order[end]] for end in (0, -1))

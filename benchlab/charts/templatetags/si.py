@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 
 from benchlab.analysis.curves import Spread
-from benchlab.charts import naming
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.web import units
 from benchlab.web.units import si
 
@@ -26,7 +26,7 @@ class Measured(Protocol):
 @register.filter
 def measured(row: Measured) -> str:
     """A stored figure: fsyncs are ops/s, not IOPS."""
-    return si(row.value, naming.shown_unit(row.name, row.unit))
+    return si(row.value, shown_unit(row.name, row.unit))
 
 
 @register.filter

@@ -40,7 +40,17 @@ def findings_of_run(context: Mapping[str, Any], attempt: Attempt) -> dict[str, A
 
 @register.inclusion_tag("findings/_findings.html", takes_context=True)
 def findings_of_campaign(context: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
-    return _context(context, shown.of_campaign(_person(context), campaign), "campaign")
+    found = shown.of_campaign(_person(context), campaign)
+    if may_add(context, campaign):
+        found = shown.with_offers(campaign, found)
+    return _context(context, found, "campaign")
+
+
+def may_add(context: Mapping[str, Any], campaign: Campaign) -> bool:
+    """Whether who sees the page may add repeats to it."""
+    if context.get("link") or campaign.source:
+        return False
+    return campaign.team_id in context["may"].operator
 
 
 @register.inclusion_tag("findings/_findings.html", takes_context=True)
@@ -72,7 +82,6 @@ def _context(context: Mapping[str, Any], found: Sequence[Shown], on: str) -> dic
         "kinds": shown.by_kind(counted),
         "dismissed": [one for one in found if one.row.dismissed_at is not None],
         "several": on != "run",
-        "methods": list(dict.fromkeys(one.method for one in found)),
         "on": on,
         "guest": guest,
         "operator": () if guest else context["may"].operator,

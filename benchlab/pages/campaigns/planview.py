@@ -76,10 +76,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """`measuring`: seconds that all runs of the busiest host should take."""
+    """`measuring`: seconds that their runs on the busiest host should take. `added`: they are for added repeats."""
 
     views: list[View]
     measuring: float = 0.0
+    added: bool = False
 
     @property
     def pending(self) -> int:
@@ -124,7 +125,10 @@ def of(campaign: Campaign) -> Plans:
     """Every layout whose plan nobody has confirmed yet."""
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
     rows = drafts.select_related("host", "topology", "facts_planned").order_by("position", "pk")
-    return Plans(_alike([_view(row) for row in rows]), _measuring(campaign))
+    views = _alike([_view(row) for row in rows])
+    added = any(view.layout.visit > campaign.visits for view in views)
+    told = added or campaign.visits > 1
+    return Plans(views, _measuring(campaign) if told else 0.0, added)
 
 
 def _busiest(layouts: Iterable[Layout]) -> float:
@@ -135,10 +139,12 @@ def _busiest(layouts: Iterable[Layout]) -> float:
 
 
 def _measuring(campaign: Campaign) -> float:
-    """Only where a page tells it."""
-    if campaign.visits < 2:
-        return 0.0
-    runs = campaign.runs.order_by().values("host").annotate(seconds=Sum("expected_s"))
+    runs = (
+        campaign.runs.filter(attempts__layout__phase=LayoutPhase.DRAFT)
+        .order_by()
+        .values("host")
+        .annotate(seconds=Sum("expected_s"))
+    )
     return max((row["seconds"] for row in runs), default=0.0)
 
 

@@ -28,6 +28,11 @@ urlpatterns = [
     path("campaigns/<int:pk>/resume/", views_actions.campaign_resume, name="campaign-resume"),
     path("campaigns/<int:pk>/cancel/", views_actions.campaign_cancel, name="campaign-cancel"),
     path("campaigns/<int:pk>/retry/", views_actions.campaign_retry, name="campaign-retry"),
+    path(
+        "campaigns/<int:pk>/repeats/",
+        views_actions.campaign_add_repeats,
+        name="campaign-add-repeats",
+    ),
     path("runs/<int:pk>/retry/", views_actions.run_retry, name="run-retry"),
     path("layouts/<int:pk>/done/", views_actions.layout_person_done, name="layout-person-done"),
     path("layouts/<int:pk>/teardown/", views_actions.layout_teardown, name="layout-teardown"),

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.engine import wishes
+from benchlab.engine import added_repeats, wishes
 from benchlab.pages.campaigns import planview
 from benchlab.pages.campaigns.views import say
 from benchlab.runs import progress
@@ -23,7 +23,9 @@ def _campaign(request: HttpRequest, pk: int) -> Campaign:
     return get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
 
 
-def _do(request: HttpRequest, pk: int, act: Callable[[], object], done: str) -> HttpResponse:
+def _do(
+    request: HttpRequest, pk: int, act: Callable[[], object], done: str | Callable[[], str]
+) -> HttpResponse:
     """Carry it out, say how it went, and go back to the campaign."""
     try:
         act()
@@ -32,7 +34,7 @@ def _do(request: HttpRequest, pk: int, act: Callable[[], object], done: str) -> 
     except Moved:
         say(request, "Its state has changed in the meantime; check again.", error=True)
     else:
-        say(request, done)
+        say(request, done if isinstance(done, str) else done())
     return redirect("campaign-detail", pk)
 
 
@@ -102,6 +104,33 @@ def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
             wishes.retry(run)
 
     return _do(request, pk, act, _retried(len(runs)))
+
+
+@require_POST
+def campaign_add_repeats(request: HttpRequest, pk: int) -> HttpResponse:
+    """`repeats` more of the points of `runs` (ids between commas); `after`: the largest repeat that was seen."""
+    campaign = _campaign(request, pk)
+    given = {name: request.POST.get(name, "") for name in ("runs", "repeats", "after")}
+    numbers = [text for text in given["runs"].split(",") if _is_id(text)]
+    repeats = int(given["repeats"]) if _is_id(given["repeats"]) else 0
+    after = int(given["after"]) if _is_id(given["after"]) else None
+    made: list[int] = []
+    act = lambda: made.append(  # noqa: E731
+        added_repeats.add(campaign, [int(text) for text in numbers], repeats, after)
+    )
+    return _do(request, pk, act, lambda: _added(made[0]))
+
+
+def _is_id(text: str) -> bool:
+    """Also of a number that PostgreSQL holds."""
+    return text.isdecimal() and len(text) <= 18
+
+
+def _added(runs: int) -> str:
+    many = "One run was added." if runs == 1 else f"{runs} runs were added."
+    return (
+        f"{many} Nothing runs before the plans of layouts that are built once more are agreed to."
+    )
 
 
 @require_POST

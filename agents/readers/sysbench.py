@@ -1,0 +1,162 @@
+"""Results of sysbench's fileio test in any text: from what it says it will do to the fairness of its threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agents.contracts import ParseError
+from agents.readers import _command
+from agents.texts.found import Found
+from agents.tools import _sysbench_text as text
+
+LABEL = "sysbench fileio"
+KIND = "sysbench"
+WORDS = ("Running the test with following options",)
+LONGEST = 2000  # characters of a line that is none of sysbench's
+ABOVE = 3  # lines in which its command is looked for
+BEGINS = re.compile(r"sysbench (\d+\.\d+[^ ]*) \(using .*\)")
+OPTIONS = "Running the test with following options:"
+ENDS = re.compile(r"execution time \(avg/stddev\):.*")
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+FLAGS = {"(none)": "none", "directio": "direct", "sync": "sync", "dsync": "dsync"}
+# What its head says of an option, and how that is read.
+NUMBERS = {
+    "threads": re.compile(r"Number of threads: (\d{1,9})"),
+    "events": re.compile(r"Number of IO requests: (\d{1,18})"),
+    "files": re.compile(r"(\d{1,9}) files, .*"),
+    "fsync_freq": re.compile(
+        r"Periodic FSYNC enabled, calling fsync\(\) each (\d{1,9}) requests\."
+    ),
+    "report_interval": re.compile(r"Report intermediate results every (\d{1,9}) second\(s\)"),
+}
+SIZES = {
+    "size": re.compile(r"([\d.]{1,12})([KMGT]?i?B) total file size"),
+    "block_size": re.compile(r"Block size ([\d.]{1,12})([KMGT]?i?B)"),
+}
+RATIO = re.compile(r"Read/Write ratio for combined random IO test: ([\d.]{1,12})")
+WORDED = {
+    "mode": {f"Doing {words} test": mode for mode, words in text.MODES.items()},
+    "io_mode": {f"Using {words} I/O mode": mode for mode, words in text.IO_MODES.items()},
+    "extra_flags": {f"Extra file open flags: {said}": flag for said, flag in FLAGS.items()},
+}
+NEEDED = ("mode", "io_mode", "threads", "block_size")
+ALL_SYNCED = "Calling fsync() after each write operation."
+AT_END = "Calling fsync() at the end of test, Enabled."
+
+
+def find(whole: str, name: str) -> list[Found]:
+    lines = [line.rstrip("\r") if len(line) < LONGEST else "" for line in whole.split("\n")]
+    return [found for first, last in _blocks(lines) if (found := _found(lines, first, last))]
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """(first, last) index of each: to the report's last line, or as far as it is there."""
+    starts = [at for at, line in enumerate(lines) if _begins(lines, at)]
+    for start, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+        within = range(start, following)
+        end = next((at for at in within if ENDS.fullmatch(lines[at].strip())), None)
+        last = following - 1 if end is None else end
+        while last > start and not lines[last].strip():
+            last -= 1
+        yield start, last
+
+
+def _begins(lines: Sequence[str], at: int) -> bool:
+    """At its version; at its options where that was cut off."""
+    if BEGINS.fullmatch(lines[at].strip()):
+        return True
+    before = next((line for line in reversed(lines[max(at - 3, 0) : at]) if line.strip()), "")
+    return lines[at].strip() == OPTIONS and not BEGINS.fullmatch(before.strip())
+
+
+def _found(lines: Sequence[str], first: int, last: int) -> Found | None:
+    """None of another test of sysbench's: cpu, oltp."""
+    block = lines[first : last + 1]
+    options = _options(block)
+    if not {"block_size", "mode"} & options.keys():
+        return None
+    start, command = _above(lines, first)
+    version = BEGINS.fullmatch(block[0].strip())
+    found = Found(
+        KIND,
+        start + 1,
+        last + 1,
+        " ".join(filter(None, ["sysbench fileio", str(options.get("mode", ""))])),
+        tool=KIND,
+        version=f"sysbench {version[1]}" if version else "",
+        command=command,
+    )
+    if missing := [name for name in NEEDED if name not in options]:
+        return dataclasses.replace(found, trouble=f"it does not say its {', '.join(missing)}")
+    return _read(found, block, first, options)
+
+
+def _read(found: Found, block: Sequence[str], first: int, options: Mapping[str, Any]) -> Found:
+    wish = text.Wish(
+        options["mode"],
+        options["io_mode"],
+        options["threads"],
+        options["block_size"],
+        text.times_are(
+            options["mode"],
+            options["io_mode"],
+            synced=bool(options.get("fsync_all") or options["fsync_freq"]),
+        ),
+    )
+    try:
+        report = text.read(block, wish)
+        told, over_time = text.metrics(report, wish), text.series(report, wish)
+    except ParseError as error:  # its line counts from the block's beginning, and would mislead
+        return dataclasses.replace(found, trouble=str(error).partition(" (line ")[0])
+    return dataclasses.replace(
+        found,
+        metrics=tuple(dataclasses.replace(one, line=one.line + first) for one in told),
+        series=tuple(over_time),
+        options=options,
+        outstanding=options["threads"] if options["io_mode"] != "async" else None,
+        notes=() if options["io_mode"] != "async" else ("how many requests it queued is not told",),
+    )
+
+
+def _options(block: Sequence[str]) -> dict[str, Any]:
+    """Of the tool, as far as the result tells: what its head does not name is off."""
+    found: dict[str, Any] = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
+    for line in map(str.strip, block):
+        if line == text.STARTED:
+            break
+        for name, pattern in NUMBERS.items():
+            if said := pattern.fullmatch(line):
+                found[name] = int(said[1])
+        for name, pattern in SIZES.items():
+            if (said := pattern.fullmatch(line)) and (size := _bytes(said[1], said[2])):
+                found[name] = size
+        for name, words in WORDED.items():
+            if line in words:
+                found[name] = words[line]
+        if said := RATIO.fullmatch(line):
+            found["rw_ratio"] = float(said[1])
+        found["fsync_all"] |= line == ALL_SYNCED
+        found["fsync_end"] |= line == AT_END
+    return found
+
+
+def _bytes(number: str, unit: str) -> int:
+    """0 of what was rounded to no whole number of bytes, or is no number."""
+    try:
+        size = float(number) * UNITS[unit]
+    except (KeyError, ValueError):
+        return 0
+    return int(size) if size.is_integer() else 0
+
+
+def _above(lines: Sequence[str], first: int) -> tuple[int, str]:
+    """Where its command stands right above it, and that; else where the result begins."""
+    for at in range(first - 1, max(first - 1 - ABOVE, -1), -1):
+        if command := _command.find(lines[at], KIND):
+            return at, command.text
+        if lines[at].strip() and not _command.between(lines[at]):
+            break
+    return first, ""

@@ -1,0 +1,6 @@
+"""What is too much to ask of anybody. Without numpy, for those who only check a number."""
+
+from __future__ import annotations
+
+MOST_REPEATS = 30
+NOT_IN_REASON = "not decidable in reason: lower the noise"

@@ -1,0 +1,1 @@
+"""The documents of docs/, served to who is signed in."""

@@ -1,0 +1,90 @@
+"""A document of docs/ as HTML: raw HTML in it is text, and what its paragraphs are about can be linked to. Pure.
+
+Ids: of a heading; of what a paragraph's bold words, or the code that a list's item begins with, name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# Nobody's own text is rendered: documents come with the program. html=False all the same.
+PARSER = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+class Document(NamedTuple):
+    title: str
+    html: SafeString
+    anchors: frozenset[str]
+
+
+def document(text: str, addresses: dict[str, str]) -> Document:
+    """`addresses`: {as it is written, "method.md" or "../static/": where that is served}; links of other files go."""
+    tokens = PARSER.parse(text)
+    anchors: set[str] = set()
+    _with_ids(tokens, anchors)
+    for one in _within(tokens):
+        _lead(one, addresses)
+    title = next((tokens[at + 1].content for at, one in enumerate(tokens) if one.type == HEAD), "")
+    html = PARSER.renderer.render(tokens, PARSER.options, {})
+    return Document(title, mark_safe(html), frozenset(anchors))  # nosec B308 B703
+
+
+HEAD = "heading_open"
+
+
+def _with_ids(tokens: Sequence[Token], anchors: set[str]) -> None:
+    for at, one in enumerate(tokens):
+        if one.type == HEAD:
+            _name(one, tokens[at + 1].content, anchors)
+        if one.type != "inline":
+            continue
+        children = one.children or []
+        for place, child in enumerate(children):
+            if child.type == "strong_open":
+                _name(child, _bold(children[place:]), anchors)
+        in_item = at > 1 and tokens[at - 2].type == "list_item_open"
+        if in_item and children and children[0].type == "code_inline":
+            _name(children[0], children[0].content, anchors)
+
+
+def _bold(children: Sequence[Token]) -> str:
+    end = next(at for at, one in enumerate(children) if one.type == "strong_close")
+    return "".join(one.content for one in children[:end])
+
+
+def _name(one: Token, words: str, anchors: set[str]) -> None:
+    """The first that is called so has the id."""
+    slug = slugify(words)
+    if slug and slug not in anchors:
+        anchors.add(slug)
+        one.attrSet("id", slug)
+
+
+def _within(tokens: Sequence[Token]) -> Iterator[Token]:
+    for one in tokens:
+        yield from one.children or ()
+
+
+def _lead(one: Token, addresses: dict[str, str]) -> None:
+    """Links and pictures to where they are served."""
+    name = {"link_open": "href", "image": "src"}.get(one.type)
+    if name is None:
+        return
+    there = str(one.attrGet(name) or "")
+    path, fragment = urlsplit(there).path, urlsplit(there).fragment
+    if urlsplit(there).scheme or not path:
+        return
+    served = next(
+        (url + path[len(key) :] for key, url in addresses.items() if path.startswith(key)), ""
+    )
+    if served:
+        one.attrSet(name, f"{served}#{fragment}" if fragment else served)
+    else:
+        del one.attrs[name]

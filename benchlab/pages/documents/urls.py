@@ -1,0 +1,9 @@
+"""URLs of the documents."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from benchlab.pages.documents import views
+
+urlpatterns = [path("docs/<slug:name>/", views.page, name="document")]

@@ -1,0 +1,156 @@
+"""How many further repeats of which points would answer what is open, and how long they take. Nothing is added here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Max, Q, QuerySet
+
+from benchlab.campaigns import matrix
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.runs.models import Layout
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+
+# A layout in one of these still takes runs.
+TAKES_RUNS = (
+    LayoutPhase.DRAFT,
+    LayoutPhase.WAITING,
+    LayoutPhase.PROVISIONING,
+    LayoutPhase.READY,
+)
+OF_POINT = ("host_id", "topology_id", "workload_id", "stage", "point")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`in_all` repeats of each point that one of `runs` measures."""
+
+    runs: Collection[int]
+    in_all: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """`repeats` more of each of `points`, named by one of its `runs`: `seconds` with the building, hosts side by side.
+
+    `after`: the largest repeat of the campaign as of now, so that an offer is taken once.
+    """
+
+    repeats: int
+    runs: tuple[int, ...]
+    seconds: float
+    after: int
+
+    @property
+    def points(self) -> int:
+        return len(self.runs)
+
+    @property
+    def minutes(self) -> int:
+        """Whole ones, at least one."""
+        return max(1, round(self.seconds / 60))
+
+
+class Point(NamedTuple):
+    """What is equal in all repeats of a run. `values`: of what the sweep varies."""
+
+    host: int
+    topology: int
+    workload: int
+    stage: str
+    values: str
+
+    @property
+    def set_up(self) -> tuple[int, int]:
+        return self.host, self.topology
+
+
+def point_of(row: Mapping[str, Any]) -> Point:
+    """Of a run's OF_POINT."""
+    host, topology, workload, stage, values = (row[name] for name in OF_POINT)
+    return Point(host, topology, workload, stage, matrix.key(values))
+
+
+def newest_first(campaign: Campaign) -> QuerySet[Layout]:
+    """Its layouts, the last builds first."""
+    return campaign.layouts.order_by("-position", "-pk")
+
+
+def takes_more(layout: Layout) -> bool:
+    """Whether runs can be queued on it: one that grows is not gone back to."""
+    if layout.phase not in TAKES_RUNS or layout.cancelled_at:
+        return False
+    begun = layout.phase in (LayoutPhase.PROVISIONING, LayoutPhase.READY)
+    return not (begun and (layout.stages or layout.measure_resync))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    have: int  # repeats that succeeded, or are still to come
+    seconds: float
+
+
+def offers(campaign: Campaign, wanted: Sequence[Wanted]) -> list[Offer | None]:
+    """An offer for each; None where nothing is left to add. Three queries, none where nothing is wanted."""
+    if not wanted:
+        return []
+    named = _named(campaign, [pk for one in wanted for pk in one.runs])
+    known, after = _known(campaign)
+    builds = _builds(campaign)
+    return [_offer(one, named, known, builds, after) for one in wanted]
+
+
+def _named(campaign: Campaign, runs: Iterable[int]) -> dict[int, Point]:
+    rows = campaign.runs.filter(pk__in=list(runs)).order_by()
+    return {row["pk"]: point_of(row) for row in rows.values("pk", *OF_POINT)}
+
+
+def _known(campaign: Campaign) -> tuple[dict[Point, _Known], int]:
+    """({point: what is known of it}, the campaign's largest repeat)."""
+    counts = Q(attempts__outcome=Outcome.SUCCEEDED, attempts__degraded=[])
+    comes = Q(attempts__phase__isnull=False) & ~Q(attempts__phase=AttemptPhase.DONE)
+    rows = list(
+        Run.objects.filter(campaign=campaign)
+        .order_by()
+        .values(*OF_POINT)
+        .annotate(
+            have=Count("pk", filter=counts | comes, distinct=True),
+            seconds=Max("expected_s"),
+            last=Max("repeat"),
+        )
+    )
+    found = {point_of(row): _Known(row["have"], row["seconds"]) for row in rows}
+    return found, max((row["last"] for row in rows), default=0)
+
+
+def _builds(campaign: Campaign) -> dict[tuple[int, int], float]:
+    """{(host, topology): seconds that building it for more runs takes; 0 where one still takes runs}."""
+    found: dict[tuple[int, int], float] = {}
+    for row in newest_first(campaign).defer("plan"):
+        set_up = row.host_id, row.topology_id
+        if takes_more(row):
+            found[set_up] = 0.0
+        found.setdefault(set_up, row.expected_s)
+    return found
+
+
+def _offer(
+    wanted: Wanted,
+    named: Mapping[int, Point],
+    known: Mapping[Point, _Known],
+    builds: Mapping[tuple[int, int], float],
+    after: int,
+) -> Offer | None:
+    runs = {named[pk]: pk for pk in sorted(wanted.runs, reverse=True) if pk in named}
+    more = wanted.in_all - min((known[point].have for point in runs), default=wanted.in_all)
+    if more <= 0:
+        return None
+    seconds: dict[int, float] = defaultdict(float)
+    for point in runs:
+        seconds[point.host] += known[point].seconds * more
+    for host, topology in {point.set_up for point in runs}:
+        seconds[host] += builds.get((host, topology), 0.0)
+    return Offer(more, tuple(sorted(runs.values())), max(seconds.values()), after)

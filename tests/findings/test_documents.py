@@ -1,0 +1,52 @@
+"""docs/ as pages: who is signed in reads them, raw HTML in them is text, and every finding has its paragraph."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from benchlab.analysis import finding
+from benchlab.findings import shown
+from benchlab.pages.documents import rendering, views
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("name", views.names())
+def test_every_document_is_a_page(web, name):
+    page = web.get(f"/docs/{name}/").content.decode()
+    assert (
+        f"<title>{rendering.document((views.FOLDER / f'{name}.md').read_text(), {}).title.split(':')[0]}"
+        in page
+    )
+    assert 'href="../' not in page and 'href="#"' not in page.partition("<article")[0]
+
+
+def test_a_stranger_signs_in_first():
+    answer = Client().get("/docs/method/")
+    assert answer.status_code == 302 and "/login/" in answer["Location"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "..%2FREADME", "README"])
+def test_nothing_else_is_served(web, name):
+    assert web.get(f"/docs/{name}/").status_code == 404
+
+
+@pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines()])
+def test_every_finding_leads_to_its_paragraph(kind):
+    assert shown.anchor_of(kind) in views.of("method").anchors
+
+
+def test_verdicts_lead_to_theirs():
+    assert {"verdicts", "findings"} <= views.of("method").anchors
+
+
+def test_raw_html_is_text_and_no_script_is_a_link():
+    told = rendering.document(
+        "# T\n<script>alert(1)</script> **Bold <i>x</i>** [a](javascript:alert(1)) [b](b.md#c)\n",
+        {"b.md": "/docs/b/"},
+    )
+    assert "<script" not in told.html and "<i>" not in told.html
+    assert 'href="javascript' not in told.html
+    assert 'href="/docs/b/#c"' in told.html
+    assert told.title == "T" and "t" in told.anchors
