@@ -24,6 +24,8 @@ class Severity(StrEnum):
     NOTE = "note"  # worth knowing
 
 
+# Of a run, told by the history of its set-up (benchlab.verdicts.history_alerts) and by no module; their labels.
+OF_HISTORY = {"change": "Level changed", "stands_out": "Stands out of its history"}
 NEEDED = "needed"  # the number that tells how many repeats, in all, of its runs' points would tell
 
 

@@ -92,13 +92,33 @@ def keep_lines(campaign: Campaign, workload_id: int, lines: Sequence[Line]) -> N
 @transaction.atomic
 def _keep(found: Found, runs: Sequence[int], **of: int) -> None:
     """In place of what was found before. `runs`: those of one that names none."""
-    known = {(row.kind, row.about): row for row in Finding.objects.filter(**of).select_for_update()}
+    rows = Finding.objects.filter(**of).exclude(kind__in=list(finding.OF_HISTORY))
+    known = {(row.kind, row.about): row for row in rows.select_for_update()}
     there = _each_once(found)
     for key, one in there.items():
         _say(known.get(key) or Finding(kind=key[0], about=key[1], **of), one, runs)
     failed = {kind for kind, told in found.items() if told is None}
     for key, row in known.items():
         if key not in there and key[0] not in failed:
+            _gone(row)
+
+
+@transaction.atomic
+def keep_history(
+    rows: QuerySet[Finding], alerts: Sequence[tuple[int, str, finding.Finding]]
+) -> None:
+    """`alerts`: (run, kind, what is told) in place of those `rows`."""
+    before = rows.select_related("attempt").select_for_update(of=("self",))
+    known = {(row.attempt.run_id, row.kind): row for row in before if row.attempt}
+    wanted = {(run, kind): one for run, kind, one in alerts}
+    last = Attempt.objects.filter(run__in=[run for run, _ in wanted], outcome=Outcome.SUCCEEDED)
+    attempts_of = {one.run_id: one for one in last.order_by("number").select_related("run")}
+    for (run, kind), one in wanted.items():
+        attempt = attempts_of[run]
+        of_new = {"campaign_id": attempt.run.campaign_id, "attempt": attempt, "about": one.about}
+        _say(known.get((run, kind)) or Finding(kind=kind, **of_new), one, [run])
+    for key, row in known.items():
+        if key not in wanted:
             _gone(row)
 
 

@@ -40,8 +40,7 @@ class Told:
 class Shown:
     row: Finding
     label: str
-    method: str
-    anchor: str  # of its paragraph there
+    anchor: str  # of its paragraph in docs/method.md
     numbers: tuple[Told, ...]
     run: int | None  # None: between set-ups
     number: int = 1  # of its attempt
@@ -65,11 +64,14 @@ class Kind:
 
 def label_of(kind: str) -> str:
     module = _module(kind)
-    return module.LABEL if module else kind.replace("_", " ").capitalize()
+    known = finding.OF_HISTORY.get(kind, kind.replace("_", " ").capitalize())
+    return module.LABEL if module else known
 
 
 def anchor_of(kind: str) -> str:
-    """Of its paragraph in docs/method.md: of a run's findings by their label, of set-ups' by their kind."""
+    """Of its paragraph in docs/method.md: of a run's findings by their label, of all others by their kind."""
+    if kind in finding.OF_HISTORY:
+        return slugify(kind.replace("_", " "))
     return slugify(label_of(kind) if kind in finding.of_runs() else kind)
 
 
@@ -82,6 +84,15 @@ def method_of(kind: str) -> str:
 def _module(kind: str) -> finding.OfRun | finding.OfLines | None:
     """None of one that is no more."""
     return finding.of_runs().get(kind) or finding.of_lines().get(kind)
+
+
+def to_look_at(user: Person, most: int = 20) -> list[Finding]:
+    """What the histories of set-ups say and nobody looked at, the newest first. One query."""
+    rows = Finding.objects.for_user(user).filter(
+        kind__in=list(finding.OF_HISTORY), stands=True, dismissed_at=None
+    )
+    whose = ("attempt__run__topology", "attempt__run__workload", "attempt__run__host")
+    return list(rows.select_related(*whose).order_by("-found_at", "-pk")[:most])
 
 
 def of_attempt(user: Person, attempt: Attempt) -> list[Shown]:
@@ -149,7 +160,6 @@ def _one(row: Finding, lines: Mapping[tuple[int, str], str]) -> Shown:
     return Shown(
         row,
         label_of(row.kind),
-        method_of(row.kind),
         anchor_of(row.kind),
         numbers,
         attempt.run_id if attempt else None,

@@ -21,7 +21,7 @@ from benchlab.web.filters import Spoken, Strict, Truth, Whole
 
 
 def kinds() -> set[str]:
-    return {*finding.of_runs(), *finding.of_lines()}
+    return {*finding.of_runs(), *finding.of_lines(), *finding.OF_HISTORY}
 
 
 class FindingFilter(Strict):

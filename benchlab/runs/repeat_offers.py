@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, Q, QuerySet
 
+from benchlab.analysis.in_reason import MOST_REPEATS
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.runs.models import Layout
@@ -20,6 +22,9 @@ TAKES_RUNS = (
     LayoutPhase.WAITING,
     LayoutPhase.PROVISIONING,
     LayoutPhase.READY,
+)
+TURN = (
+    0.5  # of the repeats before: fewer in a further visit leave set-ups built one after the other
 )
 OF_POINT = ("host_id", "topology_id", "workload_id", "stage", "point")
 
@@ -145,9 +150,12 @@ def _offer(
     after: int,
 ) -> Offer | None:
     runs = {named[pk]: pk for pk in sorted(wanted.runs, reverse=True) if pk in named}
-    more = wanted.in_all - min((known[point].have for point in runs), default=wanted.in_all)
+    have = min((known[point].have for point in runs), default=wanted.in_all)
+    more = wanted.in_all - have
     if more <= 0:
         return None
+    if any(builds.get(point.set_up) for point in runs):
+        more = min(max(more, ceil(have * TURN)), MOST_REPEATS)
     seconds: dict[int, float] = defaultdict(float)
     for point in runs:
         seconds[point.host] += known[point].seconds * more

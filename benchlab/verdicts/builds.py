@@ -21,6 +21,8 @@ from benchlab.runs.states import Outcome
 Builds = Mapping[int, tuple[int, int]]  # attempt -> (place in its campaign, layout)
 KEPT_S = 600  # a lab's spread changes with its builds, which take longer
 NEWEST = 100
+# Two builds' luck cancels where both measure enough: 2 and 1, 3 and 2 repeats do, 3 and 1 do not.
+SHARED = 1.75
 
 
 def of_groups(groups: Iterable[Group]) -> Builds:
@@ -45,9 +47,18 @@ def design_of(first: Group, second: Group, builds: Builds, rebuilt: Sequence[flo
     if of_first == of_second and first.stage == second.stage:
         return design(Order.INTERLEAVED)
     visits = min(len(of_first), len(of_second))
-    if first.campaign == second.campaign and visits >= 2 and _turns(of_first, of_second) >= 3:
+    shared = min(_shared(first, builds), _shared(second, builds)) >= SHARED
+    in_turns = visits >= 2 and shared and _turns(of_first, of_second) >= 3
+    if first.campaign == second.campaign and in_turns:
         return design(Order.ABBA, rebuilt, visits, min(_repeats(first), _repeats(second)))
     return design(Order.ONE_AFTER_OTHER, rebuilt)
+
+
+def _shared(line: Group, builds: Builds) -> float:
+    """Over how many builds its runs are shared out: 2 of two with as many each, 1.2 of two with ten and one."""
+    counts = Counter(builds[one.attempt] for one in line.samples if one.attempt in builds).values()
+    squares = sum(count**2 for count in counts)
+    return sum(counts) ** 2 / squares if squares else 0.0
 
 
 def _repeats(line: Group) -> int:

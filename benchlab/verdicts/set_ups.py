@@ -15,7 +15,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import Group, groups, labels
 from benchlab.findings import keeping, stored_runs
 from benchlab.team.guests import Guest
-from benchlab.verdicts import builds
+from benchlab.verdicts import builds, history_alerts
 from benchlab.workers.lease import SET_UPS, lease
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ def _look(campaign: Campaign) -> None:
         keeping.attempts(keeping.succeeded(campaign).values_list("pk", flat=True))
     try:
         of_campaign(campaign)
+        if campaign.source == Campaign.Source.MEASURED:
+            history_alerts.look(campaign)
     except (OperationalError, InterfaceError):
         raise
     except Exception:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from benchlab.findings.models import Finding
 from benchlab.runs import events
 from benchlab.runs.models import Layout
 from tests import stack
@@ -76,3 +77,25 @@ def test_a_chart_is_kept_while_another_one_comes(chromium, web, team, tmp_path):
         kept = chart.evaluate_all("(all) => all.filter((one) => one.seen).length")
         opened = page.locator("#campaign-results details[id][open]").count()
         assert (kept, opened, said) == (1, 1, [])
+
+
+def test_a_note_half_written_outlives_what_comes_meanwhile(chromium, web, team, tmp_path):
+    """The findings are swapped with the answers when a result of another workload comes."""
+    campaign, host = made.campaign(team), made.host(team)
+    layout = ready(campaign, host, team)
+    attempt = made.finished(campaign, layout, made.workload(team), 1, 1, 1000.0)
+    row = Finding.objects.create(
+        campaign=campaign, attempt=attempt, kind="cached_read", says="90 % came from a cache",
+        severity="doubt", runs=[attempt.run_id],
+    )  # fmt: skip
+    with live_page(chromium, web, tmp_path, campaign) as (page, said):
+        page.locator(f"#finding-{row.pk} summary").click()
+        note = page.locator(f"#finding-{row.pk}-note")
+        note.fill("The ARC is what we ")
+        made.finished(campaign, layout, made.workload(team, "seqread"), 1, 1, 2000.0)
+        events.changed(campaign.pk)
+        page.get_by_role("heading", name="seqread").wait_for()
+        expect(note).to_be_visible()
+        expect(note).to_have_value("The ARC is what we ")
+        expect(note).to_be_focused()
+        assert said == []

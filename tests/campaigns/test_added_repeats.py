@@ -17,6 +17,7 @@ from benchlab.runs.models import Attempt
 from benchlab.runs.repeat_offers import Wanted
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.topologies.models import Topology
+from tests.api.conftest import client_of
 from tests.campaigns.conftest import DIRECTORY
 
 pytestmark = pytest.mark.django_db
@@ -234,3 +235,32 @@ def test_nonsense_adds_nothing(web, pair, said):
     before = pair.runs.count()
     assert web.post(url(pair), said, follow=True).status_code == 200
     assert pair.runs.count() == before
+
+
+def test_a_further_visit_has_half_as_many_repeats_as_there_are(pair):
+    """Fewer would not count as a turn. Two of each are there, and three would do."""
+    runs = [run.pk for run in pair.runs.filter(repeat=1)]
+    for run in list(pair.runs.filter(repeat=2)):  # now six of each
+        for repeat in range(3, 7):
+            again = Run.objects.get(pk=run.pk)
+            again.pk, again.repeat, again.position = None, repeat, pair.runs.count()
+            again.save()
+            run.attempts.get().__class__.objects.create(
+                run=again, layout=run.attempts.get().layout, phase=AttemptPhase.DONE,
+                outcome=Outcome.SUCCEEDED,
+            )  # fmt: skip
+    [offer] = repeat_offers.offers(pair, [Wanted(runs, 7)])
+    assert offer is not None and offer.repeats == 3
+
+
+def test_the_api_adds_them_once_for_one_key(user, pair):
+    api, runs = client_of(user), [run.pk for run in pair.runs.filter(repeat=1)]
+    where, body = f"/api/campaigns/{pair.pk}/add-repeats/", {"runs": runs, "repeats": 1}
+    for _ in range(2):
+        answer = api.post(where, body, format="json", headers={"Idempotency-Key": "once"})
+        assert (answer.status_code, answer.json()["progress"]["drafts"]) == (200, 2)
+    assert pair.runs.filter(repeat=3).count() == 6
+    stale = api.post(where, {**body, "after": 2}, format="json")
+    assert stale.status_code == 409 and "meantime" in stale.json()["detail"]
+    assert api.post(where, {**body, "repeats": 31}, format="json").status_code == 400
+    assert api.post(where, {**body, "runs": []}, format="json").status_code == 400

@@ -54,6 +54,6 @@ def test_home_costs_the_same_queries_for_many(
             team=team, user=user, name=name, question="", hosts=[host], topologies=[directory],
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
-    # session, user, open, over, layouts, attempts, those that ask a person, hosts
-    with django_assert_num_queries(9):
+    # session, user, open, over, layouts, attempts, those that ask a person, hosts, histories
+    with django_assert_num_queries(10):
         web.get(reverse("home"))

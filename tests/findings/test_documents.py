@@ -32,7 +32,7 @@ def test_nothing_else_is_served(web, name):
     assert web.get(f"/docs/{name}/").status_code == 404
 
 
-@pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines()])
+@pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines(), *finding.OF_HISTORY])
 def test_every_finding_leads_to_its_paragraph(kind):
     assert shown.anchor_of(kind) in views.of("method").anchors
 

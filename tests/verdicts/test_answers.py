@@ -127,6 +127,13 @@ def test_what_is_seen_and_its_interval_look_the_same_way(bench, api):
     assert f"95 % interval {curve['low']:.2f} to {curve['high']:.2f}, 3 repeats" in says
 
 
+def test_a_later_visit_of_few_repeats_is_no_turn(bench, api):
+    """Four repeats of a build and one of another: the first one's luck is all but alone."""
+    for name, repeats in (("a", (1, 2, 3, 4)), ("b", (1, 2, 3, 4)), ("b", (5,)), ("a", (5,))):
+        bench.measure(bench.build(name), 1000 if name == "a" else 1300, repeats=repeats)
+    assert by_name(bench.answer(api))["b"]["design"] == "one_after_other"
+
+
 def test_two_visits_each_are_abba(bench, api):
     for name, repeats in (("a", (1, 2)), ("b", (1, 2, 3, 4)), ("a", (3, 4))):
         bench.measure(bench.build(name), 1000 if name == "a" else 1300, repeats=repeats)
@@ -173,10 +180,14 @@ def test_one_repeat_shows_its_ratio_and_what_would_answer(bench, api, web):
     [says] = told["says"]
     assert says.startswith("Not enough data: b did 2.")
     assert "at least 3 of each are needed" in says and "1 repeat" in says
-    page = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
-    assert "Measure again with 3 repeats" in page
-    [url] = re.findall(r'href="(/campaigns/new/\?[^"]+)"', page)
-    assert web.get(url.replace("&amp;", "&")).status_code == 200
+    url = f"/campaigns/{bench.campaign.pk}/"
+    page = web.get(url).content.decode()
+    assert "Add 2 repeats" in page and "of 6 points, about 13 min" in page
+    said = dict(re.findall(r'name="(runs|repeats|after)" value="([^"]+)"', page))
+    answer = web.post(f"{url}repeats/", said, follow=True)
+    assert "12 runs were added" in answer.content.decode()
+    assert "Add 2 repeats" not in answer.content.decode()
+    assert bench.campaign.layouts.filter(phase="draft").count() == 2
 
 
 def test_a_person_picks_the_baseline(bench, api, web):

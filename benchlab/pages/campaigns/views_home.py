@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign, Workload
+from benchlab.findings import shown
 from benchlab.hosts.models import Device, Host
 from benchlab.runs import progress
 from benchlab.runs.models import Layout
@@ -48,6 +49,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "latest": [{"campaign": row, "progress": found[row.pk]} for row in latest],
         "asked": _asked(request),
         "hosts": _troubled_hosts(request),
+        "changed": shown.to_look_at(request.user),
         "steps": [] if found else _steps(request),
     }
     part = "#home-now" if request.htmx else ""  # type: ignore[attr-defined]

@@ -1,0 +1,124 @@
+"""When a set-up's history changes with a campaign's runs: kept as findings of those runs, until a person looked.
+
+Looked for once the campaign is over, by the figure that pages show first. A change is told when it is confirmed, of the
+run that it begins with; a run that stands out, of itself (benchlab.analysis.changes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Count, Q, QuerySet
+
+from benchlab.analysis.changes import Unusual
+from benchlab.analysis.finding import Finding as Told
+from benchlab.analysis.finding import Number, Severity
+from benchlab.analysis.findings._words import rate, share
+from benchlab.analysis.rate_words import shown_unit
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import naming
+from benchlab.charts.history import History, Past, Step, history_of
+from benchlab.findings import keeping
+from benchlab.findings.models import Finding
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Outcome
+from benchlab.team.guests import Guest
+
+LEAST = 10  # runs of one set-up: fewer tell nothing (docs/method.md)
+MOST = 200  # set-ups of a campaign that are looked at, those with most runs
+CHANGE, STANDS_OUT = "change", "stands_out"
+
+Alert = tuple[int, str, Told]  # (run, kind, what is told of it)
+
+
+def look(campaign: Campaign) -> None:
+    """Of each set-up of the campaign that has a history: what its newest runs say. Replaces what was said before."""
+    for run in _runs(campaign):
+        found = history_of(_team(campaign), run)
+        if found.attempt is not None and found.runs:
+            rows = _told_before(
+                campaign, found.attempt.fingerprint, newest=_is_newest(found, campaign)
+            )
+            keeping.keep_history(rows, list(_alerts(found, campaign)))
+
+
+def _is_newest(found: History, campaign: Campaign) -> bool:
+    return found.runs[-1].campaign == campaign.pk
+
+
+def _told_before(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
+    """What this look replaces. That an earlier campaign's run stands out is told until somebody dismisses it."""
+    own = Q(kind=STANDS_OUT, campaign=campaign)
+    rows = Finding.objects.filter(attempt__fingerprint=fingerprint, campaign__team=campaign.team_id)
+    return rows.filter(own | Q(kind=CHANGE) if newest else own)
+
+
+def _team(campaign: Campaign) -> Guest:
+    """Who sees what the campaign's team has, and nothing else."""
+    return Guest({"runs.Attempt": Q(run__campaign__team=campaign.team_id)})
+
+
+def _runs(campaign: Campaign) -> list[Run]:
+    """One run of each set-up that the team has measured often enough. Two queries."""
+    mine = keeping.succeeded(campaign).filter(degraded=[]).exclude(fingerprint="")
+    newest = dict(mine.order_by("pk").values_list("fingerprint", "run"))
+    often = (
+        Attempt.objects.filter(
+            fingerprint__in=list(newest),
+            outcome=Outcome.SUCCEEDED,
+            run__campaign__team=campaign.team_id,
+        )
+        .order_by()
+        .values("fingerprint")
+        .annotate(runs=Count("run", distinct=True))
+        .filter(runs__gt=LEAST)
+        .order_by("-runs")
+        .values_list("fingerprint", flat=True)
+    )
+    return list(Run.objects.filter(pk__in=[newest[one] for one in often[:MOST]]).order_by("pk"))
+
+
+def _alerts(found: History, campaign: Campaign) -> Iterator[Alert]:
+    for one in found.unusual:
+        if found.runs[one.at].campaign == campaign.pk:
+            yield found.runs[one.at].run, STANDS_OUT, _stands_out(found, one)
+    steps = [step for step in found.steps if step.change.confirmed]
+    if steps and _is_newest(found, campaign):
+        yield steps[-1].first.run, CHANGE, _changed(found, steps[-1])
+
+
+def _stands_out(found: History, one: Unusual) -> Told:
+    run = found.runs[one.at]
+    return Told(
+        f"the {_word(found)} of {_amount(found, run.value)} stands out of the {one.past} runs before it, "
+        f"by {one.z:.1f} robust standard deviations",
+        Severity.DOUBT,
+        {"value": _number(found, run.value, run)},
+        about=found.metric,
+        runs=(run.run,),
+    )
+
+
+def _changed(found: History, step: Step) -> Told:
+    before, after = step.change.before, step.change.after
+    return Told(
+        f"from this run on the {_word(found)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
+        f"{_amount(found, before)} before, {_amount(found, after)} in the {step.since} runs since",
+        Severity.NOTE,
+        {"before": _number(found, before, step.first), "after": _number(found, after, step.first)},
+        about=found.metric,
+        runs=tuple(one.run for one in found.runs[step.change.at :]),
+    )
+
+
+def _word(found: History) -> str:
+    name = naming.word(found.metric)
+    return name if name.isupper() else name.lower()
+
+
+def _amount(found: History, value: float) -> str:
+    return rate(value, shown_unit(found.metric, found.unit))
+
+
+def _number(found: History, value: float, run: Past) -> Number:
+    return Number(value, found.unit, naming.word(found.metric), run=run.run, figure=found.metric)
