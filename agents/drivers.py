@@ -32,6 +32,7 @@ from agents.protocols import (
     Marking,
     Naming,
     Needing,
+    Opening,
     Reader,
     Recording,
     Renaming,
@@ -177,6 +178,7 @@ of_reader_bonnie: Reader = reader_bonnie
 of_reader_dd: Reader = reader_dd
 of_reader_figures: Reader = reader_figures
 of_reader_fio: Reader = reader_fio
+of_reader_fio_opening: Opening = reader_fio
 of_reader_fio_log: Reader = reader_fio_log
 of_reader_icf: Reader = reader_icf
 of_reader_iometer: Reader = reader_iometer

@@ -345,6 +345,16 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class Opening(Reader, Protocol):
+    """A reader to whose tool a text belongs that begins as it prints: small files are read by the thousand."""
+
+    @property
+    def OPENS(self) -> re.Pattern[str]:
+        """What such a text begins with."""
+        ...
+
+
 class Sampler(Protocol):
     """A module in agents/samplers/. FILES are read on the host once per tick by hostside/sampler.sh.
 

@@ -23,6 +23,7 @@ from agents.protocols import (
     Marking,
     Naming,
     Needing,
+    Opening,
     Reader,
     Recording,
     Renaming,
@@ -81,6 +82,11 @@ def all_samplers() -> dict[str, Sampler]:
 
 def all_readers() -> dict[str, Reader]:
     return load(readers)
+
+
+@cache
+def opening_readers() -> tuple[Opening, ...]:
+    return tuple(one for one in all_readers().values() if isinstance(one, Opening))
 
 
 def layer(kind: str) -> Layer[Any]:

@@ -22,6 +22,7 @@ from agents.tools import fio as tool
 
 LABEL = "fio"
 WORDS = ("jobname", "groupid", ";")
+OPENS = re.compile(r'\s*\{\s*"fio version"\s*:')
 DOCUMENT = re.compile(r'\{\s*"(?:fio version"\s*:|jobs"\s*:\s*\[\s*\{\s*"jobname"\s*:)')
 START = re.compile(
     r"(?<!\S)(?<!> )\S{1,200}: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)"

@@ -16,11 +16,23 @@ SHOWN = 120  # characters of an unread line
 
 def read(text: str, name: str = "") -> Reading:
     """`name`: the file's, which tells fio's logs apart. Line numbers are those of `text`, from 1."""
+    if one := _alone(text, name):
+        return Reading((one,), ())
     plain = text.replace("\xa0", " ")  # as web pages have it; readers know it themselves
     readers = [one for one in registry.all_readers().values() if may_hold(plain, one)]
     seen = [one for reader in readers for one in reader.find(text, name)]
     found = sorted(_apart(seen), key=lambda one: one.first)
     return Reading(tuple(found), tuple(_unread(text, found)))
+
+
+def _alone(text: str, name: str) -> Found | None:
+    """The result that is all of the text, of a reader that such texts belong to: nobody else need look at it."""
+    for reader in registry.opening_readers():
+        if reader.OPENS.match(text):
+            found = reader.find(text, name)
+            if len(found) == 1 and not found[0].trouble and not any(_unread(text, found)):
+                return found[0]
+    return None
 
 
 def may_hold(text: str, reader: Reader) -> bool:

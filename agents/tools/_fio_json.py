@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from agents.contracts import ParseError
@@ -48,6 +49,14 @@ WHOLE = {
     "depth.reached": ("iodepth_level",),
     **_fio_aims.LINES,
 }
+
+# Objects of numbers of which nobody asks for the line of one.
+UNASKED = frozenset(
+    {"bins", "latency_ns", "latency_us", "latency_ms"}
+    | {f"iodepth_{what}" for what in ("level", "submit", "complete")}
+)
+
+_OURS = frozenset(PERCENTILES.values())
 
 Lines = Mapping[str, int]
 
@@ -95,7 +104,7 @@ def jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]
     if heads is not None:
         heads.rest = document.rest
         document = replace(document, jobs=_watched(document.jobs, heads))
-    return _jobs(document, _lines(raw)), document.notes
+    return _jobs(document, _lines(raw, document.whole)), document.notes
 
 
 def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple[object, int]]:
@@ -104,8 +113,12 @@ def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple
         yield job, line
 
 
-def _lines(raw: bytes) -> Lines:
-    return _json_lines.lines(raw.decode()) if len(raw) <= _json_lines.LARGEST else {}
+def _lines(raw: bytes, said: Mapping[str, Any] | None) -> Lines:
+    if len(raw) > _json_lines.LARGEST:
+        return {}
+    text = raw.decode()
+    found = _json_lines.along(text, said, UNASKED, SOME) if said is not None else None
+    return _json_lines.lines(text, UNASKED) if found is None else found
 
 
 def _jobs(document: _fio_load.Document, lines: Lines) -> Iterator[FioJob]:
@@ -299,7 +312,7 @@ def _latencies(
         bins=bins,
         bins_per_second=scale,
         percentiles=_ranks(ranks, scale, f"{where}.percentile"),
-        lines=spot.at(where, _places(ranks)) if spot.lines else {"": spot.begins},
+        lines=spot.at(where, _places(tuple(ranks))) if spot.lines else {"": spot.begins},
     )
 
 
@@ -311,10 +324,27 @@ def _samples(data: dict[str, object], scale: float, ios: float, where: str) -> f
     return sum(_number(bins, key, f"{where}.bins") for key in bins) or ios
 
 
-def _places(ranks: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+@lru_cache(maxsize=64)
+def _shown(ranks: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are figures of ours. What is no number is told by who reads it."""
+    return tuple(key for key in ranks if _rank(key) in _OURS)
+
+
+SOME = {"percentile": _shown}
+
+
+def _rank(key: str) -> float:
+    try:
+        return float(key)
+    except ValueError:
+        return -1.0
+
+
+@lru_cache(maxsize=64)
+def _places(ranks: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """The keys of each figure: a percentile stands in its own line, or follows from the bins."""
     found: dict[str, tuple[str, ...]] = {figure: (figure,) for figure in FIGURES}
-    printed = {number(key, "percentile"): f"percentile.{key}" for key in ranks}
+    printed = {number(key, "percentile"): f"percentile.{key}" for key in _shown(ranks)}
     for figure, rank in PERCENTILES.items():
         found[figure] = (*([printed[rank]] if rank in printed else []), "bins", "percentile")
     return found

@@ -29,6 +29,8 @@ class Document:
     rest: dict[str, object]
     jobs: Iterable[tuple[object, int]]
     notes: str  # what fio printed around the document, one line
+    # All of it; None where that is too long, or a key may have come twice.
+    whole: dict[str, object] | None = None
 
 
 class _Uncut(Exception):
@@ -46,12 +48,14 @@ def load(raw: bytes) -> Document:
         if len(raw) >= WHOLE:
             rest, jobs = _cut(raw, start, end)
             return Document(rest, jobs, _one_line(_text(raw[:start]) + "\n" + after))
-        data = _object(raw, start, end)
+        whole = data = _plain(raw, start, end)
+        if data is None:
+            data = _carefully(raw[start:end].decode())
     except _Uncut:
-        data, after = _slowly(_text(raw))
+        whole, (data, after) = None, _slowly(_text(raw))
     rest, found = _apart(data)
     notes = _one_line(_text(raw[:start]) + "\n" + after)
-    return Document(rest, [(job, 0) for job in found], notes)
+    return Document(rest, [(job, 0) for job in found], notes, whole)
 
 
 def _after(raw: bytes) -> str:
@@ -116,17 +120,22 @@ def _pieces(raw: bytes, starts: list[int], last: object) -> Iterator[tuple[objec
 def _object(raw: bytes, begin: int = 0, end: int | None = None) -> dict[str, object]:
     """A JSON object, at orjson's speed where no key comes twice. Raises _Uncut."""
     end = len(raw) if end is None else end
+    found = _plain(raw, begin, end)
+    return _carefully(raw[begin:end].decode()) if found is None else found
+
+
+def _plain(raw: bytes, begin: int, end: int) -> dict[str, object] | None:
+    """None where a key may come twice. Raises _Uncut."""
     try:
         data = orjson.loads(memoryview(raw)[begin:end])
     except orjson.JSONDecodeError:
         raise _Uncut from None
     if not isinstance(data, dict):
         raise _Uncut
-    found: dict[str, object] = data
     # orjson takes the last of two keys silently; then there are more colons than members
     if raw.find(b"\\", begin, end) >= 0 or raw.count(b":", begin, end) != _colons(data):
-        found = _carefully(raw[begin:end].decode())
-    return found
+        return None
+    return data
 
 
 def _carefully(text: str) -> dict[str, object]:

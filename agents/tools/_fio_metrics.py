@@ -14,8 +14,7 @@ from agents.tools._fio_model import (
     Group,
     Latencies,
     Traffic,
-    percentiles,
-    seconds,
+    ranked,
 )
 
 NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
@@ -155,8 +154,7 @@ def _line(things: Iterable[Latencies | Traffic | FioJob], figure: str) -> int:
 
 def _percentiles(found: Latencies) -> dict[str, float]:
     if found.bins:
-        bins = seconds(found)
-        return dict(zip(PERCENTILES, percentiles(bins, PERCENTILES.values()), strict=True))
+        return dict(zip(PERCENTILES, ranked(found, PERCENTILES.values()), strict=True))
     return {
         name: found.percentiles[rank]
         for name, rank in PERCENTILES.items()

@@ -136,7 +136,8 @@ class Pool:
 
     def __init__(self) -> None:
         self.parts: list[Latencies] = []
-        self._bins: defaultdict[str, int] = defaultdict(int)
+        self._bins: Mapping[str, int] = {}  # the first one's own, until there is a second
+        self._sums: defaultdict[str, int] | None = None
         self._whole = True  # half a histogram would be a wrong one
 
     def add(self, part: Latencies | None) -> None:
@@ -145,13 +146,18 @@ class Pool:
         scales = {one.bins_per_second for one in (part, *self.parts[:1])}
         self._whole = self._whole and bool(part.bins) and len(scales) == 1
         if self._whole:
-            bins = self._bins
-            if bins:
-                for at, hits in part.bins.items():
-                    bins[at] += hits
-            else:
-                bins.update(part.bins)
+            self._add(part.bins)
         self.parts.append(part.with_bins({}) if part.bins else part)
+
+    def _add(self, bins: Mapping[str, int]) -> None:
+        if not self.parts:
+            self._bins = bins
+            return
+        if self._sums is None:
+            self._bins = self._sums = defaultdict(int, self._bins)
+        sums = self._sums
+        for at, hits in bins.items():
+            sums[at] += hits
 
     def result(self) -> Latencies | None:
         known, bins = self.parts, self._bins if self._whole else {}
@@ -198,6 +204,17 @@ def number(text: str, where: str) -> float:
 
 def seconds(found: Latencies) -> dict[float, int]:
     """Its bins by latency (s). Raises ParseError."""
+    places, scale = _bins(found), found.bins_per_second
+    return dict(zip([at / scale for at in places], found.bins.values(), strict=True))
+
+
+def ranked(found: Latencies, ranks: Iterable[float]) -> list[float]:
+    """Percentiles (s) of its bins, as `percentiles` has them. Raises ParseError."""
+    places = dict(zip(_bins(found), found.bins.values(), strict=True))
+    return [at / found.bins_per_second for at in percentiles(places, ranks)]
+
+
+def _bins(found: Latencies) -> list[float]:
     try:
         places = list(map(float, found.bins))
         right = not places or (
@@ -205,10 +222,7 @@ def seconds(found: Latencies) -> dict[float, int]:
         )
     except ValueError:
         right = False
-    if not right:  # says which
-        places = [number(at, "bins") for at in found.bins]
-    scale = found.bins_per_second
-    return dict(zip([at / scale for at in places], found.bins.values(), strict=True))
+    return places if right else [number(at, "bins") for at in found.bins]  # says which
 
 
 class Group:

@@ -1,0 +1,100 @@
+"""Lines of a JSON text: along what was read of it as by looking at the text alone, or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agents.contracts import AgentError
+from agents.texts import reading
+from agents.tools import _fio_json, _fio_load, _json_lines
+from benchlab.testing.profiles import examples
+
+CASES = Path(__file__).parents[1] / "cases"
+TEXTS = {
+    str(path.relative_to(CASES)): path.read_bytes()
+    for path in sorted(CASES.rglob("*"))
+    if path.is_file() and b'"jobname"' in path.read_bytes()
+}
+
+
+def whole(raw: bytes) -> dict[str, Any] | None:
+    try:
+        return _fio_load.load(raw).whole
+    except AgentError:
+        return None
+
+
+PLAIN = {name: raw for name, raw in TEXTS.items() if whole(raw) is not None}
+
+
+def asked(line_of: dict[str, int]) -> dict[str, int]:
+    """Without percentiles of which nobody asks for the line."""
+    ours = _fio_json.SOME["percentile"]
+    return {
+        path: line
+        for path, line in line_of.items()
+        if ".percentile." not in path or ours((path.partition(".percentile.")[2],))
+    }
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_of_every_output_of_fios_they_are_the_same(name):
+    raw = PLAIN[name]
+    text, said = raw.decode(), whole(raw)
+    assert said is not None
+    known = _json_lines.along(text, said)
+    assert known in (None, _json_lines.lines(text))
+    assert (known is None) == (b'" : ' not in raw)  # written anew by another program
+    few = _json_lines.along(text, said, _fio_json.UNASKED, _fio_json.SOME)
+    assert few is None or few == asked(_json_lines.lines(text, _fio_json.UNASKED))
+
+
+def test_most_of_them_are_read_so():
+    assert len(PLAIN) > 40
+
+
+FUZZ = settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
+keys = st.sampled_from(["a", "b", "jobs", "bins", "percentile", "x.y", "{", ' : "', "é"])
+plain = st.none() | st.booleans() | st.integers() | st.text('ab":{}[], \n\\é', max_size=6)
+values = st.recursive(
+    plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4)
+)
+
+
+@FUZZ
+@given(st.dictionaries(keys.filter(lambda key: key != "bins"), values, max_size=4), st.booleans())
+def test_of_any_object_laid_out_as_fio_does_they_are_the_same_or_none(said, narrow):
+    text = json.dumps(
+        said, indent=None if narrow else 2, separators=(",", " : "), ensure_ascii=False
+    )
+    known = _json_lines.along(text, said, frozenset())
+    assert known is None or known == _json_lines.lines(text, frozenset())
+
+
+@FUZZ
+@given(st.text('{}[]":, \nab\\1', max_size=40), st.dictionaries(keys, values, max_size=3))
+def test_it_never_raises(text, said):
+    _json_lines.along(text, said)
+
+
+def test_an_object_too_deep_is_left_to_the_other():
+    said: dict[str, Any] = {}
+    for _ in range(300):
+        said = {"a": said}
+    assert _json_lines.along(json.dumps(said, separators=(",", " : ")), said) is None
+
+
+@pytest.mark.parametrize("around", ["{}", "\n\n{}\n\n", " {}"])
+def test_a_result_that_is_all_of_a_text_is_found_as_beside_others(around):
+    """Who knows by its beginning whose a text is asks nobody else; what is found is the same."""
+    text = TEXTS["tools/fio/3.33-randrw.json"].decode()
+    alone = reading.read(around.replace("{}", text), "a.json")
+    beside = reading.read("x\n" + text, "a.json")
+    assert len(alone.found) == len(beside.found) == 1 and alone.unread == ()
+    assert alone.found[0].metrics == beside.found[0].metrics
