@@ -25,6 +25,8 @@ class Reason(StrEnum):
     VERIFY_FAILED = "verify_failed"
     DEGRADED = "degraded"
     NOT_BLANK = "not_blank"
+    DISK_GONE = "disk_gone"
+    NEEDS_REBOOT = "needs_reboot"
     TOOL_MISSING = "tool_missing"
     TOOL_FAILED = "tool_failed"
     JOB_TIMEOUT = "job_timeout"

@@ -110,7 +110,8 @@ class Graph:
         below = self.below.get(name, set())
         if device.name.startswith("md"):  # one that could not start has no name of ours itself
             owners = [self.facts.members.get(parent, "") for parent in below]
-            return all(o.startswith("md ") and carries(o[3:], layout) for o in owners)
+            ours = (o.startswith("md ") and carries(o[3:], layout) for o in owners)
+            return bool(owners) and all(ours)
         return any(self.is_our_bcache(parent, layout) for parent in below)
 
     def is_our_bcache(self, name: str, layout: str) -> bool:
@@ -122,15 +123,25 @@ class Graph:
 
 
 def _hollow(facts: HostFacts, below: Mapping[str, Collection[str]]) -> set[str]:
-    """Mappings that stand on nothing: all of their table is `error`, as of a mirror's leg whose disk LVM misses."""
+    """Mappings that stand on nothing: all of their table is `error`, as of a mirror's leg whose disk LVM misses. And
+    arrays and volumes of bcache none of whose disks is a device any more.
+    """
     tables: dict[str, set[str]] = {}
     for name, words in facts.mappings():
         tables.setdefault(f"/dev/mapper/{name}", set()).add("".join(words[2:3]))
-    return {
+    here = {device.name for device in facts.devices}
+    members = {a.name: {member.device for member in a.members} for a in facts.md_arrays}
+    errors = {
         device.name
         for device in facts.devices
         if not below.get(device.name) and tables.get(device.path) == {"error"}
     }
+    cached = {name: set(below[name]) for name in here if re.fullmatch(r"bcache\d+", name)}
+    return (
+        errors
+        | {name for name, those in members.items() if those and not those & here}
+        | {name for name, those in cached.items() if not those & here}
+    )
 
 
 def _own_name(path: str) -> str:

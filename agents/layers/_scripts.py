@@ -55,24 +55,33 @@ BCACHE_SET = """
 name=$(readlink -f "$1") && cd /sys/class/block && cd "${name##*/}/bcache" || exit
 echo "$2" >label && echo "$3" >cache_mode && echo "$4" >sequential_cutoff && echo "$5" >writeback_percent
 """
-# "stop" leaves dirty blocks in the cache; "unregister" and "detach" would write them back first.
+# "stop" leaves dirty blocks in the cache; "unregister" and "detach" would write them back first. A disk that was pulled
+# out is in no directory of its own any more: then its set is reached by its UUID, and its volume by our label.
 BCACHE_RELEASE = """
+set=$1 own=$2
+shift 2
 cd /sys/class/block || exit
 names=
 for node; do
     name=$(readlink -f "$node") && names="$names ${name##*/}"
+done
+for name in bcache*; do
+    read -r label 2>/dev/null <"$name/bcache/label" || continue
+    case $label in "$own" | "$own"-*) names="$names $name" ;; esac
 done
 for name in $names; do
     for file in "$name/bcache/stop" "$name/bcache/set/stop"; do
         [ ! -e "$file" ] || echo 1 >"$file"
     done
 done
+[ ! -e "$set/stop" ] || echo 1 >"$set/stop"
 n=0
 while :; do
     left=
     for name in $names; do
         [ ! -e "$name/bcache" ] || left="$left $name"
     done
+    [ ! -e "$set" ] || left="$left ${set##*/}"
     [ "$left" ] || exit 0
     n=$((n + 1))
     [ "$n" -lt 150 ] || { echo "bcache still holds$left" >&2; exit 1; }
@@ -124,7 +133,7 @@ ARGUMENTS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     MD_CLEAR: (("number",), ("path",)),
     BCACHE_REGISTER: ((), ("path",)),
     BCACHE_SET: (("path", "name", "value", "number", "number"), ()),
-    BCACHE_RELEASE: ((), ("path",)),
+    BCACHE_RELEASE: (("setting", "name"), ("path",)),
     DM_REMOVE: ((), ("name",)),
     FLASHCACHE_REMOVE: (("name", "name", "name"), ()),
     ZVOL_WAIT: (("path",), ()),

@@ -83,7 +83,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     backing, cache = _given(options, target)
     claims, nodes = claims_of(target), [*backing, cache]
     offset = _offset(target)
-    undo = (_release(nodes, claims), *erase_all(target, nodes, facts))
+    undo = (_release(target, nodes, claims), *erase_all(target, nodes, facts))
     steps = [
         *erase_all(target, nodes, facts),
         Step(
@@ -174,8 +174,9 @@ def _gives(target: Target, backing: Sequence[Part], offset: int) -> Target:
     )
 
 
-def _release(nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
-    argv = ("sh", "-c", _scripts.BCACHE_RELEASE, "release", *(node.node for node in nodes))
+def _release(target: Target, nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
+    own = (f"/sys/fs/bcache/{uuid_of(target.name, 'bcache')}", target.name)
+    argv = ("sh", "-c", _scripts.BCACHE_RELEASE, "release", *own, *(node.node for node in nodes))
     return Step(argv, "Stop bcache on them, and wait until it has let go", destroys=claims)
 
 
@@ -183,9 +184,13 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     """Whatever half of it is registered is stopped, dirty or not; then all superblocks go."""
     nodes = [*members(target, "backing", main=True), *members(target, "cache")]
     here = still_there(target, nodes, facts)
-    if not here:
-        return []
-    return [_release(here, claims_of(target)), *erase_all(target, here, facts)]
+    if here:
+        return [_release(target, here, claims_of(target)), *erase_all(target, here, facts)]
+    graph = Graph(facts)
+    # Its disks were all pulled out: what stood on them is stopped, which destroys nothing of them.
+    if any(graph.is_ours(name, target.name) for name in graph.hollow):
+        return [_release(target, (), ())]
+    return []
 
 
 def ails(options: Options, target: Target, health: Health) -> list[str]:

@@ -48,10 +48,12 @@ KEYS = {
     "xchacha12,aes-adiantum-plain64": (256,),
     "xchacha20,aes-adiantum-plain64": (256,),
 }
-# 256 random bits are not guessed, so they are not stretched. echo is the shell's own: no process list has its words.
+# 256 random bits are not guessed, so they are not stretched. echo is the shell's own: no process list has its words. A
+# variable that was exported before would be handed on to every program with what is put into it.
 LUKS = """
 node=$1 name=$2 uuid=$3 offset=$4 cipher=$5 bits=$6 sector=$7
 shift 7
+unset key
 key=$(od -An -v -tx1 -N32 /dev/urandom | tr -d ' \\n')
 [ ${#key} = 64 ] || exit
 echo "$key" | cryptsetup luksFormat --batch-mode --type luks2 --uuid "$uuid" --offset "$offset" \\

@@ -204,9 +204,10 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     here = still_there(target, nodes, facts)
     names = {device.name for node in here if (device := graph.find(node.node))}
     steps = [
-        _stop(f"/dev/{array.name}", claims)
+        # One whose disks are all gone destroys none of them: nobody could say what is on them.
+        _stop(f"/dev/{array.name}", () if array.name in graph.hollow else claims)
         for array in facts.md_arrays
-        if names & {member.device for member in array.members}
+        if (names & {member.device for member in array.members} or array.name in graph.hollow)
         and graph.is_ours(array.name, target.name)
     ]
     return steps + erase_all(target, here, facts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from agents.contracts import Claim
 from agents.facts.graph import Graph, carries
 from agents.facts.in_use import MOUNT_ROOT
-from agents.facts.model import HostFacts
+from agents.facts.model import BlockDevice, HostFacts
 
 
 def not_blank(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
@@ -20,28 +20,45 @@ def not_blank(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[st
     return list(dict.fromkeys(found))
 
 
-def _disk(claim: Claim, graph: Graph) -> Iterator[str]:
+def standing(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
+    """What the kernel holds of it: not what is merely written on a disk."""
+    graph = Graph(facts)
+    there = filter(None, (_device(claim, graph) for claim in claims))
+    found = [said for device in there for said in _stacked(device, graph)]
+    return list(dict.fromkeys([*found, *_named(graph, layout)]))
+
+
+def _device(claim: Claim, graph: Graph) -> BlockDevice | None:
     device = graph.find(claim.node)
-    if device is None or device.identity != claim.identity:
-        elsewhere = [d for d in graph.facts.devices if d.identity == claim.identity]
-        if len(elsewhere) != 1:
-            yield f"{claim.node} ({claim.identity}) is not on this host, or not the only one"
-            return
-        device = elsewhere[0]  # renamed by a reboot
+    if device is not None and device.identity == claim.identity:
+        return device
+    elsewhere = [d for d in graph.facts.devices if d.identity == claim.identity]
+    return elsewhere[0] if len(elsewhere) == 1 else None  # renamed by a reboot
+
+
+def _disk(claim: Claim, graph: Graph) -> Iterator[str]:
+    device = _device(claim, graph)
+    if device is None:
+        yield f"{claim.node} ({claim.identity}) is not on this host, or not the only one"
+        return
     if not device.signatures_known:
         yield f"{device.path}: its signatures could not be read"
     for signature in device.signatures:
         label = f" {signature.label!r}" if signature.label else ""
         yield f"{device.path} has a {signature.type} signature{label} at byte {signature.offset}"
-    for name in graph.stack_on(device.name):
-        if name != device.name:
-            yield f"{device.path} still has {name} on it"
+    yield from _stacked(device, graph)
     for target in device.mounts:
         yield f"{device.path} is mounted at {target}"
     if device.swap:
         yield f"{device.path} is swap"
     if owner := graph.facts.members.get(device.name):
         yield f"{device.path} belongs to {owner}"
+
+
+def _stacked(device: BlockDevice, graph: Graph) -> Iterator[str]:
+    for name in graph.stack_on(device.name):
+        if name != device.name:
+            yield f"{device.path} still has {name} on it"
 
 
 def _named(graph: Graph, layout: str) -> Iterator[str]:

@@ -16,6 +16,20 @@ def gone(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
     return tuple(claim for claim in claims if claim.identity not in here)
 
 
+def pulled(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
+    """Those that have another name than when they were claimed, or none, while no other disk has their old one. In one
+    boot that is a disk that was pulled out, put back in or not; after another a disk may have any name.
+    """
+    here = {device.name for device in facts.devices}
+    return tuple(claim for claim in claims if _kernel_name(claim) not in here)
+
+
+def now_at(claim: Claim, facts: HostFacts) -> str:
+    """The path that a disk has now; "" where there is none, or more than one."""
+    name = _name_now(claim, facts)
+    return next((device.path for device in facts.devices if device.name == name), "")
+
+
 def as_now(facts: HostFacts, claims: Iterable[Claim]) -> HostFacts:
     """The facts without the kernel's memory of disks as they were called when they were claimed.
 

@@ -74,6 +74,15 @@ WORDS: dict[str, Words] = {
         "The disks are not blank after teardown.",
         "Look at the host: the page names what is left. Then tear down again.",
     ),
+    Reason.DISK_GONE: Words(
+        "A disk of the layout is not on the host any more, so nobody can prove it blank.",
+        "Put the disk that is named back in, then tear down again; where that cannot be, an owner may release the"
+        " host.",
+    ),
+    Reason.NEEDS_REBOOT: Words(
+        "A disk was pulled out from under the layout, and the kernel does not let go of what stood on it.",
+        "Reboot the host, with the disk in it, then tear down again.",
+    ),
     Reason.TOOL_MISSING: Words(
         "A program that is needed is not on the host, or too old.",
         "Install it there (the plan's and the host's page say how), then plan again.",

@@ -17,6 +17,9 @@ from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 
 TELLING = """#!/bin/sh
 cat >"$OUT/stdin.$1"
+cp "$OUT/stdin.$1" "$OUT.key"
+cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | grep -acF -f "$OUT.key" >"$OUT/everywhere.$1"
+readlink /proc/$PPID/fd/* /proc/self/fd/* >"$OUT/open.$1"
 echo "$@" >"$OUT/argv.$1"
 env >"$OUT/env.$1"
 tr '\\0' ' ' </proc/$PPID/cmdline >"$OUT/parent.$1"
@@ -57,9 +60,17 @@ def test_the_key_is_new_each_time_and_in_no_word(tmp_path):
         assert len(key) == 65 and int(key, 16)
         keys.add(key)
         shown = [text for name, text in told.items() if not name.startswith("stdin")]
-        assert len(shown) == 7 and not any(key.strip() in text for text in shown)
+        assert len(shown) == 11 and not any(key.strip() in text for text in shown)
+        assert told["everywhere.luksFormat"] == told["everywhere.open"] == "0\n"
         assert told["argv.open"].split()[-5:] == ["--allow-discards", "--key-file", "-", *WORDS[:2]]
     assert len(keys) == 3
+
+
+def test_a_variable_that_was_there_before_does_not_hand_the_key_on(tmp_path):
+    """A shell hands on what was exported before, whatever is put into it: an administrator's sshd may set any name."""
+    code, told = built(tmp_path / "exported", key="x")
+    assert code == 0 and told["everywhere.luksFormat"] == told["everywhere.open"] == "0\n"
+    assert told["stdin.open"].strip() not in told["env.luksFormat"] + told["env.open"]
 
 
 def test_what_could_not_be_formatted_is_not_opened(tmp_path):

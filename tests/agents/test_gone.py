@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import registry
-from agents.contracts import Step
+from agents.contracts import Claim, Step
 from agents.facts.model import BlockDevice, HostFacts, Signature
 from agents.layers import _scripts
 from agents.layers._names import lvm_uuid_of
@@ -164,6 +164,38 @@ def test_a_disk_that_was_pulled_and_plugged_in_again_comes_down_with_the_rest(ma
     assert f"{LAYOUT}-data" in first or first[-1] == "/dev/md127"
     assert any("/dev/sdz" in step.argv for step in steps)
     assert not any("/dev/sdc" in str(word) for step in steps for word in step.argv)
+
+
+OWNED = {"members": dict.fromkeys(("sdb", "sdc"), f"md {LAYOUT}"), **MD_ONLY}
+STRANGERS = replace(BOTH, links=("/dev/md/archive",))
+
+
+def downs(on_it: BlockDevice, **facts: Any) -> tuple[list[Step], HostFacts, tuple[Claim, ...]]:
+    """What is done where no disk of the layout is left."""
+    made, now = plan("md", level=0), host(on_it, tools=TOOLS, **facts)
+    lost = gone(made.claims, now)
+    now = as_now(now, made.claims)
+    return without(stack.teardown(made, now), lost), now, lost
+
+
+def test_an_array_none_of_whose_disks_came_back_is_stopped():
+    """It stood on for ever, and no command ever named it: every try said that it is still there."""
+    steps, facts, lost = downs(BOTH, **OWNED)
+    assert [claim.node for claim in lost] == ["/dev/sdb", "/dev/sdc"]
+    assert [(step.argv[-1], step.destroys) for step in steps] == [("/dev/md127", ())]
+    assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
+
+
+@pytest.mark.parametrize(
+    ("on_it", "owner"), [(STRANGERS, "md archive"), (NAMELESS, "md md127"), (NAMELESS, "")]
+)
+def test_one_that_is_not_surely_ours_is_left_alone(on_it, owner):
+    owned = {"members": dict.fromkeys(("sdb", "sdc"), owner)} if owner else {}
+    steps, facts, _ = downs(on_it, **owned, **MD_ONLY)
+    assert steps == []
+    stop = Step(("sh", "-c", _scripts.MD_STOP, "stop", "/dev/md127"), "")
+    assert refusals(stop, facts, POOL, LAYOUT)
+    assert refusals(replace(stop, destroys=(claim(SDB),)), facts, POOL, LAYOUT)
 
 
 LEG = disk("dm-2", 12, path=f"/dev/mapper/{LAYOUT}-data_rimage_1", type="lvm", majmin="253:2", serial="",

@@ -24,6 +24,7 @@ from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from benchlab.workers import messages
+from tests.hosts.conftest import disk, facts
 from tests.runs.paper_host import DISKS, TOY, confirmed, paper, toy
 
 __all__ = ["paper", "toy"]
@@ -72,6 +73,80 @@ def test_a_disk_that_comes_back_is_taken_down_too(stuck, paper):
     stuck.refresh_from_db()
     assert (stuck.phase, stuck.trouble) == ("done", "")
     assert spare() == {"sdb", "sdc", "sdd"}
+
+
+HELD = disk("md127", type="raid1", path="/dev/md127", serial="")
+
+
+@pytest.mark.parametrize("back", [True, False], ids=["put back", "not back"])
+def test_what_the_kernel_holds_of_a_pulled_disk_is_told_with_the_way_out(
+    paper, make_layout, monkeypatch, back
+):
+    """Pulled and put back it has another name, and what stood on it stands on: three tries, then a person is told what
+    stands, which disk that was and what to do; after the reboot the same button proves the disks blank.
+    """
+    layout = confirmed(make_layout(phase="draft"), TOY)
+    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
+    provision.build(layout)
+    again = replace(SDC, name="sdz", path="/dev/sdz", majmin="65:144")
+    held = replace(HELD, parents=("sdb", "sdc"), links=(f"/dev/md/{layout.name}",))
+    paper.disks(replace(SDB, holders=("md127",)), *([again] if back else []), SDD, held)
+    paper.then = lambda argv: None
+    moves.begin_teardown(layout, Outcome.CANCELLED)
+    for _ in range(12):
+        engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.teardown_tries) == ("stuck", 2)
+    told = layout.trouble
+    assert (
+        "/dev/sdc (WDC WD40, serial S-sdc), which is " + ("/dev/sdz now" if back else "not") in told
+    )
+    assert "/dev/sdb still has md127 on it" in told and "/dev/md127 is still there" in told
+    way_out = "reboot lab1, then press “Tear down again”"
+    assert (f"away: {way_out}" if back else f"put it back in, {way_out}") in told
+    paper.facts = replace(paper.facts, boot_id="another", devices=facts(SDB, again, SDD).devices)
+    wishes.teardown_again(layout)
+    engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.trouble) == ("done", "")
+
+
+def test_a_command_that_fails_by_a_pulled_disk_is_told_so(paper, make_layout, monkeypatch):
+    layout = confirmed(make_layout(phase="draft"), TOY)
+    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
+    provision.build(layout)
+    again = replace(SDC, name="sdz", path="/dev/sdz", majmin="65:144")
+    held = replace(HELD, parents=("sdb", "sdc"), links=(f"/dev/md/{layout.name}",))
+    paper.disks(replace(SDB, holders=("md127",)), again, SDD, held)
+
+    def fails(argv: tuple[str, ...]) -> None:
+        raise AgentError("sh -c … ended with exit code 1: it holds on", Reason.COMMAND_FAILED)
+
+    paper.then = fails
+    moves.begin_teardown(layout, Outcome.CANCELLED)
+    for _ in range(12):
+        engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.teardown_tries) == ("stuck", 2)
+    assert layout.trouble.startswith("Pulled out of lab1 while ")
+    assert layout.trouble.endswith(
+        "The last command that failed: sh -c … ended with exit code 1: it holds on"
+    )
+
+
+def test_after_a_reboot_another_name_is_no_pulled_disk(paper, make_layout, monkeypatch):
+    """Then what stands is told as it is, and tried as often as anything."""
+    layout = confirmed(make_layout(phase="draft"), TOY)
+    monkeypatch.setattr(preflight, "precheck", lambda *given: None)
+    provision.build(layout)
+    paper.disks(SDB, replace(SDC, name="sdz", path="/dev/sdz", signatures=(Signature("xfs"),)), SDD)
+    paper.facts = replace(paper.facts, boot_id="another")
+    moves.begin_teardown(layout, Outcome.CANCELLED)
+    for _ in range(12):
+        engine.step(layout.pk)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.teardown_tries) == ("stuck", 3)
+    assert layout.trouble == "Not blank: /dev/sdz has a xfs signature at byte 0"
 
 
 def test_a_release_frees_the_host_and_takes_back_what_is_not_proven_blank(stuck, user):

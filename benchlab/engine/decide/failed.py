@@ -9,7 +9,10 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 BACKOFF_S = 5.0
 BETWEEN_TRIES_S = 5.0
-TRIES = 3  # of a teardown
+TRIES = 3  # of a teardown, after the first one
+# What only a person can mend. Not at once: a disk may be back in seconds, and the kernel lets go of some by itself;
+# but where it does not, each try takes half a minute.
+FEWER = {Reason.DISK_GONE: 1, Reason.NEEDS_REBOOT: 2}
 NO_USE_TO_TRY = {Reason.HOST_LOST, Reason.HOST_KEY_CHANGED}
 INTERRUPTIONS = {Reason.HOST_LOST, Reason.HOST_REBOOTED, Reason.WORKER_LOST}
 
@@ -43,7 +46,7 @@ def _patience_s(scene: Scene) -> float:
 
 
 def _once_more(scene: Scene, reason: Reason) -> bool:
-    return scene.teardown_tries < TRIES and reason not in NO_USE_TO_TRY
+    return scene.teardown_tries < FEWER.get(reason, TRIES) and reason not in NO_USE_TO_TRY
 
 
 def _end(scene: Scene, outcome: Outcome, reason: Reason, text: str) -> Decision:

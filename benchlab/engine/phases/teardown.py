@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from agents.contracts import AgentError, Claim, Reason, Shell
+from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.lasting import lasting
-from agents.plans import blank, stack
+from agents.plans import stack
 from agents.plans.lost_disks import as_now, gone, without
 from agents.plans.relocated import relocated
 from agents.safety import apply
-from benchlab.engine.checks import touched_disks
+from benchlab.engine.checks import left_over, touched_disks
 from benchlab.engine.phases import ending, manual_steps, step_log
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
@@ -51,8 +51,8 @@ def clear(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
     with lasting(shell) as quick:
         plan, after = _take_down(layout, quick)
     found = hosts.facts_of(after)
-    if said := _not_blank(layout, plan, found):
-        raise AgentError(said, Reason.NOT_BLANK)
+    if error := left_over.error(layout, plan, found):
+        raise error
     if left := stack.not_restored(plan, found):
         raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
     return plan, after
@@ -69,8 +69,21 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
     facts = as_now(facts, plan.claims)
     down = without(stack.teardown(relocated(plan, facts), facts), lost)
     look = apply.Look(facts, began)
-    step_log.run(layout, down, shell, StepLog.Kind.TEARDOWN, look, claims=plan.claims)
+    try:
+        step_log.run(layout, down, shell, StepLog.Kind.TEARDOWN, look, claims=plan.claims)
+    except AgentError as error:
+        if error.reason not in RETRYABLE:
+            _of_a_lost_disk(layout, plan, shell, error)
+        raise
     return plan, hosts.read_facts(layout.host, shell)
+
+
+def _of_a_lost_disk(layout: Layout, plan: stack.StackPlan, shell: Shell, error: AgentError) -> None:
+    """Raises AgentError in the place of one that a disk is the cause of which was pulled out."""
+    if told := left_over.stands(layout, plan, hosts.look(shell)):
+        raise AgentError(
+            f"{told} The last command that failed: {error}", Reason.NEEDS_REBOOT
+        ) from error
 
 
 def _look(layout: Layout, shell: Shell) -> HostFacts:
@@ -78,30 +91,6 @@ def _look(layout: Layout, shell: Shell) -> HostFacts:
     if layout.facts_planned_id is None:
         return hosts.facts_of(hosts.read_facts(layout.host, shell))
     return replace(hosts.look(shell), tools=hosts.facts_at(layout.facts_planned_id).tools)
-
-
-def _not_blank(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> str:
-    """In words, or ""."""
-    lost = gone(plan.claims, facts)
-    here = [claim for claim in plan.claims if claim not in lost]
-    left = blank.not_blank(here, facts, layout.name)
-    said = ["Not blank: " + "; ".join(left)] if left else []
-    if lost:
-        disks = ", ".join(_words(layout, claim) for claim in lost)
-        one = len(lost) == 1
-        said.append(
-            f"{disks} {'is' if one else 'are'} not on {layout.host} any more, so nobody can prove"
-            f" {'it' if one else 'them'} blank. Plug {'it' if one else 'them'} in again and tear down again; where"
-            f" that cannot be, an owner may release the host."
-        )
-    return ". ".join(said)
-
-
-def _words(layout: Layout, claim: Claim) -> str:
-    """A disk by what stands on its label."""
-    row = layout.host.devices.filter(identity=claim.identity).first()
-    known = f"serial {row.serial}" if row and row.serial else claim.identity
-    return f"{claim.node} ({claim.model or 'model unknown'}, {known})"
 
 
 def _end(layout: Layout, said: str, **fields: object) -> bool:
