@@ -16,6 +16,7 @@ from agents.plans import as_json, chain, fits
 from agents.plans.stack import BELOW, Placed, StackPlan
 from benchlab.analysis.evidence import Access, Device, Figure, Layer, Run, Track, Window
 from benchlab.campaigns.models import Campaign
+from benchlab.findings import written_before
 from benchlab.hosts.models import Device as Disk
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.collect import DISKS, READERS
@@ -110,9 +111,15 @@ def _some(attempts: Sequence[int], shared: _Shared, of_disks: bool) -> Iterator[
     shared.read(rows.values())
     printed = _printed(rows)
     series = _series(rows, of_disks)
-    for pk in attempts:
-        if row := rows.get(pk):
-            yield _run(row, shared, printed[pk], series[pk])
+    made = [_run(rows[pk], shared, printed[pk], series[pk]) for pk in attempts if pk in rows]
+    doubted = {rows[one.attempt].layout_id for one in made if one.unwritten}
+    wrote = written_before.of_layouts(doubted) if doubted else {}
+    for one in made:
+        row = rows[one.attempt]
+        held = one.unwritten and written_before.all_of(
+            row, one.access.size, wrote.get(row.layout_id, ())
+        )
+        yield dataclasses.replace(one, unwritten="") if held else one
 
 
 def _run(row: Attempt, shared: _Shared, printed: _Printed, series: Sequence[Series]) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 
 import pytest
 
@@ -129,6 +130,43 @@ def test_reading_a_volume_tells_nothing_of_what_is_on_it(lab):
     layout.save()
     run = one(lab.attempt)
     assert run.access.compressible is None and "nothing was written" in run.unwritten
+
+
+@pytest.mark.parametrize(
+    ("tool", "options", "moved", "doubted"),
+    [
+        ("fio", {"rw": "write", "size": 1 << 30}, 1 << 30, False),
+        ("dd", {"count": 1024}, 1 << 30, False),
+        ("fio", {"rw": "write", "size": 0, "runtime_s": 0}, 5 << 30, False),
+        ("fio", {"rw": "write", "size": 0, "runtime_s": 60}, 5 << 30, True),
+        ("fio", {"rw": "write", "size": 1 << 30}, 1 << 29, True),
+        ("fio", {"rw": "write", "size": 1 << 29}, 1 << 30, True),
+        ("fio", {"rw": "randwrite", "size": 1 << 30}, 9 << 30, True),
+        ("fio", {"rw": "write", "size": 1 << 30, "extra": ["offset=1m"]}, 9 << 30, True),
+        ("gone", {}, 9 << 30, True),
+    ],
+)
+def test_what_a_run_before_it_wrote_is_no_unwritten_block(lab, tool, options, moved, doubted):
+    """Where the advice was followed: write all of it first, by a workload before this one."""
+    filled, reads = lab.attempts[:2]
+    layout = reads.layout
+    layout.plan = {**layout.plan, "layers": layout.plan["layers"][:1]}
+    layout.stack = layout.stack[:1]
+    layout.save()
+    filled.run.tool, filled.run.options = tool, options
+    filled.run.save()
+    name = "bytes" if tool == "dd" else "write.bytes"
+    Measurement.objects.create(attempt=filled, name=name, value=moved, unit="B")
+    reads.started_at = filled.ended_at + timedelta(seconds=1)
+    reads.save()
+    assert bool(one(reads).unwritten) is doubted
+    trims = lab.attempts[2]
+    Attempt.objects.filter(pk=trims.pk).update(layout=layout, ended_at=reads.started_at)
+    Measurement.objects.create(attempt=trims, name="trim.bytes", value=4096, unit="B")
+    assert one(reads).unwritten, "discarded since"
+    reads.started_at = filled.ended_at - timedelta(seconds=1)
+    reads.save()
+    assert one(reads).unwritten, "it began before"
 
 
 def test_the_queries_are_few(lab, django_assert_num_queries):

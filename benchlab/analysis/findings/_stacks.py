@@ -36,13 +36,17 @@ def disks(run: Run) -> tuple[str, ...]:
 
 
 def packing(run: Run) -> str:
-    """The layer that compresses or deduplicates, in words: "zfs (compression lz4)"; "" without one."""
+    """The layer that compresses or deduplicates, in words: "zfs (compression lz4)"; "" without one.
+
+    btrfs does not compress what is written past the page cache; ZFS does.
+    """
+    past = run.access.direct and run.access.writes
     for one in run.layers:
         for option in PACKING:
             value = str(one.options.get(option, "")).lower()
             if value not in OFF:
                 return f"{one.kind} ({option} {value})"
-        for word in one.options.get("mount_options") or ():
+        for word in () if past else one.options.get("mount_options") or ():
             if str(word).startswith("compress"):
                 return f"{one.kind} ({word})"
     return ""

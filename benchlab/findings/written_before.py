@@ -1,0 +1,77 @@
+"""Whether runs before one wrote all that it reads: then it read no block that nothing ever wrote."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from math import inf
+from typing import Any
+
+from agents import options, registry
+from agents.contracts import AgentError
+from benchlab.runs.models import Attempt, Measurement
+from benchlab.runs.states import Outcome
+
+TRIMMED = "trim.bytes"
+MOVED = ("write.bytes", "bytes", TRIMMED)  # of fio, and of dd, which does one thing only
+ELSEWHERE = ("extra", "job_file")  # options that may say where it begins
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """`upto`: B from the volume's start that it wrote without a gap; 0: it discarded blocks."""
+
+    ended: datetime
+    upto: float
+
+
+def of_layouts(layouts: Collection[int]) -> Mapping[int, list[Wrote]]:
+    """By layout, in the order of time, what its runs wrote in order. One query."""
+    rows = Measurement.objects.filter(
+        attempt__layout__in=layouts,
+        attempt__outcome=Outcome.SUCCEEDED,
+        attempt__ended_at__isnull=False,
+        labels={},
+        name__in=MOVED,
+        value__gt=0,
+    ).values_list(
+        "attempt__layout",
+        "attempt__ended_at",
+        "attempt__run__tool",
+        "attempt__run__options",
+        "name",
+        "value",
+    )
+    found: dict[int, list[Wrote]] = defaultdict(list)
+    for layout, ended, tool, told, name, moved in rows.order_by("attempt__ended_at", "name"):
+        assert ended is not None
+        upto = 0.0 if name == TRIMMED else _upto(tool, told, moved or 0.0)
+        if upto or name == TRIMMED:
+            found[layout].append(Wrote(ended, upto))
+    return found
+
+
+def _upto(tool: str, told: Mapping[str, Any], moved: float) -> float:
+    """As far as one stream from the volume's start came that was told to write in order, once it had done all of it."""
+    if any(told.get(name) for name in ELSEWHERE):
+        return 0.0
+    try:
+        found = registry.access(tool, options.build(registry.tool(tool).Options, told))
+    except AgentError:  # a tool or an option that is no more
+        return 0.0
+    if not found.writes or found.reads or found.random is not False:
+        return 0.0
+    if not found.size:  # 0 is fio's whole volume, and it ends behind it
+        return inf if told.get("size") == 0 and not found.runtime_s else 0.0
+    return float(found.size) if moved >= found.size else 0.0
+
+
+def all_of(row: Attempt, size: int | None, wrote: Collection[Wrote]) -> bool:
+    """Whether those first `size` B of it were written before this attempt began, and not discarded since."""
+    upto = 0.0
+    for one in wrote:
+        if row.started_at is not None and one.ended <= row.started_at:
+            upto = max(upto, one.upto) if one.upto else 0.0
+    return upto >= (size or inf)
