@@ -8,6 +8,7 @@ import pytest
 
 from agents.dynamo import script, wire
 from agents.dynamo.console import Cancelled, Console, Script
+from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import DynamoError, Message
 from tests.agents import dynamo_scripts as scripts
@@ -40,7 +41,7 @@ def test_a_login(name: str) -> None:
     vectors = on(name, "login")
     made = Replay(script.login("host-a")).play(vectors)
     assert made.sent == spoken(vectors)
-    assert made.console.result.name == "host-a"
+    assert isinstance(info := made.console.result, ManagerInfo) and info.name == "host-a"
 
 
 def test_a_login_that_is_refused() -> None:
@@ -60,7 +61,8 @@ def test_a_reset_and_a_second_login() -> None:
     assert made.sent == spoken(control)[:1]
     again = Replay(script.login()).play(login[half:])
     assert again.sent == spoken(login[half:])
-    assert again.console.result.port == 43279  # the same port again
+    assert isinstance(info := again.console.result, ManagerInfo)
+    assert info.port == 43279  # the same port again
     assert Replay(scripts.leaving()).sent == spoken(control)[1:]
 
 

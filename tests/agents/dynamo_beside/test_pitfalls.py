@@ -122,7 +122,7 @@ def test_what_it_printed_is_told_though_it_comes_at_its_end(work: Path) -> None:
     assert console(work).returncode == 0
     read = transcript.read((work / "messages.bin").read_bytes())
     notes = {key: value for _, note in read.notes for key, value in note.items()}
-    assert notes["version"].startswith("Dynamo version 1.1.0")
+    assert str(notes["version"]).startswith("Dynamo version 1.1.0")
 
 
 def test_a_program_without_its_loader_is_told(work: Path) -> None:
