@@ -15,7 +15,7 @@ from agents.contracts import AgentError, Argument, Ran, Reason
 from agents.quote import command_line, shown
 from agents.ssh import loop
 from agents.ssh.dial import CONNECT_S, Address, HostKey, offered
-from agents.ssh.keys import check_private_key, fingerprint, generate_key_pair
+from agents.ssh.keys import fingerprint
 from agents.ssh.reach import NEVER
 from agents.ssh.tunnel import Tunnel
 
@@ -24,10 +24,8 @@ __all__ = [
     "HostKey",
     "SshShell",
     "Tunnel",
-    "check_private_key",
     "connect",
     "fingerprint",
-    "generate_key_pair",
     "offered_host_key",
 ]
 

@@ -9,9 +9,8 @@ from importlib.resources import files
 
 from agents.contracts import Need
 from agents.facts import freebsd_disks, geom, zfs
-from agents.facts.asking import asked, tools
 from agents.facts.model import HostFacts, Machine, Mount
-from agents.facts.sections import Section, bad_facts, split, text, unoctal
+from agents.facts.sections import Section, asked, bad_facts, split, text, tools, unoctal
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(

@@ -14,9 +14,8 @@ from importlib.resources import files
 
 from agents.contracts import Shell
 from agents.facts import md, stacks, sysfs, zfs
-from agents.facts.asking import ask
 from agents.facts.model import MdArray, Mount, Zpool
-from agents.facts.sections import Section, bad_facts, split, text
+from agents.facts.sections import Section, ask, bad_facts, split, text
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "health.sh"))

@@ -9,11 +9,10 @@ from dataclasses import replace
 from importlib.resources import files
 
 from agents.contracts import Need, Shell
-from agents.facts import bcache, block, lvm, md, openers, stacks, sysfs, tunables, zfs
-from agents.facts.asking import ask, asked, tools
+from agents.facts import bcache, block, md, stacks, sysfs, tunables, zfs
 from agents.facts.graph import leading, owners
 from agents.facts.model import BlockDevice, HostFacts, Machine, MdArray, Mount, Zpool
-from agents.facts.sections import Section, bad_facts, split, text
+from agents.facts.sections import Section, ask, asked, bad_facts, split, text, tools
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "facts.sh"))
@@ -78,7 +77,7 @@ def parse(output: bytes) -> HostFacts:
     mounts = stacks.mounts(sections["mountinfo"])
     swaps = stacks.swaps(sections["swaps"]) if "swaps" in sections else []
     used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, owned)
-    writers = openers.read(sections)
+    writers = stacks.openers(sections)
     swapping = {names.get(path) for path in swaps}
     unknown += [f"swap on {p}, which is no device here" for p in swaps if p not in names]
     pools = zfs.status(sections["zpool"]) if _ok(sections, "zpool") else []
@@ -101,8 +100,8 @@ def parse(output: bytes) -> HostFacts:
         mounts=tuple(mounts),
         swaps=tuple(swaps),
         dm_tables=tuple(stacks.dm_tables(sections["dmsetup"])) if _ok(sections, "dmsetup") else (),
-        dm_status=lvm.status(sections.get("dmstatus")),
-        drivers=lvm.drivers(
+        dm_status=stacks.mirrors(sections.get("dmstatus")),
+        drivers=stacks.drivers(
             sysfs.attributes(sections["files"]).get("", {}).get("/proc/devices", "")
         ),
         lvm_pvs=tuple(path for path, _ in _volumes(sections, blocks)),
@@ -147,7 +146,7 @@ def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice
     """What could not be read and matters to the guard."""
     if text(sections["uid"].stdout).strip() != "0":
         return ["signatures, LVM and device-mapper tables: they need root (passwordless sudo)"]
-    unknown = openers.failure(sections)
+    unknown = stacks.openers_failure(sections)
     for name in ("lsblk", "pvs", "dmsetup", "zpool"):
         section = sections.get(name)
         if section is None or section.exit_code == 0:
@@ -213,7 +212,7 @@ def _members(
 def _volumes(sections: Mapping[str, Section], blocks: block.Blocks) -> list[tuple[str, str]]:
     """Path and group of each physical volume, as LVM says; the script asks it only where a name does not tell."""
     if "pvs" not in sections:
-        return lvm.grouped(blocks.devices)
+        return stacks.lvm_groups(blocks.devices)
     return stacks.pvs(sections["pvs"]) if _ok(sections, "pvs") else []
 
 

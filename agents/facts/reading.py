@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from agents.contracts import Need, Shell
 from agents.facts import freebsd, linux
-from agents.facts.asking import ask
 from agents.facts.model import HostFacts
-from agents.facts.sections import bad_facts, split, text
+from agents.facts.sections import ask, bad_facts, split, text
 
 
 def read(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0) -> HostFacts:

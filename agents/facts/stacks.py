@@ -1,12 +1,16 @@
-"""Who uses a device: mounts, swap, LVM, md, zpool, bcache, dm. Pure parsers, each of one section."""
+"""Who uses a device: mounts, swap, LVM, dm, programs that have it open. Pure parsers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from agents.facts.model import Mount
+from agents.facts.model import BlockDevice, Mount
 from agents.facts.sections import Section, text, unoctal
+
+# A dash in a name is doubled.
+GROUP = re.compile(r"/dev/mapper/((?:[^-]|--)+)-(?!-)")
+NOT_RUN = 126  # and above: ls itself did not run; 1 and 2 are of programs that have gone
 
 
 def mounts(section: Section) -> list[Mount]:
@@ -70,3 +74,67 @@ def devices_of(mount: Mount) -> Iterator[str]:
         if mount.fstype == "bcachefs":  # all its disks, with colons between
             yield from mount.source.split(":")
     yield from re.findall(r"=(/dev/[^,]+)", mount.options)
+
+
+def drivers(devices: str) -> dict[str, str]:
+    """/proc/devices: major number -> name of the block driver, "98" -> "ubd"."""
+    blocks = devices.partition("Block devices:")[2]
+    return dict(re.findall(r"^\s*(\d+) (\S+)\s*$", blocks, re.M))
+
+
+def mirrors(section: Section | None) -> tuple[str, ...]:
+    """Lines "NAME: start length raid …" of `dmsetup status --target raid`."""
+    if section is None or section.exit_code != 0:
+        return ()
+    return tuple(text(line) for _, line in section.lines() if b": " in line)
+
+
+def lvm_groups(devices: Iterable[BlockDevice]) -> list[tuple[str, str]]:
+    """Path and group of each physical volume that has an active volume on it, by that one's name."""
+    known = {device.name: device for device in devices}
+    found = []
+    for device in known.values():
+        volumes = [known[name] for name in device.holders if name in known]
+        groups = {
+            match[1].replace("--", "-")
+            for volume in volumes
+            if volume.type == "lvm" and (match := GROUP.match(volume.path))
+        }
+        if len(groups) == 1 and any(s.type == "LVM2_member" for s in device.signatures):
+            found.append((device.path, groups.pop()))
+    return found
+
+
+def openers(sections: Mapping[str, Section]) -> dict[str, tuple[str, ...]]:
+    """Programs that have a block device open for writing, and not for themselves alone: the kernel refuses nobody then.
+
+    Number of a device ("8:16") -> its programs ("qemu-system-x86[4711]"). Raises AgentError BAD_FACTS."""
+    if "openers" not in sections or "opened" not in sections:
+        return {}
+    names = _programs(sections["openers"])
+    found: dict[str, dict[str, None]] = {}
+    for number, line in sections["opened"].lines():
+        match = re.fullmatch(rb"b\S+ .* (\d+), *(\d+) .* (/proc/(\d+)/fd/\d+)", line.strip())
+        if match is None:
+            raise sections["opened"].bad(number, line, "not a block device of ls -lnL")
+        device = f"{int(match[1])}:{int(match[2])}"
+        program = f"{names.get(text(match[3]), '?')}[{text(match[4])}]"
+        found.setdefault(device, {})[program] = None
+    return {device: tuple(programs) for device, programs in found.items()}
+
+
+def _programs(section: Section) -> dict[str, str]:
+    """The descriptor's path in /proc -> the program's name."""
+    found = {}
+    for number, line in section.lines():
+        match = re.fullmatch(rb"(/proc/\d+/fd/\d+) ?(.*)", line, re.S)
+        if match is None:
+            raise section.bad(number, line, "not /proc/PID/fd/NUMBER NAME")
+        found[text(match[1])] = text(match[2])
+    return found
+
+
+def openers_failure(sections: Mapping[str, Section]) -> list[str]:
+    """Set when there are such programs and nobody can say what they have open."""
+    opened = sections.get("opened")
+    return [opened.failure] if opened is not None and opened.exit_code >= NOT_RUN else []

@@ -21,8 +21,8 @@ from agents.contracts import (
 )
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.plans import picking, plan_fingerprint
-from agents.plans.chain import LayerSpec, StageSpec, check_chain, check_stages
+from agents.plans import plan_fingerprint
+from agents.plans.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
 from agents.protocols import Layer
 from agents.safety.guard import Spare, claims_of
 
@@ -104,11 +104,11 @@ def plan(
     """The layers, bottom up, on disks of the pool. Raises PlanError or OptionsError saying which layer."""
     check_chain(specs)
     check_stages(specs, stages)
-    free = picking.free(facts, pool)
+    free = _free(facts, pool)
     placed: list[Placed] = []
     for number, spec in enumerate(specs, start=1):
         with _named(f"layer {number} ({spec.kind})"):
-            target = _on(placed, name, picking.pick(spec.devices, free))
+            target = _on(placed, name, _pick(spec.devices, free))
             driver = registry.layer(spec.kind)
             made = driver.plan(options.build(driver.Options, spec.options), target, facts)
         placed.append(_placed(spec, target, made))
@@ -119,6 +119,32 @@ def plan(
             grown.append(_grow(stage, grown[-1].layers if grown else tuple(placed), free, facts))
     made_up = StackPlan(name, tuple(placed), "", tuple(grown))
     return replace(made_up, fingerprint=plan_fingerprint.of(made_up.steps, made_up.claims, facts))
+
+
+def _free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
+    """Role -> spare disks of this host in a lasting order. One that is not unambiguously here is left out."""
+    free: dict[str, list[Claim]] = {}
+    for spare in sorted(pool, key=lambda spare: spare.identity):
+        here = [d for d in facts.devices if d.identity == spare.identity]
+        if len(here) == 1 and (here[0].size, here[0].model) == (spare.size, spare.model):
+            claim = Claim(spare.identity, here[0].path, spare.size, spare.model)
+            free.setdefault(spare.role, []).append(claim)
+    return free
+
+
+def _pick(devices: Iterable[Wanted], free: dict[str, list[Claim]]) -> dict[str, tuple[Claim, ...]]:
+    """Takes from `free`, so that no disk is used twice."""
+    picked = {}
+    for wanted in devices:
+        there = free.get(wanted.role, [])
+        if len(there) < wanted.count:
+            raise PlanError(
+                f"{wanted.use} needs {wanted.count} {wanted.role or 'disk'}(s) and the host has"
+                f" {len(there)} spare: mark more disks spare with that role, or ask for fewer"
+            )
+        picked[wanted.use] = tuple(there[: wanted.count])
+        del there[: wanted.count]
+    return picked
 
 
 def _check_top(top: Placed) -> None:
@@ -163,7 +189,7 @@ def _grow(
     old = layers[stage.layer - 1]
     driver = registry.growing(old.spec.kind)
     assert driver is not None, "check_stages looked"
-    more = picking.pick(stage.devices, free)
+    more = _pick(stage.devices, free)
     devices = {
         use: old.target.devices.get(use, ()) + more.get(use, ())
         for use in {**old.target.devices, **more}

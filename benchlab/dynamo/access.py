@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from benchlab.dynamo import listened_layouts
 from benchlab.engine import act
-from benchlab.engine.decide import dialled_in, waiting
+from benchlab.engine.decide import built, dialled_in
 from benchlab.engine.decide.dialled_in import LOOK_S
 from benchlab.engine.decisions import (
     Build,
@@ -27,7 +27,7 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase
 
 KIND = Host.Access.DYNAMO.value
 RULES = {
-    LayoutPhase.WAITING: waiting.decide,
+    LayoutPhase.WAITING: built.waiting,
     LayoutPhase.PROVISIONING: dialled_in.provisioning,
     LayoutPhase.READY: dialled_in.ready,
     LayoutPhase.TEARING_DOWN: dialled_in.tearing_down,

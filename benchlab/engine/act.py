@@ -8,9 +8,8 @@ from typing import Any
 from django.db import transaction
 from django.utils.timezone import now
 
-from benchlab.engine.decide import waiting
+from benchlab.engine.decide import built
 from benchlab.engine.decisions import (
-    Decision,
     Drop,
     Move,
     Nothing,
@@ -32,10 +31,6 @@ Act = Callable[[Rows, Any], float | None]
 Acts = Mapping[type, Act]
 
 
-def act(known: Acts, decision: Decision, rows: Rows) -> float | None:
-    return known[type(decision)](rows, decision)
-
-
 def nothing(rows: Rows, decided: Nothing) -> None:
     return None
 
@@ -50,7 +45,7 @@ def take(rows: Rows, decided: Take) -> float:
     try:
         moves.layout(rows.layout, LayoutPhase.PROVISIONING, "the host is free", seen_at=now())
     except moves.HostBusy:
-        return waiting.BUSY_S
+        return built.BUSY_S
     return 0.0
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.contracts import AgentError
 from agents.jobs import job
 from benchlab.engine import consoles
-from benchlab.engine.checks import planning, touched_disks
+from benchlab.engine.checks import planning
 from benchlab.engine.phases import running
 from benchlab.engine.scene import Current, Person, Scene
 from benchlab.engine.waits import Answer, waits
@@ -62,7 +62,7 @@ def scene(found: Rows) -> Scene:
         behind=waiting and _behind(layout),
         installing=waiting and hosts.installing(layout.host),
         person=_person(layout),
-        begun=touched_disks.begun(layout).count() if counts else 0,
+        begun=planning.begun(layout).count() if counts else 0,
         applied=layout.applied,
         asked=bool(layout.asked),
         rebuilds=layout.rebuilds,
@@ -130,9 +130,10 @@ def _person(layout: Layout) -> Person:
 
 
 def _current(layout: Layout, attempt: Attempt) -> Current:
-    moment = moments.parse(attempt.run.stage)
+    ready = layout.phase == LayoutPhase.READY
+    moment = moments.parse(attempt.run.stage) if ready else moments.Moment()
     started = attempt.started_at
-    runs = layout.phase == LayoutPhase.READY and attempt.phase == AttemptPhase.RUNNING
+    runs = ready and attempt.phase == AttemptPhase.RUNNING
     return Current(
         phase=AttemptPhase(attempt.phase),
         stage=moment.stage,

@@ -12,7 +12,7 @@ from agents.contracts import AgentError
 from agents.facts.model import HostFacts
 from agents.plans.blank import not_blank
 from agents.plans.destroyed import Destroyed, what_is_destroyed
-from benchlab.engine.checks import planning, touched_disks
+from benchlab.engine.checks import planning
 from benchlab.engine.wishes import CommandError, nudge
 from benchlab.hosts import blocks
 from benchlab.hosts import services as hosts
@@ -63,7 +63,7 @@ def _orphan(name: str, left: tuple[str, ...], layout: Layout | None, facts: Host
     lost: tuple[Destroyed, ...] = ()
     why_not = _why_not(layout, facts) if layout else _unknown(name)
     if layout is not None and not why_not:
-        lost = tuple(what_is_destroyed(touched_disks.plan_of(layout, facts), facts))
+        lost = tuple(what_is_destroyed(planning.plan_of(layout, facts), facts))
     by_hand = tuple(_by_hand(name, facts)) if why_not else ()
     return Orphan(name, left, layout, lost, why_not, by_hand)
 
@@ -83,7 +83,7 @@ def _why_not(layout: Layout, facts: HostFacts) -> str:
     if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
         return "No command of it is recorded, so nobody knows what was made."
     try:
-        if planning.stored(layout).claims and not touched_disks.plan_of(layout, facts).claims:
+        if planning.stored(layout).claims and not planning.plan_of(layout, facts).claims:
             return (
                 "No command of it touched its disks, so what is there is not known to be its own."
             )

@@ -10,7 +10,7 @@ from agents.contracts import AgentError, Claim
 from agents.facts.model import HostFacts
 from agents.plans.blank import not_blank
 from benchlab.audit import chain
-from benchlab.engine.checks import touched_disks
+from benchlab.engine.checks import planning
 from benchlab.engine.phases import ending
 from benchlab.engine.wishes import CommandError
 from benchlab.hosts import host_tasks
@@ -101,9 +101,9 @@ def _look(layout: Layout) -> HostFacts | None:
 def _not_proven(layout: Layout, facts: HostFacts | None) -> set[str]:
     """Identities of the layout's disks of which nobody can say that they are blank."""
     try:
-        claims = touched_disks.plan_of(layout, facts).claims
+        claims = planning.plan_of(layout, facts).claims
     except AgentError:  # the stored plan cannot be read: what was logged has to do
-        return set[str]().union(*touched_disks.touched(layout))
+        return set[str]().union(*planning.touched(layout))
     return {claim.identity for claim in claims if not _proven(claim, facts)}
 
 

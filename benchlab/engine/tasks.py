@@ -1,23 +1,116 @@
-"""Celery tasks: an id, one idempotent step, done. Lost messages are sent again by the sweeper."""
+"""A step of one layout, short and idempotent, and the Celery tasks: an id, one step, done.
+
+A step loads the scene, decides and acts; then the database says when to look again. A killed worker loses nothing but
+time: the next step reads the phase from the database, the truth from the host, and goes on from there. Lost messages
+are sent again by the sweeper.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
+import traceback
+from datetime import timedelta
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutdown
+from django.db import InterfaceError, OperationalError
+from django.utils import timezone
 
+from agents.contracts import AgentError
 from benchlab.celery import app
-from benchlab.engine import stepper
+from benchlab.engine import load
+from benchlab.engine.access import Access, all_accesses
 from benchlab.engine.checks import planning
+from benchlab.engine.decide import failed
+from benchlab.engine.decisions import Decision, Nothing, Wait
+from benchlab.engine.load import Rows
 from benchlab.engine.sweeper import Sweeper
 from benchlab.engine.waits import waits
+from benchlab.engine.wishes import nudge
+from benchlab.hosts import services as hosts
+from benchlab.runs import moves
+from benchlab.workers.lease import lease
+
+log = logging.getLogger(__name__)
+
+# A task goes on with what follows at once for this long, then lets others have the worker.
+BUDGET_S = 8.0
+BUSY_S = 15.0  # a look at a machine that another host's layout holds costs that one a reading
+
+
+def step(layout_id: int) -> None:
+    """Bring one layout forward as far as goes without waiting. Safe to call at any time, by anybody, twice."""
+    with lease(layout_id) as held:
+        if not held:
+            return
+        until = time.monotonic() + BUDGET_S
+        more = _once(layout_id, until)
+        while more and time.monotonic() < until:
+            more = _once(layout_id, until)
+    if more:
+        nudge(layout_id)
+    else:
+        waits.follow(layout_id)
+
+
+def _once(layout_id: int, until: float) -> bool:
+    """Whether there is something to do at once; otherwise, or when the time is up, when to look again is stored."""
+    rows = load.rows(layout_id)
+    try:
+        delay = _acted(rows)
+    except moves.Moved:
+        return True
+    goes_on = delay == 0.0 and time.monotonic() < until
+    if delay is None or goes_on:
+        moves.note(rows.layout)
+    else:
+        then = timezone.now() + timedelta(seconds=delay)
+        moves.note(rows.layout, next_step_at=then)
+    return delay == 0.0
+
+
+def _acted(rows: Rows) -> float | None:
+    layout = rows.layout
+    way = all_accesses().get(layout.host.access)
+    decide = way.RULES.get(layout.phase) if way else None
+    if way is None or decide is None:
+        return None
+    decided: Decision = Nothing()
+    scene = load.scene(rows)
+    try:
+        scene = load.heard(scene, rows)
+        decided = decide(scene)
+        delay = _act(way, decided, rows)
+    except (moves.Moved, OperationalError, InterfaceError):
+        # The database's trouble (a deadlock, a full disk, a restart) says nothing of the layout, whose job goes on:
+        # the sweeper comes again.
+        raise
+    except moves.MachineBusy as error:
+        return _act(way, Wait(BUSY_S, str(error)), rows)
+    except AgentError as error:
+        hosts.record_trouble(layout.host, error)
+        after, host = load.again(scene, rows), str(layout.host)
+        return _act(way, failed.refused(after, host, error.reason, str(error), decided), rows)
+    except Exception as error:
+        log.exception("layout %s in %s", layout.pk, layout.phase)
+        text = "".join(traceback.format_exception_only(error)).strip()
+        return _act(way, failed.broke(load.again(scene, rows), text), rows)
+    if layout.trouble:
+        moves.later(layout, trouble="")
+    return delay
+
+
+def _act(way: Access, decided: Decision, rows: Rows) -> float | None:
+    return way.ACTS[type(decided)](rows, decided)
+
 
 _sweepers: list[Sweeper] = []
 
 
 @app.task
 def step_layout(layout_id: int) -> None:
-    stepper.step(layout_id)
+    step(layout_id)
 
 
 @app.task
@@ -28,7 +121,7 @@ def plan_layout(layout_id: int) -> None:
 @worker_ready.connect
 def begin_sweeping(**_: Any) -> None:
     """A thread beside those that work: it finds time when they have none. What polls bring is taken up by others."""
-    waits.serve(stepper.step)
+    waits.serve(step)
     _sweepers.append(Sweeper())
     _sweepers[-1].start()
 

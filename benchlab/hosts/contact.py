@@ -7,7 +7,7 @@ from django.db import transaction
 
 from agents import shell
 from agents.contracts import AgentError, Reason, Secret, Shell
-from benchlab.hosts import credentials
+from benchlab import vault
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host
 from benchlab.hosts.trouble import concerns_host
@@ -36,7 +36,7 @@ def _address(host: Host) -> shell.Address:
     if host.credential is None:
         raise AgentError(f"{host.name} is not reached by SSH: {host.get_access_display()}")
     try:
-        private = credentials.private_key(host.credential)
+        private = vault.decrypt(host.credential.private_key)
     except VaultError as error:
         raise AgentError(f"{host.name}: key {host.credential.name}: {error}") from None
     return shell.Address(

@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 from django.utils.text import slugify
 
-from agents import shell
 from agents.contracts import AgentError
+from agents.ssh import keys
 from benchlab import vault
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential
@@ -18,7 +18,7 @@ from benchlab.team.models import Team
 
 def make_credential(team: Team, name: str) -> Credential:
     """A new Ed25519 key pair. Raises HostsError when the team has one of that name."""
-    private, public = shell.generate_key_pair("benchlab")
+    private, public = keys.generate_key_pair("benchlab")
     return _store(team, name, private, public, uploaded=False)
 
 
@@ -26,7 +26,7 @@ def upload_credential(team: Team, name: str, private_text: str) -> Credential:
     """Keep a private key that a person brings. Raises HostsError when it is none, or is locked by a passphrase."""
     private = private_text.replace("\r\n", "\n").strip() + "\n"
     try:
-        public = shell.check_private_key(private)
+        public = keys.check_private_key(private)
     except AgentError as error:
         raise HostsError(str(error)) from None
     return _store(team, name, private, public, uploaded=True)
@@ -37,11 +37,6 @@ def free_key_name(team: Team, name: str) -> str:
     taken = set(team.credentials.values_list("name", flat=True))
     names = itertools.chain([name], (f"{name} {number}" for number in itertools.count(2)))
     return next(free for free in names if free not in taken)
-
-
-def private_key(credential: Credential) -> str:
-    """The private half, in the clear. Raises VaultError when BENCHLAB_KEY no longer fits."""
-    return vault.decrypt(credential.private_key)
 
 
 def delete_credential(credential: Credential) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from django.contrib.auth.models import User
 
-from agents.shell import check_private_key
+from agents.ssh.keys import check_private_key
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.practice import UmlHost, boot_practice_host

@@ -16,6 +16,7 @@ import pytest
 
 from agents import shell
 from agents.contracts import Secret
+from agents.ssh import keys
 
 CONFIG = """
 ListenAddress 127.0.0.1
@@ -40,8 +41,8 @@ def sshd(folder: Path) -> Iterator[shell.Address]:
     program = shutil.which("sshd") or shutil.which("/usr/sbin/sshd")
     if program is None:
         pytest.skip("OpenSSH's sshd is not installed")
-    host_private, host_public = shell.generate_key_pair("host")
-    private, public = shell.generate_key_pair("user")
+    host_private, host_public = keys.generate_key_pair("host")
+    private, public = keys.generate_key_pair("user")
     (folder / "host").write_text(host_private)
     (folder / "host").chmod(0o600)
     (folder / "authorized").write_text(public + "\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.facts import linux, lvm
+from agents.facts import linux, stacks
 from agents.safety.guard import refusals
 from tests.agents import made_up
 from tests.agents.linux_host import device, extra, output, pairs
@@ -61,9 +61,9 @@ def test_the_group_in_a_volumes_name(volume, group):
         "sdb", holders=["dm-0"], signatures=[{"type": "LVM2_member", "offset": 536}]
     )
     held = made_up.disk("dm-0", 2, path=f"/dev/mapper/{volume}", type="lvm")
-    assert lvm.grouped([disk, held]) == [("/dev/sdb", group)]
+    assert stacks.lvm_groups([disk, held]) == [("/dev/sdb", group)]
     crypt = made_up.disk("dm-0", 2, path=f"/dev/mapper/{volume}", type="crypt")
-    assert lvm.grouped([disk, crypt]) == []
+    assert stacks.lvm_groups([disk, crypt]) == []
 
 
 def test_the_made_up_host_reads():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError, Need
-from agents.facts import asking, bcache, linux, md
+from agents.facts import bcache, linux, md, sections
 from agents.facts.graph import Graph
 from agents.facts.in_use import uses
 from agents.facts.model import BlockDevice, MdArray, MdMember, Signature
@@ -141,14 +141,14 @@ def test_what_is_no_size():
 
 def test_a_module_is_a_tool_only_if_modinfo_knows_it():
     need = Need("flashcache", {}, ("modinfo", "-F", "version", "flashcache"))
-    assert asking.asked([need, Need("fio")]) == (
+    assert sections.asked([need, Need("fio")]) == (
         "flashcache=modinfo -F version flashcache",
         "fio --version",
     )
     found = {"answer flashcache": Section("answer flashcache", 0, b"3.1.1\n", "")}
-    assert asking.tools(found) == {"flashcache": "3.1.1"}
+    assert sections.tools(found) == {"flashcache": "3.1.1"}
     missing = Section("answer flashcache", 1, b"", "modinfo: ERROR: Module flashcache not found.")
-    assert asking.tools({"answer flashcache": missing}) == {}
+    assert sections.tools({"answer flashcache": missing}) == {}
 
 
 def disk(name: str, label: str) -> BlockDevice:

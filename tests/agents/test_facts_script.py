@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.contracts import AgentError, Need, Ran, Reason
-from agents.facts import linux, openers
+from agents.facts import linux, stacks
 from agents.facts.sections import split
 from tests.agents.linux_host import output
 
@@ -107,4 +107,4 @@ def test_a_program_with_a_disk_open_for_writing_is_seen_and_a_reader_is_not(shel
     found = split(looked.stdout)
     assert [place in found["openers"].stdout.decode() for place in places] == [True, False]
     named = Path("/proc/self/comm").read_text().strip()
-    assert f"{named}[{os.getpid()}]" in openers.read(found)["7:0"]
+    assert f"{named}[{os.getpid()}]" in stacks.openers(found)["7:0"]

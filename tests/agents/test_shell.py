@@ -17,7 +17,7 @@ from agents import shell
 from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.job import State
-from agents.ssh import command, dial, loop, pool
+from agents.ssh import command, dial, keys, loop, pool
 from tests.agents.conftest import sh, work
 from tests.agents.sshd import free_port, sshd
 
@@ -157,7 +157,7 @@ def test_the_offered_key_is_the_hosts(address, tmp_path):
 
 
 def test_a_changed_key_shows_both_fingerprints(address):
-    new = shell.generate_key_pair("another")[1]
+    new = keys.generate_key_pair("another")[1]
     with refused(
         Reason.HOST_KEY_CHANGED, shell.fingerprint(new), shell.fingerprint(address.host_key)
     ):
@@ -183,7 +183,7 @@ def test_the_ways_to_be_refused(address):
     with refused(Reason.NAME_NOT_FOUND, "spelling"):
         shell.connect(other(address, host="no-such-host.invalid"))
     with refused(Reason.AUTHENTICATION_FAILED, "authorized_keys"):
-        shell.connect(other(address, private_key=Secret(shell.generate_key_pair("x")[0])))
+        shell.connect(other(address, private_key=Secret(keys.generate_key_pair("x")[0])))
     with refused(Reason.CONNECTION_REFUSED):
         shell.offered_host_key("127.0.0.1", free_port())
 
@@ -215,17 +215,17 @@ def test_a_server_of_another_kind_is_said(address):
 
 
 def test_private_keys_are_checked(tmp_path, ssh_keygen):
-    private, public = shell.generate_key_pair("me@here")
-    assert shell.check_private_key(private).split()[:2] == public.split()[:2]
+    private, public = keys.generate_key_pair("me@here")
+    assert keys.check_private_key(private).split()[:2] == public.split()[:2]
     assert public.endswith("me@here")
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", tmp_path / "key"], check=True
     )
     with refused(Reason.AUTHENTICATION_FAILED, "passphrase"):
-        shell.check_private_key((tmp_path / "key").read_text())
+        keys.check_private_key((tmp_path / "key").read_text())
     for text in ("", "nonsense", public, private[:200]):
         with refused(Reason.AUTHENTICATION_FAILED, "cannot be read"):
-            shell.check_private_key(text)
+            keys.check_private_key(text)
     with pytest.raises(AgentError, match="not a public key"):
         shell.fingerprint("ssh-ed25519 nonsense")
 

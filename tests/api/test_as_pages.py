@@ -6,10 +6,11 @@ import pytest
 
 from agents import shell
 from agents.dynamo import icf
+from agents.ssh import keys
+from benchlab import vault
 from benchlab.audit.chain import record
 from benchlab.campaigns.models import Workload
 from benchlab.hosts import services as hosts
-from benchlab.hosts.credentials import private_key
 from benchlab.hosts.models import Credential, Host
 from benchlab.runs.models import Layout
 from benchlab.team.models import Membership
@@ -32,13 +33,13 @@ def file() -> str:
 
 
 def test_a_private_key_is_taken(api, team):
-    private, public = shell.generate_key_pair("mine")
+    private, public = keys.generate_key_pair("mine")
     answer = api.post("/api/credentials/", {"name": "brought", "private_key": private})
     assert answer.status_code == 201, answer.content
     assert answer.json()["uploaded"] and "private_key" not in answer.json()
     row = Credential.objects.get(name="brought", team=team)
     assert row.public_key.split()[1] == public.split()[1]
-    assert private_key(row).strip() == private.strip()
+    assert vault.decrypt(row.private_key).strip() == private.strip()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from agents import packages, registry
-from agents.shell import generate_key_pair
+from agents.ssh.keys import generate_key_pair
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts import discovery
 from benchlab.hosts.models import Credential, Host, PackageInstall

@@ -19,7 +19,7 @@ import pytest
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import dynamo_player, run_details
 from benchlab.dynamo.models import Binary, Told
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 WORKER = """
 import sys, time, django
 django.setup()
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.dynamo import dynamo_player
 dynamo_player.python_is_there = lambda tools: False
 while True:

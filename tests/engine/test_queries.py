@@ -14,7 +14,7 @@ from collections import defaultdict
 import pytest
 from django.db import connection
 
-from benchlab.engine import stepper
+from benchlab.engine import tasks
 from benchlab.runs.models import Attempt, Layout
 from tests.runs import drive
 from tests.runs.conftest import campaign, host, make_layout  # noqa: F401
@@ -55,7 +55,7 @@ def test_steps_that_only_look_make_few(make_campaign, settings):  # noqa: F811
     while layout.phase != "done":
         phase, counted = where(layout), Counted()
         with connection.execute_wrapper(counted):
-            stepper._once(
+            tasks._once(
                 layout.pk, until=math.inf
             )  # as the step does that goes on with what follows
         if phase == "running" and any('INTO "runs_artifact"' in said for said in counted.said):
@@ -75,5 +75,5 @@ def test_a_layout_that_waits_for_its_host_makes_few(make_layout):  # noqa: F811
     waits = make_layout(phase="waiting")
     counted = Counted()
     with connection.execute_wrapper(counted):
-        stepper.step(waits.pk)
+        tasks.step(waits.pk)
     assert len(counted.said) <= SMALL + 2, "\n".join(counted.said)  # and a savepoint

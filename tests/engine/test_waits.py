@@ -17,7 +17,7 @@ from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.shell import Address, SshShell
-from benchlab.engine import stepper, waits
+from benchlab.engine import tasks, waits
 from benchlab.engine.waits import Answer, Question, Waits
 from benchlab.runs.models import Attempt
 from benchlab.workers.lease import lease
@@ -146,12 +146,12 @@ def test_where_nobody_serves_it_is_asked_in_place():
 def serving(monkeypatch) -> Iterator[list[str]]:
     """This process as a worker, without messages; the names of the threads that step."""
     names: list[str] = []
-    monkeypatch.setattr(stepper, "BUDGET_S", 60.0)
+    monkeypatch.setattr(tasks, "BUDGET_S", 60.0)
 
     def step(layout_id: int) -> None:
         names.append(threading.current_thread().name)
         try:
-            stepper.step(layout_id)
+            tasks.step(layout_id)
         finally:
             connections.close_all()
 
@@ -168,7 +168,7 @@ def test_a_host_that_works_holds_no_thread(make_campaign, serving):  # noqa: F81
     campaign = make_campaign(options=SLOW, repeats=2)
     drive.plan_and_start(campaign)
     layout = campaign.layouts.get()
-    stepper.step(layout.pk)
+    tasks.step(layout.pk)
     assert Attempt.objects.get(run__repeat=1).phase == "running"
     with lease(layout.pk) as held:
         assert held, "the step is over while the tool runs"
@@ -195,7 +195,7 @@ def test_an_answer_that_finds_its_layout_held(make_campaign, serving, monkeypatc
         return found
 
     monkeypatch.setattr(waits.waits, "ask", ask)
-    stepper.step(layout.pk)
+    tasks.step(layout.pk)
     eventually_done(lambda: Attempt.objects.get().phase == "done")
     monkeypatch.undo()
     assert Attempt.objects.get().outcome == "succeeded"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchlab.hosts import credentials, services
+from benchlab import vault
+from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 
 
@@ -23,7 +24,7 @@ def keygen(tmp_path: Path, passphrase: str = "") -> str:
 def test_a_made_pair_is_encrypted_and_fits_together(team, credential, tmp_path, ssh_keygen):
     assert b"PRIVATE" not in bytes(credential.private_key)
     private = tmp_path / "key"
-    private.write_text(credentials.private_key(credential))
+    private.write_text(vault.decrypt(credential.private_key))
     private.chmod(0o600)
     shown = subprocess.run(["ssh-keygen", "-y", "-f", private], capture_output=True, text=True)
     assert shown.stdout.split()[:2] == credential.public_key.split()[:2]

@@ -7,6 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from agents.contracts import AgentError, Reason
+from benchlab import vault
 from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Credential, Host
 from benchlab.team.models import Team
@@ -99,9 +100,7 @@ def test_a_key_of_another_team_cannot_be_used(other_web, credential):
 
 
 def test_adding_with_an_uploaded_key(web, credential):
-    from benchlab.hosts import credentials
-
-    private = credentials.private_key(credential).encode()
+    private = vault.decrypt(credential.private_key).encode()
     web.post(reverse("host-add"), NEW | {"private_key": SimpleUploadedFile("id", private)})
     key = Host.objects.get(name="lab2").credential
     assert key.uploaded and key.public_key.split()[1] == credential.public_key.split()[1]

@@ -13,6 +13,7 @@ from agents.facts.model import HostFacts, Signature
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine.checks import planning
 from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.phases import provision
 from benchlab.hosts import discovery, services
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs.models import Layout
@@ -179,7 +180,7 @@ def test_it_is_looked_at_again_right_before_anything_is_touched(web, make, machi
     start(web, campaign, PHRASE)
     machine.facts = changed(**NEW_FILES)
     with pytest.raises(AgentError, match="changed after the plan was confirmed") as raised:
-        planning.confirmed(campaign.layouts.get(), None)
+        provision._confirmed(campaign.layouts.get(), None)
     assert raised.value.reason == "plan_stale"
 
 

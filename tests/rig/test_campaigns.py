@@ -10,7 +10,7 @@ import pytest
 
 from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import groups
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.checks import planning
 from benchlab.engine.new_campaign import create_campaign
@@ -253,7 +253,7 @@ def test_the_network_may_fail_during_a_run(make_campaign, rig_host):
     rig_host.cut()
     try:
         layout = campaign.layouts.get()
-        from benchlab.engine import stepper as engine
+        from benchlab.engine import tasks as engine
 
         engine.step(layout.pk)
     finally:

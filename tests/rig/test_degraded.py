@@ -10,7 +10,7 @@ import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import release
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device

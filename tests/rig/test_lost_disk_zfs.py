@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchlab.engine import release, wishes
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, QemuHost
 from benchlab.runs.models import Layout

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agents.plans import stack
 from benchlab.engine import orphans
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import step_log
 from benchlab.hosts import services as hosts

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from benchlab.campaigns.models import Campaign
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.checks import planning
 from benchlab.runs.models import Layout

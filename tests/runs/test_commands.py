@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from benchlab.engine import load, wishes
-from benchlab.engine import stepper as engine
-from benchlab.engine.decide import waiting
+from benchlab.engine import tasks as engine
+from benchlab.engine.decide import built
 from benchlab.engine.decisions import Take
 from benchlab.engine.sweep import due
 from benchlab.hosts.models import Host
@@ -117,4 +117,4 @@ def test_a_retry_does_not_bring_back_what_was_cancelled_elsewhere(make_layout, h
         assert (row.phase, row.outcome) == ("done", "cancelled")
     Layout.objects.filter(pk=again.layout_id).update(plan_fingerprint="abc")
     wishes.start(campaign, {again.layout_id: "abc"})
-    assert waiting.decide(load.scene(load.rows(again.layout_id))) == Take()
+    assert built.waiting(load.scene(load.rows(again.layout_id))) == Take()

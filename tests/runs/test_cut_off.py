@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError, Reason
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.checks.cut_off import cut_off
-from benchlab.engine.decide import provisioning
+from benchlab.engine.decide import built
 from benchlab.engine.phases import manual_steps, provision, teardown
 from benchlab.hosts import services
 from benchlab.runs.models import Layout, StepLog
@@ -99,7 +99,7 @@ def test_a_host_that_cuts_off_every_build_is_told_as_it_was(layout, paper):
     assert layout.reason_text == (
         f"{CUT} That was while the layout was built. What it left is taken down; retry the runs."
     )
-    assert layout.rebuilds == provisioning.REBUILDS
+    assert layout.rebuilds == built.REBUILDS
 
 
 def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeypatch):

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from agents.shell import Tunnel
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import consoles, wishes
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.runs import collect

@@ -9,7 +9,7 @@ import pytest
 
 from agents.contracts import AgentError, Reason
 from agents.jobs import job
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.phases import running
 from benchlab.runs.models import Attempt

@@ -11,7 +11,7 @@ from agents import registry
 from agents.contracts import Plan, Step
 from agents.layers import directory
 from benchlab.campaigns.models import Workload
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.checks import planning
 from benchlab.engine.new_campaign import create_campaign

@@ -14,7 +14,7 @@ from agents.facts import reading
 from agents.facts.model import Signature
 from benchlab.audit.models import Entry
 from benchlab.engine import release, wishes
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine.checks import preflight
 from benchlab.engine.phases import provision
 from benchlab.hosts.models import Device

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.runs import progress

@@ -12,9 +12,9 @@ from agents import registry
 from agents.contracts import AgentError, GuardError, Plan, Reason, Step
 from agents.facts.model import Signature
 from benchlab.audit.models import Entry
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
-from benchlab.engine.checks import touched_disks
+from benchlab.engine.checks import planning
 from benchlab.engine.phases import growing, manual_steps, provision
 from benchlab.runs import moves
 from benchlab.runs.models import Layout, StepLog
@@ -118,13 +118,13 @@ def test_a_disk_above_a_person_is_compared_with_what_was_confirmed(paper, make_l
 
 def mount_at_the_last_moment(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody makes a file system and mounts it, between the look at the plan and the one of the guard."""
-    as_confirmed = touched_disks.as_confirmed
+    as_confirmed = planning.as_confirmed
 
     def run(*args: Any) -> None:
         as_confirmed(*args)
         paper.disks(replace(SDB, signatures=EXT4, mounts=("/data",)), SDC, SDD)
 
-    monkeypatch.setattr(touched_disks, "as_confirmed", run)
+    monkeypatch.setattr(planning, "as_confirmed", run)
 
 
 def test_a_disk_that_the_guard_saved_is_not_wiped_by_the_teardown(layout, paper, monkeypatch):

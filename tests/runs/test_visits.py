@@ -15,9 +15,9 @@ from benchlab.campaigns import building
 from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import groups
 from benchlab.engine import load, wishes
-from benchlab.engine import stepper as engine
+from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning
-from benchlab.engine.decide import waiting
+from benchlab.engine.decide import built
 from benchlab.engine.decisions import Take, Wait
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages.campaigns import grid
@@ -205,12 +205,12 @@ def test_a_visit_waits_until_the_one_before_it_is_proven_blank(make_layout, phas
     first = make_layout(phase=phase, position=0, outcome=decided)
     second = make_layout(phase="waiting", position=1, visit=2)
     scene = load.scene(load.rows(second.pk))
-    assert scene.behind and isinstance(waiting.decide(scene), Wait)
+    assert scene.behind and isinstance(built.waiting(scene), Wait)
     Layout.objects.filter(pk=first.pk).update(
         phase=P.DONE, outcome="succeeded", ended_at=timezone.now()
     )
     scene = load.scene(load.rows(second.pk))
-    assert not scene.behind and isinstance(waiting.decide(scene), Take)
+    assert not scene.behind and isinstance(built.waiting(scene), Take)
 
 
 def test_what_came_onto_a_disk_between_two_visits_is_not_wiped(make_layout, paper):

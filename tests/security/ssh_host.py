@@ -12,6 +12,7 @@ import asyncssh
 
 from agents import shell
 from agents.contracts import Secret
+from agents.ssh import keys
 
 Answer = Callable[[Any], Awaitable[None]]  # of an asyncssh process
 
@@ -45,7 +46,7 @@ def hostile(answer: Answer, *, version: str = "x", banner: str = "") -> Iterator
         )  # fmt: skip
 
     server = asyncio.run_coroutine_threadsafe(listen(), loop).result(10)
-    private, _ = shell.generate_key_pair("us")
+    private, _ = keys.generate_key_pair("us")
     public = " ".join(key.export_public_key().decode().split()[:2])
     try:
         yield shell.Address("127.0.0.1", server.get_port(), "root", Secret(private), public)

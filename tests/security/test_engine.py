@@ -13,7 +13,7 @@ from agents.jobs import job
 from benchlab.engine import jobs, load
 from benchlab.engine.access import ssh
 from benchlab.engine.checks import planning
-from benchlab.engine.decide import ready
+from benchlab.engine.decide import built
 from benchlab.engine.decisions import Decision, Poll
 from benchlab.engine.phases import ending
 from benchlab.hosts import services as hosts
@@ -61,7 +61,7 @@ def told(attempt: Attempt, seconds: float, polled: job.Polled) -> Decision:
     )
     rows = load.rows(attempt.layout_id)
     rows.polled = polled
-    found = ready.decide(replace(load.scene(rows), polled=polled.state))
+    found = built.ready(replace(load.scene(rows), polled=polled.state))
     if not isinstance(found, Poll):
         ssh.ACTS[type(found)](rows, found)
     attempt.refresh_from_db()

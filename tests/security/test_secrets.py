@@ -40,7 +40,7 @@ def secrets(rows, owner, team) -> dict[str, str]:
         user=rows.person, type="totp", data={"secret": vault.encrypt(TOTP).decode()}
     )
     made = credentials.make_credential(team, "secret one")
-    private = credentials.private_key(made)
+    private = vault.decrypt(made.private_key)
     _, token = tokens.make(person, "notebook", Role.OWNER)
     found = {
         "private key": private.split("\n")[2],
@@ -120,7 +120,7 @@ def test_neither_pages_nor_answers_nor_logs_tell_a_secret(rows, owner, team, sec
 def test_what_people_type_in_secret_is_in_no_log_and_no_audit_entry(rows, owner, secrets, logged):
     Client().post("/login/", {"username": "root", "password": PASSWORD})
     Client().post("/login/", {"username": "root", "password": PASSWORD + "!"})
-    private = credentials.private_key(Credential.objects.get(name="secret one"))
+    private = vault.decrypt(Credential.objects.get(name="secret one").private_key)
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Token {secrets['token']}")
     api.post("/api/credentials/", {"name": "brought", "private_key": private})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.jobs import job
 from benchlab.engine import act, jobs
 from benchlab.engine.decide import BUILT
-from benchlab.engine.decide.provisioning import WAITS_S
+from benchlab.engine.decide.built import WAITS_S
 from benchlab.engine.decisions import (
     Build,
     CheckPerson,

@@ -1,26 +1,27 @@
-"""A layout's plan from fresh facts: for the preview that a person confirms, and again right before apply."""
+"""A layout's plan from fresh facts: for the preview that a person confirms, and again right before apply; and how much
+of it was begun: no other disk is taken down, and none is built on that changed unseen."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import lru_cache
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents import options, packages, registry
-from agents.contracts import AgentError, GuardError, PlanError, Reason, Shell, Target
+from agents.contracts import AgentError, Claim, GuardError, PlanError, Reason, Target
 from agents.facts.model import HostFacts
 from agents.plans import as_json as plans
-from agents.plans import fits, stack
-from agents.plans.blank import not_blank
+from agents.plans import fits, plan_fingerprint, stack
+from agents.plans.applied_part import reached
 from agents.plans.chain import specs, stage_specs
 from agents.safety.guard import refusals
 from benchlab.campaigns.models import Run
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import events, moves
-from benchlab.runs.models import Layout
+from benchlab.runs import events
+from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
 from benchlab.workers.lease import PLANNING, lease
@@ -157,41 +158,50 @@ def _preview(layout_id: int, read: FactSnapshot | AgentError) -> None:
     events.changed(layout.campaign_id)
 
 
-def held(layout: Layout, shell: Shell) -> FactSnapshot:
-    """The host's facts, read while no other layout is at work on that machine. Raises moves.MachineBusy."""
-    if layout.facts_planned:
-        moves.claim(layout, layout.facts_planned.boot_id)
-    snapshot = hosts.read_facts(layout.host, shell)
-    if moves.claim(layout, snapshot.boot_id):  # until now another layout may have been at it
-        snapshot = hosts.read_facts(layout.host, shell)
-    return snapshot
+def as_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -> None:
+    """Before the first command on these disks: nothing may be there that the plan's page did not show.
 
-
-def confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
-    """The plan made anew from facts read now, with the fingerprint that a person confirmed.
-
-    Raises PLAN_STALE when it is another plan.
+    Raises AgentError. The guard does not see to it: it lets a plain file system be wiped, because a person agreed.
     """
-    snapshot = held(layout, shell)
-    facts = hosts.facts_of(snapshot)
-    plan = make(layout, facts)
-    if plan.fingerprint != layout.confirmed_fingerprint and not _only_blanked(layout, plan, facts):
+    if found := plan_fingerprint.changed(claims, _planned(layout), facts):
+        nodes = ", ".join(claim.node for claim in found)
         raise AgentError(
-            f"The devices of {layout.host} changed after the plan was confirmed, so nothing was touched. "
+            f"{nodes} of {layout.host} changed after the plan was confirmed, so nothing was written there. "
             "Look at the host's disks, then retry: the new plan will be shown before it runs.",
             Reason.PLAN_STALE,
         )
-    return replace(plan, fingerprint=layout.confirmed_fingerprint), snapshot
 
 
-def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bool:
-    """Did the same disks become blank since, and the commands stay the same? Then nothing unseen can be lost.
+def plan_of(layout: Layout, facts: HostFacts | None) -> stack.StackPlan:
+    """As much of the layout's plan as was ever begun. Raises PlanError when there is no plan.
 
-    An earlier layout of the same campaign does that to them: it wiped what the person agreed to lose.
+    `facts`: the host's, read a moment ago; None when nobody can read it.
     """
-    seen = stored(layout)
-    return (
-        seen.fingerprint == layout.confirmed_fingerprint
-        and (seen.layers, seen.stages) == (plan.layers, plan.stages)
-        and not not_blank(plan.claims, facts, layout.name)
-    )
+    plan = stored(layout)
+    sure, perhaps = touched(layout)
+    if facts is not None:
+        # Nobody knows whether the command ran: what is on the disk now decides.
+        unsure = [claim for claim in plan.claims if claim.identity in perhaps - sure]
+        perhaps -= {
+            claim.identity for claim in plan_fingerprint.changed(unsure, _planned(layout), facts)
+        }
+    return reached(plan, sure | perhaps)
+
+
+def begun(layout: Layout) -> QuerySet[StepLog]:
+    """The commands that built the layout, or began to, as it stands: those of a build that was taken back are none."""
+    rows = layout.steps.filter(kind=StepLog.Kind.APPLY).order_by("pk")
+    return rows[layout.discarded :]
+
+
+def touched(layout: Layout) -> tuple[set[str], set[str]]:
+    """Identities of disks that a command which built the layout has claimed: and it ran, or perhaps it ran."""
+    sure, perhaps = set[str](), set[str]()
+    rows = begun(layout).values_list("destroys", "exit_code")
+    for identities, exit_code in rows:
+        (perhaps if exit_code is None else sure).update(identities)
+    return sure, perhaps
+
+
+def _planned(layout: Layout) -> HostFacts | None:
+    return hosts.facts_at(layout.facts_planned_id) if layout.facts_planned_id else None

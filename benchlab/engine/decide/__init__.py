@@ -1,10 +1,10 @@
-"""What to do next, by a scene alone: one module a phase. Pure; tests/cases/engine holds a case for each rule."""
+"""What to do next, by a scene alone: one module a way. Pure; tests/cases/engine holds a case for each rule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from benchlab.engine.decide import provisioning, ready, tearing_down, waiting
+from benchlab.engine.decide import built, tearing_down
 from benchlab.engine.decisions import Decision
 from benchlab.engine.scene import Scene
 from benchlab.runs.states import LayoutPhase
@@ -12,8 +12,8 @@ from benchlab.runs.states import LayoutPhase
 Rules = Mapping[str, Callable[[Scene], Decision]]
 
 BUILT: Rules = {
-    LayoutPhase.WAITING: waiting.decide,
-    LayoutPhase.PROVISIONING: provisioning.decide,
-    LayoutPhase.READY: ready.decide,
+    LayoutPhase.WAITING: built.waiting,
+    LayoutPhase.PROVISIONING: built.provisioning,
+    LayoutPhase.READY: built.ready,
     LayoutPhase.TEARING_DOWN: tearing_down.decide,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.contracts import Reason
-from benchlab.engine.decide.ready import no_more, not_to_start
+from benchlab.engine.decide.built import no_more, not_to_start
 from benchlab.engine.decisions import (
     Build,
     Decision,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchlab.engine.decide.provisioning import WAITS_S
+from benchlab.engine.decide.built import WAITS_S
 from benchlab.engine.decisions import Decision, TakeDown, Wait
 from benchlab.engine.scene import Person, Scene
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents.contracts import AgentError, Progress, Reason, Shell, Step
 from agents.plans import stack
 from agents.plans.applied_part import new
-from benchlab.engine.checks import condition, planning, preflight, touched_disks
+from benchlab.engine.checks import condition, planning, preflight
 from benchlab.engine.checks.cut_off import cut_off
 from benchlab.engine.phases import step_log
 from benchlab.hosts import services as hosts
@@ -32,9 +32,7 @@ def begin(layout: Layout) -> float:
     known = condition.before(
         layout, shell
     ).ails  # what is not in order would be spread to more disks
-    touched_disks.as_confirmed(
-        layout, new(plan, number), preflight.whole(layout, shell, known=known)
-    )
+    planning.as_confirmed(layout, new(plan, number), preflight.whole(layout, shell, known=known))
     moves.note(layout, degraded=list(known))
     _apply(layout, plan.stages[number - 1].grow, shell, f"grow {number}")
     snapshot = hosts.read_facts(layout.host, shell)

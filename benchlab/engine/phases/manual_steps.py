@@ -9,7 +9,7 @@ from __future__ import annotations
 from agents.contracts import AgentError, Ask, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import stack
-from benchlab.engine.checks import planning, touched_disks
+from benchlab.engine.checks import planning
 from benchlab.engine.phases import step_log
 from benchlab.runs import events, moves
 from benchlab.runs.models import Layout, StepLog
@@ -23,7 +23,7 @@ def waits(layout: Layout) -> bool:
 
 def ask(layout: Layout, number: int, says: str) -> None:
     """Wait at layer `number` (1-based, bottom up); what is below it stands and was verified."""
-    applied = touched_disks.begun(layout).count()
+    applied = planning.begun(layout).count()
     _need(layout, says, asked=number, built=number - 1, applied=applied)
 
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 from django.db import transaction
 
 from agents.contracts import AgentError, Reason, Shell
+from agents.facts.model import HostFacts
 from agents.lasting import lasting
 from agents.plans import as_json, stack
 from agents.plans.applied_part import own
+from agents.plans.blank import not_blank
 from agents.safety import apply
-from benchlab.engine.checks import planning, preflight, touched_disks
+from benchlab.engine.checks import planning, preflight
 from benchlab.engine.phases import growing, manual_steps, step_log, teardown
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
@@ -35,7 +37,7 @@ def take_back(layout: Layout) -> None:
         moves.note(
             layout,
             rebuilds=layout.rebuilds + 1,
-            discarded=layout.discarded + touched_disks.begun(layout).count(),
+            discarded=layout.discarded + planning.begun(layout).count(),
             teardown_tries=0,
             trouble="",
         )
@@ -47,13 +49,53 @@ def take_back(layout: Layout) -> None:
 def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
     """The plan to go on with. While nothing was built it is made anew: a person may have rebooted the host."""
     if not layout.applied:
-        plan, snapshot = planning.confirmed(layout, shell)
+        plan, snapshot = _confirmed(layout, shell)
         moves.note(layout, plan=as_json.to_json(plan), facts_planned=snapshot)
     else:
-        plan, snapshot = planning.stored(layout), planning.held(layout, shell)
+        plan, snapshot = planning.stored(layout), _held(layout, shell)
         manual_steps.check_unchanged(layout, plan, hosts.facts_of(snapshot))
     moves.seen(layout)
     return plan, snapshot
+
+
+def _held(layout: Layout, shell: Shell) -> FactSnapshot:
+    """The host's facts, read while no other layout is at work on that machine. Raises moves.MachineBusy."""
+    if layout.facts_planned:
+        moves.claim(layout, layout.facts_planned.boot_id)
+    snapshot = hosts.read_facts(layout.host, shell)
+    if moves.claim(layout, snapshot.boot_id):  # until now another layout may have been at it
+        snapshot = hosts.read_facts(layout.host, shell)
+    return snapshot
+
+
+def _confirmed(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapshot]:
+    """The plan made anew from facts read now, with the fingerprint that a person confirmed.
+
+    Raises PLAN_STALE when it is another plan.
+    """
+    snapshot = _held(layout, shell)
+    facts = hosts.facts_of(snapshot)
+    plan = planning.make(layout, facts)
+    if plan.fingerprint != layout.confirmed_fingerprint and not _only_blanked(layout, plan, facts):
+        raise AgentError(
+            f"The devices of {layout.host} changed after the plan was confirmed, so nothing was touched. "
+            "Look at the host's disks, then retry: the new plan will be shown before it runs.",
+            Reason.PLAN_STALE,
+        )
+    return replace(plan, fingerprint=layout.confirmed_fingerprint), snapshot
+
+
+def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bool:
+    """Did the same disks become blank since, and the commands stay the same? Then nothing unseen can be lost.
+
+    An earlier layout of the same campaign does that to them: it wiped what the person agreed to lose.
+    """
+    seen = planning.stored(layout)
+    return (
+        seen.fingerprint == layout.confirmed_fingerprint
+        and (seen.layers, seen.stages) == (plan.layers, plan.stages)
+        and not not_blank(plan.claims, facts, layout.name)
+    )
 
 
 def _layers(layout: Layout, shell: Shell) -> bool:
@@ -66,7 +108,7 @@ def _layers(layout: Layout, shell: Shell) -> bool:
             manual_steps.ask(layout, number, wish.says)
             return False
         # The layers below took their time, and a person perhaps days.
-        touched_disks.as_confirmed(layout, own(layer), facts)
+        planning.as_confirmed(layout, own(layer), facts)
         step_log.run(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
         began = time.monotonic()
         if number < len(plan.layers):  # what is looked at on the way is not kept

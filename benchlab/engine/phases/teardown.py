@@ -12,7 +12,7 @@ from agents.plans import stack
 from agents.plans.lost_disks import as_now, gone, without
 from agents.plans.relocated import relocated
 from agents.safety import apply
-from benchlab.engine.checks import left_over, touched_disks
+from benchlab.engine.checks import left_over, planning
 from benchlab.engine.phases import ending, manual_steps, step_log
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
@@ -63,7 +63,7 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
     began = time.monotonic()
     facts = _look(layout, shell)
     moves.seen(layout)
-    plan = touched_disks.plan_of(layout, facts)
+    plan = planning.plan_of(layout, facts)
     # What is there goes, also when a disk of it is dead; that one is told at the end.
     lost = gone(plan.claims, facts)
     facts = as_now(facts, plan.claims)

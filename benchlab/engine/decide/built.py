@@ -1,12 +1,19 @@
-"""While the layout stands: one attempt at a time is started, polled and collected; after the last one, down."""
+"""On a host where layers are built: from a host that another layout may hold, to a verified layout, to its last run.
+
+The way down is in tearing_down.py.
+"""
 
 from __future__ import annotations
 
 from agents.contracts import Reason
 from agents.jobs.job import State
+from benchlab.engine.checks.cut_off import cut_off
 from benchlab.engine.decisions import (
+    Build,
+    CheckPerson,
     Collect,
     Decision,
+    Drop,
     End,
     Grow,
     HurryUp,
@@ -17,17 +24,54 @@ from benchlab.engine.decisions import (
     Skip,
     Start,
     Stop,
+    Take,
+    TakeBack,
     Wait,
     Watch,
 )
-from benchlab.engine.scene import Current, Scene
+from benchlab.engine.scene import Current, Person, Scene
 from benchlab.runs.states import AttemptPhase, Outcome, Player
 
+BUSY_S = 3.0
+WAITS_S = 60.0  # a word from a person wakes the layout at once; this is for a word that got lost
+REBUILDS = 3  # a host that cuts off every build is not one to measure on
 PAUSED_S = 3.0
 STORING_S = 0.2  # the console of a job that is over is about to store what it has
 
 
-def decide(scene: Scene) -> Decision:
+def waiting(scene: Scene) -> Decision:
+    """While another layout may hold the host."""
+    if scene.cancelled:
+        return Drop(Outcome.CANCELLED, "", "cancelled while it waited for its host")
+    # The campaign's random order of layouts is part of its method; and a package manager beside a benchmark would be
+    # measured.
+    if scene.paused or scene.behind or scene.installing:
+        return Wait(BUSY_S)
+    return Take()
+
+
+def provisioning(scene: Scene) -> Decision:
+    """To a verified layout. What was cut off is taken back, and begun anew."""
+    if scene.cancelled:
+        return Move(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
+    if scene.person is Person.ASKED:
+        return Wait(WAITS_S)
+    if scene.begun != scene.applied:
+        return _cut_off(scene)
+    return CheckPerson() if scene.person is Person.SAID_DONE else Build()
+
+
+def _cut_off(scene: Scene) -> Decision:
+    if not scene.asked and scene.rebuilds < REBUILDS:
+        return TakeBack()
+    error = cut_off(
+        scene.trouble, "the layout was built", "What it left is taken down; retry the runs."
+    )
+    return Move(Outcome.INTERRUPTED, error.reason, str(error))
+
+
+def ready(scene: Scene) -> Decision:
+    """While the layout stands: one attempt at a time is started, polled and collected; after the last one, down."""
     current = scene.current
     if current is None or scene.cancelled:
         return no_more(scene)
