@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from agents.contracts import ParseError
@@ -55,7 +56,7 @@ def find(whole: str, name: str) -> list[Found]:
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """(first, last) index of each: to the report's last line, or as far as it is there."""
     starts = [at for at, line in enumerate(lines) if _begins(lines, at)]
-    for start, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, following in pairwise([*starts, len(lines)]):
         within = range(start, following)
         end = next((at for at in within if ENDS.fullmatch(lines[at].strip())), None)
         last = following - 1 if end is None else end

@@ -56,12 +56,17 @@ def drop(rows: Rows, decided: Drop) -> None:
 def move(rows: Rows, decided: Move) -> float:
     """Raises Moved where it did its work, and got more of it since that was decided (engine/added_repeats.py)."""
     with transaction.atomic():
-        Layout.objects.select_for_update().filter(pk=rows.layout.pk).first()
-        waits = rows.layout.attempts.filter(phase=AttemptPhase.QUEUED)
-        if decided.outcome == Outcome.SUCCEEDED and waits.exists():
-            raise moves.Moved
+        if decided.outcome == Outcome.SUCCEEDED:
+            _still_through(rows.layout)
         moves.begin_teardown(rows.layout, decided.outcome, decided.reason, decided.text)
     return 0.0
+
+
+def _still_through(layout: Layout) -> None:
+    """From here on nothing can be queued on it. Raises Moved where something was."""
+    Layout.objects.select_for_update().filter(pk=layout.pk).values_list("pk").first()
+    if layout.attempts.filter(phase=AttemptPhase.QUEUED).exists():
+        raise moves.Moved
 
 
 def skip(rows: Rows, decided: Skip) -> float:

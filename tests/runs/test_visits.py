@@ -14,7 +14,7 @@ from agents.facts.model import Signature
 from benchlab.campaigns import building
 from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import groups
-from benchlab.engine import load, wishes
+from benchlab.engine import added_repeats, load, wishes
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning
 from benchlab.engine.decide import built
@@ -24,6 +24,7 @@ from benchlab.pages.campaigns import grid
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase as P
 from benchlab.topologies.models import Topology
+from benchlab.verdicts import builds
 from tests.hosts.conftest import disk
 from tests.runs import drive, local_host
 from tests.runs.paper_host import TOY, confirmed, paper, toy
@@ -45,7 +46,7 @@ def make_campaign(server, team, user, tmp_path):
     tmp_path.chmod(0o755)
     here = local_host.register(team, *server)
 
-    def make(repeats=3, options=SMALL, sweep=None):
+    def make(repeats=3, options=SMALL, sweep=None, order="abba"):
         rows = [
             Topology.objects.create(
                 team=team, name=name,
@@ -58,7 +59,7 @@ def make_campaign(server, team, user, tmp_path):
         )
         return create_campaign(
             team=team, user=user, name="abba", question="", hosts=[here], topologies=rows,
-            workloads=[workload], repeats=repeats, order="abba", seed=7,
+            workloads=[workload], repeats=repeats, order=order, seed=7,
         )  # fmt: skip
 
     return make
@@ -303,3 +304,50 @@ def test_a_later_visit_with_other_commands_shows_them(web, on_paper):
     Layout.objects.filter(pk=second.pk).update(plan=plan)
     text = web.get(reverse("campaign-detail", args=[on_paper.pk])).text
     assert text.count("command: those of bl") == 1
+
+
+def test_repeats_that_are_added_make_turns_of_what_was_built_one_after_the_other(
+    make_campaign, user
+):
+    """Really built, measured and taken down: A B, then with two repeats more B A; one set-up each, built in turns."""
+    campaign = make_campaign(repeats=2, order="random_blocks")
+    drive.plan_and_start(campaign)
+    drive.to_the_end(campaign)
+    assert designs(user, campaign) == {"one_after_other"}
+    like = list(campaign.runs.filter(repeat=1).values_list("pk", flat=True))
+    assert added_repeats.add(campaign, like, 2, after=2) == 4
+    assert drive_plan(campaign) == 2, "each is looked at and agreed to before it is built"
+    drive.to_the_end(campaign)
+    built = in_order(campaign)
+    a, b = built[0].topology, built[1].topology
+    assert [(one.topology, one.visit) for one in built] == [(a, 1), (b, 1), (b, 2), (a, 2)]
+    done = Attempt.objects.filter(run__campaign=campaign)
+    assert (done.count(), done.filter(outcome="succeeded").count()) == (8, 8)
+    assert {len(line.samples) for line in groups(user, [campaign.pk])} == {4}
+    assert designs(user, campaign) == {"abba"}
+
+
+def designs(user, campaign) -> set[str]:
+    lines = groups(user, [campaign.pk])
+    known = builds.of_groups(lines)
+    return {str(builds.design_of(*pair, known, ()).order) for pair in pairwise(lines)}
+
+
+def drive_plan(campaign) -> int:
+    """How many drafts were planned and started."""
+    drafts = campaign.layouts.filter(phase=P.DRAFT).count()
+    drive.plan_and_start(campaign)
+    return drafts
+
+
+def test_repeats_are_queued_on_a_layout_that_stands(make_campaign):
+    campaign = make_campaign(repeats=1, order="random_blocks")
+    drive.plan_and_start(campaign)
+    first = campaign.layouts.order_by("position").first()
+    step_alone(first, P.READY)
+    run = campaign.runs.get(topology=first.topology)
+    assert added_repeats.add(campaign, [run.pk], 2) == 2
+    drive.to_the_end(campaign)
+    assert campaign.layouts.count() == 2, "nothing was built once more"
+    done = first.attempts.filter(outcome="succeeded").values_list("run__repeat", flat=True)
+    assert sorted(done) == [1, 2, 3]

@@ -24,7 +24,7 @@ OFF = 0.03  # of the mean
 SURE = 6.0  # standard errors, over all first parts that are tried
 NOISE = 0.005  # of the level, at least
 MOST_ALIKE = 0.9  # of neighbours, lag 1
-WINDOW, SHORT = 5, 1.5
+WINDOW, SHORT = 5, 2.5
 
 
 @dataclass(frozen=True, slots=True)
