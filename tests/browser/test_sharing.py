@@ -130,7 +130,7 @@ def test_people_talk_about_a_run(chromium, live_server, lab):
     page.get_by_role("button", name="Save the note").click()
     page.get_by_role("button", name="Star").click()
     talk = page.locator("#talk")
-    expect(talk.get_by_role("button", name="Starred: remove the star")).to_be_visible()
+    expect(page.get_by_role("button", name="Starred: remove the star")).to_be_visible()
     page.wait_for_load_state()
     assert "<script>alert(1)</script>" in talk.inner_text()
     assert (
