@@ -192,7 +192,7 @@
   }
 
   function narrow(data, layout) {
-    layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -56 / Math.max(80, layout.height - 136), yanchor: "top" };
+    layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -72 / Math.max(80, layout.height - 136), yanchor: "top" };
     const named = data.some((trace) => trace.mode?.includes("text")); /* at the ends of its lines */
     layout.margin = { ...layout.margin, r: named ? 44 : 8 };
     if (layout.title?.subtitle) layout.title.subtitle.text = "";

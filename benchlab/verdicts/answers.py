@@ -87,6 +87,12 @@ class Answer:
         return [sample.run for row in rows for sample in row.group.samples]
 
     @property
+    def decided(self) -> bool:
+        """Whether there is a verdict on any of the others."""
+        curves = [row.against.curve for row in self.others if row.against]
+        return any(curve.decided for curve in curves if curve)
+
+    @property
     def others(self) -> list[Row]:
         return [row for row in self.rows if row.against is not None]
 
