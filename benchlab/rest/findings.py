@@ -131,5 +131,4 @@ class Findings(ReadOnly[Finding]):
             act(row, sent.validated_data["note"])
         except ValidationError as error:
             raise serializers.ValidationError(messages(error, "note")) from None
-        row.refresh_from_db()
         return Response(self.get_serializer(row).data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from rest_framework.test import APIClient
 
@@ -67,6 +69,24 @@ def test_dismissed_and_taken_back_with_a_note(api, ours, user):  # noqa: F811
     assert entry.subject.startswith(f"finding {ours.finding.pk} (half of it")
     back = api.post(f"{url}/take-back/", {"note": "It is not."}, format="json").json()
     assert (back["dismissed_at"], back["dismissed_by"], back["note"]) == (None, None, "It is not.")
+
+
+@pytest.mark.parametrize("place", ["/api/findings/{}/dismiss/", "/findings/{}/dismiss/"])
+def test_one_that_is_found_no_longer_right_then_is_no_failure(api, web, ours, monkeypatch, place):  # noqa: F811
+    """A run that is read again makes its findings anew: the row may go while somebody dismisses it."""
+    save = Finding.save
+
+    def then_gone(row: Finding, **given: Any) -> None:
+        save(row, **given)
+        Finding.objects.filter(pk=row.pk).delete()
+
+    monkeypatch.setattr(Finding, "save", then_gone)
+    client = api if place.startswith("/api/") else web
+    answer = client.post(
+        place.format(ours.finding.pk), {"note": "x"}, headers={"HX-Request": "true"}
+    )
+    assert answer.status_code == 200
+    assert (answer.json()["dismissed_by"] if client is api else "alice") == "alice"
 
 
 def test_another_team_sees_and_dismisses_nothing(other_api, ours):  # noqa: F811

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from benchlab.analysis import finding
+from benchlab.analysis.finding import Number
 from benchlab.findings import keeping
 from benchlab.findings.models import Finding
 from benchlab.sharing import links
@@ -188,13 +191,68 @@ def test_a_guest_of_a_part_reads_nothing_between_set_ups(lab):
     assert "overtakes" in text(Client(), link(lab, "campaign", lab.campaign.pk))
 
 
-def test_the_queries_do_not_grow_with_the_findings(web, lab, found, django_assert_max_num_queries):
-    page = f"/campaigns/{lab.campaign.pk}/"
+PAGES = {
+    "campaign": "/campaigns/{campaign}/",
+    "report": "/campaigns/{campaign}/report/",
+    "comparison": "/compare/?campaign={campaign}",
+    "run": "/runs/{run}/",
+    "history": "/runs/{run}/history/",
+    "guest's campaign": "campaign",
+    "guest's report": "report",
+    "guest's comparison": "comparison",
+    "guest's run": "run",
+}
+
+
+def address(lab, what: str) -> str:
+    if not what.startswith("guest's "):
+        return PAGES[what].format(campaign=lab.campaign.pk, run=lab.run.pk)
+    kind = PAGES[what]
+    pk = lab.run.pk if kind == "run" else None if kind == "comparison" else lab.campaign.pk
+    return link(lab, kind, pk, f"campaign={lab.campaign.pk}")
+
+
+def many(lab) -> None:
+    """Of every attempt, and between the lines: noted, dismissed, and neither."""
+    for attempt in lab.attempts:
+        for number in range(4):
+            Finding.objects.create(
+                campaign=lab.campaign, attempt=attempt, kind="cached_read", about=f"{number}", says=SAYS,
+                severity="doubt", runs=[attempt.run_id],
+                numbers={"read": asdict(Number(4e8, "B/s", "read, by the tool", figure="iops"))},
+                dismissed_at=timezone.now() if number % 2 else None, dismissed_by=lab.user if number % 2 else None,
+                note=NOTE if number % 2 else "",
+            )  # fmt: skip
+    for number in range(8):
+        Finding.objects.create(
+            campaign=lab.campaign, workload=lab.load, kind="overtakes", about=f"{number}", says="one overtakes two",
+            severity="note", runs=[one.run_id for one in lab.attempts],
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PAGES)
+def test_the_queries_do_not_grow_with_the_findings(
+    web, lab, found, what, django_assert_max_num_queries
+):
+    page = address(lab, what)
     text(web, page)
     with django_assert_max_num_queries(60) as few:
         text(web, page)
-    for attempt in lab.attempts[1:]:
-        cached(attempt)
-        keeping.attempts([attempt.pk])
+    many(lab)
     with django_assert_max_num_queries(len(few)):
         text(web, page)
+
+
+@pytest.mark.parametrize("what", PAGES)
+def test_a_view_looks_for_no_finding_and_stores_none(web, lab, found, what, monkeypatch):
+    """They are found once, by a worker: fifty viewers cost fifty readings of rows."""
+    many(lab)
+    for module in (*finding.of_runs().values(), *finding.of_lines().values()):
+        for look in ("applies", "compares"):
+            if hasattr(module, look):
+                monkeypatch.setattr(module, look, None)
+    for look in ("attempts", "_keep", "of_run", "of_lines"):
+        monkeypatch.setattr(keeping, look, None)
+    before = list(Finding.objects.order_by("pk").values())
+    assert SAYS in text(web, address(lab, what)) or what == "history"
+    assert list(Finding.objects.order_by("pk").values()) == before

@@ -50,7 +50,6 @@ def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
     if not said:
         view_notes.done(request)
     if cast(_Htmx, request).htmx:
-        row.refresh_from_db()
         [one] = shown.shown([row])
         context = {"one": one, "said": said, "on": on, "may_dismiss": True}
         return render(request, "findings/_finding.html", context)
