@@ -109,10 +109,17 @@ class Graph:
             return True
         below = self.below.get(name, set())
         if device.name.startswith("md"):  # one that could not start has no name of ours itself
-            owners = [self.facts.members.get(parent, "") for parent in below]
+            parents = below or self._members(name)
+            owners = [self.facts.members.get(parent, "") for parent in parents]
             ours = (o.startswith("md ") and carries(o[3:], layout) for o in owners)
             return bool(owners) and all(ours)
         return any(self.is_our_bcache(parent, layout) for parent in below)
+
+    def _members(self, name: str) -> list[str]:
+        """Of an array, those that are no device any more too."""
+        return [
+            m.device for array in self.facts.md_arrays if array.name == name for m in array.members
+        ]
 
     def is_our_bcache(self, name: str, layout: str) -> bool:
         """Whether a backing or cache device has this layout's label, or is in a set of this layout."""

@@ -30,12 +30,15 @@ def now_at(claim: Claim, facts: HostFacts) -> str:
     return next((device.path for device in facts.devices if device.name == name), "")
 
 
-def as_now(facts: HostFacts, claims: Iterable[Claim]) -> HostFacts:
+def as_now(facts: HostFacts, claims: Iterable[Claim], layout: str = "") -> HostFacts:
     """The facts without the kernel's memory of disks as they were called when they were claimed.
 
     What stood on a disk that was pulled out names it still as what it stands on, and the guard would take that for a
     disk that nobody claims: for it the name stands that the disk has now, if it was plugged in again, or none. Only
     names that no device of the host has, and those of their partitions.
+
+    An array all of whose members have such names stood on the claimed disks and is the layout's, though nothing on the
+    host can say so any more: its superblocks are gone with them, and udev may have taken its link away.
     """
     here = {device.name for device in facts.devices}
     old = {_kernel_name(claim): _name_now(claim, facts) for claim in claims}
@@ -67,8 +70,16 @@ def as_now(facts: HostFacts, claims: Iterable[Claim]) -> HostFacts:
         )
         for array in facts.md_arrays
     )
-    owned = {now(name) or name: owner for name, owner in facts.members.items()}
-    return replace(facts, devices=devices, md_arrays=arrays, members=owned | dict(facts.members))
+    lost = {
+        member.device
+        for array in facts.md_arrays
+        if all(m.device not in here and disks.fullmatch(m.device) for m in array.members)
+        for member in array.members
+        if layout and facts.members.get(member.device) == f"md {array.name}"
+    }
+    said = {**facts.members, **dict.fromkeys(lost, f"md {layout}")}
+    owned = {now(name) or name: owner for name, owner in said.items()}
+    return replace(facts, devices=devices, md_arrays=arrays, members=owned | said)
 
 
 def _named(names: Iterable[str], now: Callable[[str], str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from agents import registry
 from agents.contracts import Claim, Step
 from agents.facts.model import BlockDevice, HostFacts, Signature
 from agents.layers import _scripts
-from agents.layers._names import lvm_uuid_of
+from agents.layers._names import lvm_uuid_of, uuid_of
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, Wanted
@@ -170,28 +170,78 @@ OWNED = {"members": dict.fromkeys(("sdb", "sdc"), f"md {LAYOUT}"), **MD_ONLY}
 STRANGERS = replace(BOTH, links=("/dev/md/archive",))
 
 
-def downs(on_it: BlockDevice, **facts: Any) -> tuple[list[Step], HostFacts, tuple[Claim, ...]]:
+def downs(
+    on_it: BlockDevice, *here: BlockDevice, **facts: Any
+) -> tuple[list[Step], HostFacts, tuple[Claim, ...]]:
     """What is done where no disk of the layout is left."""
-    made, now = plan("md", level=0), host(on_it, tools=TOOLS, **facts)
+    made, now = plan("md", level=0), host(on_it, *here, tools=TOOLS, **facts)
     lost = gone(made.claims, now)
-    now = as_now(now, made.claims)
-    return without(stack.teardown(made, now), lost), now, lost
+    now = as_now(now, made.claims, LAYOUT)
+    return without(stack.teardown(relocated(made, now), now), lost), now, lost
 
 
-def test_an_array_none_of_whose_disks_came_back_is_stopped():
+UNSAID = {"members": dict.fromkeys(("sdb", "sdc"), "md md127"), **MD_ONLY}
+
+
+@pytest.mark.parametrize(
+    ("on_it", "said"), [(BOTH, OWNED), (NAMELESS, UNSAID)], ids=["linked", "nameless"]
+)
+def test_an_array_none_of_whose_disks_came_back_is_stopped(on_it, said):
     """It stood on for ever, and no command ever named it: every try said that it is still there."""
-    steps, facts, lost = downs(BOTH, **OWNED)
+    steps, facts, lost = downs(on_it, **said)
     assert [claim.node for claim in lost] == ["/dev/sdb", "/dev/sdc"]
     assert [(step.argv[-1], step.destroys) for step in steps] == [("/dev/md127", ())]
     assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
 
 
+def bcache(*links: str) -> tuple[list[Step], HostFacts]:
+    """What is done where both disks of a bcache were pulled out, and its volume stands."""
+    specs = (LayerSpec("bcache", {}, (Wanted("backing", "ssd", 1), Wanted("cache", "ssd", 1))),)
+    made = stack.plan(specs, LAYOUT, host(SDB, SDC, tools=TOOLS), POOL.values())
+    volume = disk("bcache0", 7, path="/dev/bcache0", links=links, serial="", parents=["sdb"])
+    now = as_now(host(volume, tools=TOOLS), made.claims, LAYOUT)
+    return without(stack.teardown(made, now), made.claims), now
+
+
+def test_a_bcache_none_of_whose_disks_came_back_is_stopped_by_its_set_and_label():
+    [release], facts = bcache(f"/dev/bcache/by-label/{LAYOUT}")
+    assert release.argv[2] == _scripts.BCACHE_RELEASE and release.destroys == ()
+    assert release.argv[4:] == (f"/sys/fs/bcache/{uuid_of(LAYOUT, 'bcache')}", LAYOUT)
+    assert refusals(release, facts, POOL, LAYOUT) == []
+
+
 @pytest.mark.parametrize(
-    ("on_it", "owner"), [(STRANGERS, "md archive"), (NAMELESS, "md md127"), (NAMELESS, "")]
+    "links", [(), ("/dev/bcache/by-label/archive",), (f"/dev/bcache/by-label/{LAYOUT}0",)]
 )
-def test_one_that_is_not_surely_ours_is_left_alone(on_it, owner):
-    owned = {"members": dict.fromkeys(("sdb", "sdc"), owner)} if owner else {}
-    steps, facts, _ = downs(on_it, **owned, **MD_ONLY)
+def test_a_strangers_bcache_without_disks_is_left_alone(links):
+    assert bcache(*links)[0] == []
+
+
+def test_a_nameless_one_whose_disks_were_all_put_back_is_stopped_and_they_are_erased():
+    """Whose it is nothing says: its superblocks went with the disks, which have other names now. They were refused as
+    members of something that is not ours.
+    """
+    again = [replace(one, name=f"sd{n}", path=f"/dev/sd{n}", majmin=f"65:{ord(n)}", signatures=(MD,))
+             for one, n in ((SDB, "y"), (SDC, "z"))]  # fmt: skip
+    steps, facts, lost = downs(NAMELESS, *again, **UNSAID)
+    assert lost == () and steps[0].argv[-1] == "/dev/md127"
+    assert [said for step in steps for said in refusals(step, facts, POOL, LAYOUT)] == []
+    assert any("/dev/sdy" in step.argv and "/dev/sdz" in step.argv for step in steps)
+
+
+OTHERS = {
+    "md_arrays": [{"name": "md127", "state": "active", "level": "raid0",
+                   "members": [{"device": "sdb", "number": 0}, {"device": "sdx", "number": 1}]}],
+    "members": dict.fromkeys(("sdb", "sdx"), "md md127"),
+}  # fmt: skip
+ARCHIVE = {"members": dict.fromkeys(("sdb", "sdc"), "md archive"), **MD_ONLY}
+
+
+@pytest.mark.parametrize(
+    ("on_it", "said"), [(STRANGERS, ARCHIVE), (NAMELESS, OTHERS), (NAMELESS, MD_ONLY)]
+)
+def test_one_that_is_not_surely_ours_is_left_alone(on_it, said):
+    steps, facts, _ = downs(on_it, **said)
     assert steps == []
     stop = Step(("sh", "-c", _scripts.MD_STOP, "stop", "/dev/md127"), "")
     assert refusals(stop, facts, POOL, LAYOUT)

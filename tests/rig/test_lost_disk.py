@@ -26,7 +26,7 @@ from tests.topologies.plans import layer
 pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
 
 EXT4 = layer("filesystem", {"type": "ext4"})
-# Not bcache: kernel 6.1 stood still once in five times when its cache was pulled.
+# Not bcache's cache: kernel 6.1 stood still once in five times when it was pulled.
 STACKS = {
     "lvm": [layer("lvm", {"type": "striped"}, data=("ssd", 2)), EXT4],
     "md": [layer("md", {"level": 1}, data=("ssd", 2)), EXT4],
@@ -36,6 +36,9 @@ REPLUGGED = {
     "mirror": [layer("lvm", {"type": "mirror"}, data=("ssd", 2)), EXT4],
     "stripe of md": [layer("md", {"level": 0}, data=("ssd", 2)), EXT4],
     "lvm on md": [STACKS["md"][0], layer("lvm", {"type": "linear"}), EXT4],
+    "bcache, its disk": [
+        layer("bcache", {"bucket_size": 65536}, cache=("ssd", 1), backing=("ssd", 1))
+    ],
 }
 # The kernel gives it another name: what stood on it keeps the one it had.
 REPLUG = """
@@ -45,6 +48,10 @@ echo 1 >/sys/block/$1/device/delete
 echo "- - -" >/sys/class/scsi_host/$host/scan
 udevadm settle
 """
+
+
+PULL = "echo 1 >/sys/block/$1/device/delete; udevadm settle"
+BACK = 'for host in /sys/class/scsi_host/host*; do echo "- - -" >$host/scan; done; udevadm settle'
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +113,34 @@ def test_a_disk_that_is_plugged_in_again_is_taken_down_at_the_first_try(
     drive.to_the_end(layout.campaign)
     layout.refresh_from_db()
     assert (layout.phase, layout.trouble, layout.teardown_tries) == ("done", "", 0)
+    for row in rows:
+        row.refresh_from_db()
+    assert_blank(scsi_host, *(row.name for row in rows))
+    scsi_host.ssh("sh", "-c", "udevadm settle; modprobe -r scsi_debug")  # for the next one
+
+
+def test_an_array_none_of_whose_disks_came_back_is_stopped_and_they_are_cleared_when_they_do(
+    team, user, scsi_host, monkeypatch
+):
+    """It stood on for ever: no command named it, and each try said that it is still there."""
+    monkeypatch.setattr(engine, "BUDGET_S", 0.0)
+    stack = [layer("md", {"level": 0}, data=("ssd", 2)), EXT4]
+    layout = standing(team, user, scsi_host, add_scsi_disks(scsi_host, 2), stack)
+    rows = sorted(Device.objects.filter(spare=True), key=lambda row: row.name)
+    for row in rows:
+        scsi_host.ssh("sh", "-c", PULL, "pull", row.name)
+    wishes.cancel(layout.campaign)
+    drive.to_the_end(layout.campaign)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.teardown_tries) == ("stuck", 1)
+    assert "are not on" in layout.trouble and "Put them back in" in layout.trouble
+    assert "Not blank" not in layout.trouble and "reboot" not in layout.trouble, layout.trouble
+    assert "active" not in scsi_host.ssh("cat", "/proc/mdstat").stdout
+    scsi_host.ssh("sh", "-c", BACK)
+    wishes.teardown_again(layout)
+    drive.to_the_end(layout.campaign)
+    layout.refresh_from_db()
+    assert (layout.phase, layout.trouble) == ("done", "")
     for row in rows:
         row.refresh_from_db()
     assert_blank(scsi_host, *(row.name for row in rows))

@@ -32,7 +32,7 @@ def run(
     """
 
     def read_facts() -> HostFacts:
-        return as_now(hosts.look(shell), claims)
+        return as_now(hosts.look(shell), claims, layout.name)
 
     apply.apply(
         tuple(steps),

@@ -66,7 +66,7 @@ def _take_down(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnaps
     plan = planning.plan_of(layout, facts)
     # What is there goes, also when a disk of it is dead; that one is told at the end.
     lost = gone(plan.claims, facts)
-    facts = as_now(facts, plan.claims)
+    facts = as_now(facts, plan.claims, layout.name)
     down = without(stack.teardown(relocated(plan, facts), facts), lost)
     look = apply.Look(facts, began)
     try:
