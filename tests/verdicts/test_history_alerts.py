@@ -59,7 +59,7 @@ def test_a_run_that_stands_out_is_on_home_until_it_is_dismissed(lab, web, user):
     assert (one.kind, one.campaign, one.severity) == ("stands_out", last, "doubt")
     assert "stands out of the 22 runs before it" in one.says
     page = home(web)
-    assert "Needs a person" in page and one.says in page
+    assert "Action needed" in page and one.says in page
     assert reverse("run-history", args=[one.attempt.run_id]) in page
     run_page = web.get(reverse("run-detail", args=[one.attempt.run_id])).content.decode()
     assert one.says in run_page and "/docs/method/#stands-out" in run_page
