@@ -139,6 +139,7 @@ def url(name: str, rows: Any) -> str:
         "<int:layout_pk>": rows.layout.pk,
         "<int:file_pk>": rows.draft.files.first().pk,
         "<slug:which>": "caches",
+        "<slug:name>": "method",
         "<int:task_pk>": rows.host.tasks.get().pk,
         "<int:install_pk>": rows.host.installs.get().pk,
         "<int:snapshot_pk>": getattr(rows.host.snapshots.first(), "pk", 1),
