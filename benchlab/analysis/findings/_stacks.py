@@ -11,7 +11,18 @@ MIRRORS = {1, 10}  # md levels whose members hold the same, without parity to be
 OFF = ("", "off", "no", "none", "false")
 PACKING = ("compression", "dedup", "deduplication")
 CACHES = {"bcache", "flashcache", "lvm_cache", "zpool", "zfs", "zvol"}
+HELD_BACK = ("rate", "think")  # how options begin by which a tool holds itself back
+NO = (None, False, 0, "", "0")
 IDLE = {"spare"}  # uses of disks that carry nothing while all is well
+
+
+def held_back(run: Run) -> str:
+    """The first option by which the tool was told to do less than it could, also one of fio's own; "" without one."""
+    extra, lines = run.options.get("extra") or (), str(run.options.get("job_file") or "")
+    further = (str(one).partition("=") for one in (*extra, *lines.splitlines()))
+    told = {name: value for name, value in run.options.items() if name not in ("extra", "job_file")}
+    told |= {name.strip(): value.strip() for name, _, value in further}
+    return next((name for name in told if name.startswith(HELD_BACK) and told[name] not in NO), "")
 
 
 def straight(run: Run) -> bool:

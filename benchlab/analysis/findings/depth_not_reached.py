@@ -7,12 +7,12 @@ from math import isfinite
 from benchlab.analysis.curves import LITTLE_TOLERANCE, Little, little
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._stacks import held_back
 from benchlab.analysis.findings._words import rate, share
 
 LABEL = "Depth not reached"
 METHOD = "Findings"
 
-LIMITS = ("rate", "rate_iops", "thinktime")  # options by which a tool holds itself back
 WAYS = ("read.", "write.")
 
 
@@ -27,7 +27,7 @@ def applies(run: Run) -> list[Finding]:
     edge = latency / runtime if runtime else 0.0  # the last ones of all, waited for after the end
     if law.holds or _workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
         return []
-    limit = next((name for name in LIMITS if run.options.get(name)), "")
+    limit = held_back(run)
     word = "asked: the depth was not reached" if law.ratio < 1 else "told: the numbers do not agree"
     if limit and law.ratio < 1:
         word = f"asked, as its {limit} wants it"

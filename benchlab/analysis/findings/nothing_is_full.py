@@ -6,7 +6,7 @@ from math import isnan
 
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._stacks import disks
+from benchlab.analysis.findings._stacks import disks, held_back
 from benchlab.analysis.findings._words import share
 from benchlab.analysis.findings.cpu_bound import BUSY, busiest, own_thread
 
@@ -15,7 +15,6 @@ METHOD = "Findings"
 
 IDLE = 0.10  # busy, of each disk
 LEAST = 1 << 16  # B/s on the disks: below it nothing reached them
-HELD_BACK = ("rate", "think")  # options by which a tool holds itself back begin so
 
 
 def applies(run: Run) -> list[Finding]:
@@ -23,7 +22,7 @@ def applies(run: Run) -> list[Finding]:
     members = disks(run)
     means = {one.device: one.mean() for one in run.measured("util", members)}
     busy = [means.get(name, float("nan")) for name in members]
-    if not busy or any(map(isnan, busy)) or max(busy) >= IDLE or _held_back(run):
+    if not busy or any(map(isnan, busy)) or max(busy) >= IDLE or held_back(run):
         return []
     moved = [run.total(f"{way}.bandwidth", members) for way in ("read", "write")]
     core, own = busiest(run)[1], own_thread(run)
@@ -46,7 +45,3 @@ def applies(run: Run) -> list[Finding]:
             numbers,
         )
     ]
-
-
-def _held_back(run: Run) -> bool:
-    return any(value for name, value in run.options.items() if name.startswith(HELD_BACK))
