@@ -196,7 +196,7 @@ def _members(
 ) -> tuple[dict[str, str], list[str]]:
     """Kernel name -> what it belongs to, and paths that could not be resolved."""
     found: dict[str, str] = {
-        name: f"bcache {blocks.labels.get(name, '')}".strip() for name in blocks.tree.bcache
+        name: f"bcache {blocks.labels.get(name, '')}".strip() for name in sorted(blocks.tree.bcache)
     }
     pooled, lost = zfs.members(pools, names)
     found |= pooled

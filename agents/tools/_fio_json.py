@@ -113,7 +113,7 @@ def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple
         yield job, line
 
 
-def _lines(raw: bytes, said: Mapping[str, Any] | None) -> Lines:
+def _lines(raw: bytes, said: Mapping[str, object] | None) -> Lines:
     if len(raw) > _json_lines.LARGEST:
         return {}
     text = raw.decode()

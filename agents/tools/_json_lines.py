@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from agents.contracts import NOTHING
 
@@ -75,7 +74,7 @@ class _Place:
 
 
 def along(
-    text: str, said: Mapping[str, Any], skip: frozenset[str] = BINS_ALONE, some: Some = NOTHING
+    text: str, said: Mapping[str, object], skip: frozenset[str] = BINS_ALONE, some: Some = NOTHING
 ) -> dict[str, int] | None:
     """The same of the object that begins with the text's first brace and says what is given, every key of it once.
 
@@ -109,7 +108,7 @@ class _Walk:
         self.text, self.at, self.line = text, start, 1 + text.count("\n", 0, start)
         self.found: dict[str, int] = {}
 
-    def members(self, said: Mapping[str, Any], path: str, depth: int) -> None:
+    def members(self, said: Mapping[str, object], path: str, depth: int) -> None:
         if depth > DEEPEST:
             raise _Astray
         text, at, line, note = self.text, self.at + 1, self.line, self.found.setdefault
@@ -122,18 +121,19 @@ class _Walk:
             within = before + key
             note(within, line)
             at = place + len(key) + 5
-            kind = type(value)
-            if kind is str:
+            if isinstance(value, str):
                 at += len(value) + 2
-            elif kind is dict or kind is list:
+            elif isinstance(value, dict | list):
                 self.at, self.line = at, line
                 self.value(value, within, key, depth + 1)
                 at, line = self.at, self.line
         self.at, self.line = at, line
 
-    def value(self, said: Any, path: str, key: str, depth: int) -> None:
-        if type(said) is list:
+    def value(self, said: object, path: str, key: str, depth: int) -> None:
+        if isinstance(said, list):
             self.items(said, path, depth)
+        elif not isinstance(said, dict):
+            raise _Astray
         elif key in self.skip:
             self.to("}")
         elif key in self.some:
@@ -147,17 +147,16 @@ class _Walk:
             self.found.setdefault(f"{path}.{key}", self.line)
         self.to("}")
 
-    def items(self, said: list[Any], path: str, depth: int) -> None:
+    def items(self, said: list[object], path: str, depth: int) -> None:
         if depth > DEEPEST:
             raise _Astray
         self.at += 1
         for index, value in enumerate(said):
-            kind = type(value)
-            if kind is str:
+            if isinstance(value, str):
                 self.to('"')
                 self.at += len(value) + 2
-            elif kind is dict or kind is list:
-                self.to("{" if kind is dict else "[")
+            elif isinstance(value, dict | list):
+                self.to("{" if isinstance(value, dict) else "[")
                 within = f"{path}[{index}]"
                 self.found.setdefault(within, self.line)
                 self.value(value, within, "", depth + 1)
