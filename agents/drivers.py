@@ -57,6 +57,7 @@ from agents.readers import icf as reader_icf
 from agents.readers import iometer as reader_iometer
 from agents.readers import iostat as reader_iostat
 from agents.readers import pg_test_fsync as reader_pg_test_fsync
+from agents.readers import sysbench as reader_sysbench
 from agents.readers import zpool_iostat as reader_zpool_iostat
 from agents.samplers import _template as sampler_template
 from agents.samplers import arcstat as sampler_arcstat
@@ -184,4 +185,5 @@ of_reader_icf: Reader = reader_icf
 of_reader_iometer: Reader = reader_iometer
 of_reader_iostat: Reader = reader_iostat
 of_reader_pg_test_fsync: Reader = reader_pg_test_fsync
+of_reader_sysbench: Reader = reader_sysbench
 of_reader_zpool_iostat: Reader = reader_zpool_iostat
