@@ -25,6 +25,8 @@ urlpatterns = [
     path("", include("benchlab.pages.campaigns.urls")),  # / and /campaigns/, /workloads/
     path("hosts/", include("benchlab.pages.hosts.urls")),
     path("topologies/", include("benchlab.pages.topologies.urls")),
+    path("runs/", include("benchlab.pages.runs.urls")),
+    path("search/", include("benchlab.pages.search.urls")),
     path("", include("benchlab.charts.urls")),  # /runs/, /compare/
     path("", include("benchlab.pages.findings.urls")),  # /findings/
     path("", include("benchlab.imports.urls")),  # /import/, /library/

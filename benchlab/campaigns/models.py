@@ -79,9 +79,13 @@ class Run(models.Model):
     """One cell of the matrix and one repeat. Frozen: what it needs is copied, so that edits change no result."""
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="runs")
-    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="runs")
-    topology = models.ForeignKey(Topology, on_delete=models.PROTECT, related_name="runs")
-    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs")
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="runs", db_index=False)
+    topology = models.ForeignKey(
+        Topology, on_delete=models.PROTECT, related_name="runs", db_index=False
+    )
+    workload = models.ForeignKey(
+        Workload, on_delete=models.PROTECT, related_name="runs", db_index=False
+    )
     tool = models.CharField(max_length=40)
     options = models.JSONField(help_text="Complete options of this cell, the sweep's values put in")
     point = models.JSONField(help_text="Only what the sweep varies: {'iodepth': 4}")
@@ -120,6 +124,10 @@ class Run(models.Model):
             models.Index(fields=["repeat", "id"], name="run_by_repeat"),
             models.Index(fields=["stage", "id"], name="run_by_stage"),
             models.Index(fields=["tool", "id"], name="run_by_tool"),
+            # Each of these may have all of the runs: the first ones are found without reading the others.
+            models.Index(fields=["host", "id"], name="run_by_host"),
+            models.Index(fields=["topology", "id"], name="run_by_topology"),
+            models.Index(fields=["workload", "id"], name="run_by_workload"),
         ]
 
     def __str__(self) -> str:

@@ -35,8 +35,16 @@ from benchlab.imports.forms import Everything, ResultForm
 from benchlab.imports.models import Draft, DraftFile
 from benchlab.imports.storing_drafts import State
 from benchlab.team.services import team_of
+from benchlab.web import lists
 
 PAGE = "imports/draft.html"
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.by_name("Upload"),
+    "by": lists.by_name("By", "created_by__username"),
+    "made": lists.by("Uploaded (UTC)", "created_at"),
+    "state": lists.By("State"),
+}
 INLINE_MOST = 3000  # numbers on one page; more are one click away
 
 
@@ -91,10 +99,11 @@ def _import_new(request: HttpRequest) -> HttpResponse:
 
 
 def _new(request: HttpRequest, error: str = "", status: int = 200) -> HttpResponse:
+    mine = Draft.objects.for_user(request.user).select_related("created_by")
     context = {
         "error": error,
         "kinds": sorted(reader.LABEL for reader in registry.all_readers().values()),
-        "drafts": Draft.objects.for_user(request.user).select_related("created_by"),
+        "listed": lists.listed(request, mine, COLUMNS, ("name", "created_by__username")),
         "text": request.POST.get("text", "") if status == 200 else "",
     }
     return render(request, "imports/new.html", context, status=status)

@@ -76,7 +76,9 @@ class Table(viewsets.GenericViewSet[Any]):
         """What makes the answer, anew with each call."""
         spreadsheet = form.format == "csv"
         fields = [Field(c.name, c.kind) for c in asked.columns]
-        if asked.wide:
+        if asked.wide and sql.names_figures(asked):
+            statement = sql.chosen(asked, seen, spreadsheet=spreadsheet)
+        elif asked.wide:
             found = reading.metrics(asked, seen)
             statement = sql.wide(asked, found, seen, spreadsheet=spreadsheet)
             names = sql.wide_names(asked, found)
@@ -108,7 +110,8 @@ class Results(Table):
 
     @extend_schema(**documented.table(columns.RESULTS))
     def list(self, request: Request) -> HttpResponseBase:
-        """Filter by any column, option (param.iodepth=4) or metric (metric.iops__gte=1000); choose columns by fields.
+        """Filter by any column, option (param.iodepth=4) or metric (metric.iops__gte=1000); choose columns by fields,
+        with wide=true also figures (fields=host,metric.iops).
 
         Operators: __in, __ne, __gt, __gte, __lt, __lte, __contains, __isnull. Formats: csv, parquet, arrow, json (one
         array per column); by `format` or Accept. Names or ids; values in base units.

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from psycopg.sql import quote
+
 from agents.contracts import Unit
 from benchlab.runs.states import Outcome
 
@@ -65,6 +67,10 @@ ALIASES = {"oio": "outstanding", "name": "metric"}
 UNITS = tuple(unit.value for unit in Unit)
 PARAM = "param."
 METRIC = "metric."
+FIGURE = (
+    "(SELECT o.value FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
+    " AND o.labels = '{{}}'::jsonb)"
+)
 OPTION_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
 
 OF_AN_ATTEMPT = (
@@ -165,4 +171,15 @@ def param(name: str) -> Column:
         "An option of the tool",
         shown=False,
         option=name,
+    )
+
+
+def metric(name: str) -> Column:
+    """A figure of the attempt's whole, as a column of the wide table; NULL where the attempt has none."""
+    return Column(
+        METRIC + name,
+        Kind.NUMBER,
+        FIGURE.format(quote(name)),
+        "A figure of the attempt's whole",
+        shown=False,
     )

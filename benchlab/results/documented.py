@@ -99,7 +99,7 @@ def _own(shape: Shape) -> list[OpenApiParameter]:
             "fields",
             {"type": "array", "items": names},
             explode=False,
-            description="Columns, in this order; also param.OPTION",
+            description="Columns, in this order; also param.OPTION, and with wide=true metric.NAME",
         ),
         OpenApiParameter(
             "ordering",

@@ -2,6 +2,7 @@
 
     topology=lvm_cache   oio__gte=4   metric=read.*   param.iodepth=4   metric.iops__gt=1000   value__lt=0.001
     host__in=vm-09,vm-12   campaign=7   tool__ne=dd   workload__contains=randread   outstanding__isnull=true
+    wide=true   fields=host,param.bs,metric.iops   ordering=-metric.iops
 
 The same parameter twice, or a comma after `__in`, means any of them; different parameters must all hold.
 """
@@ -22,6 +23,7 @@ from benchlab.results.columns import (
     Column,
     Kind,
     Shape,
+    metric,
     param,
 )
 from benchlab.topologies import moments
@@ -147,7 +149,7 @@ def _column(shape: Shape, stem: str) -> Column:
             raise ValueError("After param. stands the name of an option: letters, digits, _ . : -")
         return param(stem.removeprefix(PARAM))
     if stem.startswith(METRIC):
-        if not stem.removeprefix(METRIC) or "\0" in stem:
+        if not stem.removeprefix(METRIC) or _unfit(stem):
             raise ValueError("After metric. stands the name of a metric: metric.iops__gt=1000")
         return Column(stem, Kind.NUMBER, "o.value", "Of the attempt's whole", every_row=False)
     name = ALIASES.get(stem, stem)
@@ -158,7 +160,7 @@ def _column(shape: Shape, stem: str) -> Column:
 
 
 def _value(column: Column, operator: str, text: str) -> Value:
-    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+    if _unfit(text):
         raise ValueError("Text must be without NUL and surrogate characters.")
     if column.words and operator in EQUALS and text not in column.words:
         there = ", ".join(word for word in column.words if word)
@@ -172,6 +174,11 @@ def _value(column: Column, operator: str, text: str) -> Value:
     if column.kind is Kind.TIME:
         return _time(text)
     return text
+
+
+def _unfit(text: str) -> bool:
+    """Whether PostgreSQL would not take it."""
+    return "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _whole(text: str) -> int:
@@ -237,9 +244,11 @@ def _names(text: str) -> Iterable[str]:
 
 
 def _asked_for(shape: Shape, name: str, wide: bool) -> Column:
-    if name.startswith(METRIC) and name not in shape.columns:
-        raise ValueError("Metrics are columns with wide=true; choose them with metric=.")
     column = _column(shape, name)
+    if name.startswith(METRIC):
+        if not wide:
+            raise ValueError("Metrics are columns with wide=true; without it they are rows.")
+        return metric(name.removeprefix(METRIC))
     if wide and column.every_row:
         raise ValueError(f"With wide=true there is one row per attempt, and no column {name}.")
     return column

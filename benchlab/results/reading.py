@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from psycopg.sql import SQL, Composable, Composed
 
@@ -30,11 +31,16 @@ def database() -> psycopg.Connection[Any]:
     return connection.connection  # type: ignore[no-any-return]
 
 
-def campaigns(user: AbstractBaseUser | AnonymousUser, library: bool) -> Composable:
-    """The subquery of what this person may see."""
-    every = Campaign.objects.all()
+def campaigns(
+    user: AbstractBaseUser | AnonymousUser, library: bool, *, few_rows: bool = False
+) -> Composable:
+    """The subquery of what this person may see. `few_rows`: of a table that is not read whole, which costs a query."""
+    every = Campaign.objects.teams_first() if few_rows else Campaign.objects.all()
     seen = every.visible_to(user) if library else every.for_user(user)
-    statement, parameters = seen.order_by().values("pk").query.sql_with_params()
+    try:
+        statement, parameters = seen.order_by().values("pk").query.sql_with_params()
+    except EmptyResultSet:  # of nobody's teams
+        return raw("SELECT NULL::bigint")
     return raw(psycopg.ClientCursor(database()).mogrify(statement, parameters))
 
 
@@ -49,7 +55,7 @@ def resolved(asked: Asked, seen: Composable) -> Asked:
     used.pop("", None)
     if not used:
         return asked
-    found = one_row(sql.options(list(used), seen))
+    [found] = rows(sql.options(list(used), seen))
     there = dict(zip(used, zip(found[::2], found[1::2], strict=True), strict=True))
     if wrong := [name for name, (known, _) in there.items() if not known]:
         raise Refused({used[name]: f"No run of yours has an option {name}." for name in wrong})
@@ -68,8 +74,7 @@ def _spoken(condition: Condition, seen: Composable) -> None:
     unknown = set(map(str, condition.values)) - set(SPOKEN[name]())
     if not unknown:
         return
-    with database().cursor() as cursor:
-        there = {word for (word,) in cursor.execute(sql.words(name, seen)).fetchall()}
+    there = {word for (word,) in rows(sql.words(name, seen))}
     if strange := sorted(unknown - there):
         parameter = name if operator == "eq" else f"{name}__{operator}"
         known = ", ".join(sorted(word for word in {*SPOKEN[name](), *there} if word))
@@ -80,14 +85,15 @@ def _numeric(column: Column) -> Column:
     return replace(column, kind=Kind.NUMBER, sql=f"({column.sql})::float8")
 
 
-def one_row(statement: Composed) -> tuple[Any, ...]:
-    with database().cursor() as cursor:
-        return cursor.execute(statement).fetchone() or ()
+def rows(statement: Composable) -> list[tuple[Any, ...]]:
+    """All of a statement's, which are few."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement.as_string(database()))
+        return list(cursor.fetchall())
 
 
 def metrics(asked: Asked, seen: Composable) -> list[sql.Metric]:
-    with database().cursor() as cursor:
-        return cursor.execute(sql.metrics(asked, seen)).fetchall()
+    return [(name, unit) for name, unit in rows(sql.metrics(asked, seen))]
 
 
 def lines(statement: Composed) -> Iterator[bytes]:

@@ -89,6 +89,33 @@ def wide(
     )
 
 
+def chosen(asked: Asked, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
+    """A row per attempt, with those figures as columns that were named in `fields`; also one that has none of them."""
+    return SQL("{}\nSELECT {} FROM x{}{}").format(
+        _attempts(asked, campaigns, asked.columns, spreadsheet, measured(asked)),
+        SQL(", ").join(Identifier("x", c.name) for c in asked.columns),
+        _order([(n, column, down) for n, (column, down) in enumerate(asked.order)]),
+        _limit(asked),
+    )
+
+
+def measured(asked: Asked) -> list[Composable]:
+    """What is asked of a measurement, of attempts: they have one of the whole like that."""
+    rows = _row_conditions(asked)
+    if not rows:
+        return []
+    return [
+        SQL("EXISTS (SELECT FROM runs_measurement m WHERE m.attempt_id = a.id AND {} {})").format(
+            raw(WHOLE_ONLY), _all_of(rows)
+        )
+    ]
+
+
+def names_figures(asked: Asked) -> bool:
+    """Whether the wide table's figures were chosen by `fields`."""
+    return any(column.name.startswith(METRIC) for column in asked.columns)
+
+
 def wide_names(asked: Asked, metrics: Sequence[Metric]) -> list[str]:
     """Column names for these metrics. One that is there in two units, or is called as a column, says so."""
     names = [name for name, _ in metrics]
@@ -190,22 +217,28 @@ def _csv_text(column: Column, table: str) -> Composable:
 
 
 def _attempts(
-    asked: Asked, campaigns: Composable, columns: Iterable[Column], spreadsheet: bool
+    asked: Asked,
+    campaigns: Composable,
+    columns: Iterable[Column],
+    spreadsheet: bool,
+    more: Sequence[Composable] = (),
 ) -> Composed:
-    conditions = [c for c in asked.conditions if not c.column.every_row]
     wanted = [
         raw('a.id AS "#"'),
         *(_named(_out(c, spreadsheet), c.name) for c in columns),
         *(_named(sort_key(c), f"#{n}") for n, (c, _) in enumerate(asked.order) if not c.every_row),
     ]
-    return SQL(
-        "WITH x AS MATERIALIZED (SELECT {} {} WHERE r.campaign_id IN ({}) {} {} ORDER BY a.id)"
-    ).format(
-        SQL(", ").join(wanted),
-        raw(FROM),
+    return SQL("WITH x AS MATERIALIZED (SELECT {} {} WHERE {} {} ORDER BY a.id)").format(
+        SQL(", ").join(wanted), raw(FROM), of_attempts(asked, campaigns), _all_of(more)
+    )
+
+
+def of_attempts(asked: Asked, campaigns: Composable) -> Composed:
+    """The condition that decides which attempts are in the table, as far as they are asked for themselves."""
+    return SQL("r.campaign_id IN ({}) {} {}").format(
         campaigns,
         raw(f"AND {LATEST}" if asked.latest else ""),
-        _all_of([condition(c) for c in conditions]),
+        _all_of([condition(c) for c in asked.conditions if not c.column.every_row]),
     )
 
 

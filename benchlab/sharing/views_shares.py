@@ -16,9 +16,21 @@ from benchlab.sharing import links
 from benchlab.sharing.models import MOST_QUERY, Share
 from benchlab.sharing.views_guest import snippet
 from benchlab.team.services import person
+from benchlab.web import lists
 from benchlab.web.pages import Bounded
 
 PER_PAGE = 50
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "shows": lists.by_name("Shows"),
+    "state": lists.By("State"),
+    "hosts": lists.by("Host names", "hide_hosts"),
+    "made": lists.by("Made (UTC)", "created_at"),
+    "expires": lists.by("Expires (UTC)", "expires_at"),
+    "views": lists.by("Views", "views", "num"),
+    "last": lists.by("Last (UTC)", "viewed_at"),
+    "do": lists.By("Do"),
+}
 
 
 class ShareForm(forms.Form):
@@ -40,8 +52,9 @@ class ShareForm(forms.Form):
 @require_GET
 def share_list(request: HttpRequest) -> HttpResponse:
     rows = Share.objects.for_user(request.user).select_related("by", "team")
-    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "sharing/shares.html", {"page": page})
+    listed = lists.listed(request, rows, COLUMNS, ("name", "kind", "by__username", "team__name"))
+    page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "sharing/shares.html", {"page": page, "listed": listed})
 
 
 @require_http_methods(["GET", "POST"])

@@ -124,6 +124,10 @@ PAGES: Mapping[str, Rule] = {
     "layout-teardown": Rule(do=OPERATOR),
     # What is left on the host stays there: who may give its disks away may let it go.
     "layout-release": Rule(OWNER, OWNER),
+    "run-list": Rule(VIEWER),
+    "run-words": Rule(VIEWER),
+    "run-compare": Rule(VIEWER),
+    "search": Rule(VIEWER),
     "run-detail": Rule(VIEWER),
     "run-history": Rule(VIEWER),
     "run-history-figure": Rule(VIEWER),

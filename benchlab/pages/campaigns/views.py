@@ -26,22 +26,32 @@ from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
+from benchlab.web import lists
 from benchlab.web.pages import Bounded
 
 PER_PAGE = 25
 PAGE = "campaigns/detail.html"
 NOW = "campaign-now"  # the page's element that asks for what is live
 PENDING = "pending"
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.by_name("Campaign"),
+    "state": lists.By("State"),
+    "progress": lists.By("Progress"),
+    "made": lists.by("Made", "created_at"),
+}
 
 
 @require_GET
 def campaign_list(request: HttpRequest) -> HttpResponse:
     mine = Campaign.objects.teams_first().for_user(request.user).select_related("created_by")
     rows = by_tag(request, Kind.CAMPAIGN, mine)
-    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
+    listed = lists.listed(request, rows, COLUMNS, ("name", "question"))
+    page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
     found = progress.of(page.object_list)
     shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]
-    return render(request, "campaigns/list.html", {"page": page, "rows": shown})
+    context = {"page": page, "rows": shown, "listed": listed}
+    return render(request, "campaigns/list.html", context)
 
 
 @require_http_methods(["GET", "POST"])

@@ -21,18 +21,30 @@ from benchlab.campaigns.services import create_workload
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
+from benchlab.web import lists
 from benchlab.web.driver_forms import DriverForm, label, show
+
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.by_name(),
+    "tool": lists.by_name("Tool", "tool"),
+    "sweep": lists.By("Sweep"),
+    "points": lists.By("Points", css="num"),
+}
 
 
 @require_GET
 def workload_list(request: HttpRequest) -> HttpResponse:
-    mine = by_tag(request, Kind.WORKLOAD, Workload.objects.for_user(request.user))
+    every = by_tag(request, Kind.WORKLOAD, Workload.objects.for_user(request.user))
+    listed = lists.listed(request, every, COLUMNS, ("name", "tool"))
+    mine = listed.rows
     rows = [
         {"workload": row, "points": len(matrix.points(row.sweep)), "sweep": _words(row, row.sweep)}
         for row in mine.filter(imported=False)
     ]
     context = {
         "rows": rows,
+        "listed": listed,
         "imported": mine.filter(imported=True),
         "presets": grouped(registry.all_tools()),
         "tools": registry.all_tools(),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from agents.facts.model import HostFacts
@@ -14,6 +15,7 @@ from benchlab.hosts.discovery import needs
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
 from benchlab.runs.models import Layout
+from benchlab.web import lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +47,36 @@ class HostRow:
     state: State
 
 
-def listed(user: AbstractBaseUser | AnonymousUser) -> list[HostRow]:
-    """The hosts a person sees, in one query."""
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.by_name(),
+    "address": lists.by_name("Address", "address"),
+    "system": lists.by("System", "os_name"),
+    "disks": lists.by("Disks", "disks", "num"),
+    "spare": lists.by("Spare", "spare_disks", "num"),
+    "state": lists.By("State"),
+    "seen": lists.by("Last answer", "seen_at"),
+}
+FINDS = ("name", "address", "notes", "os_name")
+
+
+def rows(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
+    """The hosts a person sees, with what the list shows of each, in one query."""
     latest = FactSnapshot.objects.filter(host=OuterRef("pk")).order_by("-pk")
     holding = Layout.objects.holding().filter(host=OuterRef("pk"))
     os_name = latest.annotate(found=KeyTextTransform("os_name", "facts")).values("found")
     sudo = latest.annotate(found=KeyTransform("sudo", "facts")).values("found")
-    hosts = Host.objects.for_user(user).annotate(
+    return Host.objects.for_user(user).annotate(
         os_name=Subquery(os_name[:1]),
         sudo=Subquery(sudo[:1]),
         disks=Count("devices", filter=Q(devices__present=True)),
         spare_disks=Count("devices", filter=Q(devices__present=True, devices__spare=True)),
         busy=Subquery(holding.values("phase")[:1]),
     )
+
+
+def shown(hosts: Iterable[Any]) -> list[HostRow]:
+    """Of `rows`."""
     return [HostRow(h, h.os_name, h.disks, h.spare_disks, state(h, h.sudo, h.busy)) for h in hosts]
 
 

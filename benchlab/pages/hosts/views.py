@@ -23,6 +23,7 @@ from benchlab.runs import host_layouts
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
+from benchlab.web import lists
 from benchlab.web.pages import Bounded
 
 SNAPSHOTS_PER_PAGE = 50
@@ -37,15 +38,10 @@ def host_of(request: HttpRequest, pk: int) -> Host:
 
 @require_GET
 def hosts(request: HttpRequest) -> HttpResponse:
-    rows = queries.listed(request.user)
-    if request.GET.get("tag"):
-        having = set(
-            by_tag(request, Kind.HOST, Host.objects.for_user(request.user)).values_list(
-                "pk", flat=True
-            )
-        )
-        rows = [row for row in rows if row.host.pk in having]
-    return render(request, "hosts/list.html", {"rows": rows})
+    rows = by_tag(request, Kind.HOST, queries.rows(request.user))
+    listed = lists.listed(request, rows, queries.COLUMNS, queries.FINDS)
+    context = {"rows": queries.shown(listed.rows), "listed": listed}
+    return render(request, "hosts/list.html", context)
 
 
 @require_http_methods(["GET", "POST"])

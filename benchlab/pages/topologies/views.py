@@ -19,17 +19,24 @@ from benchlab.team.services import team_of
 from benchlab.topologies import forms, picture, services, stage_forms
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import PRESETS, grouped, lacks
+from benchlab.web import lists
 
 PAGE = "topologies/edit.html"
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.by_name(),
+    "stack": lists.By("Stack, bottom up"),
+    "what": lists.by_name("What for", "description"),
+}
 
 
 @require_GET
 def topology_list(request: HttpRequest) -> HttpResponse:
-    rows = [
-        {"topology": row, "summary": picture.summary(row.stack)}
-        for row in by_tag(request, Kind.TOPOLOGY, Topology.objects.for_user(request.user))
-    ]
-    return render(request, "topologies/list.html", {"rows": rows, "presets": _presets(request)})
+    mine = by_tag(request, Kind.TOPOLOGY, Topology.objects.for_user(request.user))
+    listed = lists.listed(request, mine, COLUMNS, ("name", "description"))
+    rows = [{"topology": row, "summary": picture.summary(row.stack)} for row in listed.rows]
+    context = {"rows": rows, "listed": listed, "presets": _presets(request)}
+    return render(request, "topologies/list.html", context)
 
 
 def _presets(request: HttpRequest) -> list[tuple[str, list[Any]]]:

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from benchlab.sharing import queries, targets, text
 from benchlab.sharing.models import Comment, Kind, Note, SavedView, Share, Star, Tag, Tagging
+from benchlab.web.lists import AWAY, without
 
 register = template.Library()
 register.filter("plain_text", text.html)
@@ -94,4 +95,5 @@ def tag_filter(context: Mapping[str, Any], kind: str) -> dict[str, Any]:
     request = context["request"]
     having = Exists(Tagging.objects.filter(kind=kind, tag=OuterRef("pk")))
     tags = Tag.objects.for_user(request.user).filter(having)
-    return {"tags": tags, "chosen": request.GET.get("tag", "")}
+    rest = without(request.GET, *AWAY, "tag").urlencode()
+    return {"tags": tags, "chosen": request.GET.get("tag", ""), "rest": rest}

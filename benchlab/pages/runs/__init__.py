@@ -1,0 +1,1 @@
+"""Every run in one table: filtered, sorted, grouped, compared, downloaded."""

@@ -1,0 +1,186 @@
+"""What the table of runs shows of a row: links, units, words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+from psycopg.sql import SQL, Literal
+
+from benchlab.campaigns import points
+from benchlab.charts import naming
+from benchlab.results import sql
+from benchlab.results.columns import METRIC, PARAM, Column, Kind
+from benchlab.results.grouped import Figure, Group
+from benchlab.results.reading import rows
+from benchlab.results.where import raw
+from benchlab.topologies import moments
+from benchlab.web.units import si
+
+LABELS = {
+    "outstanding": "Outstanding I/Os",
+    "started_at": "Started (UTC)",
+    "ended_at": "Ended (UTC)",
+    "number": "Try",
+    "stage": "Moment",
+    "tool_version": "Version of the tool",
+}
+# Which noun's page a column's id leads to.
+NOUNS = ("campaign", "host", "topology", "workload")
+IDS = "a.id, r.id, c.id, h.id, t.id, w.id"
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    text: str
+    url: str = ""
+    css: str = ""
+    badge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    run: int
+    attempt: int
+    url: str
+    cells: list[Cell]
+
+
+def label(name: str) -> str:
+    """What the head of a column says."""
+    if name.startswith(METRIC):
+        return metric_label(name.removeprefix(METRIC))
+    if name.startswith(PARAM):
+        return name.removeprefix(PARAM).replace("_", " ")
+    return LABELS.get(name, name.replace("_", " ").capitalize().replace(" id", " id"))
+
+
+def metric_label(name: str) -> str:
+    kind, _, statistic = name.partition(".")
+    if kind in naming.LATENCY_KINDS and statistic:
+        return naming.latency_word(name)
+    return naming.word(name)
+
+
+def is_number(column: Column) -> bool:
+    return column.kind in (Kind.WHOLE, Kind.NUMBER)
+
+
+def table(ids: Sequence[int], columns: Sequence[Column]) -> list[Row]:
+    """The rows of these attempts, in that order. Two queries."""
+    plain = [c for c in columns if not c.name.startswith(METRIC)]
+    told = SQL("SELECT {}, {} {} WHERE a.id = ANY({})").format(
+        raw(IDS),
+        SQL(", ").join([*(raw(c.sql) for c in plain), raw("1")]),
+        raw(sql.FROM),
+        Literal(list(ids)),
+    )
+    by_id = {row[0]: row for row in rows(told)} if ids else {}
+    measured = _measured(ids, [c.name.removeprefix(METRIC) for c in columns if c not in plain])
+    return [_row(by_id[pk], columns, plain, measured) for pk in ids if pk in by_id]
+
+
+def _measured(
+    ids: Sequence[int], names: Sequence[str]
+) -> dict[tuple[int, str], tuple[float | None, str]]:
+    if not (ids and names):
+        return {}
+    found = rows(
+        SQL(
+            "SELECT m.attempt_id, m.name, m.value, m.unit FROM runs_measurement m"
+            " WHERE m.attempt_id = ANY({}) AND m.name = ANY({}) AND m.labels = '{{}}'::jsonb"
+        ).format(Literal(list(ids)), Literal(list(names)))
+    )
+    return {(attempt, name): (value, unit) for attempt, name, value, unit in found}
+
+
+def _row(
+    row: Sequence[Any],
+    columns: Sequence[Column],
+    plain: Sequence[Column],
+    measured: Mapping[tuple[int, str], tuple[float | None, str]],
+) -> Row:
+    attempt, run, *nouns = row[:6]
+    values = dict(zip((c.name for c in plain), row[6:], strict=False))
+    leads = dict(zip(NOUNS, nouns, strict=True))
+    cells = []
+    for column in columns:
+        if column.name.startswith(METRIC):
+            name = column.name.removeprefix(METRIC)
+            value, unit = measured.get((attempt, name), (None, ""))
+            cells.append(figure(name, value, unit))
+        else:
+            cells.append(shown(column, values[column.name], leads.get(column.name)))
+    return Row(run, attempt, reverse("run-detail", args=[run]), cells)
+
+
+def figure(name: str, value: float | None, unit: str) -> Cell:
+    """With its unit; shares in percent."""
+    if value is None:
+        return Cell(NOTHING, css="num")
+    if naming.is_share(name, unit):
+        return Cell(si(100 * value, "%"), css="num")
+    return Cell(si(value, naming.shown_unit(name, unit)), css="num")
+
+
+def shown(column: Column, value: Any, pk: int | None = None) -> Cell:
+    """One that is no figure. `pk`: of the row that it names."""
+    css = "num" if is_number(column) else ""
+    if value is None:
+        return Cell(NOTHING, css=css)
+    if column.name in NOUNS and pk is not None:
+        return Cell(str(value), reverse(f"{column.name}-detail", args=[pk]))
+    if column.name == "outcome":
+        return Cell(value or "not over", badge=value or "queued")
+    if column.name == "stage":
+        return Cell(moments.parse(value).words or "as built")
+    if column.name == "point":
+        return Cell(points.words(json.loads(value)) or NOTHING)
+    if isinstance(value, datetime):
+        return Cell(f"{value:%Y-%m-%d %H:%M}", css="nowrap")
+    if isinstance(value, float):
+        return Cell(f"{value:.6g}", css=css)
+    return Cell(str(value), css=css)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    cells: list[Cell]
+    runs: int
+    url: str
+    figures: list[Cell]
+
+
+def group(one: Group, by: Sequence[Column], names: Iterable[str], url: str) -> GroupRow:
+    """`url`: of the table of its runs."""
+    cells = [
+        shown(column, value, pk) for column, value, pk in zip(by, one.values, one.ids, strict=True)
+    ]
+    figures = [
+        cell
+        for name, found in zip(names, one.figures, strict=True)
+        for cell in _figures(name, found)
+    ]
+    return GroupRow(cells, one.runs, url, figures)
+
+
+def _figures(name: str, found: Figure) -> list[Cell]:
+    """Mean, median, spread, number."""
+    if found.number and not found.unit:
+        return [
+            Cell("several units", css="num"),
+            *[Cell(NOTHING, css="num")] * 2,
+            Cell(str(found.number), css="num"),
+        ]
+    spread = NOTHING if found.spread is None else si(100 * found.spread, "%")
+    return [
+        figure(name, found.mean, found.unit),
+        figure(name, found.median, found.unit),
+        Cell(spread, css="num"),
+        Cell(str(found.number), css="num"),
+    ]

@@ -1,0 +1,155 @@
+"""What the address of the table of runs asks for: the language of the exports, and what only a page has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+
+from benchlab.results.columns import RESULTS, Column
+from benchlab.results.language import OPERATORS, OWN, Asked, Refused, understand
+
+FORM = "form"  # of the form's fields, which are made into an address
+GROUP, GROUP_ORDER, CURSOR, PAGE = "group", "group_ordering", "cursor", "page"
+DOWNLOADS = ("wide", "format", "limit")  # what only downloads have
+FIELDS = (
+    "campaign", "host", "topology", "workload", "outstanding", "repeat", "outcome", "started_at",
+    "metric.iops", "metric.bandwidth", "metric.lat.mean",
+)  # fmt: skip
+ORDER = "-attempt"
+ROW = ("run", "attempt")  # the head of each row
+SWITCHES = ("latest", "library")
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A condition as it was typed, and what is wrong with it."""
+
+    name: str = ""
+    operator: str = "eq"
+    value: str = ""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Wish:
+    """`asked` and `by` are None and empty where `errors` (parameter -> what is wrong) has any."""
+
+    given: dict[str, list[str]]  # in the language
+    own: dict[str, str]
+    asked: Asked | None = None
+    by: tuple[Column, ...] = ()
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, refused: Refused) -> None:
+        self.errors |= refused.errors
+        self.asked = None
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the columns that are shown beside the run, as far as they were understood."""
+        text = self.given.get("fields", [",".join(FIELDS)])[-1]
+        return [name for name in names([text]) if name not in ROW]
+
+    @property
+    def order(self) -> str:
+        return self.given.get("ordering", [ORDER])[-1] or ORDER
+
+    @property
+    def groups(self) -> list[str]:
+        return names([self.own[GROUP]])
+
+    @property
+    def typed(self) -> list[Typed]:
+        """The conditions, one for each value; and an empty one to fill in."""
+        found = []
+        for parameter, values in self.given.items():
+            if parameter in OWN:
+                continue
+            stem, mark, operator = parameter.rpartition("__")
+            name = (stem, operator) if mark and operator in OPERATORS else (parameter, "eq")
+            error = self.errors.get(parameter, "")
+            found += [Typed(*name, value, error) for value in values]
+        return [*found, Typed()]
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        """What is wrong with what is no condition."""
+        own = (*OWN, GROUP, GROUP_ORDER, CURSOR)
+        return {name: said for name, said in self.errors.items() if name in own}
+
+    def download(self, form: str) -> str:
+        """The exports' query for the rows that are shown."""
+        every = {
+            **self.given,
+            "fields": [",".join(["run", *self.fields])],
+            "ordering": [self.order],
+        }
+        return urlencode({**every, "wide": ["true"], "format": [form]}, doseq=True)
+
+
+def read(query: QueryDict) -> Wish:
+    """Whatever is wrong is in its errors."""
+    given = {name: list(values) for name, values in query.lists()}
+    own = {name: given.pop(name, [""])[-1] for name in (GROUP, GROUP_ORDER, CURSOR, PAGE)}
+    wish = Wish(given, own)
+    for name in DOWNLOADS:
+        if given.pop(name, None):
+            wish.errors[name] = "Only downloads have that."
+    try:
+        wish.asked = understand(
+            RESULTS,
+            {
+                **given,
+                "fields": [",".join(wish.fields) or "run"],
+                "ordering": [wish.order],
+                "wide": ["true"],
+            },
+        )
+        if len(wish.asked.order) != 1:
+            raise Refused({"ordering": "The page is sorted by one column; downloads by several."})
+    except Refused as refused:
+        wish.refuse(refused)
+    if wish.groups:
+        try:
+            wish.by = columns(wish.groups)
+        except Refused as refused:
+            wish.refuse(Refused({GROUP: next(iter(refused.errors.values()))}))
+    if wish.errors:
+        wish.asked = None
+    return wish
+
+
+def columns(wanted: Iterable[str]) -> tuple[Column, ...]:
+    """Raises Refused."""
+    return understand(RESULTS, {"fields": [",".join(wanted)], "wide": ["true"]}).columns
+
+
+def from_form(form: QueryDict) -> str:
+    """The address's query for what the form says; what is wrong in it is told there."""
+    pairs = [*_conditions(form), *((name, "true") for name in SWITCHES if form.get(name))]
+    fields = [name for name in names(form.getlist("column")) if name not in ROW]
+    if fields and sorted(fields) != sorted(FIELDS):
+        pairs.append(("fields", ",".join(fields)))
+    if by := names(form.getlist("by")):
+        pairs.append((GROUP, ",".join(by)))
+    if form.get("ordering", ORDER) != ORDER:
+        pairs.append(("ordering", str(form["ordering"])))
+    return urlencode(pairs)
+
+
+def _conditions(form: QueryDict) -> list[tuple[str, str]]:
+    typed = (map(str, form.getlist(name)) for name in ("field", "operator", "value"))
+    return [
+        (f"{name.strip()}__{operator}" if operator in OPERATORS else name.strip(), value)
+        for name, operator, value in zip(*typed, strict=False)
+        if name.strip() or value
+    ]
+
+
+def names(texts: Iterable[str]) -> list[str]:
+    """Each once, in order; lists of them with commas."""
+    parts = (part.strip() for text in texts for part in text.split(","))
+    return list(dict.fromkeys(part for part in parts if part))

@@ -1,0 +1,259 @@
+"""The table of runs, what may be typed into it, and the way from it to a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core import signing
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+from psycopg.sql import Composable
+
+from benchlab.campaigns.models import Run
+from benchlab.charts.request_params import BUILT
+from benchlab.hosts.blocks import natural
+from benchlab.pages.runs import cells, query
+from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, Wish
+from benchlab.results import grouped, reading, spoken, walk
+from benchlab.results.columns import METRIC, PARAM, RESULTS, Column
+from benchlab.results.language import OPERATORS, Asked, Refused
+from benchlab.web.cursors import SALT
+from benchlab.web.lists import Head, address, head, without
+from benchlab.web.pages import Bounded
+
+SIZE = 50  # rows of a page
+MOST_COMPARED = 200
+COUNT = "count"
+# How an operator is said; those that a form offers.
+SAID = {
+    "eq": "is", "ne": "is not", "contains": "contains", "gte": "at least", "lte": "at most", "gt": "more than",
+    "lt": "less than", "in": "is one of (a,b)", "isnull": "is unknown (true, false)",
+}  # fmt: skip
+PARTS = ("Mean", "Median", "Spread", "n")
+
+
+@require_GET
+def run_list(request: HttpRequest) -> HttpResponse:
+    if FORM in request.GET:
+        return redirect(f"{reverse('run-list')}?{query.from_form(request.GET)}")
+    wish = query.read(request.GET)
+    library = wish.asked is not None and wish.asked.library
+    seen = reading.campaigns(request.user, library, few_rows=True)
+    found: dict[str, Any] = {}
+    if wish.asked is not None:
+        try:
+            found = (
+                _groups(request, wish, wish.asked, seen)
+                if wish.by
+                else _rows(request, wish, wish.asked, seen)
+            )
+        except Refused as refused:
+            wish.refuse(refused)
+    context = {"wish": wish, "said": SAID, **_choices(wish, seen), **found}
+    return render(request, "runs/list.html", context, status=400 if wish.errors else 200)
+
+
+def _rows(request: HttpRequest, wish: Wish, asked: Asked, seen: Composable) -> dict[str, Any]:
+    asked = reading.resolved(asked, seen)
+    ids, last = walk.page(asked, seen, _place(wish), SIZE)
+    shown = [column for column in asked.columns if column.name not in query.ROW]
+    following = without(request.GET)
+    if last:
+        following[CURSOR] = signing.dumps(
+            [wish.order, last.sorted, last.known, _plain(last.values)], salt=SALT
+        )
+    return {
+        "heads": [
+            head(request.GET, "ordering", "attempt", wish.order, "Run"),
+            *(_head(request, wish, column) for column in shown),
+        ],
+        "rows": cells.table(ids, shown),
+        "next": address(following) if last else "",
+        "first": address(without(request.GET, CURSOR)) if wish.own[CURSOR] else "",
+        "downloads": _downloads(wish),
+    }
+
+
+def _downloads(wish: Wish) -> list[tuple[str, str]]:
+    """(format, address) of the exports of all rows of this filter."""
+    where = reverse("api:results-list")
+    return [(form, f"{where}?{wish.download(form)}") for form in ("csv", "parquet")]
+
+
+def _head(request: HttpRequest, wish: Wish, column: Column) -> Head:
+    css = "num" if cells.is_number(column) else ""
+    return head(request.GET, "ordering", column.name, wish.order, cells.label(column.name), css)
+
+
+def _plain(values: Iterable[Any]) -> list[Any]:
+    return [{"at": v.isoformat()} if isinstance(v, datetime) else v for v in values]
+
+
+def _place(wish: Wish) -> walk.Place | None:
+    """Raises Refused: it is none of ours, or of another order."""
+    if not wish.own[CURSOR]:
+        return None
+    try:
+        order, every, known, values = signing.loads(wish.own[CURSOR], salt=SALT)
+    except (signing.BadSignature, ValueError):
+        raise Refused({CURSOR: "Begin at the first page: that address was changed."}) from None
+    if order != wish.order:
+        raise Refused({CURSOR: "Begin at the first page: the table was sorted by another column."})
+    made = (datetime.fromisoformat(v["at"]) if isinstance(v, dict) else v for v in values)
+    return walk.Place(every, known, tuple(made))
+
+
+def _groups(request: HttpRequest, wish: Wish, asked: Asked, seen: Composable) -> dict[str, Any]:
+    try:
+        by = reading.resolved(Asked(RESULTS, (), wish.by, wide=True), seen).columns
+    except Refused as refused:
+        raise Refused({GROUP: next(iter(refused.errors.values()))}) from None
+    asked = reading.resolved(asked, seen)
+    names = grouped.metrics(asked)
+    found = _sorted(grouped.groups(asked, by, seen), [c.name for c in by], names, wish)
+    page = Bounded(found, SIZE).get_page(wish.own[PAGE])
+    rest = without(request.GET, PAGE)
+    return {
+        "heads": _group_heads(request, wish, by, names),
+        "groups": [
+            cells.group(one, by, names, _its_rows(request, by, one)) for one in page.object_list
+        ],
+        "page": page,
+        "query": rest.urlencode(),
+        "downloads": _downloads(wish),
+    }
+
+
+def _sorted(
+    found: list[grouped.Group], by: list[str], names: list[str], wish: Wish
+) -> list[grouped.Group]:
+    """By what they are grouped by, or by the column that is asked for; what is not known last. Raises Refused."""
+    found = sorted(found, key=lambda one: [_rank(value) for value in one.values])
+    asked = wish.own[GROUP_ORDER]
+    if not asked:
+        return found
+    word, down = asked.removeprefix("-"), asked.startswith("-")
+    known = [*by, COUNT, *(METRIC + name for name in names)]
+    if word not in known:
+        raise Refused(
+            {GROUP_ORDER: f"{word[:40]!r} is none of them; there are {', '.join(known)}."}
+        )
+
+    def key(one: grouped.Group) -> Any:
+        if word == COUNT:
+            return one.runs
+        if word in by:
+            return one.values[by.index(word)]
+        return one.figures[names.index(word.removeprefix(METRIC))].median
+
+    there = [one for one in found if key(one) is not None]
+    return [
+        *sorted(there, key=lambda one: _rank(key(one)), reverse=down),
+        *(one for one in found if key(one) is None),
+    ]
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    """Numbers before texts, those in the order in which people count, nothing last."""
+    if value is None:
+        return (2,)
+    if isinstance(value, str):
+        return 1, natural(value.lower())
+    return 0, value
+
+
+def _group_heads(
+    request: HttpRequest, wish: Wish, by: Sequence[Column], names: Sequence[str]
+) -> list[Head]:
+    asked = wish.own[GROUP_ORDER]
+
+    def one(word: str, label: str, css: str = "", more: str = "") -> Head:
+        return head(request.GET, GROUP_ORDER, word, asked, label, css, more)
+
+    figures = [
+        one(METRIC + name, cells.metric_label(name), "num", part) if part == "Median"
+        else Head(cells.metric_label(name), css="num", more=part)
+        for name in names for part in PARTS
+    ]  # fmt: skip
+    return [
+        *(one(c.name, cells.label(c.name), "num" if cells.is_number(c) else "") for c in by),
+        one(COUNT, "Runs", "num"),
+        *figures,
+    ]
+
+
+def _its_rows(request: HttpRequest, by: Sequence[Column], one: grouped.Group) -> str:
+    """The table of a group's runs: what it has in common is asked for as well."""
+    wanted = without(request.GET, GROUP, GROUP_ORDER, PAGE)
+    for column, value, pk in zip(by, one.values, one.ids, strict=True):
+        name = f"{column.name}_id" if pk is not None else column.name
+        if value is None:
+            wanted[f"{name}__isnull"] = "true"
+        else:
+            wanted[name] = str(pk if pk is not None else value)
+    wanted["latest"] = "true"
+    return address(wanted)
+
+
+def _choices(wish: Wish, seen: Composable) -> dict[str, Any]:
+    """What the form offers."""
+    figures, options = spoken.figures(seen), spoken.options(seen)
+    plain = [c for c in RESULTS.columns.values() if not c.every_row and c.name not in query.ROW]
+    params = [PARAM + name for name in options]
+    columns = [*(c.name for c in plain), *(METRIC + name for name in figures), *params]
+    groupable = [*(c.name for c in plain if c.kind in grouped.KINDS), *params]
+    return {
+        "typed": [
+            (one, spoken.values(one.name, "", seen) if one.name else []) for one in wish.typed[:20]
+        ],
+        "names": spoken.names(figures, options),
+        "columns": _offered(wish.fields, columns),
+        "groupable": _offered(wish.groups, groupable),
+        "operators": [(word, SAID[word]) for word in SAID if word == "eq" or word in OPERATORS],
+        "group_said": ", ".join(cells.label(name).lower() for name in wish.groups),
+    }
+
+
+def _offered(chosen: Sequence[str], known: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """(name, what it is called, whether it is chosen); the chosen ones first, in their order."""
+    every = dict.fromkeys([*chosen, *known])
+    return [(name, cells.label(name), name in chosen) for name in every]
+
+
+@require_GET
+def run_words(request: HttpRequest) -> HttpResponse:
+    """What may be typed as the value of ?field=, as options of a list: those that contain ?value=."""
+    seen = reading.campaigns(request.user, False, few_rows=True)
+    name, typed = request.GET.get("field", "")[:100], request.GET.get("value", "")[:100]
+    return render(request, "runs/_words.html", {"words": spoken.values(name, typed, seen)})
+
+
+@require_GET
+def run_compare(request: HttpRequest) -> HttpResponse:
+    """To the comparison of the set-ups that the runs ?run= are of."""
+    wanted = [
+        text
+        for text in request.GET.getlist("run")
+        if text.isascii() and text.isdecimal() and len(text) < 19
+    ]
+    runs = Run.objects.visible_to(request.user).filter(pk__in=wanted[:MOST_COMPARED])
+    found = (
+        runs.values_list("campaign", "topology", "host", "workload", "stage").distinct().order_by()
+    )
+    pairs = {
+        (name, value if name != "stage" else value or BUILT)
+        for row in found
+        for name, value in zip(
+            ("campaign", "topology", "host", "workload", "stage"), row, strict=True
+        )
+    }
+    if not pairs:
+        messages.error(request, "Select the runs to compare first.")
+        return redirect("run-list")
+    return redirect(f"{reverse('compare')}?{urlencode(sorted(pairs, key=str))}")

@@ -1,0 +1,1 @@
+"""One field that finds whatever a person's teams have, and the reference library's articles."""

@@ -1,0 +1,22 @@
+"""Names in the order in which people count: vm-2 before vm-10, by the database."""
+
+from __future__ import annotations
+
+from django.db.models import Func, TextField
+
+DIGITS = 12  # a number is filled up to that many; longer ones are compared as they are written
+FILLED = "regexp_replace(lower({}), '(\\d+)', '" + "0" * (DIGITS - 1) + "\\1', 'g')"
+TEMPLATE = f"regexp_replace({FILLED}, '0*(\\d{{{{{DIGITS}}}}})(?!\\d)', '\\1', 'g')"
+
+
+def sql(expression: str) -> str:
+    """What to order by, for a text in SQL."""
+    return TEMPLATE.format(expression)
+
+
+class Natural(Func):
+    """The same for Django: order_by(Natural("name"))."""
+
+    template = sql("%(expressions)s")
+    arity = 1
+    output_field = TextField()

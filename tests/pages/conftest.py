@@ -1,0 +1,3 @@
+from tests.api.conftest import api, nudges, other_api, ours, theirs
+
+__all__ = ["api", "nudges", "other_api", "ours", "theirs"]
