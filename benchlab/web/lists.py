@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import BadRequest
 from django.db.models import F, Model, Q, QuerySet
@@ -154,7 +154,7 @@ def _head(query: QueryDict, column: By, word: str, sort: str) -> Head:
     return head(query, SORT, word, sort, column.label, column.css)
 
 
-def _order(columns: Mapping[str, By], sort: str) -> list[object]:
+def _order(columns: Mapping[str, By], sort: str) -> list[Any]:
     term = columns[word].term if (word := sort.removeprefix("-")) in columns else None
     if term is None:
         known = [word for word, column in columns.items() if column.term is not None]
