@@ -72,7 +72,8 @@ class Place:
 class Way(Protocol):
     """`statement`: the next rows of either kind: (attempt's id, values of the terms …)."""
 
-    nullable: bool
+    @property
+    def nullable(self) -> bool: ...
 
     def statement(self, known: bool, after: tuple[Any, ...], size: int) -> Composed: ...
 
