@@ -31,9 +31,9 @@ urlpatterns = [
     path("", include("benchlab.pages.findings.urls")),  # /findings/
     path("", include("benchlab.imports.urls")),  # /import/, /library/
     path("", include("benchlab.dynamo.urls")),  # /dynamo/ and files of IOmeter's
+    path("docs/look/", include("benchlab.pages.look.urls")),  # before the documents: it is none
     path("", include("benchlab.pages.documents.urls")),  # /docs/
     path("audit/", include("benchlab.pages.audit.urls")),
-    path("docs/look/", include("benchlab.pages.look.urls")),
     path("", include("benchlab.sharing.urls")),  # /talk/, /views/, /shares/, /activity/, /s/
     path("api/", include("benchlab.rest.urls")),
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from django.db import transaction
 from django.utils.timezone import now
 
 from benchlab.engine.decide import built
@@ -55,10 +55,14 @@ def drop(rows: Rows, decided: Drop) -> None:
 
 def move(rows: Rows, decided: Move) -> float:
     """Raises Moved where it did its work, and got more of it since that was decided (engine/added_repeats.py)."""
-    with transaction.atomic():
-        if decided.outcome == Outcome.SUCCEEDED:
-            _still_through(rows.layout)
-        moves.begin_teardown(rows.layout, decided.outcome, decided.reason, decided.text)
+    checked = partial(_still_through, rows.layout)
+    moves.begin_teardown(
+        rows.layout,
+        decided.outcome,
+        decided.reason,
+        decided.text,
+        first=checked if decided.outcome == Outcome.SUCCEEDED else None,
+    )
     return 0.0
 
 

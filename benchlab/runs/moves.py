@@ -43,8 +43,18 @@ class MachineBusy(Exception):
     """A layout of another host holds this very machine; the text names it, unless it is another team's."""
 
 
-def layout(row: Layout, to: LayoutPhase, why: str = "", **fields: Any) -> None:
-    """Move `row` to phase `to`. Raises Moved, HostBusy, or ValueError for a move that is not legal."""
+def layout(
+    row: Layout,
+    to: LayoutPhase,
+    why: str = "",
+    *,
+    first: Callable[[], None] | None = None,
+    **fields: Any,
+) -> None:
+    """Move `row` to phase `to`. Raises Moved, HostBusy, or ValueError for a move that is not legal.
+
+    `first` is done in the same transaction, before it; what it raises undoes all.
+    """
     old = row.phase
     fields = {**_later(row), **fields}
     if to not in LAYOUT_MOVES[old]:
@@ -54,6 +64,8 @@ def layout(row: Layout, to: LayoutPhase, why: str = "", **fields: Any) -> None:
     # The IntegrityError of the host lock is caught outside the atomic block: inside, PostgreSQL has given up on it.
     try:
         with transaction.atomic():
+            if first is not None:
+                first()
             if not Layout.objects.filter(pk=row.pk, phase=old).update(phase=to, **fields):
                 raise Moved
             Transition.objects.create(layout=row, old=old, new=to, reason=why)
@@ -118,13 +130,21 @@ def attempt(
     _apply(row, phase=to, **fields)
 
 
-def begin_teardown(row: Layout, outcome: Outcome, reason: str = "", text: str = "") -> None:
-    """The runs are over (or cannot be): from here on only the way down is left."""
+def begin_teardown(
+    row: Layout,
+    outcome: Outcome,
+    reason: str = "",
+    text: str = "",
+    *,
+    first: Callable[[], None] | None = None,
+) -> None:
+    """The runs are over (or cannot be): from here on only the way down is left. `first`: as of `layout`."""
     why = text or "all runs are over"
     layout(
         row,
         LayoutPhase.TEARING_DOWN,
         why,
+        first=first,
         outcome=outcome,
         reason=reason,
         reason_text=text,

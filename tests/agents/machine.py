@@ -360,7 +360,12 @@ class Machine:
         self.owners[backing.name] = f"bcache {label}"
 
     def _bcache_release(self, words: list[str]) -> None:
-        for device in [self.at(path) for path in words]:
+        """Of a set, with the label of ours; then the devices of both halves."""
+        own, paths = words[1], words[2:]
+        named = [
+            f"/dev/{n}" for n, one in self.sets.items() if f"{one.label}-".startswith(f"{own}-")
+        ]
+        for device in [self.at(path) for path in (*paths, *named)]:
             for top in self.on(device) if self._registered(device) else ():
                 for name in top.parents:
                     self.sets[name] = replace(self.sets[name], registered=False)

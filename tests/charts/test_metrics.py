@@ -45,8 +45,8 @@ def test_one_metric_is_a_bar_per_line_with_its_unit():
     go.Figure(figure)
     bars = [trace for trace in figure["data"] if trace["type"] == "bar"]
     assert [bar["x"] for bar in bars] == [[45507.091], [45507.091 / 2]]
-    assert bars[0]["text"] == ["45.5 k ops/s"]
-    assert figure["layout"]["xaxis"]["title"]["text"] == "fsync, one write (ops/s)"
+    assert bars[0]["text"] == ["45.5 k fsyncs/s"]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "fsync, one write (fsyncs/s)"
     assert figure["layout"]["title"]["text"] == "fsync, one write · C"
 
 

@@ -22,7 +22,14 @@ from tests.runs.test_engine_local import here, make_campaign, server  # noqa: F4
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SMALL = 6
-MOST = {"waiting": 5, "running": 4, "over": SMALL, "queued": SMALL, "collecting": SMALL, "empty": 4}
+MOST = {
+    "waiting": 5,
+    "running": 4,
+    "over": SMALL,
+    "queued": SMALL,
+    "collecting": SMALL,
+    "empty": SMALL,
+}
 SEEN = 'UPDATE "runs_layout" SET "seen_at" = %s WHERE'
 SPARE = 'SELECT "hosts_device"'
 FIRST = {"queued": 2}  # more, of the first run

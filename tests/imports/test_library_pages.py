@@ -59,7 +59,7 @@ def test_fsync_by_layout(web):
         "PCIe SSD, xfs": 45507.091, CACHE: 8113.938, STRIPE: 5248.552,
         "zpool of 12 with SLOG on the SSD": 7016.477, "zpool of 12, ashift 12": 7312.509,
     }  # fmt: skip
-    assert drawn["layout"]["xaxis"]["title"]["text"] == "fsync, one write (ops/s)"
+    assert drawn["layout"]["xaxis"]["title"]["text"] == "fsync, one write (fsyncs/s)"
 
 
 def test_every_method_by_layout(web):
@@ -166,7 +166,7 @@ def test_the_source_is_told_in_words(web):
 def test_fsyncs_are_no_ios(web):
     run = Run.objects.get(topology__name=CACHE, workload__name=PG)
     text = web.get(reverse("run-detail", args=[run.pk])).content.decode()
-    assert "8.11 k ops/s" in text
+    assert "8.11 k fsyncs/s" in text
     assert "8.11 k IOPS" not in text
 
 

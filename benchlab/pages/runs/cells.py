@@ -11,6 +11,7 @@ from typing import Any
 from django.urls import reverse
 from psycopg.sql import SQL, Literal
 
+from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns import points
 from benchlab.charts import naming
 from benchlab.results import sql
@@ -125,7 +126,7 @@ def figure(name: str, value: float | None, unit: str) -> Cell:
         return Cell(NOTHING, css="num")
     if naming.is_share(name, unit):
         return Cell(si(100 * value, "%"), css="num")
-    return Cell(si(value, naming.shown_unit(name, unit)), css="num")
+    return Cell(si(value, shown_unit(name, unit)), css="num")
 
 
 def shown(column: Column, value: Any, pk: int | None = None) -> Cell:

@@ -15,9 +15,18 @@ FORM = "form"  # of the form's fields, which are made into an address
 GROUP, GROUP_ORDER, CURSOR, PAGE = "group", "group_ordering", "cursor", "page"
 DOWNLOADS = ("wide", "format", "limit")  # what only downloads have
 FIELDS = (
-    "campaign", "host", "topology", "workload", "outstanding", "repeat", "outcome", "started_at",
-    "metric.iops", "metric.bandwidth", "metric.lat.mean",
-)  # fmt: skip
+    "campaign",
+    "host",
+    "topology",
+    "workload",
+    "outstanding",
+    "repeat",
+    "outcome",
+    "started_at",
+    "metric.iops",
+    "metric.bandwidth",
+    "metric.lat.mean",
+)
 ORDER = "-attempt"
 ROW = ("run", "attempt")  # the head of each row
 SWITCHES = ("latest", "library")

@@ -32,9 +32,16 @@ MOST_COMPARED = 200
 COUNT = "count"
 # How an operator is said; those that a form offers.
 SAID = {
-    "eq": "is", "ne": "is not", "contains": "contains", "gte": "at least", "lte": "at most", "gt": "more than",
-    "lt": "less than", "in": "is one of (a,b)", "isnull": "is unknown (true, false)",
-}  # fmt: skip
+    "eq": "is",
+    "ne": "is not",
+    "contains": "contains",
+    "gte": "at least",
+    "lte": "at most",
+    "gt": "more than",
+    "lt": "less than",
+    "in": "is one of (a,b)",
+    "isnull": "is unknown (true, false)",
+}
 PARTS = ("Mean", "Median", "Spread", "n")
 
 
@@ -177,10 +184,12 @@ def _group_heads(
         return head(request.GET, GROUP_ORDER, word, asked, label, css, more)
 
     figures = [
-        one(METRIC + name, cells.metric_label(name), "num", part) if part == "Median"
+        one(METRIC + name, cells.metric_label(name), "num", part)
+        if part == "Median"
         else Head(cells.metric_label(name), css="num", more=part)
-        for name in names for part in PARTS
-    ]  # fmt: skip
+        for name in names
+        for part in PARTS
+    ]
     return [
         *(one(c.name, cells.label(c.name), "num" if cells.is_number(c) else "") for c in by),
         one(COUNT, "Runs", "num"),
