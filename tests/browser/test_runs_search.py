@@ -55,15 +55,15 @@ def test_search_sort_group_and_download(chromium, live_server, lab):
     person.look("runs")
     page.get_by_label("Column 1", exact=True).fill("host")
     page.get_by_label("Column 1", exact=True).press("Tab")
-    page.wait_for_function("document.querySelectorAll('#run-values-1 option').length == 2")
+    page.locator("#run-values-1 option").nth(1).wait_for(state="attached")
     page.get_by_label("Value 1", exact=True).fill("vm-10")
     page.get_by_role("button", name="Show").click()
     page.wait_for_url("**host=vm-10*")
     assert page.locator("tbody tr").count() == 2
     with page.expect_download() as download:
-        page.get_by_role("link", name="CSV", exact=True).click()
+        page.get_by_role("button", name="CSV", exact=True).click()
     assert download.value.path().read_text().count("vm-10") == 4  # host and campaign of each
-    page.get_by_text("Group by", exact=True).click()
+    page.locator("summary", has_text="Group by").click()
     page.get_by_role("group", name="Group by").get_by_label("Host", exact=True).check()
     page.get_by_role("button", name="Show").click()
     page.wait_for_url("**group=host*")
