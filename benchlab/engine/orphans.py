@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils import timezone
 
@@ -150,7 +151,7 @@ def tear_down(layout: Layout, snapshot: int | None) -> None:
     nudge(layout.pk)
 
 
-AGAIN: dict[str, object] = {
+AGAIN: dict[str, Any] = {
     "teardown_tries": 0,
     "next_step_at": None,
     "ended_at": None,

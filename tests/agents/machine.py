@@ -362,10 +362,9 @@ class Machine:
     def _bcache_release(self, words: list[str]) -> None:
         """Of a set, with the label of ours; then the devices of both halves."""
         own, paths = words[1], words[2:]
-        named = [
-            f"/dev/{n}" for n, one in self.sets.items() if f"{one.label}-".startswith(f"{own}-")
-        ]
-        for device in [self.at(path) for path in (*paths, *named)]:
+        named = [n for n, one in self.sets.items() if f"{one.label}-".startswith(f"{own}-")]
+        here = [self.devices[name] for name in named if name in self.devices]
+        for device in [*(self.at(path) for path in paths), *here]:
             for top in self.on(device) if self._registered(device) else ():
                 for name in top.parents:
                     self.sets[name] = replace(self.sets[name], registered=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
@@ -93,7 +94,7 @@ def _look(layout: Layout, shell: Shell) -> HostFacts:
     return replace(hosts.look(shell), tools=hosts.facts_at(layout.facts_planned_id).tools)
 
 
-def _end(layout: Layout, said: str, **fields: object) -> bool:
+def _end(layout: Layout, said: str, **fields: Any) -> bool:
     """The disks are blank: over, unless a person has something to take back."""
     if manual_steps.takes_back(layout):
         return False
