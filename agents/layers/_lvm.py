@@ -147,6 +147,10 @@ def run(
     return Step(argv, says, destroys=claims_of(target), undo=undo, timeout_s=LONG_S, quiet=True)
 
 
+# What lsblk says nothing of: it goes up from the disks, and does not see what stood on one that was pulled out.
+NOT_LISTED = "unknown"
+
+
 def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
     """Device-mapper's view of every volume of the group, the top ones first. The data is not written back."""
     names = _mapped(target, facts)
@@ -173,7 +177,7 @@ def _mapped(target: Target, facts: HostFacts) -> list[str]:
             continue
         device = graph.find(f"/dev/mapper/{name}")
         under = graph.disks_under(device.name) if device else _by_table(name, graph)
-        if under <= ours and (device is None or device.type == "lvm"):
+        if under <= ours and (device is None or device.type in ("lvm", NOT_LISTED)):
             height[name] = len(graph.stack_under(device.name)) if device else 0
     return sorted(height, key=lambda name: (-height[name], name))
 
