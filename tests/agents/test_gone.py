@@ -275,6 +275,16 @@ def test_a_mirror_whose_leg_answers_nothing_but_errors_is_taken_out_of_the_kerne
     assert any(LAYOUT in said for said in not_blank(made.claims, facts, LAYOUT))
 
 
+def test_a_leg_that_lsblk_leaves_out_is_taken_out_of_the_kernel_too():
+    """It goes up from the disks, and the leg stands on one that was plugged in again under another name."""
+    leg = replace(
+        ALIVE, name=LEG.name, path=LEG.path, majmin=LEG.majmin, type="unknown", parents=("sdc",)
+    )
+    tables = [*DEAD_LEG["dm_tables"][:2], f"{LAYOUT}-data_rimage_1: 0 8 linear 8:99 0"]
+    steps = stack.teardown(plan("lvm", type="mirror"), mirror(leg, dm_tables=tables))
+    assert f"{LAYOUT}-data_rimage_1" in steps[0].argv
+
+
 @pytest.mark.parametrize(
     ("leg", "table"),
     [(replace(LEG, path="/dev/mapper/vg0-lost"), "vg0-lost: 0 8 error"),  # a stranger's
