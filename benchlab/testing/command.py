@@ -47,7 +47,9 @@ PACKAGES = (
 NO_TESTS = 5  # pytest's exit code for an empty selection
 REQUIRED = "BENCHLAB_RIG"
 HOST_MEMORY = 3 << 30  # bytes: a host under QEMU, and the process that tests it
-DRIVERS = "tests/agents"
+DRIVERS, RIG, BROWSER = "tests/agents", "tests/rig", "tests/browser"
+QUICK_REST = "quick and (rig or browser)"
+OF_HOSTS, OF_PAGES = "rig and not browser and not alone", "browser and not alone"
 # A file's tests share a browser, and the number of a Valkey database; in the order of tests/browser/conftest.py.
 FILE_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 PATIENCE_S = 60.0  # for an interrupted pytest to stop what it started
@@ -62,10 +64,12 @@ class Group:
     processes: int = 1
     # A process that has nothing left takes over from the others: long tests are told apart from short ones late.
     spread: tuple[str, ...] = ("--dist", "worksteal")
+    # Where such tests stand: to collect all others too takes each process half a minute. () for everywhere.
+    places: tuple[str, ...] = ()
 
     def arguments(self) -> tuple[str, ...]:
         several = ("-n", str(self.processes), *self.spread) if self.processes > 1 else ()
-        return ("-m", self.marks, *several)
+        return ("-m", self.marks, *several, *self.places)
 
 
 @dataclass(frozen=True)
@@ -92,11 +96,11 @@ def groups(profile: str) -> tuple[Group, ...]:
     )
     if profile == QUICK:
         part = replace(plain, marks=f"({plain.marks}) and not slow")
-        return (part, Group("hosts and pages", "quick and (rig or browser)", cores))
+        return (part, Group("hosts and pages", QUICK_REST, cores, places=(RIG, BROWSER)))
     others = (
-        Group("rig", _by_day("rig and not browser and not alone", profile), hosts_at_once()),
-        Group("browser", _by_day("browser and not alone", profile), cores, FILE_BY_FILE),
-        Group("alone", _by_day("alone", profile)),
+        Group("rig", _by_day(OF_HOSTS, profile), hosts_at_once(), places=(RIG,)),
+        Group("browser", _by_day(OF_PAGES, profile), cores, FILE_BY_FILE, places=(BROWSER,)),
+        Group("alone", _by_day("alone", profile), places=(RIG, DRIVERS)),
     )
     return (
         (*others, plain) if profile == FULL else (plain, *others)

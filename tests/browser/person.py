@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import TimeoutError
 
+from benchlab.testing import profiles
 from tests.browser.axe import violations
 
 PICTURES = Path(__file__).parent / "screenshots"
@@ -16,10 +18,17 @@ PICTURE_MS, PICTURE_TRIES = (
     10_000,
     4,
 )  # Chromium now and then draws no frame at all after a change of width
+THEMES = ["dark", "light"]
 DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 # A violation of the content security policy is reported to the page, not always to the console.
 TELL = """addEventListener("securitypolicyviolation", (event) =>
   console.error("CSP: " + event.violatedDirective + " " + event.blockedURI))"""
+
+
+def themes(name: str) -> list[str]:
+    """In which a page is looked at."""
+    by_profile = profiles.profile() == profiles.QUICK and profiles.WHOLE_GROUP in os.environ
+    return profiles.drawn(f"theme of {name}", THEMES, quick=1, more=2) if by_profile else THEMES
 
 
 class Person:
@@ -76,11 +85,14 @@ class Person:
             chart.locator(".main-svg").first.wait_for(state="attached")
 
     def look(self, name: str, *, quick: bool = False) -> None:
-        """`quick` for pages that change while one looks: a picture and axe, light only."""
+        """`quick` for pages that change while one looks: a picture and axe, light only.
+
+        The profile quick draws one of the two themes for each page.
+        """
         if not self.javascript:
             self._picture(f"{name}-nojs")
             return
-        for scheme in ("light",) if quick else ("dark", "light"):
+        for scheme in ("light",) if quick else themes(name):
             self.page.emulate_media(color_scheme=scheme)
             self._picture(f"{name}-{scheme}")
             self.complaints += [f"{name}, {scheme}: {one}" for one in violations(self.page)]

@@ -109,6 +109,7 @@ def test_the_kernels_count_is_of_a_known_time(host: shell.SshShell) -> None:
     assert set(before) == set(after) == {device}
 
 
+@pytest.mark.slow
 def test_live_figures_are_right_though_its_clock_is_not(host: shell.SshShell, folder: Path) -> None:
     rates: list[float] = []
     for runtime_s in (9, 27):  # a busy machine is asked more seldom: perhaps once in nine seconds
@@ -144,6 +145,7 @@ def test_files_are_laid_out_in_pieces(
     assert len(seen) > 4 and seen[-1] == (2 * ((5 << 20) + 4096),) * 2
 
 
+@pytest.mark.slow
 def test_a_layout_far_away_can_be_stopped(host: shell.SshShell, folder: Path) -> None:
     work, config = wished(folder, size=256 << 20)
     raw, told = played(host, folder, work, config, halt_in="prepare")
@@ -152,6 +154,7 @@ def test_a_layout_far_away_can_be_stopped(host: shell.SshShell, folder: Path) ->
     assert list((folder / "mnt").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_ready_files_are_used_again(host: shell.SshShell, folder: Path) -> None:
     work, config = wished(folder)
     for _ in range(2):
@@ -228,6 +231,7 @@ def test_which_way_is_taken(line: str, there: bool) -> None:
 
 
 @pytest.mark.skipif(shutil.which("ldd") is None, reason="no ldd here")
+@pytest.mark.slow
 def test_missing_libraries_are_named(host: shell.SshShell, folder: Path) -> None:
     fake = folder / "bin"
     fake.mkdir()

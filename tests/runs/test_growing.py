@@ -123,6 +123,7 @@ def test_the_first_resync_is_measured_when_it_is_asked_for(make_campaign, kernel
     assert Attempt.objects.get(run__stage="resync").meta["during"]["end"]
 
 
+@pytest.mark.slow
 def test_what_comes_too_late_is_skipped_and_says_why(make_campaign, kernel):
     """At work when the growth began, through when the first run looks."""
     kernel.looks = {1: 1}
@@ -138,6 +139,7 @@ def test_what_comes_too_late_is_skipped_and_says_why(make_campaign, kernel):
     assert "before this run could start" in skipped[0].reason_text
 
 
+@pytest.mark.slow
 def test_a_run_that_outlasts_the_reshape_has_no_figures(make_campaign, kernel):
     kernel.looks = {1: 2}
     campaign = make_campaign(repeats=1)
@@ -149,6 +151,7 @@ def test_a_run_that_outlasts_the_reshape_has_no_figures(make_campaign, kernel):
     assert late.meta["during"]["end"] == []
 
 
+@pytest.mark.slow
 def test_a_growth_that_was_cut_off_is_taken_down(make_campaign, kernel, monkeypatch):
     campaign = make_campaign(during=False)
     drive.plan_and_start(campaign)
@@ -190,6 +193,7 @@ def waiting(campaign) -> bool:
     return bool(campaign.layouts.filter(phase="ready").exclude(progress=[]).exists())
 
 
+@pytest.mark.slow
 def test_cancel_works_while_a_resync_is_waited_for(make_campaign, kernel):
     kernel.looks = {0: 10_000}
     campaign = make_campaign()
@@ -202,6 +206,7 @@ def test_cancel_works_while_a_resync_is_waited_for(make_campaign, kernel):
     assert {outcome for _, outcome, _ in ended(campaign)} == {"cancelled"}
 
 
+@pytest.mark.slow
 def test_pause_begins_no_growth_and_shows_on_how_far_the_kernel_is(
     make_campaign, kernel, monkeypatch
 ):
@@ -220,6 +225,7 @@ def test_pause_begins_no_growth_and_shows_on_how_far_the_kernel_is(
     assert {outcome for _, outcome, _ in ended(campaign)} == {"succeeded"}
 
 
+@pytest.mark.slow
 def test_what_begins_by_itself_is_waited_for(make_campaign, kernel, monkeypatch):
     """A check of an array by cron, say: no run measures in it that was not meant to."""
     monkeypatch.setattr(engine, "BUDGET_S", 0.0)
@@ -235,6 +241,7 @@ def test_what_begins_by_itself_is_waited_for(make_campaign, kernel, monkeypatch)
     assert ended(campaign) == [("", "succeeded", "")]
 
 
+@pytest.mark.slow
 def test_a_retry_of_a_late_moment_grows_its_new_layout_again(make_campaign, kernel):
     campaign = make_campaign(during=False, repeats=1)
     finish(campaign)
@@ -247,6 +254,7 @@ def test_a_retry_of_a_late_moment_grows_its_new_layout_again(make_campaign, kern
     assert planning.stored(again.layout).stages
 
 
+@pytest.mark.slow
 def test_a_moved_layout_is_left_to_who_moved_it(make_campaign, kernel, monkeypatch):
     monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # so that it is looked at between
     campaign = make_campaign(during=False, repeats=1)

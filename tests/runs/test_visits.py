@@ -121,6 +121,7 @@ def test_all_visits_of_a_layout_are_one_set_up(make_campaign, user):
     assert "Repeat 2, visit 2: succeeded" in rows[0].cells[0][1].html
 
 
+@pytest.mark.slow
 def test_later_estimates_know_how_long_building_took(make_campaign):
     campaign = make_campaign(repeats=2)
     [host] = {one.host for one in campaign.layouts.select_related("host")}
@@ -141,6 +142,7 @@ def test_later_estimates_know_how_long_building_took(make_campaign):
     assert not building.of([host], topologies)[host.pk, topologies[0].pk].learned
 
 
+@pytest.mark.slow
 def test_a_retry_of_one_visit_measures_nothing_of_another(make_campaign):
     campaign = make_campaign(repeats=2)
     drive.plan_and_start(campaign)
@@ -156,6 +158,7 @@ def test_a_retry_of_one_visit_measures_nothing_of_another(make_campaign):
     assert [(n.outcome, n.layout_id) for n in last] == [("succeeded", one.pk) for one in layouts]
 
 
+@pytest.mark.slow
 def test_a_pause_between_two_visits_holds_the_next_one(make_campaign):
     campaign = make_campaign(repeats=2)
     drive.plan_and_start(campaign)
@@ -173,6 +176,7 @@ def test_a_pause_between_two_visits_holds_the_next_one(make_campaign):
     assert [one.position for one in in_order(campaign)] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_cancel_in_the_first_visit_builds_no_second_one(make_campaign, monkeypatch):
     monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # one thing per step
     campaign = make_campaign(repeats=2)
@@ -186,6 +190,7 @@ def test_a_cancel_in_the_first_visit_builds_no_second_one(make_campaign, monkeyp
     assert not Attempt.objects.filter(run__campaign=campaign).exclude(phase="done").exists()
 
 
+@pytest.mark.slow
 def test_a_first_visit_that_fails_leaves_the_others_to_go_on(make_campaign):
     campaign = make_campaign(repeats=2)
     drive.plan_and_start(campaign)
@@ -306,6 +311,7 @@ def test_a_later_visit_with_other_commands_shows_them(web, on_paper):
     assert text.count("command: those of bl") == 1
 
 
+@pytest.mark.slow
 def test_repeats_that_are_added_make_turns_of_what_was_built_one_after_the_other(
     make_campaign, user
 ):
@@ -340,6 +346,7 @@ def drive_plan(campaign) -> int:
     return drafts
 
 
+@pytest.mark.slow
 def test_repeats_are_queued_on_a_layout_that_stands(make_campaign, monkeypatch):
     monkeypatch.setattr(engine, "BUDGET_S", 0.0)  # one thing a step: it is seen to stand
     campaign = make_campaign(repeats=1, order="random_blocks")

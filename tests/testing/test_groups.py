@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
 
 from benchlab.testing.command import NEVER_SKIPPED, Group, groups
 from benchlab.testing.profiles import CI, FULL, PROFILES, QUICK
+from benchlab.up.bootstrap import ROOT
 
 NAMES = ("rig", "browser", "alone", "quick", "slow", "night")
 MARKS = [
@@ -56,3 +60,27 @@ def test_what_measures_has_the_machine_for_itself(profile):
     for group in groups(profile):
         for marks in ({"alone"}, {"rig", "alone"}):
             assert group.processes == 1 or not chosen(group, marks)
+
+
+def marked(file: Path) -> Iterator[set[str]]:
+    """The marks of its tests: those of all of them, with those of each."""
+    tree = ast.parse(file.read_text())
+    whole = [node for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.dump(node)]
+    for_all = set().union(*map(named, whole))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield for_all.union(*map(named, node.decorator_list))
+
+
+def named(node: ast.AST) -> set[str]:
+    return {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)} & set(NAMES)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_test_stands_where_its_group_looks(profile):
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        place = str(file.relative_to(ROOT))
+        for marks in marked(file):
+            for group in groups(profile):
+                if group.places and chosen(group, marks):
+                    assert place.startswith(group.places), f"{place}: {marks} is in {group.title}"
