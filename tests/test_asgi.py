@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 
+from benchlab import asgi
 from benchlab.asgi import application
 from tests import stack
 
@@ -89,3 +94,54 @@ def test_the_first_press_loads_nothing(tmp_path):
     env = stack.environment(stack.redis_url(9))
     ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran
+
+
+@pytest.fixture
+def crowded(monkeypatch) -> tuple[asgi.Application, list[int]]:
+    """A handler whose answers take a while, and how many were at work at each one's beginning."""
+    handler, lock, at_work, seen = asgi.Application(), threading.Lock(), [0], []
+
+    def respond(request):
+        with lock:
+            at_work[0] += 1
+            seen.append(at_work[0])
+        time.sleep(0.1)
+        with lock:
+            at_work[0] -= 1
+        return HttpResponse()
+
+    monkeypatch.setattr(handler, "get_response", respond)
+    return handler, seen
+
+
+def crowd(handler: asgi.Application, paths: list[str]) -> None:
+    async def one(path: str) -> None:
+        async with ThreadSensitiveContext():
+            await handler.get_response_async(RequestFactory().get(path))
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*map(one, paths))
+
+    asyncio.run(all_of_them())
+
+
+def test_a_crowd_is_worked_on_a_few_at_a_time(crowded, monkeypatch):
+    handler, seen = crowded
+    monkeypatch.setattr(asgi, "PATIENCE_S", 60.0)
+    crowd(handler, ["/"] * 3 * asgi.AT_ONCE)
+    assert max(seen) == asgi.AT_ONCE and len(seen) == 3 * asgi.AT_ONCE
+
+
+def test_who_asks_whether_it_lives_does_not_wait(crowded, monkeypatch):
+    handler, seen = crowded
+    monkeypatch.setattr(asgi, "PATIENCE_S", 60.0)
+    crowd(handler, ["/"] * asgi.AT_ONCE + ["/healthz"])
+    assert max(seen) == asgi.AT_ONCE + 1
+
+
+def test_who_waited_for_long_goes_on(crowded, monkeypatch):
+    """All that are at work may wait for something themselves."""
+    handler, seen = crowded
+    monkeypatch.setattr(asgi, "PATIENCE_S", 0.01)
+    crowd(handler, ["/"] * 2 * asgi.AT_ONCE)
+    assert max(seen) > asgi.AT_ONCE

@@ -126,14 +126,19 @@ def campaign_keys(user: Person, campaign: int, query: QueryDict) -> list[str]:
     return [key(workload, any(line.swept for line in lines)) for workload, lines in kept]
 
 
-def campaign_cards(user: Person, campaign: int, query: QueryDict | None = None) -> list[Card]:
-    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike
-    or differ, and two a card whose lines reach past their knees.
+def campaign_cards(
+    user: Person,
+    campaign: int,
+    query: QueryDict | None = None,
+    found: Sequence[Group] | None = None,
+) -> list[Card]:
+    """A card per workload of the campaign that has results. Two queries unless its lines are `found` already, more
+    where repeats were not measured alike or differ, and two a card whose lines reach past their knees.
 
     `query` is the page's: its ?metric= and ?moment= are shown where they were measured.
     """
     asks = QueryDict() if query is None else query
-    found = groups(user, [campaign])
+    found = groups(user, [campaign]) if found is None else found
     made = cards(
         found,
         reverse("campaign-figure", args=[campaign]),

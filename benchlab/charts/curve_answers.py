@@ -6,6 +6,7 @@ Charts, tables and cards ask here and nowhere else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from benchlab.analysis.knees import ENOUGH_DEPTHS, Knee, knee
 from benchlab.analysis.plateaus import Cap, Collapse, cap, collapse
@@ -13,6 +14,7 @@ from benchlab.charts.chart_options import Choice
 from benchlab.charts.queries import Group
 from benchlab.web.units import si
 
+Cells = tuple[tuple[int, tuple[float, ...]], ...]  # (outstanding I/Os, the figure of each repeat)
 COUNTS = {1: "one repeat", 2: "two repeats"}
 
 
@@ -30,16 +32,22 @@ def answer_of(group: Group, operation: str = "") -> CurveAnswer:
     if not (group.over and group.swept):
         return CurveAnswer()
     iops = _cells(group, Choice(operation=operation).name("iops"))
-    latencies = {} if operation else _cells(group, "lat.mean")
-    return CurveAnswer(knee(iops), collapse(iops), cap(iops, latencies))
+    return _of_cells(iops, () if operation else _cells(group, "lat.mean"))
 
 
-def _cells(group: Group, name: str) -> dict[int, list[float]]:
+@lru_cache(maxsize=4096)
+def _of_cells(iops: Cells, latencies: Cells) -> CurveAnswer:
+    """Reckoned once: a page asks for each line three times, and everybody who looks at it for the same ones."""
+    depths = dict(iops)
+    return CurveAnswer(knee(depths), collapse(depths), cap(depths, dict(latencies)))
+
+
+def _cells(group: Group, name: str) -> Cells:
     cells: dict[int, list[float]] = {}
     for sample in group.samples:
         if sample.outstanding and name in sample.values:
             cells.setdefault(sample.outstanding, []).append(sample.values[name])
-    return cells
+    return tuple((depth, tuple(values)) for depth, values in cells.items())
 
 
 def words_of(group: Group) -> str:

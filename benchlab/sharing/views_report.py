@@ -17,6 +17,8 @@ from benchlab.sharing import report as reports
 def report(request: HttpRequest, pk: int) -> HttpResponse:
     """?metric= as on the campaign's page."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    unequal = differences(request.user, groups(request.user, [campaign.pk]))
-    cards = with_differences(campaign_cards(request.user, campaign.pk, request.GET), unequal)
-    return render(request, "sharing/report.html", {**reports.context(campaign), "cards": cards})
+    lines = groups(request.user, [campaign.pk])
+    unequal = differences(request.user, lines)
+    cards = with_differences(campaign_cards(request.user, campaign.pk, request.GET, lines), unequal)
+    context = {**reports.context(campaign), "cards": cards, "campaign_lines": lines}
+    return render(request, "sharing/report.html", context)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.core.exceptions import BadRequest
 
@@ -178,15 +179,10 @@ def _answer(
     lines = sorted(lines, key=lambda line: (line.campaign, builds.built(line, known)))
     names = labels(lines)
     at = next((i for i, line in enumerate(lines) if line.topology == baseline), 0)
-    designs = {
-        (a, b): builds.design_of(lines[a], lines[b], known, spread)
-        for a in range(len(lines))
-        for b in range(a + 1, len(lines))
-    }
+    designs = builds.designs_of(lines, known, spread)
     unit = lines[0].units[metric]
-    order = ranked(
-        [sweep_of(line, metric) for line in lines], at, designs, lower_is_better=BETTER[unit]
-    )
+    sweeps = tuple(_frozen(sweep_of(line, metric)) for line in lines)
+    order = _ranked(sweeps, at, tuple(designs.items()), BETTER[unit])
     rows = tuple(
         Row(
             lines[one.name], names[one.name], one.place, one.against, _tail(lines, at, one, designs)
@@ -204,6 +200,25 @@ def _answer(
         rows,
         tuple(topologies) if len(topologies) > 1 else (),
     )
+
+
+Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]  # a sweep that can be looked up
+
+
+def _frozen(sweep: Sweep) -> Frozen:
+    return tuple((depth, tuple(blocks.items())) for depth, blocks in sweep.items())
+
+
+@lru_cache(maxsize=1024)
+def _ranked(
+    sweeps: tuple[Frozen, ...],
+    baseline: int,
+    designs: tuple[tuple[tuple[int, int], Design], ...],
+    lower_is_better: bool,
+) -> tuple[Ranked, ...]:
+    """Reckoned once for all who look at the same results."""
+    thawed = [{depth: dict(blocks) for depth, blocks in one} for one in sweeps]
+    return tuple(ranked(thawed, baseline, dict(designs), lower_is_better=lower_is_better))
 
 
 def _where(line: Group, card: Sequence[Group]) -> str:

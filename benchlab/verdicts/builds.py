@@ -39,11 +39,32 @@ def built(group: Group, builds: Builds) -> list[tuple[int, int]]:
     return sorted({builds[sample.attempt] for sample in group.samples if sample.attempt in builds})
 
 
+def designs_of(
+    lines: Sequence[Group], builds: Builds, rebuilt: Sequence[float]
+) -> dict[tuple[int, int], Design]:
+    """Of each two lines, by their places."""
+    of_each = [built(line, builds) for line in lines]
+    return {
+        (a, b): _design_of((lines[a], of_each[a]), (lines[b], of_each[b]), builds, rebuilt)
+        for a in range(len(lines))
+        for b in range(a + 1, len(lines))
+    }
+
+
 def design_of(first: Group, second: Group, builds: Builds, rebuilt: Sequence[float]) -> Design:
     """Interleaved: in the same blocks of one layout. In turns: each built twice or more, not one after the other."""
+    return designs_of([first, second], builds, rebuilt)[0, 1]
+
+
+def _design_of(
+    one: tuple[Group, Sequence[tuple[int, int]]],
+    other: tuple[Group, Sequence[tuple[int, int]]],
+    builds: Builds,
+    rebuilt: Sequence[float],
+) -> Design:
+    (first, of_first), (second, of_second) = one, other
     if not (first.ours and second.ours):
         return design(Order.UNTOLD, rebuilt)
-    of_first, of_second = built(first, builds), built(second, builds)
     if of_first == of_second and first.stage == second.stage:
         return design(Order.INTERLEAVED)
     visits = min(len(of_first), len(of_second))

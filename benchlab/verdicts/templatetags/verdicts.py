@@ -35,10 +35,12 @@ KEPT = ("metric", "moment", "campaign", "topology", "host", "workload", "stage")
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
 def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
-    """Of one campaign; ?baseline= is a topology."""
+    """Of one campaign; ?baseline= is a topology. A page that has its lines says them as `campaign_lines`."""
     request: HttpRequest = context["request"]
     wanted = Filter((campaign.pk,), moment=request_params.moment(request.GET))
-    found = _context(request, lines_of(request.user, wanted))
+    lines = context.get("campaign_lines")
+    kept = lines_of(request.user, wanted) if lines is None else wanted.keep(lines)
+    found = _context(request, kept)
     told = [(one, says) for one, says, _ in found["answers"]]
     offered = _offers(campaign, [one for one, _ in told]) if may_add(context, campaign) else {}
     found["answers"] = [(*pair, offered.get(index)) for index, pair in enumerate(told)]
