@@ -13,6 +13,7 @@ from agents import registry
 from agents.contracts import AgentError, Job, Target
 from agents.safety import job_name_places
 from agents.safety.guard import job_refusals
+from benchlab.testing import profiles
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import GIB, LAYOUT, claim, disk, host, spare
 
@@ -72,7 +73,7 @@ def words_of(job: Job) -> set[str]:
 def test_a_mapping_named_like_any_word_of_a_job_refuses_none(kind, job, target):
     """`1`, `data`, `sync`, `randread`: a LUKS of a stranger had that name, and no run of the host was begun."""
     names = {
-        *sorted(words_of(job))[:40],
+        *profiles.drawn(f"words of {kind}", sorted(words_of(job))[:40], quick=8, more=20),
         "0",
         "1",
         "5",

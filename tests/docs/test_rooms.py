@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
 from tests.testing import house
-from tests.testing.house import contracts, imported, levels, modules, tree
+from tests.testing.house import contracts, imported, levels, modules, nodes
 
 LAZY = 3  # imports of ours inside of functions: each is late for a reason that it tells
 ANY = 10  # in drivers: dynamo's sessions, IOmeter's and sysbench's options, and fio's bins, looked at in C
@@ -43,12 +44,21 @@ def test_no_import_is_let_run_against_the_order():
     assert not [one["name"] for one in contracts() if one.get("ignore_imports")]
 
 
-def lazy() -> Iterator[str]:
-    for name in modules():
-        nodes = ast.walk(tree(name))
-        inside = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]  # fmt: skip
-        found = {node for function in inside for node in ast.walk(function) if imported(node)}
-        yield from (f"{name}:{node.lineno}" for node in found)  # type: ignore[attr-defined]
+@cache
+def lazy() -> list[str]:
+    return [found for name in modules() for found in lazy_in(name)]
+
+
+def lazy_in(name: str) -> Iterator[str]:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inside = [node for node in nodes(name) if isinstance(node, functions)]
+    imports = {
+        node
+        for function in inside
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom) and imported(node)
+    }
+    yield from (f"{name}:{node.lineno}" for node in imports)
 
 
 def test_each_says_why_it_is_there():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.template.backends.django import Template
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
@@ -168,20 +168,11 @@ METHODS = [
 ROLES = (None, *Role)
 
 
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Answers without their text, which is most of a page's time."""
-    monkeypatch.setattr(Template, "render", lambda self, *given, **more: "")
-
-
 @pytest.mark.parametrize("role", ROLES)
-def test_pages(rows, team, role, request):
-    """Owners' and viewers' are drawn as well: no page may fail for what its reader may not do."""
-    if role in (None, Role.OPERATOR):
-        request.getfixturevalue("undrawn")
-    user = person(role, team)
+def test_pages(rows, team, role):
+    cookies = logged_in(person(role, team))
     for name, method in METHODS:
-        found = ask_page(user, name, method, rows)
+        found = ask_page(cookies, name, method, rows)
         said = f"{method} {name} as {role}: {found}"
         allowed = may_see(role, name, method)
         assert (found not in (403, 404)) == allowed or (found == 404 and name in NEEDS_MORE), said
@@ -214,9 +205,10 @@ def test_pages_of_strangers(rows):
 def test_pages_of_site_admins(rows):
     """The site's pages are for site admins; that nobody else sees them is test_pages'."""
     admin = User.objects.create_superuser("root")
+    cookies = logged_in(admin)
     for name, method in METHODS:
         if permissions.page_level(name, method.upper()) is Level.SITE_ADMIN:
-            assert ask_page(admin, name, method, rows) in (200, 302), f"{method} {name}"
+            assert ask_page(cookies, name, method, rows) in (200, 302), f"{method} {name}"
 
 
 def test_pages_of_another_team(rows, other_user):
@@ -227,8 +219,9 @@ def test_pages_of_another_team(rows, other_user):
         if of_a_row(name) and permissions.page_level(name, method.upper()) in NEEDS
     ]
     assert len(asked) > 50
+    cookies = logged_in(other_user)
     for name, method in asked:
-        assert ask_page(other_user, name, method, rows) == 404, f"{method} {name}"
+        assert ask_page(cookies, name, method, rows) == 404, f"{method} {name}"
 
 
 @contextmanager
@@ -243,10 +236,17 @@ def rolled_back(asked: str) -> Iterator[None]:
         raise
 
 
-def ask_page(user: User, name: str, method: str, rows: Any) -> int:
+def logged_in(user: User) -> SimpleCookie:
+    """Once for all pages: what each does to the session is rolled back."""
+    web = Client()
+    web.force_login(user)
+    return web.cookies
+
+
+def ask_page(cookies: SimpleCookie, name: str, method: str, rows: Any) -> int:
     web = Client(raise_request_exception=True)
-    with rolled_back(f"{method} {name} as {user}"):
-        web.force_login(user)
+    web.cookies = SimpleCookie({key: one.value for key, one in cookies.items()})
+    with rolled_back(f"{method} {name}"):
         answer = getattr(web, method)(url(name, rows))
     return int(answer.status_code)
 

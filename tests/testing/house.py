@@ -39,6 +39,12 @@ def tree(name: str) -> ast.Module:
     return ast.parse(modules()[name].read_text())
 
 
+@cache
+def nodes(name: str) -> tuple[ast.AST, ...]:
+    """All of its tree: most of what is counted here walks it."""
+    return tuple(ast.walk(tree(name)))
+
+
 def names(node: ast.AST) -> list[str]:
     """What this statement imports, in full: module, or module.name."""
     if isinstance(node, ast.Import):
@@ -62,13 +68,13 @@ def _module(name: str) -> str:
 @cache
 def imports(name: str) -> frozenset[str]:
     """All modules of ours that it names anywhere."""
-    return frozenset(chain.from_iterable(imported(node) for node in ast.walk(tree(name)))) - {name}
+    return frozenset(chain.from_iterable(imported(node) for node in nodes(name))) - {name}
 
 
 def foreign(name: str) -> set[str]:
     """Modules of others."""
     found: set[str] = set()
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module not in (None, "__future__"):
@@ -135,7 +141,7 @@ def any_in_drivers() -> list[str]:
     return [
         f"{name}:{node.lineno}"
         for name in own
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if isinstance(node, ast.Name) and node.id == "Any"
     ]
 
@@ -148,11 +154,12 @@ def tools() -> set[str]:
 def tool_names() -> list[str]:
     """Where a tool is named as itself outside of the rooms that may, as "module:line kind"."""
     others = (name for name in modules() if not name.startswith(NAMING))
+    known = tools()
     return [
         f"{name}:{node.lineno} {node.value}"
         for name in others
-        for node in ast.walk(tree(name))
-        if isinstance(node, ast.Constant) and node.value in tools()
+        for node in nodes(name)
+        if isinstance(node, ast.Constant) and node.value in known
     ]
 
 
@@ -166,11 +173,12 @@ def _has_rows(name: str) -> bool:
 
 
 def _has_shell(name: str) -> bool:
-    nodes = list(ast.walk(tree(name)))
-    told = chain.from_iterable(map(names, nodes))
+    told = chain.from_iterable(map(names, nodes(name)))
     if any(one == shell or one.startswith(f"{shell}.") for one in told for shell in SHELLS):
         return True
-    used = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr in CONNECTING)
+    used = (
+        node for node in nodes(name) if isinstance(node, ast.Attribute) and node.attr in CONNECTING
+    )
     return any(isinstance(one.value, ast.Name) and one.value.id == "hosts" for one in used)
 
 

@@ -65,7 +65,11 @@ def test_what_measures_has_the_machine_for_itself(profile):
 def marked(file: Path) -> Iterator[set[str]]:
     """The marks of its tests: those of all of them, with those of each."""
     tree = ast.parse(file.read_text())
-    whole = [node for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.dump(node)]
+    whole = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and "pytestmark" in ast.dump(node)
+    ]
     for_all = set().union(*map(named, whole))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):

@@ -28,9 +28,12 @@ def draw(seed: int, monkeypatch, quick: int = 2, more: int = 1) -> list[str]:
 def test_night_tries_everything_and_day_a_part(profile, monkeypatch):
     night = profile == profiles.FULL
     assert (draw(1, monkeypatch) == CASES) == night
-    assert profiles.examples(4000) == (4000 if night else 160)
-    assert profiles.examples(60) == (60 if night else 20)
-    assert profiles.examples(10) == 10
+    counts = {
+        profiles.FULL: [4000, 60, 10],
+        profiles.CI: [160, 20, 10],
+        profiles.QUICK: [80, 10, 10],
+    }
+    assert [profiles.examples(n) for n in (4000, 60, 10)] == counts[profile]
 
 
 @pytest.mark.parametrize("seed", range(20))
