@@ -19,6 +19,7 @@ from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
+from benchlab.web.free_names import free_name
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -55,6 +56,24 @@ def create_workload(
     made.full_clean(exclude=["created_by"])
     made.save()
     return made
+
+
+def find_or_create_workload(
+    *,
+    team: Team,
+    user: Person | None,
+    name: str,
+    tool: str,
+    options: Mapping[str, Any],
+    sweep: matrix.Sweep,
+) -> Workload:
+    """The team's workload that does just this, whatever it is called, or a new one. Raises ValidationError."""
+    rows = Workload.objects.filter(team=team)
+    alike = rows.filter(tool=tool, options=dict(options), sweep=dict(sweep), imported=False)
+    if (found := alike.order_by("pk").first()) is not None:
+        return found
+    free = free_name(name, set(rows.values_list("name", flat=True)))
+    return create_workload(team=team, user=user, name=free, tool=tool, options=options, sweep=sweep)
 
 
 def _check_owner(team: Team, user: Person, name: str, what: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 from django.utils.text import slugify
@@ -14,6 +12,7 @@ from benchlab import vault
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential
 from benchlab.team.models import Team
+from benchlab.web.free_names import free_name
 
 
 def make_credential(team: Team, name: str) -> Credential:
@@ -34,9 +33,7 @@ def upload_credential(team: Team, name: str, private_text: str) -> Credential:
 
 def free_key_name(team: Team, name: str) -> str:
     """`name`, or "name 2", … while the team has a key of that name."""
-    taken = set(team.credentials.values_list("name", flat=True))
-    names = itertools.chain([name], (f"{name} {number}" for number in itertools.count(2)))
-    return next(free for free in names if free not in taken)
+    return free_name(name, set(team.credentials.values_list("name", flat=True)))
 
 
 def delete_credential(credential: Credential) -> None:

@@ -98,6 +98,15 @@ def facts_at(snapshot_id: int) -> HostFacts:
     return facts_of(FactSnapshot.objects.only("facts").get(pk=snapshot_id))
 
 
+def last_facts(host: Host) -> HostFacts | None:
+    """Of the last reading; None when there is none, or it is of a version that cannot be understood any more."""
+    latest = host.snapshots.first()
+    try:
+        return facts_of(latest) if latest else None
+    except cattrs.BaseValidationError:
+        return None
+
+
 def store(host: Host, facts: HostFacts) -> FactSnapshot:
     """Keep `facts`, sync the devices, and note that the host answered. Raises AgentError."""
     plain = _plain(facts)

@@ -24,6 +24,7 @@ from agents.contracts import AgentError
 from benchlab.hosts import services
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, HostTask
+from benchlab.web.row_ids import row_id
 from benchlab.workers import beats, messages
 from benchlab.workers.lease import lease
 
@@ -223,8 +224,8 @@ def shown(host: Host, asked: str | None, *kinds: str) -> Shown | None:
     """On a page of the host: the task that its address names (?task=), else the newest of these kinds that goes on."""
     rows = host.tasks.filter(kind__in=kinds).select_related("host", "by")
     row = None
-    if asked and asked.isdecimal() and len(asked) < 19:
-        row = rows.filter(pk=int(asked)).first()
+    if (wanted := row_id(asked)) is not None:
+        row = rows.filter(pk=wanted).first()
         if row and row.ended_at and timezone.now() - row.ended_at > SHOWN_FOR:
             row = None
     row = row or rows.filter(ended_at=None).first()
@@ -233,10 +234,10 @@ def shown(host: Host, asked: str | None, *kinds: str) -> Shown | None:
 
 def named(user: AbstractBaseUser | AnonymousUser, asked: str | None, kind: str) -> Shown | None:
     """On a page of something else: the task of any host of the user's that its address names (?task=)."""
-    if not (asked and asked.isdecimal() and len(asked) < 19):
+    if (wanted := row_id(asked)) is None:
         return None
     rows = HostTask.objects.for_user(user).select_related("host", "by")
-    row = rows.filter(pk=int(asked), kind=kind).first()
+    row = rows.filter(pk=wanted, kind=kind).first()
     return as_shown(row) if row else None
 
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable
 from datetime import timedelta
 
-import cattrs
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -18,7 +17,6 @@ from django.utils import timezone
 
 from agents import packages
 from agents.contracts import RETRYABLE, AgentError, Job, Need, Shell
-from agents.facts.model import HostFacts
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.texts.plaintext import CONTROL
@@ -40,19 +38,10 @@ ADVANCING = 0x6270  # leases of those that advance one
 
 def missing(host: Host, needs: Iterable[Need] | None = None) -> packages.Missings:
     """What the host lacked when it was last read: of `needs`, or of all that any layer or tool uses."""
-    facts = _facts(host)
+    facts = discovery.last_facts(host)
     if facts is None:
         return packages.Missings((), ())
     return packages.missing(discovery.needs() if needs is None else needs, facts)
-
-
-def _facts(host: Host) -> HostFacts | None:
-    """Of the last reading; None when there is none, or it is of a version that cannot be understood any more."""
-    latest = host.snapshots.first()
-    try:
-        return discovery.facts_of(latest) if latest else None
-    except cattrs.BaseValidationError:
-        return None
 
 
 def offered(host: Host) -> packages.Missings:
@@ -64,7 +53,7 @@ def offered(host: Host) -> packages.Missings:
 
 def command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
     """The command that installs these on the host. Raises HostsError for what no layer or tool misses there."""
-    facts, names = _facts(host), list(dict.fromkeys(chosen))
+    facts, names = discovery.last_facts(host), list(dict.fromkeys(chosen))
     if facts is None:
         raise HostsError(f"{host.name} was not read yet: read its facts first.")
     known = missing(host).packages
@@ -160,7 +149,7 @@ def _spool(row: PackageInstall) -> Spool:
 
 
 def _job(row: PackageInstall) -> Job:
-    facts = _facts(row.host)
+    facts = discovery.last_facts(row.host)
     return Job(
         tuple(row.argv),
         env=packages.environment(facts) if facts else {},

@@ -18,7 +18,14 @@ from benchlab.hosts.credentials import (
     make_credential,
     upload_credential,
 )
-from benchlab.hosts.discovery import facts_at, facts_of, look, missing_tool, read_facts
+from benchlab.hosts.discovery import (
+    facts_at,
+    facts_of,
+    last_facts,
+    look,
+    missing_tool,
+    read_facts,
+)
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.installing import busy as installing
 from benchlab.hosts.installing import command as install_command
@@ -46,6 +53,7 @@ __all__ = [
     "installing",
     "keep_key",
     "key_changed",
+    "last_facts",
     "look",
     "make_credential",
     "mark_spare",

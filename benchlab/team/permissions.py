@@ -110,6 +110,8 @@ PAGES: Mapping[str, Rule] = {
     "campaign-preset": Rule(do=OPERATOR),
     "campaign-list": Rule(VIEWER),
     "campaign-new": Rule(OPERATOR, OPERATOR),
+    "compare-layouts": Rule(OPERATOR, OPERATOR),
+    "campaign-again": Rule(OPERATOR),
     "campaign-detail": Rule(VIEWER),
     "campaign-events": Rule(VIEWER),
     "campaign-plan": Rule(do=OPERATOR),

@@ -68,3 +68,21 @@ def test_the_wizard_offers_nothing_of_another_team(other_web, wish):
 def test_the_wizard_is_filled_in_by_links(web, directory):
     answer = web.get(reverse("campaign-new") + f"?topologies={directory.pk}")
     assert answer.context["form"]["topologies"].value() == [str(directory.pk)]
+
+
+def test_a_campaign_is_run_again_with_what_it_had(web, campaign, host, directory, workload):
+    answer = web.get(url("campaign-again", campaign), follow=True)
+    form = answer.context["form"]
+    assert [form[name].value() for name in ("name", "question", "repeats", "order")] == [
+        "How deep?", "Where is the knee?", "2", "as_written",
+    ]  # fmt: skip
+    assert [form[name].value() for name in ("hosts", "topologies", "workloads")] == [
+        [str(host.pk)], [str(directory.pk)], [str(workload.pk)],
+    ]  # fmt: skip
+    assert "checked" in answer.text and Campaign.objects.count() == 1
+
+
+def test_what_was_imported_is_not_run_again(web, campaign):
+    Campaign.objects.update(source="imported")
+    assert web.get(url("campaign-again", campaign)).status_code == 404
+    assert "Run again" not in web.get(url("campaign-detail", campaign)).text

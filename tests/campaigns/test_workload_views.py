@@ -125,3 +125,11 @@ def test_a_job_file_is_pasted(web, real_tools):
     made = Workload.objects.get()
     assert made.options["job_file"].splitlines() == job.splitlines()
     assert "iodepth=8" in web.get(reverse("workload-detail", args=[made.pk])).text
+
+
+def test_a_copy_is_the_form_filled_in(web, other_web, workload):
+    answer = web.get(reverse("workload-new"), {"copy": workload.pk})
+    assert answer.context["name_form"]["name"].value() == "Copy of Reads"
+    assert answer.context["form"]["depth"].value() == "1 2 4"
+    assert f"?copy={workload.pk}" in web.get(reverse("workload-detail", args=[workload.pk])).text
+    assert other_web.get(reverse("workload-new"), {"copy": workload.pk}).status_code == 404

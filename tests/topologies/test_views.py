@@ -165,3 +165,17 @@ def test_a_topology_is_changed(web, topology):
     web.post(url, {**XFS, "layer1-type": "ext4"})
     topology.refresh_from_db()
     assert (topology.name, topology.stack[1]["options"]["type"]) == ("xfs on SSD", "ext4")
+
+
+def test_a_copy_is_the_form_filled_in(web, other_web, topology):
+    answer = web.get(reverse("topology-new"), {"copy": topology.pk})
+    assert answer.context["form"]["name"].value() == "Copy of xfs"
+    assert [layer.kind for layer in answer.context["layers"]] == ["raw", "filesystem"]
+    assert Topology.objects.count() == 1
+    assert f"?copy={topology.pk}" in web.get(reverse("topology-detail", args=[topology.pk])).text
+    assert other_web.get(reverse("topology-new"), {"copy": topology.pk}).status_code == 404
+
+
+@pytest.mark.parametrize("asked", ["x", "-1", "9" * 40, "\u0663"])
+def test_a_copy_of_nothing_is_not_found(web, asked):
+    assert web.get(reverse("topology-new"), {"copy": asked}).status_code == 404

@@ -3,7 +3,7 @@ of it was begun: no other disk is taken down, and none is built on that changed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from django.db.models import QuerySet
@@ -16,7 +16,7 @@ from agents.plans import as_json as plans
 from agents.plans import fits, plan_fingerprint, stack
 from agents.plans.applied_part import reached
 from agents.plans.chain import specs, stage_specs
-from agents.safety.guard import refusals
+from agents.safety.guard import Spare, refusals
 from benchlab.campaigns.models import Run
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
@@ -31,16 +31,21 @@ READ = "_plan_as_read"  # of a row: its plan's JSON, and what that says
 
 def make(layout: Layout, facts: HostFacts) -> stack.StackPlan:
     """Plan and guard-check `layout` on a host with these facts. Raises AgentError saying what does not fit."""
+    plan = fitted(layout, facts, hosts.spares(layout.host))
+    _check_room(layout, plan)
+    return plan
+
+
+def fitted(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) -> stack.StackPlan:
+    """The same of its layers alone, whatever runs on them."""
     if lacking := packages.missing(stack.needs(specs(layout.stack)), facts).words(str(layout.host)):
         raise AgentError(lacking, Reason.TOOL_MISSING)
-    spares = hosts.spares(layout.host)
     plan = stack.plan(
         specs(layout.stack), layout.name, facts, spares.values(), stage_specs(layout.stages)
     )
     said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
     if said:
         raise GuardError("; ".join(dict.fromkeys(said)))
-    _check_room(layout, plan)
     return plan
 
 

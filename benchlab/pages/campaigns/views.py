@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from benchlab.analysis import designs
@@ -18,6 +20,7 @@ from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.origin import Origin
 from benchlab.charts.cards import campaign_cards, campaign_keys
+from benchlab.charts.queries import groups
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages.campaigns import eventlog, grid, kernel_progress, planview, troubles
 from benchlab.runs import progress
@@ -72,6 +75,18 @@ def campaign_new(request: HttpRequest) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, ValidationError(error.messages))
     return _wizard(request, form, _estimate(form))
+
+
+@require_GET
+def campaign_again(request: HttpRequest, pk: int) -> HttpResponse:
+    """To the wizard, filled in as this campaign was: there its hosts, or anything else, may be changed."""
+    campaign = get_object_or_404(Campaign.objects.for_user(request.user).filter(source=""), pk=pk)
+    said = [(name, getattr(campaign, name)) for name in ("name", "question", "repeats", "order")]
+    said += [("visits", campaign.visits)] if campaign.visits > 1 else []
+    runs = campaign.runs.order_by()
+    for many, field in (("hosts", "host"), ("topologies", "topology"), ("workloads", "workload")):
+        said += [(many, one) for one in sorted(set(runs.values_list(field, flat=True)))]
+    return redirect(f"{reverse('campaign-new')}?{urlencode(said)}")
 
 
 def _create(request: HttpRequest, form: CampaignForm) -> HttpResponse:
@@ -177,8 +192,11 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
 
     asks = request.GET.get("results")
     same = asks is not None and asks == shown(campaign_keys(request.user, campaign.pk, request.GET))
-    cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET)
+    # Of a page's parts most are asked for while nothing of this has changed: then no number is read.
+    lines = None if same else groups(request.user, [campaign.pk])
+    cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
     return {
+        "campaign_lines": lines,
         "cards": cards,
         "results_live": not over,
         "results_shown": asks if same else shown(card.key for card in cards),

@@ -16,13 +16,15 @@ from agents.contracts import AgentError
 from benchlab.campaigns import cost, matrix, points
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.presets import PRESETS, grouped
+from benchlab.campaigns.presets import PRESETS, Preset, grouped
 from benchlab.campaigns.services import create_workload
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
 from benchlab.web import lists
 from benchlab.web.driver_forms import DriverForm, label, show
+from benchlab.web.free_names import copy_name
+from benchlab.web.row_ids import row_id
 
 # By the word that the list's address has for each column.
 COLUMNS = {
@@ -70,19 +72,20 @@ def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def workload_new(request: HttpRequest) -> HttpResponse:
-    """?tool= chooses the form, ?preset= fills it in; POST with `preset` alone makes the preset."""
+    """?tool= chooses the form, ?preset= or ?copy= fills it in; POST with `preset` alone makes the preset."""
     if request.method == "POST" and "preset" in request.POST:
         return _use_preset(request, request.POST["preset"])
-    preset = PRESETS.get(request.GET.get("preset", ""))
-    tool = preset.tool if preset else request.GET.get("tool", "")
+    source = _source(request)
+    tool = source.tool if source else request.GET.get("tool", "")
     if not tool:
         return redirect("workload-list")
     if tool not in registry.all_tools():
         raise Http404(f"There is no tool named {tool}.")
     options = registry.tool(tool).Options
     if request.method != "POST":
-        filled = {**preset.options, **preset.sweep} if preset else {}
-        name_form = WorkloadForm(initial={"name": preset.name if preset else ""})
+        filled = {**source.options, **source.sweep} if source else {}
+        named = copy_name(source.name) if isinstance(source, Workload) else source and source.name
+        name_form = WorkloadForm(initial={"name": named or ""})
         form = DriverForm(options, prefix="option", initial=filled, sweep=True)
         return _page(request, tool, name_form, form)
     name_form = WorkloadForm(request.POST)
@@ -94,6 +97,15 @@ def workload_new(request: HttpRequest) -> HttpResponse:
         except ValidationError as error:
             name_form.add_error(None, ValidationError(error.messages))
     return _page(request, tool, name_form, form)
+
+
+def _source(request: HttpRequest) -> Preset | Workload | None:
+    """What fills the form in: a preset, or a workload that one sees."""
+    copied = request.GET.get("copy", "")
+    if not copied:
+        return PRESETS.get(request.GET.get("preset", ""))
+    seen = Workload.objects.visible_to(request.user).filter(imported=False)
+    return get_object_or_404(seen, pk=row_id(copied))
 
 
 def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:

@@ -20,6 +20,8 @@ from benchlab.topologies import forms, picture, services, stage_forms
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import PRESETS, grouped, lacks
 from benchlab.web import lists
+from benchlab.web.free_names import copy_name
+from benchlab.web.row_ids import row_id
 
 PAGE = "topologies/edit.html"
 # By the word that the list's address has for each column.
@@ -74,9 +76,23 @@ def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def topology_new(request: HttpRequest) -> HttpResponse:
+    """?copy= fills it in with a topology that one sees."""
     if request.method == "POST" and "preset" in request.POST:
         return _use_preset(request, request.POST["preset"])
-    return _edit(request, None)
+    copied = request.GET.get("copy", "") if request.method == "GET" else ""
+    if not copied:
+        return _edit(request, None)
+    seen = Topology.objects.visible_to(request.user).exclude(stack=[])
+    return _copy(request, get_object_or_404(seen, pk=row_id(copied)))
+
+
+def _copy(request: HttpRequest, source: Topology) -> HttpResponse:
+    """The form with what `source` has, under a name that is free; nothing is stored yet."""
+    named = {"name": copy_name(source.name)}
+    told = {field: getattr(source, field) for field in forms.NameForm.base_fields}
+    layers = forms.from_stack(source.stack)
+    stages = stage_forms.from_entries(source.stages, layers)
+    return _page(request, None, forms.NameForm(initial=told | named), layers, stages)
 
 
 @require_http_methods(["GET", "POST"])

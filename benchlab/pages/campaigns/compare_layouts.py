@@ -1,0 +1,290 @@
+"""Compare layouts: the short way to a campaign. A host, two to four layouts sized to its disks, and what matters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Prefetch
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from benchlab.campaigns import ordering, what_matters
+from benchlab.campaigns.estimate import Estimate, estimate
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import find_or_create_workload
+from benchlab.engine import fitting
+from benchlab.engine.fitting import Fitting
+from benchlab.engine.new_campaign import create_campaign
+from benchlab.hosts.disk_marks import Mark, marks
+from benchlab.hosts.models import Device, Host
+from benchlab.runs.models import Layout
+from benchlab.topologies.models import Topology
+from benchlab.topologies.picture import Box, boxes
+from benchlab.topologies.sized import FAST, TICKED
+
+LEAST, MOST = 2, 4  # layouts of one comparison
+MOST_DEPTHS, DEEPEST = 12, 1024
+MOST_DRAWN = 24  # disks of a card
+REPEATS = {1: "1, to try", 3: "3, enough for an interval", 5: "5", 10: "10, for small differences"}
+PAGE = "campaigns/compare_layouts.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A host as it is offered. `shut`: why it cannot be chosen."""
+
+    host: Host
+    devices: Sequence[Device]
+    busy: bool
+    shut: str
+
+    @property
+    def spare(self) -> int:
+        return self._roles.total()
+
+    @property
+    def spares(self) -> str:
+        """ "11 hdd, 1 ssd"."""
+        return ", ".join(f"{n} {role}" for role, n in self._roles.most_common()) or "none is spare"
+
+    @property
+    def marks(self) -> list[Mark]:
+        return marks(self.devices)
+
+    @property
+    def _roles(self) -> Counter[str]:
+        return Counter(one.role for one in self.devices if one.spare and one.present)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A layout as a card."""
+
+    it: Fitting
+    ticked: bool
+
+    @property
+    def boxes(self) -> list[Box]:
+        return boxes(self.it.shape.stack)
+
+    @property
+    def marks(self) -> list[str]:
+        """Classes of its disks, as many as fit a card."""
+        wants = self.it.shape.wants.items()
+        found = ["use ssd" if role in FAST else "use" for role, n in wants for _ in range(n)]
+        return found[:MOST_DRAWN]
+
+
+class CompareForm(forms.Form):
+    """What is chosen beside the host; the layouts' names are those of `fittings`."""
+
+    layouts = forms.MultipleChoiceField(
+        error_messages={"required": f"Tick {LEAST} to {MOST} layouts."}
+    )
+    matters = forms.ChoiceField(
+        choices=[(one.slug, one.name) for one in what_matters.MATTERS.values()]
+    )
+    repeats = forms.TypedChoiceField(choices=list(REPEATS.items()), coerce=int, initial=3)
+    time = forms.ChoiceField(
+        label="Time a point",
+        choices=[(one.slug, one.says) for one in what_matters.TIMES.values()],
+        initial="usual",
+    )
+    depths = forms.CharField(
+        label="Outstanding I/Os",
+        max_length=100,
+        initial=", ".join(map(str, what_matters.DEPTHS)),
+    )
+    name = forms.CharField(
+        required=False, max_length=200, help_text="Empty: the host and what is compared"
+    )
+
+    def __init__(self, fittings: Sequence[Fitting], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        offered = self.fields["layouts"]
+        assert isinstance(offered, forms.MultipleChoiceField)
+        offered.choices = [(one.shape.slug, one.shape.name) for one in fittings if not one.error]
+
+    def clean_layouts(self) -> list[str]:
+        chosen = list(dict.fromkeys(self.cleaned_data["layouts"]))
+        if not LEAST <= len(chosen) <= MOST:
+            raise ValidationError(f"Tick {LEAST} to {MOST} layouts, not {len(chosen)}.")
+        return chosen
+
+    def clean_depths(self) -> list[int]:
+        words = self.cleaned_data["depths"].replace(",", " ").split()
+        if not all(word.isascii() and word.isdigit() for word in words):
+            raise ValidationError("Give whole numbers, separated by commas: 1, 2, 4.")
+        found = sorted({int(word) for word in words})
+        if not found or found[0] < 1 or found[-1] > DEEPEST or len(found) > MOST_DEPTHS:
+            raise ValidationError(f"Give 1 to {MOST_DEPTHS} numbers from 1 to {DEEPEST}.")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the form asks for: nothing of it is stored yet."""
+
+    host: Host
+    fittings: list[Fitting]
+    works: list[what_matters.Work]
+    repeats: int
+
+    @property
+    def disks(self) -> int:
+        return len(frozenset[str]().union(*(one.disks for one in self.fittings)))
+
+
+@require_http_methods(["GET", "POST"])
+def compare_layouts(request: HttpRequest) -> HttpResponse:
+    """GET with ?host= offers that host's layouts; POST estimates, and with `create` makes the campaign."""
+    given = request.POST if request.method == "POST" else request.GET
+    choices = _choices(request.user)
+    chosen = _chosen(choices, given.get("host", ""))
+    fittings = fitting.of(chosen.host, chosen.devices) if chosen else []
+    form = CompareForm(fittings, given if request.method == "POST" else None)
+    if not form.is_bound:
+        ticked = [one.shape.slug for one in fittings if not one.error][:TICKED]
+        form.initial |= {"layouts": ticked, "matters": next(iter(what_matters.MATTERS))}
+        form = CompareForm(fittings, {**_initial(form), "host": chosen and chosen.host.pk})
+    wish = _wish(form, chosen, fittings) if chosen and form.is_valid() else None
+    if "create" in request.POST and wish:
+        try:
+            return redirect("campaign-detail", _create(request, wish, form.cleaned_data["name"]).pk)
+        except ValidationError as error:
+            form.add_error(None, ValidationError(error.messages))
+    return _shown(request, form, choices, chosen, fittings, wish)
+
+
+def _initial(form: CompareForm) -> dict[str, Any]:
+    return {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+
+
+def _choices(user: AbstractBaseUser | AnonymousUser) -> list[Choice]:
+    holding = Layout.objects.holding().filter(host=OuterRef("pk"))
+    rows = (
+        Host.objects.for_user(user)
+        .filter(access=Host.Access.SSH)
+        .select_related("team")
+        .annotate(busy=Exists(holding))
+        .prefetch_related(Prefetch("devices", Device.objects.order_by("name")))
+    )
+    found = [Choice(row, list(row.devices.all()), row.busy, _shut(row)) for row in rows]
+    return sorted(found, key=lambda one: (bool(one.shut), one.spare == 0, one.host.name))
+
+
+def _shut(host: Host) -> str:
+    if not host.host_key:
+        return "its host key is not confirmed yet"
+    if host.trouble:
+        return host.trouble_text or "it does not answer"
+    return "" if host.seen_at else "it was not read yet"
+
+
+def _chosen(choices: Sequence[Choice], asked: str) -> Choice | None:
+    """The host that was asked for, else the first that has spare disks, else the first."""
+    there = [one for one in choices if not one.shut]
+    return next((one for one in there if str(one.host.pk) == asked), there[0] if there else None)
+
+
+def _wish(form: CompareForm, chosen: Choice, fittings: Sequence[Fitting]) -> Wish:
+    told = form.cleaned_data
+    ticked = [one for one in fittings if one.shape.slug in told["layouts"]]
+    smallest = min(one.size for one in ticked)
+    matter, time = what_matters.MATTERS[told["matters"]], what_matters.TIMES[told["time"]]
+    works = what_matters.work(matter, time, told["depths"], smallest)
+    return Wish(chosen.host, ticked, works, told["repeats"])
+
+
+def _estimated(wish: Wish) -> Estimate:
+    """Of rows that need not be stored. Raises ValidationError."""
+    topologies = [one.topology for one in wish.fittings if one.topology]
+    workloads = [
+        Workload(
+            pk=-number,
+            team=wish.host.team,
+            name=work.name,
+            tool=work.tool,
+            options=work.options,
+            sweep=work.sweep,
+        )
+        for number, work in enumerate(wish.works, start=1)
+    ]
+    return estimate([wish.host], topologies, workloads, wish.repeats, ordering.RECOMMENDED)
+
+
+@transaction.atomic
+def _create(request: HttpRequest, wish: Wish, name: str) -> Campaign:
+    """Raises ValidationError; then nothing was stored."""
+    team, user = wish.host.team, request.user
+    topologies = [fitting.stored(one, user) for one in wish.fittings]
+    workloads = [
+        find_or_create_workload(
+            team=team,
+            user=user,
+            name=work.name,
+            tool=work.tool,
+            options=work.options,
+            sweep=work.sweep,
+        )
+        for work in wish.works
+    ]
+    advice = ordering.advise([wish.host], topologies, workloads, wish.repeats)
+    return create_campaign(
+        team=team,
+        user=user,
+        name=name or _named(wish.host, topologies),
+        question=f"Which is best on {wish.host}: {_or([str(one) for one in topologies])}?",
+        hosts=[wish.host],
+        topologies=topologies,
+        workloads=workloads,
+        repeats=wish.repeats,
+        order=advice.order,
+    )
+
+
+def _named(host: Host, topologies: Sequence[Topology]) -> str:
+    return f"{host}: {_or([str(one) for one in topologies])}"[:200]
+
+
+def _or(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _shown(
+    request: HttpRequest,
+    form: CompareForm,
+    choices: Sequence[Choice],
+    chosen: Choice | None,
+    fittings: Sequence[Fitting],
+    wish: Wish | None,
+) -> HttpResponse:
+    found, refused = None, ""
+    if wish:
+        try:
+            found = _estimated(wish)
+        except ValidationError as error:
+            refused = " ".join(error.messages)
+    ticked = form["layouts"].value() or []
+    context = {
+        "form": form,
+        "choices": choices,
+        "chosen": chosen,
+        "offers": [Offer(one, one.shape.slug in ticked) for one in fittings],
+        "matters": what_matters.MATTERS.values(),
+        "estimate": found,
+        "refused": refused,
+        "wish": wish,
+    }
+    part = ""
+    if request.htmx:  # type: ignore[attr-defined]
+        part = "#compare-dock" if request.method == "POST" else "#compare-form"
+    return render(request, PAGE + part, context)

@@ -1,0 +1,172 @@
+"""Topologies sized to the spare disks of one host, each with what it lacks there. Pure.
+
+The shapes are those of the reference studies: a stripe, an SSD before it, a zpool with and without SLOG, md RAID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+FAST = ("nvme", "ssd")  # roles that can stand before slower disks, the fastest first
+STRIPE = 64 << 10
+XFS = {"kind": "filesystem", "options": {"type": "xfs"}, "devices": []}
+ZFS = {"kind": "zfs", "options": {"atime": False}, "devices": []}
+TICKED = 2  # so many are chosen at first
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """`lacks`: why this host cannot have it, with the remedy; "" where its disks suffice."""
+
+    slug: str
+    name: str
+    says: str
+    stack: list[dict[str, Any]] = field(default_factory=list)
+    lacks: str = ""
+
+    @property
+    def wants(self) -> dict[str, int]:
+        """Role -> how many disks."""
+        counts: dict[str, int] = {}
+        for group in (group for layer in self.stack for group in layer["devices"]):
+            counts[group["role"]] = counts.get(group["role"], 0) + group["count"]
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """`main`: the disks there are most of. `base` are put behind one of `cache`; both "" where there is no pair."""
+
+    main: str
+    base: str
+    cache: str
+
+
+def roles(spares: Mapping[str, int]) -> Roles:
+    """Of a host with so many spare disks of each role, at least one in all."""
+    there = {role: n for role, n in spares.items() if n > 0}
+    main = max(there, key=lambda role: (there[role], role not in FAST, role))
+    slow = sorted((r for r in there if r not in FAST), key=lambda role: (-there[role], role))
+    cache = next((role for role in FAST if role in there), "")
+    if not slow and cache == FAST[0] and FAST[1] in there:
+        slow = [FAST[1]]  # an NVMe disk before SATA SSDs
+    return Roles(main, slow[0], cache) if slow and cache else Roles(main, "", "")
+
+
+def sized(spares: Mapping[str, int]) -> list[Sized]:
+    """All shapes, those that fit first; [] where no disk is spare."""
+    if not any(n > 0 for n in spares.values()):
+        return []
+    found = list(_shapes(spares, roles(spares)))
+    return sorted(found, key=lambda one: bool(one.lacks))
+
+
+def _shapes(spares: Mapping[str, int], told: Roles) -> Iterator[Sized]:
+    main, n = told.main, spares[told.main]
+    yield _stripe(main, n)
+    yield from _cached(told, spares)
+    yield _zpool(main, n)
+    yield from _slog(told, spares)
+    for role in sorted({main, told.cache} - {""}, key=lambda role: role == main):
+        if role != main or n > 1:
+            yield _alone(role)
+    yield _mirrors(main, n)
+    yield _raid5(main, n)
+    yield _raidz2(main, n)
+    if told.cache and told.cache != main:
+        yield _mirrors(told.cache, spares[told.cache])
+
+
+def _layer(kind: str, options: Mapping[str, Any], use: str, role: str, n: int) -> dict[str, Any]:
+    devices = [{"use": use, "role": role, "count": n}]
+    return {"kind": kind, "options": dict(options), "devices": devices}
+
+
+def _volume(role: str, n: int) -> dict[str, Any]:
+    """LVM over all disks of a role."""
+    kind = {"type": "striped", "stripe_size": STRIPE} if n > 1 else {"type": "linear"}
+    return _layer("lvm", kind, "data", role, n)
+
+
+def _stripe(role: str, n: int) -> Sized:
+    if n == 1:
+        return _alone(role)
+    says = f"all {n} disks, 64 KiB pieces; no disk may fail"
+    return Sized("stripe", f"Stripe of {n} {role}, xfs", says, [_volume(role, n), XFS])
+
+
+def _alone(role: str) -> Sized:
+    stack = [_layer("raw", {}, "data", role, 1), XFS]
+    return Sized(f"alone-{role}", f"One {role}, xfs", "what one disk can do", stack)
+
+
+def _over(role: str, n: int) -> str:
+    return f"a stripe of {n} {role}" if n > 1 else f"one {role}"
+
+
+def _cached(told: Roles, spares: Mapping[str, int]) -> Iterator[Sized]:
+    """The SSD before the stripe, by LVM and by bcache."""
+    base, cache = told.base, told.cache
+    if not base:
+        lacks = "Needs slower disks and a spare SSD (role ssd or nvme) to put before them."
+        yield Sized("lvm-cache", "LVM cache before a stripe", "", lacks=lacks)
+        return
+    n = spares[base]
+    over, below = _over(base, n), _volume(base, n)
+    lvm = _layer("lvm_cache", {"mode": "writeback"}, "cache", cache, 1)
+    says = "writeback: writes wait on the SSD"
+    yield Sized("lvm-cache", f"LVM cache on {cache} before {over}, xfs", says, [below, lvm, XFS])
+    bcache = _layer("bcache", {"cache_mode": "writeback"}, "cache", cache, 1)
+    yield Sized("bcache", f"bcache on {cache} before {over}, xfs", says, [below, bcache, XFS])
+
+
+def _pool(role: str, n: int, **options: Any) -> dict[str, Any]:
+    return _layer("zpool", {"ashift": 12, **options}, "data", role, n)
+
+
+def _zpool(role: str, n: int) -> Sized:
+    says = "striped, ashift 12; no disk may fail" if n > 1 else "ashift 12"
+    return Sized("zpool", f"zpool of {n} {role}", says, [_pool(role, n), ZFS])
+
+
+def _slog(told: Roles, spares: Mapping[str, int]) -> Iterator[Sized]:
+    if not told.base:
+        return
+    n, pool = spares[told.base], _pool(told.base, spares[told.base])
+    pool["devices"].append({"use": "log", "role": told.cache, "count": 1})
+    says = "the same with its intent log on the SSD"
+    yield Sized("zpool-slog", f"zpool of {n} {told.base}, SLOG on {told.cache}", says, [pool, ZFS])
+
+
+def _mirrors(role: str, n: int) -> Sized:
+    """RAID 10 of as many as make pairs, a mirror of two, or what is missing."""
+    even = n - n % 2
+    if even < 2:
+        lacks = f"Needs 2 spare {role}; this host has {n}. Mark one more spare."
+        return Sized(f"mirror-{role}", f"Mirror of 2 {role}", "", lacks=lacks)
+    level, name = (10, f"md RAID 10 of {even} {role}") if even > 2 else (1, f"Mirror of 2 {role}")
+    stack = [_layer("md", {"level": level}, "data", role, even), XFS]
+    says = "1 disk may fail; the first resync is waited for"
+    return Sized(f"mirror-{role}", f"{name}, xfs", says, stack)
+
+
+def _raid5(role: str, n: int) -> Sized:
+    if n < 3:
+        return Sized("raid5", f"md RAID 5 of 3 {role}", "", lacks=_short(role, n, 3))
+    stack = [_layer("md", {"level": 5}, "data", role, n), XFS]
+    says = "1 disk may fail; small writes read first"
+    return Sized("raid5", f"md RAID 5 of {n} {role}, xfs", says, stack)
+
+
+def _raidz2(role: str, n: int) -> Sized:
+    if n < 4:
+        return Sized("raidz2", f"RAID-Z2 of 4 {role}", "", lacks=_short(role, n, 4))
+    stack = [_pool(role, n, layout="raidz2"), ZFS]
+    return Sized("raidz2", f"RAID-Z2 of {n} {role}", "2 disks may fail", stack)
+
+
+def _short(role: str, n: int, least: int) -> str:
+    missing = least - n
+    return f"Needs {least} spare {role}; this host has {n}. Mark {missing} more spare."

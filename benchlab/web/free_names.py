@@ -1,0 +1,20 @@
+"""Names that must be unique within a team, for rows that are made on a person's behalf. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container
+
+LONGEST = 100  # characters of a name
+
+
+def copy_name(name: str) -> str:
+    """Of a copy that a person may still name otherwise."""
+    return f"Copy of {name}"[:LONGEST]
+
+
+def free_name(name: str, taken: Container[str], longest: int = LONGEST) -> str:
+    """`name`, or "name 2", … while it is taken; cut to `longest` characters."""
+    later = (f" {number}" for number in itertools.count(2))
+    names = (name[: longest - len(end)] + end for end in itertools.chain([""], later))
+    return next(free for free in names if free not in taken)

@@ -1,0 +1,11 @@
+"""The id of a row, as an address or a form has it. Pure."""
+
+from __future__ import annotations
+
+DIGITS = 18  # what PostgreSQL's bigint holds of any of them
+
+
+def row_id(text: str | None) -> int | None:
+    """None: it is none, so there is no such row."""
+    plain = text is not None and text.isascii() and text.isdecimal() and len(text) <= DIGITS
+    return int(text) if plain and text else None

@@ -1,0 +1,148 @@
+"""The short way to a campaign: layouts sized to a host's disks, planned by its last facts, made only when asked for."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.hosts import discovery, services
+from benchlab.hosts.models import Host
+from benchlab.topologies.models import Topology
+from tests.hosts.conftest import disk, facts
+
+pytestmark = pytest.mark.django_db
+PAGE = "/compare-layouts/"
+TOOLS = dict.fromkeys(("fio", "lvm", "mdadm", "xfs", "mkfs.xfs", "dmsetup", "wipefs"), "1")
+
+
+@pytest.fixture
+def host(team, user, nudges) -> Host:
+    """With four spare hard disks and a spare SSD of 1 GiB each, and all programs but those of bcache and ZFS."""
+    made = services.add_host(team, "lab1", "192.0.2.1", services.make_credential(team, "lab"))
+    Host.objects.filter(pk=made.pk).update(host_key="ssh-ed25519 AAAA")
+    slow = [disk(f"sd{letter}") for letter in "bcde"]
+    fast = disk("sdf", rotational=False, model="Fast")
+    programs = {"cache_check": "1", "lvm": "LVM version: 2.03.16(2)", "mkfs": "1"}
+    discovery.store(made, facts(*slow, fast, tools={**TOOLS, **programs}))
+    for device in made.devices.exclude(name="sda"):
+        role = "ssd" if device.name == "sdf" else "hdd"
+        services.mark_spare(device, user, device.confirmation, role)
+    return Host.objects.get(pk=made.pk)
+
+
+def wish(host: Host, **changes: object) -> dict[str, object]:
+    given = {
+        "host": host.pk, "layouts": ["stripe", "lvm-cache"], "matters": "random", "repeats": "3",
+        "time": "look", "depths": "1, 4", "name": "",
+    }  # fmt: skip
+    return {**given, **changes}
+
+
+def test_the_page_comes_filled_in(web, host):
+    answer = web.get(PAGE)
+    assert answer.context["chosen"].host == host
+    assert "sized to 4 hdd, 1 ssd" in answer.text
+    ticked = [one.it.shape.slug for one in answer.context["offers"] if one.ticked]
+    assert ticked == ["stripe", "lvm-cache"]
+    assert answer.context["estimate"].runs == 2 * 3 * (5 + 1)  # depths of fio, and the fsync test
+    assert answer.context["wish"].disks == 5
+    assert not Campaign.objects.exists() and not Topology.objects.exists()
+
+
+def test_what_cannot_be_built_says_why(web, host):
+    said = {one.it.shape.slug: one.it.error for one in web.get(PAGE).context["offers"]}
+    assert said["stripe"] == said["lvm-cache"] == ""
+    assert "zpool" in said["zpool"] and "install" in said["zpool"]
+    assert said["mirror-ssd"].startswith("Needs 2 spare ssd")
+
+
+def test_it_makes_topologies_workloads_and_the_campaign(web, user, host):
+    answer = web.post(PAGE, wish(host, create="1"))
+    made = Campaign.objects.get()
+    assert answer["Location"] == reverse("campaign-detail", args=[made.pk])
+    assert made.created_by == user and made.question.startswith("Which is best on lab1: Stripe of")
+    assert made.runs.count() == 2 * 2 * 2 * 3
+    assert sorted(Topology.objects.values_list("name", flat=True)) == [
+        "LVM cache on ssd before a stripe of 4 hdd, xfs", "Stripe of 4 hdd, xfs",
+    ]  # fmt: skip
+    assert {one.options["runtime_s"] for one in Workload.objects.all()} == {10}
+
+
+def test_the_same_again_takes_what_is_there(web, host):
+    for _ in range(2):
+        web.post(PAGE, wish(host, create="1"))
+    counts = Campaign.objects.count(), Topology.objects.count(), Workload.objects.count()
+    assert counts == (2, 2, 2)
+
+
+def test_a_name_that_is_taken_gets_a_number(web, team, host):
+    Topology.objects.create(team=team, name="Stripe of 4 hdd, xfs", stack=[{"kind": "raw"}])
+    web.post(PAGE, wish(host, create="1"))
+    assert Topology.objects.filter(name="Stripe of 4 hdd, xfs 2").exists()
+
+
+def test_files_fit_the_smallest_layout(web, host):
+    answer = web.post(PAGE, wish(host, layouts=["stripe", "alone-ssd"], create="1"))
+    assert answer.status_code == 302, answer.context["form"].errors
+    sizes = {one.options["size"] for one in Workload.objects.all()}
+    assert len(sizes) == 1 and max(sizes) <= 2**29
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layouts": ["stripe"]}, "Tick 2 to 4 layouts, not 1."),
+        ({"layouts": []}, "Tick 2 to 4 layouts."),
+        ({"layouts": ["stripe", "stripe"]}, "Tick 2 to 4 layouts, not 1."),
+        ({"layouts": ["stripe", "zpool"]}, "zpool is not one of the available choices"),
+        ({"depths": "1, x"}, "Give whole numbers"),
+        ({"depths": "0"}, "from 1 to 1024"),
+        ({"depths": ""}, "required"),
+        ({"time": "never"}, "not one of the available choices"),
+        ({"repeats": "-3"}, "not one of the available choices"),
+    ],
+    ids=str,
+)
+def test_a_wish_that_is_wrong_is_said_and_kept(web, host, change, says):
+    answer = web.post(PAGE, wish(host, name="My own", create="1") | change)
+    assert says in answer.text and 'value="My own"' in answer.text
+    assert not Campaign.objects.exists()
+
+
+def test_an_estimate_with_htmx_is_the_bar_alone(htmx, host):
+    answer = htmx.post(PAGE, wish(host))
+    assert "<html" not in answer.text and 'id="compare-dock"' in answer.text
+    assert "5 disks on lab1" in answer.text
+
+
+def test_another_host_is_another_form(htmx, host):
+    answer = htmx.get(PAGE, {"host": host.pk})
+    assert "<html" not in answer.text and 'id="compare-form"' in answer.text
+
+
+def test_nothing_of_another_team(other_web, host):
+    answer = other_web.get(PAGE)
+    assert answer.context["choices"] == [] and "No host yet" in answer.text
+    other_web.post(PAGE, wish(host, create="1"))
+    assert not Campaign.objects.exists()
+
+
+def test_a_host_that_does_not_answer_is_shut(web, host):
+    Host.objects.filter(pk=host.pk).update(trouble="timed_out", trouble_text="no answer for 3 s")
+    answer = web.get(PAGE)
+    assert answer.context["chosen"] is None and "no answer for 3 s" in answer.text
+
+
+def test_a_host_without_a_spare_disk_says_what_to_do(web, host):
+    host.devices.update(spare=False)
+    assert "No disk of lab1 is marked spare" in web.get(PAGE).text
+
+
+def test_a_busy_host_is_offered_for_later(web, team, user, host):
+    web.post(PAGE, wish(host, create="1"))
+    Campaign.objects.get().layouts.filter(position=0).update(phase="ready")
+    answer = web.get(PAGE)
+    assert "busy: this would wait for its turn" in answer.text
+    offered = [one.it for one in answer.context["offers"] if not one.it.error]
+    assert len(offered) > 4 and all(one.size and one.disks for one in offered)
