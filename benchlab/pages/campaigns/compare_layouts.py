@@ -153,7 +153,7 @@ def compare_layouts(request: HttpRequest) -> HttpResponse:
     form = CompareForm(fittings, given if request.method == "POST" else None)
     if not form.is_bound:
         ticked = [one.shape.slug for one in fittings if not one.error][:TICKED]
-        form.initial |= {"layouts": ticked, "matters": next(iter(what_matters.MATTERS))}
+        form.initial.update(layouts=ticked, matters=next(iter(what_matters.MATTERS)))
         form = CompareForm(fittings, {**_initial(form), "host": chosen and chosen.host.pk})
     wish = _wish(form, chosen, fittings) if chosen and form.is_valid() else None
     if "create" in request.POST and wish:
