@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from agents.facts import sysfs
+from agents.facts import link, sysfs
 from agents.facts.model import BlockDevice, Signature
 from agents.facts.sections import Section, bad_facts, text, unhex
 
@@ -98,6 +98,7 @@ def _device(
         serial=_serial(row, sys) if whole else "",
         wwn=_wwn(row.get("WWN") or sys.get("wwid") or sys.get("device/wwid", "")) if whole else "",
         transport=row.get("TRAN", ""),
+        link_bandwidth=link.carries(sys),
         rotational={"0": False, "1": True}.get(rotational or ""),
         read_only=sys.get("ro", row.get("RO", "0")) != "0",
         removable=sys.get("removable", row.get("RM", "0")) == "1",

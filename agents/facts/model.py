@@ -32,6 +32,7 @@ class BlockDevice:
     serial: str = ""
     wwn: str = ""
     transport: str = ""
+    link_bandwidth: int = 0  # B/s that its link carries at most; 0: the host does not tell
     rotational: bool | None = None
     read_only: bool = False
     removable: bool = False

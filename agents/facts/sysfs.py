@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from agents.facts.sections import Section, text, unhex
 
 BLOCK = b"/sys/class/block/"
+# An attribute of the device itself, or one that its bus keeps further up, by a way that leads there.
+ATTRIBUTE = re.compile(
+    rb"/sys/class/block/([^/]+)/([a-z_/]+|device/[A-Za-z0-9_./:-]+/[a-z_]+):(.*)", re.S
+)
 
 
 @dataclass(slots=True)
@@ -26,9 +30,7 @@ def attributes(files: Section) -> dict[str, dict[str, str]]:
     """Kernel name -> {"size": …, "queue/rotational": …}; the rest of the files under ""."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for number, line in files.lines():
-        if (
-            match := re.match(rb"/sys/class/block/([^/]+)/([a-z_/]+):(.*)", line, re.S)
-        ) is not None:
+        if (match := ATTRIBUTE.match(line)) is not None:
             found[text(match[1])].setdefault(text(match[2]), text(match[3].strip(b" \t\r\n\0")))
         elif (
             match := re.match(

@@ -18,6 +18,9 @@ section files grep -aHs '' \
     $b/*/dev $b/*/size $b/*/ro $b/*/removable $b/*/partition $b/*/wwid $b/*/serial \
     $b/*/device/wwid $b/*/device/serial $b/*/device/model $b/*/device/vendor \
     $b/*/device/rev $b/*/device/firmware_rev \
+    $b/*/device/../../../link*/ata_link/link*/sata_spd $b/*/device/../../../../speed \
+    $b/*/device/../../../phy-*/sas_phy/phy-*/negotiated_linkrate \
+    $b/nvme*/device/device/current_link_* $b/nvme*/device/nvme*/device/current_link_* \
     $b/*/queue/rotational $b/*/queue/logical_block_size $b/*/queue/physical_block_size \
     $b/*/queue/scheduler $b/*/dm/name $b/loop*/loop/backing_file $b/*/bcache/label \
     $b/*/bcache/state $b/*/bcache/running $b/*/bcache/cache_mode $b/*/bcache/dirty_data \

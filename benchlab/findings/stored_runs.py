@@ -309,3 +309,4 @@ def _device(told: Mapping[str, Any]) -> Device:
         logical_block=told.get("logical_sector") or None,
         physical_block=told.get("physical_sector") or None,
     )
+        link=told.get("link_bandwidth") or None,

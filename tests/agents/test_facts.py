@@ -130,6 +130,36 @@ def test_firmware_is_what_sysfs_says(name):
     assert device("sdb", **extra("sdb", "8:16", None)).firmware == ""
 
 
+SCSI = "device/../../.."
+NVME = "device/device/current_link"
+PATHS = [f"device/nvme{n}/device/current_link" for n in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        ({f"{SCSI}/link1/ata_link/link1/sata_spd": "6.0 Gbps"}, 600e6),
+        ({f"{SCSI}/link{n}/ata_link/link{n}/sata_spd": "3.0 Gbps" for n in ("1", "1.0")}, 300e6),
+        ({f"{SCSI}/link1/ata_link/link1/sata_spd": "<unknown>"}, 0),
+        ({f"{SCSI}/phy-0:4/sas_phy/phy-0:4/negotiated_linkrate": "12.0 Gbit"}, 1200e6),
+        ({f"{SCSI}/phy-0:1:4/sas_phy/phy-0:1:4/negotiated_linkrate": "22.5 Gbit"}, 2400e6),
+        ({f"{NVME}_speed": "8.0 GT/s PCIe", f"{NVME}_width": "4"}, 3_938_461_538),
+        ({f"{NVME}_speed": "5 GT/s", f"{NVME}_width": "2"}, 1000e6),
+        ({f"{NVME}_speed": "8.0 GT/s PCIe"}, 0),
+        (
+            {f"{path}_{what}": told for path in PATHS for what, told in (("speed", "5.0 GT/s PCIe"), ("width", "1"))},
+            1000e6,
+        ),
+        ({f"{SCSI}/../speed": "480"}, 60e6),
+        ({f"{SCSI}/../speed": "5000"}, 500e6),
+        ({}, 0),
+    ],
+)  # fmt: skip
+def test_a_link_carries_what_its_bus_negotiated(told, wanted):
+    """As the kernel's buses write it: libata, SAS, PCI Express (two paths to one namespace), USB."""
+    assert device("sdb", **extra("sdb", "8:16", None, **told)).link_bandwidth == wanted
+
+
 @pytest.mark.parametrize("nothing", ["_null_", "(null)", "0000000000", "None", "N/A"])
 def test_a_placeholder_is_no_serial(nothing):
     assert device("sdb", **extra("sdb", "8:16", {"SERIAL": nothing})).weak

@@ -54,6 +54,15 @@ def test_what_a_disk_is_rated_for_goes_by_who_it_is(lab):
     assert disks["sdb"].rated_iops is None
 
 
+def test_what_a_link_carries_is_as_its_host_told(lab):
+    snapshot = lab.attempt.layout.facts_ready
+    sdc = next(one for one in snapshot.facts["devices"] if one["name"] == "sdc")
+    sdc["link_bandwidth"] = 600_000_000
+    snapshot.save()
+    disks = one(lab.attempt).devices
+    assert (disks["sdc"].link, disks["sdb"].link) == (600e6, None)
+
+
 def test_figures_with_labels_are_apart_and_what_is_unknown_stays_so(lab):
     attempt = lab.attempt
     Measurement.objects.create(attempt=attempt, name="odd", value=None, unit="s")

@@ -289,6 +289,15 @@ def test_a_rating_is_typed_as_data_sheets_say_it_and_kept_in_base_units(web, rea
     assert (sdb.rated_iops, sdb.rated_bandwidth) == (None, None)
 
 
+def test_a_disk_has_what_its_link_carries(web, read_host):
+    discovery.store(
+        read_host, facts(disk("sdb", link_bandwidth=600_000_000), disk("sdc", serial=""))
+    )
+    assert "at most 600 MB/s" in web.get(device_url(read_host, "sdb")).text
+    assert web.get(url("host-detail", read_host)).text.count("600 MB/s") == 1
+    assert "<dt>Link" not in web.get(device_url(read_host, "sdc")).text
+
+
 @pytest.mark.parametrize(
     "typed", [{"rated_iops": "0"}, {"rated_iops": "-1"}, {"rated_mb": "0"}, {"rated_mb": "nan"},
               {"rated_mb": "1e30"}, {"rated_iops": str(10**30)}]
