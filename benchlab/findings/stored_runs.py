@@ -19,7 +19,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.findings import written_before
 from benchlab.hosts.models import Device as Disk
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs.collect import DISKS, READERS
+from benchlab.runs.collect import DISKS, RATED, READERS
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
 from benchlab.topologies import moments
 
@@ -34,6 +34,9 @@ def runs_of(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
         yield from _some(attempts[begin : begin + AT_ONCE], shared, of_disks)
 
 
+_Rated = tuple[float | None, float | None]  # op/s and B/s
+
+
 @dataclass(frozen=True, slots=True)
 class _Built:
     """A layout at one moment."""
@@ -41,9 +44,7 @@ class _Built:
     layers: tuple[Layer, ...]
     target: Target | None  # None: its plan cannot be read
     identities: Mapping[str, str] = field(default_factory=dict)  # of its disks, by name
-
-
-_Rated = tuple[float | None, float | None]  # op/s and B/s
+    rated: Mapping[str, _Rated] = field(default_factory=dict)  # by name, as a source tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,9 @@ class _Shared:
     def at(self, row: Attempt, stage: str) -> _Built:
         key = row.layout_id, stage
         if key not in self.built:
-            layout, disks = self.layouts[row.layout_id], row.meta.get(DISKS, {})
-            self.built[key] = _built(layout, self._plan(row.layout_id), stage, disks)
+            self.built[key] = _built(
+                self.layouts[row.layout_id], self._plan(row.layout_id), stage, row.meta
+            )
         return self.built[key]
 
     def _plan(self, layout: int) -> StackPlan | None:
@@ -165,15 +167,16 @@ class _Printed:
 def _disks(
     built: _Built, host: _Host, rated: Mapping[tuple[int, str], _Rated], pk: int
 ) -> Mapping[str, Device]:
-    """Of the layout, with what a person said that they are rated for."""
+    """Of the layout, with what a person, or the source of the result, said that they are rated for."""
     found = {}
     for name in dict.fromkeys(
         n for one in built.layers for each in one.uses.values() for n in each
     ):
-        if name in host.devices:
-            iops, bandwidth = rated.get((pk, built.identities.get(name, "")), (None, None))
+        told = rated.get((pk, built.identities.get(name, ""))) or built.rated.get(name)
+        if name in host.devices or told:
+            iops, bandwidth = told or (None, None)
             found[name] = dataclasses.replace(
-                host.devices[name], rated_iops=iops, rated_bandwidth=bandwidth
+                host.devices.get(name) or Device(name), rated_iops=iops, rated_bandwidth=bandwidth
             )
     return found
 
@@ -243,16 +246,20 @@ def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> t
     return access, unwritten
 
 
-def _built(
-    layout: Layout, plan: StackPlan | None, code: str, disks: Mapping[str, Sequence[str]]
-) -> _Built:
-    """Its layers at that moment, by the plan; of a result from elsewhere, as somebody described them, on the `disks`
-    that its source tells, by role."""
+def _built(layout: Layout, plan: StackPlan | None, code: str, meta: Mapping[str, Any]) -> _Built:
+    """Its layers at that moment, by the plan; of a result from elsewhere, as somebody described them, on the disks
+    that its source tells."""
     if plan is None:
-        specs = chain.specs(layout.stack)
-        uses = chain.given(specs, disks)
+        specs, disks = chain.specs(layout.stack), meta.get(DISKS, {})
+        layers = zip(specs, chain.given(specs, disks), strict=True)
         return _Built(
-            tuple(Layer(s.kind, s.options, of) for s, of in zip(specs, uses, strict=True)), None
+            tuple(Layer(spec.kind, spec.options, uses) for spec, uses in layers),
+            None,
+            rated={
+                name: (most.get("iops"), most.get("bandwidth"))
+                for role, most in meta.get(RATED, {}).items()
+                for name in disks.get(role, ())
+            },
         )
     moment = moments.parse(code)
     stage = min(moment.stage, len(plan.stages))
@@ -308,5 +315,5 @@ def _device(told: Mapping[str, Any]) -> Device:
         firmware=told.get("firmware") or "",
         logical_block=told.get("logical_sector") or None,
         physical_block=told.get("physical_sector") or None,
-    )
         link=told.get("link_bandwidth") or None,
+    )

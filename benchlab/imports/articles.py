@@ -3,7 +3,8 @@
 article.toml:
 
     title, original_title, author, date, url, about      # all text
-    [hosts.KEY]        name, notes; disks = { role = [kernel names] } where the article tells them
+    [hosts.KEY]        name, notes; where the article tells them disks = { role = [names] }, the kernel's or a cloud's,
+                       and rated = { role = { iops = 500, bandwidth = 60e6 } }, either of them
     [topologies.KEY]   name, description, stack           # as agents.plans.chain.specs takes it
     [[campaigns]]      name, question
     [[campaigns.results]]

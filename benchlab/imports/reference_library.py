@@ -86,8 +86,15 @@ class _Shelving:
         except (KeyError, TypeError) as error:
             raise ArticleError(f"{self.article.slug}: {error!r} in article.toml") from error
 
-    def host(self, name: str, notes: str, disks: Mapping[str, Sequence[str]] | None = None) -> Host:
-        """Its `disks` are kept with its results: a host that was only described has none."""
+    def host(
+        self,
+        name: str,
+        notes: str,
+        disks: Mapping[str, Sequence[str]] | None = None,
+        rated: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Host:
+        """Its `disks`, and what they are `rated` for, are kept with its results: a host that was only described has
+        none."""
         made, _ = Host.objects.update_or_create(
             team=self.library,
             name=name,
@@ -122,7 +129,7 @@ class _Shelving:
     def result(
         self, told: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]
     ) -> Result:
-        piece = self.piece(told)
+        piece, host = self.piece(told), self.told["hosts"][told["host"]]
         return Result(
             piece=piece,
             host=hosts[told["host"]],
@@ -131,7 +138,8 @@ class _Shelving:
             point=told.get("point", piece.found.point),
             outstanding=told.get("outstanding", piece.found.outstanding),
             beside=tuple(self.piece(one) for one in told.get("beside", ())),
-            disks=self.told["hosts"][told["host"]].get("disks", {}),
+            disks=host.get("disks", {}),
+            rated=host.get("rated", {}),
         )
 
     def piece(self, told: Mapping[str, Any]) -> Piece:

@@ -74,7 +74,10 @@ class Result:
     beside: tuple[Piece, ...] = ()  # what watched meanwhile: iostat
     disks: Mapping[str, Sequence[str]] = field(
         default_factory=dict
-    )  # role -> kernel names, as the source tells
+    )  # role -> names, as the source tells
+    rated: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict
+    )  # role -> "iops" (op/s) and "bandwidth" (B/s) of each of its disks, likewise
 
 
 @transaction.atomic
@@ -266,11 +269,7 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
         ),
         meta={
             collect.READERS: [_reader(name, piece) for name, piece in pieces.items()],
-            **(
-                {collect.DISKS: {role: list(names) for role, names in result.disks.items()}}
-                if result.disks
-                else {}
-            ),
+            **_disks(result),
         },
     )
     texts = {name: piece.content for name, piece in pieces.items()}
@@ -279,6 +278,13 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
     if figures.errors:
         raise ValidationError("; ".join(figures.errors))
     collect.put(attempt, figures)
+
+
+def _disks(result: Result) -> dict[str, Any]:
+    """What the source tells of them."""
+    disks = {role: list(names) for role, names in result.disks.items()}
+    rated = {role: dict(most) for role, most in result.rated.items()}
+    return {key: told for key, told in ((collect.DISKS, disks), (collect.RATED, rated)) if told}
 
 
 def _reader(artifact: str, piece: Piece) -> list[Any]:

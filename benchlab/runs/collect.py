@@ -32,6 +32,8 @@ SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
 READERS = "readers"
 # Likewise, where the source tells them: {role: kernel names of the disks that had it, in order}
 DISKS = "disks"
+# Likewise what they are rated for: {role: {"iops": op/s, "bandwidth": B/s}}, either of them
+RATED = "rated"
 # In the meta of one whose samples cannot all be read: {sampler, or "samples" where it is all of them: why}
 NOT_SAMPLED = "not_sampled"
 # In the meta of one whose output was too large to be fetched: in words, what stays where on its host

@@ -11,6 +11,8 @@ from benchlab.analysis import evidence
 from benchlab.analysis.evidence import Access, Layer, Track, Window
 from benchlab.findings import stored_runs
 from benchlab.hosts.models import Device
+from benchlab.runs.collect import DISKS as DISKS_TOLD
+from benchlab.runs.collect import RATED
 from benchlab.runs.models import Attempt, Measurement, Series
 from tests.charts import made
 from tests.findings.conftest import DISKS
@@ -61,6 +63,21 @@ def test_what_a_link_carries_is_as_its_host_told(lab):
     snapshot.save()
     disks = one(lab.attempt).devices
     assert (disks["sdc"].link, disks["sdb"].link) == (600e6, None)
+
+
+def test_what_a_source_says_that_its_disks_are_rated_for(lab):
+    """Of a cloud's disks, say, on a host that nobody ever asked."""
+    layout, attempt = lab.attempt.layout, lab.attempt
+    layout.plan = layout.facts_ready = attempt.facts = None
+    layout.save()
+    attempt.meta[DISKS_TOLD] = {"hdd": ["S30", "S31", "S32", "S33"]}
+    attempt.save()
+    assert one(attempt).devices == {}
+    attempt.meta[RATED] = {"hdd": {"iops": 500}, "ssd": {"bandwidth": 200e6}}
+    attempt.save()
+    run = one(attempt)
+    assert run.devices.keys() == set(run.disks())
+    assert run.devices["S31"] == evidence.Device("S31", rated_iops=500)
 
 
 def test_figures_with_labels_are_apart_and_what_is_unknown_stays_so(lab):
