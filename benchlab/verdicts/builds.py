@@ -21,6 +21,7 @@ from benchlab.runs.states import Outcome
 Builds = Mapping[int, tuple[int, int]]  # attempt -> (place in its campaign, layout)
 KEPT_S = 600  # a lab's spread changes with its builds, which take longer
 NEWEST = 100
+RATES = ("iops", "one.fsync.ops", "bandwidth")  # of a point the first that it has
 # Two builds' luck cancels where both measure enough: 2 and 1, 3 and 2 repeats do, 3 and 1 do not.
 SHARED = 1.75
 
@@ -94,7 +95,8 @@ def _turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int
 
 
 def rebuilt(teams: Collection[int]) -> tuple[float, ...]:
-    """ln ratios of IOPS between two builds whose fingerprints are equal, a pair of layouts each. Kept for a while."""
+    """ln ratios of IOPS, else of fsyncs, else of throughput, between two builds whose fingerprints are equal, a pair of
+    layouts each. Kept for a while."""
     key = f"rebuilt-{'-'.join(map(str, sorted(teams)))}"
     found: tuple[float, ...] | None = cache.get(key)
     if found is None:
@@ -123,15 +125,17 @@ def _rebuilt(teams: Collection[int]) -> tuple[float, ...]:
         attempt__run__campaign__team__in=teams,
         attempt__outcome=Outcome.SUCCEEDED,
         attempt__degraded=[],
-        name="iops",
+        name__in=RATES,
         labels={},
         value__gt=0,
-    ).values_list("attempt__fingerprint", "attempt__layout_id", "value")
-    cells: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for fingerprint, layout, value in rows:
-        cells[fingerprint][layout].append(value or 0.0)
+    ).values_list("attempt__fingerprint", "name", "attempt__layout_id", "value")
+    cells: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(dict)
+    for fingerprint, name, layout, value in rows:
+        of_rate = cells[fingerprint].setdefault(name, defaultdict(list))
+        of_rate[layout].append(value or 0.0)
     apart: dict[tuple[int, int], list[float]] = defaultdict(list)
-    for of_layout in cells.values():
+    for rates in cells.values():
+        of_layout = next(rates[name] for name in RATES if name in rates)
         for a, b in pairwise(sorted(of_layout)):
             apart[a, b].append(log(median_of(of_layout[b]) / median_of(of_layout[a])))
     return tuple(mean(apart[pair]) for pair in sorted(apart)[-NEWEST:])

@@ -283,6 +283,18 @@ def test_tau_is_learned_from_rebuilt_equals(bench, api):
     assert line["tau"] == pytest.approx(1.5 * 1.4826 * log(1.1))
 
 
+@pytest.mark.parametrize("name", ["one.fsync.ops", "bandwidth"])
+def test_tau_is_learned_of_tools_that_count_no_iops(bench, name):
+    for build in range(3):
+        bench.campaign = made.campaign(bench.team, f"Build {build}")
+        for attempt in bench.measure(bench.build("a"), 1000 * 1.1**build, noise=0):
+            depth = attempt.run.outstanding
+            Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
+    Measurement.objects.filter(name="bandwidth").delete()
+    Measurement.objects.filter(name="iops").update(name=name)
+    assert builds.rebuilt([bench.team.pk]) == pytest.approx([log(1.1)] * 2)
+
+
 def test_what_is_imported_does_not_tell_its_order(bench, api):
     bench.measure(bench.build("a"), 400)
     bench.measure(bench.build("b"), 1000)
