@@ -19,6 +19,7 @@ from benchlab.practice import DiskSpec, PracticeHost, SlowDisk
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import create_topology
+from benchlab.verdicts import set_ups
 from tests.rig.stacks import fs, layer
 from tests.rig.test_campaigns import register
 from tests.runs import drive
@@ -59,6 +60,7 @@ def run(host: Host, team, user, topologies: list[Topology], options: dict) -> Ca
     for attempt in Attempt.objects.filter(run__campaign=campaign):
         assert attempt.outcome == "succeeded", attempt.reason_text
     assert set(campaign.layouts.values_list("phase", flat=True)) == {"done"}
+    set_ups.sweep([campaign.pk])
     return campaign
 
 
@@ -72,6 +74,10 @@ def iops(attempt: Attempt) -> float:
     value = attempt.measurements.get(name="iops", labels={}).value
     assert value
     return value
+
+
+def findings(attempt: Attempt) -> set[str]:
+    return set(attempt.findings.values_list("kind", flat=True))
 
 
 def write_balance(layout: Layout, attempt: Attempt) -> Balance:
@@ -106,6 +112,7 @@ def test_a_stripe_loads_few_disks_and_a_cache_lies_between(make_rig_host, team, 
     uneven = write_balance(synced.layout, synced)
     print(f"balance of the stripe: {uneven}")
     assert uneven.spread == Spread.FEW and len(uneven.doers) == 2
+    assert synced.findings.get(kind="few_members").says.startswith("2 of 4 disks (lvm, data)")
 
 
 def test_a_stripe_of_two_doubles_iops_and_extending_it_does_not(make_rig_host, team, user):
@@ -126,6 +133,7 @@ def test_a_stripe_of_two_doubles_iops_and_extending_it_does_not(make_rig_host, t
     print({name: round(rate) for name, rate in rates.items()})
     assert 1.7 < rates["two"] / rates["one"] < 2.3
     assert 0.85 < rates["two after-1"] / rates["two"] < 1.15
+    assert "extended_not_restriped" in findings(found["two after-1"]) - findings(found["two"])
 
 
 def test_zfs_spreads_writes_and_pays_for_honest_fsyncs(make_zfs_host, team, user):
