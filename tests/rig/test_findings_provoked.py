@@ -74,7 +74,7 @@ def measure(team, user, rig, monkeypatch) -> Measure:
         drive.plan_and_start(campaign)
         for name, script in (meanwhile or {}).items():
             runs = Attempt.objects.filter(run__campaign=campaign, run__workload__name=name)
-            drive.until(campaign, lambda runs=runs: runs.filter(phase="running").exists())
+            drive.until(campaign, runs.filter(phase="running").exists)
             rig.ssh("sh", "-c", script.format(name=campaign.layouts.get().name))
         drive.to_the_end(campaign)
         for attempt in Attempt.objects.filter(run__campaign=campaign):
