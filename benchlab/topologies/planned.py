@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
+from agents import registry
 from agents.contracts import Claim, Step
 from agents.facts.model import HostFacts
+from agents.plans import stack
 from agents.plans.destroyed import Destroyed, what_is_destroyed
-from agents.plans.stack import StackPlan
+from agents.plans.stack import Placed, StackPlan
 from agents.quote import shown
 from benchlab.topologies import drawing
 
 NODE = re.compile(r"/dev/[^\s'\",:;]+")
+PHRASE = re.compile(r"destroy (\d+) disks? on (.+)")
 UUID = re.compile(r"\b(?:\w{8}-\w{4}-\w{4}-\w{4}-\w{12}|\w{6}(?:-\w{4}){5}-\w{6})\b")
 ALIKE = 3  # so many blocks of commands that differ in the device only are folded into one line
 LONGEST = 8  # commands of such a block
+# In the order of a summary: the class of the page's style, the sign, the word.
+MARKS = {"+": ("add", "+", "make"), "~": ("change", "~", "change"), "-": ("remove", "−", "erase")}
+TAKE_DOWN = "Take down: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +33,22 @@ class Command:
     text: str
     says: str
     argv: tuple[str, ...] = ()
+    of_disks: bool = (
+        False  # of a teardown: what is done to the disks themselves when the layers are gone
+    )
 
     @property
     def css(self) -> str:
-        return {"+": "add", "~": "change", "-": "remove"}[self.mark]
+        return MARKS[self.mark][0]
+
+    @property
+    def sign(self) -> str:
+        """As it is printed: a minus, not a hyphen."""
+        return MARKS[self.mark][1]
+
+    @property
+    def word(self) -> str:
+        return MARKS[self.mark][2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +56,8 @@ class Commands:
     """A run of commands. With `says` they are one block for each of several devices, and are shown on demand."""
 
     rows: tuple[Command, ...]
-    first: int  # the number of its first command
     says: tuple[Command, ...] = ()  # the block in general words
     times: int = 0
-
-    @property
-    def span(self) -> str:
-        return f"{self.first} to {self.first + len(self.rows) - 1}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +68,30 @@ class Chapter:
     parts: list[Commands]
 
 
+class Lost(NamedTuple):
+    """A disk that is destroyed: on which host, and which layouts take it."""
+
+    host: str
+    disk: Destroyed
+    layouts: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
+    """`down`: what is taken down afterwards, in words: its commands are made from what is there then."""
+
     commands: list[Command] = field(default_factory=list)
     chapters: list[Chapter] = field(default_factory=list)
     destroyed: list[Destroyed] = field(default_factory=list)
     picture: drawing.Drawing | None = None
+    down: list[Command] = field(default_factory=list)
+
+    @property
+    def marks(self) -> list[tuple[Command, int]]:
+        """A command of each mark that there is, and how many have it."""
+        found = {row.mark: row for row in reversed(self.commands)}
+        counts = Counter(row.mark for row in self.commands)
+        return [(found[mark], counts[mark]) for mark in MARKS if mark in found]
 
 
 def read(plan: StackPlan, facts: HostFacts | None) -> Planned:
@@ -68,7 +101,30 @@ def read(plan: StackPlan, facts: HostFacts | None) -> Planned:
     """
     lost = what_is_destroyed(plan, facts) if facts else [_unknown(claim) for claim in plan.claims]
     rows = commands(plan.steps)
-    return Planned(rows, _chapters(plan, rows), lost, drawing.draw(plan, facts))
+    down = [*_down(plan, lost)]
+    return Planned(rows, _chapters(plan, rows), lost, drawing.draw(plan, facts), down)
+
+
+def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
+    """The layers, the top one first; then what is proven."""
+    nodes = {disk.node for disk in lost}
+    for layer in reversed(plan.at(len(plan.stages))):
+        gives, goes = layer.gives.mount or layer.gives.volume, _goes(layer)
+        if gives not in nodes or not goes.startswith(TAKE_DOWN):  # a raw disk is what it was
+            yield Command("-", gives, goes)
+    if lost:
+        what, where = _disks(str(len(lost))), " ".join(disk.node for disk in lost)
+        yield Command("-", where, f"Erase what is left on {what}", of_disks=True)
+        yield Command("~", where, f"Read the host again: prove {what} blank", of_disks=True)
+
+
+def _goes(layer: Placed) -> str:
+    label = registry.layer(layer.spec.kind).LABEL
+    if stack.asked(layer):
+        return f"{label}: a person takes it back"
+    if registry.restoring(layer.spec.kind):
+        return f"{label}: bring back what was set before"
+    return f"{TAKE_DOWN}{label}"
 
 
 def _chapters(plan: StackPlan, rows: Sequence[Command]) -> list[Chapter]:
@@ -80,7 +136,7 @@ def _chapters(plan: StackPlan, rows: Sequence[Command]) -> list[Chapter]:
     found, at = [], 0
     for title, count in counts:
         if count:
-            found.append(Chapter(title, fold(rows[at : at + count], at)))
+            found.append(Chapter(title, fold(rows[at : at + count])))
         at += count
     return found
 
@@ -103,11 +159,8 @@ def commands(steps: Iterable[Step]) -> list[Command]:
     return found
 
 
-def fold(rows: Sequence[Command], before: int = 0) -> list[Commands]:
-    """The same commands in the same order, repetitions for one device after the other as one.
-
-    `before` commands come before the first of these.
-    """
+def fold(rows: Sequence[Command]) -> list[Commands]:
+    """The same commands in the same order, repetitions for one device after the other as one."""
     found: list[Commands] = []
     start = at = 0  # the rows from `start` to `at` are shown as they are
     while at < len(rows):
@@ -116,11 +169,11 @@ def fold(rows: Sequence[Command], before: int = 0) -> list[Commands]:
             at += 1
             continue
         if start < at:
-            found.append(Commands(tuple(rows[start:at]), before + start + 1))
+            found.append(Commands(tuple(rows[start:at])))
         block, end = rows[at : at + length], at + length * times
-        found.append(Commands(tuple(rows[at:end]), before + at + 1, _general(block), times))
+        found.append(Commands(tuple(rows[at:end]), _general(block), times))
         start = at = end
-    return [*found, Commands(tuple(rows[start:]), before + start + 1)] if start < at else found
+    return [*found, Commands(tuple(rows[start:]))] if start < at else found
 
 
 def _repeats(rows: Sequence[Command], at: int) -> tuple[int, int]:
@@ -149,15 +202,47 @@ def _general(block: Sequence[Command]) -> tuple[Command, ...]:
     return tuple(Command(row.mark, row.text, NODE.sub("each", row.says)) for row in block)
 
 
-def phrase(destroyed: Iterable[tuple[str, Destroyed]]) -> str:
+def phrase(destroyed: Iterable[tuple[str, Destroyed] | Lost]) -> str:
     """What a person types to agree that these disks (host's name, disk) are lost; "" when none is."""
-    lost = {(host, disk.identity) for host, disk in destroyed}
+    lost = {(one[0], one[1].identity) for one in destroyed}
     if not lost:
         return ""
     hosts = ", ".join(sorted({host for host, _ in lost}))
-    return f"destroy {len(lost)} disk{'s' if len(lost) > 1 else ''} on {hosts}"
+    return f"destroy {_disks(str(len(lost)))} on {hosts}"
 
 
 def agreed(typed: str, wanted: str) -> bool:
     """Whether the phrase was typed; how it was spaced does not matter."""
-    return " ".join(typed.split()) == " ".join(wanted.split())
+    return _spaced(typed) == _spaced(wanted)
+
+
+def not_agreed(typed: str, wanted: str) -> str:
+    """What is wrong with what was typed in the place of `wanted`, for the page that asks for it."""
+    said, meant = PHRASE.fullmatch(_spaced(typed)), PHRASE.fullmatch(_spaced(wanted))
+    if said and meant and said[1] != meant[1]:
+        wrong = f"This says {_disks(said[1])}. The plan destroys {meant[1]}."
+    elif said and meant and said[2] != meant[2]:
+        wrong = f"This says {said[2]}. The disks are on {meant[2]}."
+    else:
+        wrong = f"Type “{wanted}” to confirm."
+    return f"Nothing was done. {wrong}"
+
+
+def _disks(number: str) -> str:
+    return f"{number} disk" + "s" * (number != "1")
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def together(lost: Iterable[Lost]) -> list[Lost]:
+    """Each disk once, with all that take it."""
+    found: dict[tuple[str, str], Lost] = {}
+    for one in lost:
+        seen = found.get((one.host, one.disk.identity), one._replace(layouts=()))
+        holds = tuple(dict.fromkeys((*seen.disk.holds, *one.disk.holds)))
+        found[one.host, one.disk.identity] = Lost(
+            one.host, replace(seen.disk, holds=holds), (*seen.layouts, *one.layouts)
+        )
+    return list(found.values())

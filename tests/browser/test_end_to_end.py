@@ -138,19 +138,22 @@ def make_campaign(person: Person) -> None:
 
 def read_the_plan(person: Person) -> None:
     page = person.page
-    start = page.get_by_role("button", name="Start, and destroy what is on 1 disk")
+    start = page.get_by_role("button", name="Start, destroy 1 disk")
     if not person.javascript:
         reload_until(person, start.is_visible)
     expect(start).to_be_visible(timeout=60_000)
     plan = page.locator("#campaign-plan")
     expect(plan.locator("tbody th")).to_have_text(re.compile("/dev/ubd[cd]"))
     expect(plan.locator("tbody td").nth(1)).to_have_text(re.compile("RIG-DISK-[12]"))
-    expect(plan.locator("pre.commands").first).to_contain_text("mkfs.xfs")
-    expect(plan.get_by_role("img")).to_have_accessible_description(re.compile("Raw disk on data"))
+    expect(plan.locator(".ops").first).to_contain_text("mkfs.xfs")
+    expect(plan.locator(".drawing svg")).to_have_accessible_description(
+        re.compile("Raw disk on data")
+    )
     person.look("plan")
     page.fill("#id_typed", "destroy 1 disk on lab1")
     start.click()
-    expect(page.locator("#messages")).to_contain_text("Nothing was started")
+    expect(page.locator("#id_typed_error")).to_contain_text("This says lab1. The disks are on rig.")
+    expect(page.locator("#id_typed")).to_have_value("destroy 1 disk on lab1")
     page.fill("#id_typed", "destroy 1 disk on rig")
     start.click()
 

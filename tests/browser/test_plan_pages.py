@@ -82,25 +82,67 @@ def test_a_plan_is_drawn_and_starts_by_the_typed_word(person, team, lab):
     )  # fmt: skip
     page = person.page
     page.goto(f"/campaigns/{layout.campaign_id}/")
-    picture = page.get_by_role("img")
-    expect(picture).to_have_accessible_name(re.compile("what stands on what"))
+    picture = page.get_by_role("img", name=re.compile("what stands on what"))
     expect(picture).to_have_accessible_description(re.compile("12 × hdd .*LVM cache on cache"))
     expect(page.locator(".drawing .disk")).to_have_count(13)
     folded = page.get_by_text("(12 times")
     folded.click()
-    expect(page.get_by_text(re.compile(r"^\+ pvcreate .* /dev/sdc$")).first).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^pvcreate .* /dev/sdc$")).first).to_be_visible()
     folded.click()
     person.look("plan-cached")
-    start = page.get_by_role("button", name="Start, and destroy what is on 13 disks")
+    copy_a_command(person)
+    start = page.get_by_role("button", name="Start, destroy 13 disks")
+    expect(start).to_be_in_viewport()  # wherever one reads in the plan
     start.click()
     expect(page.locator("#id_typed")).to_be_focused()  # the browser itself wants it filled in
     page.fill("#id_typed", "destroy 12 disks on lab1")
     start.click()
-    expect(page.locator("#messages")).to_contain_text("Nothing was started: type")
+    wrong = page.locator("#id_typed_error")
+    expect(wrong).to_have_text("Nothing was done. This says 12 disks. The plan destroys 13.")
+    expect(page.locator("#id_typed")).to_have_value("destroy 12 disks on lab1")
+    expect(page.locator("#id_typed")).to_be_focused()
+    person.look("plan-wrong-phrase")
     page.fill("#id_typed", "destroy 13 disks on lab1")
     start.click()
     expect(page.locator("#messages")).to_contain_text("Started.")
     assert person.complaints == []
+
+
+def copy_a_command(person: Person) -> None:
+    """A long one is cut to its line; who copies it has all of it, and sees it."""
+    line = person.page.locator(".ops > li", has_text="Make the logical volume").first
+    code = line.locator("code")
+    assert code.evaluate("(one) => one.scrollWidth > one.clientWidth")
+    line.get_by_role("button", name=re.compile("Copy the command")).click()
+    expect(line.get_by_role("button", name="Copied")).to_be_visible()
+    assert code.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    person.page.locator("#id_typed").focus()
+    person.page.keyboard.press("Control+V")
+    expect(person.page.locator("#id_typed")).to_have_value(code.inner_text())
+    person.page.fill("#id_typed", "")
+
+
+def test_without_script_a_plan_has_every_command_in_full(chromium, team, lab, served, settings):
+    settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
+    Membership.objects.create(team=team, user=User.objects.create_user("bob", password="bob-8-bob"))
+    found = many_disks()
+    plan = made(cached(), found)
+    layout = a_layout(
+        team, lab, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
+        planned_at=timezone.now(), facts_planned=discovery.store(lab, found),
+    )  # fmt: skip
+    person = Person(chromium, served, javascript=False)
+    person.log_in("bob", "bob-8-bob")
+    page = person.page
+    page.goto(f"/campaigns/{layout.campaign_id}/")
+    code = page.locator(".ops > li", has_text="Make the logical volume").first.locator("code")
+    expect(code).to_have_css("white-space", "pre-wrap")
+    expect(page.locator(".ops .copy").first).to_be_hidden()
+    person.look("plan-cached")
+    page.fill("#id_typed", "no")
+    page.get_by_role("button", name="Start, destroy 13 disks").click()
+    expect(page.locator("#id_typed")).to_have_value("no")
+    person.close()
 
 
 def planned_on_paper(campaign: Campaign, found: HostFacts) -> None:
@@ -147,9 +189,10 @@ def test_layouts_that_take_turns_are_recommended_and_agreed_to_once(person, team
     person.look("plan-abba")
     folded = page.get_by_text(re.compile("commands?: those of bl"))
     expect(folded).to_have_count(2)
+    page.get_by_role("heading", name="visit 2 of 2").first.click()  # unfolds its layout
     folded.first.click()
     page.fill("#id_typed", "destroy 2 disks on lab1")
-    page.get_by_role("button", name="Start, and destroy what is on 2 disks").click()
+    page.get_by_role("button", name="Start, destroy 2 disks").click()
     expect(page.locator("#messages")).to_contain_text("Started.")
     assert set(campaign.layouts.values_list("phase", flat=True)) == {"waiting"}
     assert person.complaints == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from django.urls import reverse
@@ -19,6 +21,7 @@ from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs.models import Layout
 from benchlab.team import tokens
 from benchlab.team.roles import Role
+from benchlab.topologies import planned
 from benchlab.topologies.models import Topology
 from benchlab.workers import messages
 from tests.topologies.plans import FAST, SLOW, cached, layer, many_disks
@@ -102,7 +105,7 @@ def test_the_plan_is_drawn_listed_and_folded(web, make):
     text = page(web, make(cached()))
     assert text.count('<g class="box disk">') == 13
     assert 'role="img"' in text and "<desc" in text and " style=" not in text
-    assert "Everything on 13 disks will be destroyed" in text
+    assert "Everything on 13 disks will be destroyed" in text and "13 GiB" in text
     for words in ("WD-01", "NV-0", "sdb: ext4 &#x27;home&#x27;", "(12 times, 12 commands)"):
         assert words in text
     assert f'<q class="phrase">{PHRASE}</q>' in text
@@ -113,8 +116,63 @@ def test_the_plan_is_drawn_listed_and_folded(web, make):
 )
 def test_nothing_starts_unless_the_loss_is_named(web, make, typed):
     campaign = make(cached())
-    assert f"Nothing was started: type “{PHRASE}”" in start(web, campaign, typed)
-    assert campaign.layouts.get().phase == "draft"
+    text = start(web, campaign, typed)
+    assert "Nothing was done. " in text and campaign.layouts.get().phase == "draft"
+    # At the field, with what was typed; and once: who comes again finds the field empty.
+    (field,) = re.findall('<input type="text" id="id_typed"[^>]*>', text)
+    assert f'value="{typed}" aria-invalid="true" aria-describedby="id_typed_error"' in field
+    assert "id_typed_error" not in page(web, campaign)
+
+
+def test_an_address_does_not_fill_the_phrase_in(web, make):
+    """Else a link would leave one click between somebody and the disks."""
+    campaign = make(cached())
+    text = web.get(reverse("campaign-detail", args=[campaign.pk]), {"typed": PHRASE}).text
+    (field,) = re.findall('<input type="text" id="id_typed"[^>]*>', text)
+    assert "value=" not in field
+
+
+def test_what_was_typed_for_another_plan_is_not_shown(web, make):
+    first, second = make(cached()), make(cached(2))
+    start(web, second, "yes")  # followed to its own page, which told it
+    web.post(reverse("campaign-start", args=[second.pk]), {"typed": "yes"})
+    assert "id_typed_error" not in page(web, first)
+    assert "id_typed_error" in page(web, second)
+
+
+def test_the_summary_tells_marks_disks_bytes_and_time(web, make):
+    campaign = make(cached(2))
+    campaign.runs.update(expected_s=600, expected_writes=3 << 30)
+    campaign.layouts.update(expected_s=90)
+    text = " ".join(page(web, campaign).split())
+    for words in (
+        '<dt>To erase</dt><dd class="remove">− 2</dd>',
+        '<dt>Destroyed</dt><dd class="remove">3 disks <small>3 GiB</small></dd>',
+        "<dt>Taken down after</dt><dd>3 <small>layers, disks proven blank</small></dd>",
+        "<dt>Written by 1 run</dt><dd>3 GiB </dd>",
+        "<dd>11 min 30 s <small>1 min 30 s of it building and taking down</small></dd>",
+    ):
+        assert words in text
+    campaign.runs.update(expected_writes=None)
+    assert "<dd> <small>what 1 run cannot tell</small></dd>" in " ".join(
+        page(web, campaign).split()
+    )
+
+
+def test_the_teardown_is_shown_with_the_plan(web, make):
+    text = page(web, make(cached(2)))
+    told = text.partition("Taken down afterwards")[2].partition("</details>")[0]
+    for words in ("Take down: File system", "Take down: LVM cache", "prove 3 disks blank"):
+        assert words in told
+    assert "/mnt/benchlab/bl" in told and 'class="copy"' not in told
+
+
+def test_a_command_is_whole_without_script_and_can_be_copied_with_it(web, make):
+    campaign = make(cached(2))
+    text = page(web, campaign)
+    rows = re.findall('<code>([^<]*)</code><button[^>]*aria-label="Copy the command: ', text)
+    plan = planned.read(planning.stored(campaign.layouts.get()), None)
+    assert [unescape(row) for row in rows] == [row.text for row in plan.commands]
 
 
 def test_it_starts_when_the_loss_is_named(web, make):
@@ -134,7 +192,7 @@ def test_what_destroys_nothing_needs_no_word(web, make):
 def test_a_word_is_needed_when_the_facts_of_the_plan_are_gone(web, make):
     campaign = make(cached())
     campaign.layouts.update(facts_planned=None)
-    assert "Nothing was started" in start(web, campaign, "")
+    assert "Nothing was done" in start(web, campaign, "")
     assert "not known any more" in page(web, campaign)
 
 

@@ -281,8 +281,10 @@ def test_the_plan_tells_what_visits_cost_and_is_agreed_to_once(web, on_paper):
     assert "each layout is built in 2 visits that take turns" in text
     assert "about 1 min 20 s in all, 40 s of it for the visits after the first" in text
     assert [text.count(f", visit {n} of 2") for n in (1, 2)] == [2, 2]
-    # Every visit shows what it destroys; the commands that only differ in names are there on demand.
-    assert text.count("Everything on 2 disks will be destroyed.") == 4
+    # Each disk is shown once, with all visits that take it; commands that only differ in names are there on demand.
+    assert text.count("Everything on 2 disks will be destroyed.") == 1
+    names = ", ".join(layout.name for layout in on_paper.layouts.order_by("position"))
+    assert text.count(f"<td>{names}</td>") == 2
     assert text.count("command: those of bl") == 2
     assert "1 point, 2 times each" in text and "1 point, 1 time each" in text
     assert text.count('name="typed"') == 1 and "destroy 2 disks on lab1" in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchlab.topologies import planned
 from tests.topologies.plans import cached, layer, made, many_disks
 from tests.topologies.test_drawing import GROWING, GROWTH
@@ -15,7 +17,7 @@ def test_thirteen_disks_are_read_in_a_few_lines_and_nothing_is_left_out():
     folded = [part for part in chapter.parts if part.times]
     assert [(part.times, len(part.rows)) for part in folded] == [(12, 12)]
     assert [row for part in chapter.parts for row in part.rows] == told.commands
-    assert [part.span for part in chapter.parts][:3] == ["1 to 2", "3 to 14", "15 to 27"]
+    assert [len(part.rows) for part in chapter.parts][:3] == [2, 12, 13]
 
 
 def test_the_first_claim_of_a_disk_is_what_destroys():
@@ -70,6 +72,63 @@ def test_the_phrase_names_the_number_and_the_hosts():
     assert planned.phrase(twice) == "destroy 2 disks on lab1, lab2"
     assert planned.phrase(twice[:1]) == "destroy 1 disk on lab2"
     assert planned.phrase([]) == ""
+
+
+def test_what_is_taken_down_is_told_from_the_top_to_blank_disks():
+    """In words: its commands are made from what is there then."""
+    found = many_disks(sysctls={"vm.dirty_ratio": "20"})
+    tuned = layer("tuning", {"sysctls": ["vm.dirty_ratio=5"]})
+    told = planned.read(made([*cached(2), tuned], found), found)
+    assert [(row.mark, row.says, row.text) for row in told.down] == [
+        ("-", "Tuning: bring back what was set before", "/mnt/benchlab/blabc7"),
+        ("-", "Take down: File system", "/mnt/benchlab/blabc7"),
+        ("-", "Take down: LVM cache", "/dev/blabc7/data"),
+        ("-", "Take down: LVM", "/dev/blabc7/data"),
+        ("-", "Erase what is left on 3 disks", "/dev/nvme0n1 /dev/sdb /dev/sdc"),
+        ("~", "Read the host again: prove 3 disks blank", "/dev/nvme0n1 /dev/sdb /dev/sdc"),
+    ]  # fmt: skip
+
+
+def test_of_a_raw_disk_no_layer_is_taken_down():
+    told = planned.read(made([layer("raw", data=("hdd", 1))], HOST), HOST)
+    assert [row.says for row in told.down] == [
+        "Erase what is left on 1 disk",
+        "Read the host again: prove 1 disk blank",
+    ]
+
+
+def test_a_summary_counts_by_mark():
+    told = planned.read(made(cached(2), HOST), HOST)
+    counts = {row.sign: count for row, count in told.marks}
+    assert list(counts) == ["+", "~", "−"] and counts["−"] == 2
+    assert sum(counts.values()) == len(told.commands)
+    assert planned.Planned().marks == []
+
+
+def test_a_disk_that_several_layouts_take_is_lost_once():
+    lost = planned.read(made(cached(1), HOST), HOST).destroyed
+    rows = [planned.Lost("lab1", disk, (name,)) for name in ("bl1", "bl2") for disk in lost]
+    found = planned.together([*rows, planned.Lost("lab2", lost[0], ("bl3",))])
+    assert [(one.host, one.disk.node, one.layouts) for one in found] == [
+        ("lab1", "/dev/nvme0n1", ("bl1", "bl2")),
+        ("lab1", "/dev/sdb", ("bl1", "bl2")),
+        ("lab2", "/dev/nvme0n1", ("bl3",)),
+    ]
+    assert found[1].disk == lost[1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("destroy 4 disks on lab1", "This says 4 disks. The plan destroys 5."),
+        ("destroy 1 disk on lab1", "This says 1 disk. The plan destroys 5."),
+        ("destroy 5  disks on lab2", "This says lab2. The disks are on lab1."),
+        ("yes", "Type “destroy 5 disks on lab1” to confirm."),
+        ("", "Type “destroy 5 disks on lab1” to confirm."),
+    ],
+)
+def test_what_is_wrong_with_a_phrase_is_told(typed, said):
+    assert planned.not_agreed(typed, "destroy 5 disks on lab1") == f"Nothing was done. {said}"
 
 
 def test_only_spaces_may_be_typed_differently():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from django.db.models import Sum
+from django.db.models import Count, Q, Sum
 
 from agents import options as driver_options
 from agents import registry
@@ -14,7 +15,6 @@ from agents.contracts import AgentError, Target
 from agents.packages import Missings
 from agents.plans import as_json, fits, stack
 from agents.plans.chain import LayerSpec, specs
-from agents.plans.destroyed import Destroyed
 from agents.quote import shown
 from agents.texts.plaintext import of_file
 from benchlab.campaigns import points
@@ -50,6 +50,7 @@ class View:
     points: list[Planned] = field(default_factory=list)
     points_left: int = 0
     times: int = 0  # how often each point runs on it
+    runs: int = 0
     error: str = ""
     asks: list[str] = field(default_factory=list)  # what a person must do, in order
     missing: Missings = NOTHING_MISSING
@@ -75,11 +76,25 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What is expected of one host: seconds, and bytes; `unknown` runs of it cannot tell what they will write."""
+
+    building: float = 0.0
+    measuring: float = 0.0
+    writes: int = 0
+    unknown: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.building + self.measuring
+
+
+@dataclass(frozen=True, slots=True)
 class Plans:
-    """`measuring`: seconds that their runs on the busiest host should take. `added`: they are for added repeats."""
+    """`costs`: by host; hosts work side by side. `added`: they are for added repeats."""
 
     views: list[View]
-    measuring: float = 0.0
+    costs: Sequence[Cost] = ()
     added: bool = False
 
     @property
@@ -89,6 +104,21 @@ class Plans:
     @property
     def visits(self) -> int:
         return max((view.layout.visit for view in self.views), default=1)
+
+    @property
+    def made_at(self) -> datetime | None:
+        """When the last of them was made."""
+        made = [view.layout.planned_at for view in self.views if view.layout.planned_at]
+        return max(made, default=None)
+
+    @property
+    def runs(self) -> int:
+        return sum(view.runs for view in self.views)
+
+    @property
+    def busiest(self) -> Cost:
+        """Of the host that is through last."""
+        return max(self.costs, key=lambda cost: cost.seconds, default=Cost())
 
     @property
     def building(self) -> float:
@@ -101,19 +131,50 @@ class Plans:
         return _busiest(view.layout for view in self.views if view.layout.visit > 1)
 
     @property
+    def writes(self) -> int:
+        """Bytes that all of their runs should write."""
+        return sum(cost.writes for cost in self.costs)
+
+    @property
+    def unknown(self) -> int:
+        return sum(cost.unknown for cost in self.costs)
+
+    @property
+    def marks(self) -> list[tuple[planned.Command, int]]:
+        """As planned.Planned.marks, of all layouts."""
+        return planned.Planned([row for view in self.views for row in view.plan.commands]).marks
+
+    @property
+    def layers_down(self) -> int:
+        """What is taken down afterwards: the lines before those about disks."""
+        return sum(not row.of_disks for view in self.views for row in view.plan.down)
+
+    @property
+    def told(self) -> bool:
+        """Of one layout at least it is known what it destroys."""
+        return any(not (view.pending or view.error) for view in self.views)
+
+    @property
     def ready(self) -> bool:
         return not self.pending and not any(view.error for view in self.views)
 
     @property
-    def lost(self) -> list[tuple[str, Destroyed]]:
-        """Host's name and disk, of each that is destroyed; a disk that several layouts use comes as often."""
-        return [
-            (view.layout.host.name, disk) for view in self.views for disk in view.plan.destroyed
-        ]
+    def lost(self) -> list[planned.Lost]:
+        """Each disk that is destroyed, with the layouts that take it."""
+        return planned.together(
+            planned.Lost(view.layout.host.name, disk, (view.layout.name,))
+            for view in self.views
+            for disk in view.plan.destroyed
+        )
 
     @property
-    def destroyed(self) -> int:
-        return len({(host, disk.identity) for host, disk in self.lost})
+    def hosts(self) -> list[str]:
+        """Of the disks."""
+        return sorted({one.host for one in self.lost})
+
+    @property
+    def lost_bytes(self) -> int:
+        return sum(one.disk.size for one in self.lost)
 
     @property
     def phrase(self) -> str:
@@ -127,25 +188,39 @@ def of(campaign: Campaign) -> Plans:
     rows = drafts.select_related("host", "topology", "facts_planned").order_by("position", "pk")
     views = _alike([_view(row) for row in rows])
     added = any(view.layout.visit > campaign.visits for view in views)
-    told = added or campaign.visits > 1
-    return Plans(views, _measuring(campaign) if told else 0.0, added)
+    pending = any(view.pending for view in views)
+    told = views and (added or campaign.visits > 1 or not pending)
+    return Plans(views, _costs(campaign, views) if told else (), added)
 
 
 def _busiest(layouts: Iterable[Layout]) -> float:
+    return max(_building(layouts).values(), default=0.0)
+
+
+def _building(layouts: Iterable[Layout]) -> dict[int, float]:
+    """Seconds by host."""
     found: dict[int, float] = defaultdict(float)
     for layout in layouts:
         found[layout.host_id] += layout.expected_s
-    return max(found.values(), default=0.0)
+    return found
 
 
-def _measuring(campaign: Campaign) -> float:
+def _costs(campaign: Campaign, views: Iterable[View]) -> list[Cost]:
     runs = (
         campaign.runs.filter(attempts__layout__phase=LayoutPhase.DRAFT)
         .order_by()
         .values("host")
-        .annotate(seconds=Sum("expected_s"))
+        .annotate(
+            seconds=Sum("expected_s"),
+            bytes=Sum("expected_writes"),
+            unknown=Count("pk", filter=Q(expected_writes=None)),
+        )
     )
-    return max((row["seconds"] for row in runs), default=0.0)
+    building = _building(view.layout for view in views)
+    return [
+        Cost(building[row["host"]], row["seconds"], row["bytes"] or 0, row["unknown"])
+        for row in runs
+    ]
 
 
 def _alike(views: Sequence[View]) -> list[View]:
@@ -170,7 +245,7 @@ def _view(layout: Layout) -> View:
         told = planned.read(plan, facts)
     except AgentError as error:
         return View(layout, error=str(error))
-    runs, times = _points(layout)
+    runs, times, count = _points(layout)
     return View(
         layout=layout,
         plan=told,
@@ -180,6 +255,7 @@ def _view(layout: Layout) -> View:
         ],
         points_left=max(0, len(runs) - MOST_POINTS),
         times=times,
+        runs=count,
         error=layout.plan_error,
         missing=_missing(layout),
         asks=[wish.says for placed in plan.layers if (wish := stack.asked(placed))],
@@ -195,12 +271,13 @@ def _missing(layout: Layout) -> Missings:
     return hosts.missing(layout.host, [*stack.needs(specs(layout.stack)), *needs])
 
 
-def _points(layout: Layout) -> tuple[list[Run], int]:
-    """One run for each point: the repeats run the same; and how many those are."""
-    runs = Run.objects.filter(attempts__layout=layout).select_related("workload")
+def _points(layout: Layout) -> tuple[list[Run], int, int]:
+    """One run for each point: the repeats run the same; how many those are, and how many runs in all."""
+    rows = Run.objects.filter(attempts__layout=layout).select_related("workload")
+    runs = list(rows.order_by("position"))
     first: dict[tuple[int, str], Run] = {}
     repeats: set[int] = set()
-    for run in runs.order_by("position"):
+    for run in runs:
         first.setdefault((run.workload_id, points.words(run.point)), run)
         repeats.add(run.repeat)
     found = sorted(
@@ -212,7 +289,7 @@ def _points(layout: Layout) -> tuple[list[Run], int]:
             points.rank(run.point),
         ),
     )
-    return found, len(repeats)
+    return found, len(repeats), len(runs)
 
 
 def _planned(run: Run, target: Target, stack_of: Sequence[LayerSpec]) -> Planned:

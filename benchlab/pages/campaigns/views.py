@@ -22,6 +22,7 @@ from benchlab.campaigns.origin import Origin
 from benchlab.charts.cards import campaign_cards, campaign_keys
 from benchlab.charts.queries import groups
 from benchlab.engine.new_campaign import create_campaign
+from benchlab.pages import agreeing
 from benchlab.pages.campaigns import eventlog, grid, kernel_progress, planview, troubles
 from benchlab.runs import progress
 from benchlab.runs.models import Attempt
@@ -131,7 +132,8 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     if campaign.source:
         context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
     if not now or request.GET.get("plan") == PENDING:
-        context["plans"] = planview.of(campaign)
+        context["plans"] = plans = planview.of(campaign)
+        context["agreeing"] = agreeing.told(request, plans.phrase)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[ordering.design_of(campaign)]
     for part in (_live, _grid, _running, _results, _log):

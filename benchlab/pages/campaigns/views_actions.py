@@ -11,12 +11,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import added_repeats, wishes
+from benchlab.pages import agreeing
 from benchlab.pages.campaigns import planview
 from benchlab.pages.campaigns.views import say
 from benchlab.runs import progress
 from benchlab.runs.models import Layout
 from benchlab.runs.moves import Moved
-from benchlab.topologies import planned
 
 
 def _campaign(request: HttpRequest, pk: int) -> Campaign:
@@ -42,9 +42,7 @@ def _do(
 def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
     """`layout-<id>` = the fingerprint of the plan that was shown; `typed` names what is lost."""
     campaign = _campaign(request, pk)
-    wanted = planview.of(campaign).phrase
-    if wanted and not planned.agreed(request.POST.get("typed", ""), wanted):
-        say(request, f"Nothing was started: type “{wanted}” to confirm.", error=True)
+    if not agreeing.agreed(request, planview.of(campaign).phrase):
         return redirect("campaign-detail", pk)
     seen = {
         int(name.removeprefix("layout-")): str(value)

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 from benchlab.engine import orphans
 from benchlab.engine.wishes import CommandError
 from benchlab.hosts.models import Host
+from benchlab.pages import agreeing
 from benchlab.pages.hosts.views import host_of
 from benchlab.topologies import planned
 
@@ -26,8 +27,11 @@ def teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpResponse:
     if orphan is None or orphan.why_not:
         messages.info(request, "Nothing is left that can be taken down from here.")
         return redirect("host-detail", pk)
-    context = {"host": host, "orphan": orphan, "snapshot": latest, "plan": _plan(orphan)}
-    return render(request, "hosts/orphan.html", context | {"phrase": _phrase(host, orphan)})
+    lost = _lost(host, orphan)
+    context = {"host": host, "orphan": orphan, "snapshot": latest, "lost": lost}
+    context["phrase"] = wanted = planned.phrase(lost)
+    context["agreeing"] = agreeing.told(request, wanted)
+    return render(request, "hosts/orphan.html", context)
 
 
 def _tear_down(
@@ -36,9 +40,7 @@ def _tear_down(
     layout = host.layouts.filter(pk=layout_pk).select_related("host").first()
     if layout is None:
         raise Http404
-    wanted = _phrase(host, orphan) if orphan else ""
-    if wanted and not planned.agreed(request.POST.get("typed", ""), wanted):
-        messages.error(request, f"Nothing was done: type “{wanted}” to confirm.")
+    if orphan and not agreeing.agreed(request, planned.phrase(_lost(host, orphan))):
         return redirect("host-orphan", host.pk, layout_pk)
     seen = request.POST.get("snapshot", "")
     try:
@@ -50,9 +52,5 @@ def _tear_down(
     return redirect("host-detail", host.pk)
 
 
-def _plan(orphan: orphans.Orphan) -> planned.Planned:
-    return planned.Planned(destroyed=list(orphan.destroys))
-
-
-def _phrase(host: Host, orphan: orphans.Orphan) -> str:
-    return planned.phrase((host.name, disk) for disk in orphan.destroys)
+def _lost(host: Host, orphan: orphans.Orphan) -> list[planned.Lost]:
+    return [planned.Lost(host.name, disk) for disk in orphan.destroys]

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 from benchlab.charts import figure
 from benchlab.charts.palette import COLOURS, FINE_DASHES, MARKERS, style
 from benchlab.runs.progress import State
+from benchlab.topologies.planned import Command
 
 TOKENS = (
     "bg",
@@ -68,6 +69,7 @@ def look(request: HttpRequest) -> HttpResponse:
         "boxes": BOXES,
         "disks": DISKS,
         "cells": CELLS,
+        "steps": STEPS_OF_A_PLAN,
     }
     return render(request, "look/look.html", context)
 
@@ -86,6 +88,12 @@ BOXES = (
         "options": (("type", "striped"),),
         "disks": ({"use": "data", "count": 4, "role": "hdd", "each": range(4)},),
     },
+)
+STEPS_OF_A_PLAN = (
+    Command("-", "wipefs --all /dev/sdb", "Erase the signatures of /dev/sdb", ("wipefs",)),
+    Command("+", "mkfs.xfs -L bl7 /dev/vg/v", "Make a xfs file system on /dev/vg/v", ("mkfs.xfs",)),
+    Command("~", "udevadm settle --timeout=30", "Wait for udev", ("udevadm",)),
+    Command("-", "/mnt/benchlab/bl7", "Take down: File system"),
 )
 DISKS = (
     ("spare", "sdb, 4 TB, spare"),

@@ -13,6 +13,7 @@ from benchlab.audit.subjects import words
 from benchlab.engine import dry_run
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
+from benchlab.topologies import planned
 from benchlab.topologies.models import Topology
 
 
@@ -45,7 +46,11 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
         row = host_tasks.ask(host, "read_facts", request.user)
         return redirect(f"{request.path}?host={host.pk}&task={row.pk}")
     if found := host_tasks.named(request.user, request.GET.get("task"), "read_facts"):
-        context |= {"host": found.row.host, "host_task": found, "run": _run(topology, found)}
+        run = _run(topology, found)
+        context |= {"host": found.row.host, "host_task": found, "run": run}
+        if run and run.plan:
+            name = found.row.host.name
+            context["lost"] = [planned.Lost(name, disk) for disk in run.plan.destroyed]
     return render(request, "topologies/plan.html", context)
 
 
