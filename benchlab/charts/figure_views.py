@@ -103,14 +103,19 @@ def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
 
 @require_GET
 def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
-    """What the running attempt did so far; of one that is over, the whole. ?since= seconds leaves out what is older."""
+    """What the running attempt did so far; of one that is over, the whole.
+
+    ?since= seconds leaves out what is older, ?disks=own all but the layout's own disks and what stands on them.
+    """
     attempt = _attempt(request, pk)
     facts = attempt.facts.facts if attempt.facts else {}
     since = request_params.seconds(request.GET, "since")
+    own = request.GET.get("disks") == "own"
     stored = [] if attempt.outcome == "" else tracks_of(attempt)
     if stored:
-        return _json(devices.build(title_of(attempt), stored, facts, windows_of(attempt)))
-    return _json(live_samples.build(title_of(attempt), attempt, facts, since))
+        shown = live_samples.of_layout(stored, attempt, facts) if own else stored
+        return _json(devices.build(title_of(attempt), shown, facts, windows_of(attempt)))
+    return _json(live_samples.build(title_of(attempt), attempt, facts, since, own=own))
 
 
 def tracks_of(attempt: Attempt) -> list[Track]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from agents import registry
 from agents.contracts import ParseError
 from agents.jobs import job
-from benchlab.charts import devices, figure
+from benchlab.charts import devices, figure, stack
+from benchlab.charts.conditions import claims
 from benchlab.charts.devices import Track
 from benchlab.charts.figure import Figure
-from benchlab.runs.models import Attempt, LiveChunk
+from benchlab.runs.models import Attempt, Layout, LiveChunk
 
 # A page asks every few seconds: it gets the last minutes, not hours of frames parsed again and again.
 TAIL = 1024 * 1024  # bytes
@@ -61,12 +63,32 @@ def _after(track: Track, since: float) -> Track:
     )
 
 
-def build(title: str, attempt: Attempt, facts: Mapping[str, Any], since: float = 0.0) -> Figure:
-    """The devices figure of what is there so far; says so when nothing is."""
+def build(
+    title: str,
+    attempt: Attempt,
+    facts: Mapping[str, Any],
+    since: float = 0.0,
+    *,
+    own: bool = False,
+) -> Figure:
+    """The devices figure of what is there so far; says so when nothing is. `own`: of the layout's own disks."""
     try:
         found = tracks(attempt, since)
     except ParseError as error:
         return figure.empty(title, f"The samples cannot be read: {error}")
     if not found:
         return figure.empty(title, "Waiting for the first samples.")
-    return devices.build(title, found, facts)
+    return devices.build(title, of_layout(found, attempt, facts) if own else found, facts)
+
+
+def of_layout(found: list[Track], attempt: Attempt, facts: Mapping[str, Any]) -> list[Track]:
+    """Those of the disks that its layout claims, and of what stands on them; all where it claims none."""
+    names = stack.on(_claimed(attempt.layout_id), facts)
+    return [track for track in found if track.device in names] if names else found
+
+
+@lru_cache(maxsize=256)
+def _claimed(layout_id: int) -> frozenset[str]:
+    """Nodes. What a layout that is measured claims stays as it is, and its page asks every few seconds."""
+    plan = Layout.objects.values_list("plan", flat=True).get(pk=layout_id)
+    return frozenset(str(claim["node"]) for _, claim in claims(plan))

@@ -36,6 +36,17 @@ def order(names: Collection[str], facts: Mapping[str, Any]) -> list[Placed]:
     return list(placed.values())
 
 
+def on(nodes: Collection[str], facts: Mapping[str, Any]) -> set[str]:
+    """Kernel names of the devices at these nodes, and of all that stands on them."""
+    devices = {d["name"]: d for d in facts.get("devices", ())}
+    found: set[str] = set()
+    more = {name for name, d in devices.items() if d.get("path") in nodes}
+    while more:
+        found |= more
+        more = {n for n, d in devices.items() if found & set(d.get("parents", ()))} - found
+    return found
+
+
 def _walk(
     name: str,
     depth: int,

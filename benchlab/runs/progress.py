@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import models
@@ -55,6 +55,11 @@ class Progress:
     @property
     def over(self) -> bool:
         return self.state in OVER
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """By the ETA, in which building and taking down are counted."""
+        return None if self.eta_s is None else timezone.now() + timedelta(seconds=self.eta_s)
 
     @property
     def ended(self) -> int:
@@ -125,6 +130,8 @@ def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
             expected=Sum("expected_s"),
             asking=asking,
             awaited_until=Max("awaited_until"),
+            begun_at=Max("begun_at"),
+            down_at=Max("down_at"),
             trouble=Max("trouble", filter=Q(phase__in=HOLDING)),
         )
     )
@@ -196,10 +203,27 @@ def _eta(layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, A
         if row["phase"] == LayoutPhase.READY and row["awaited_until"]:
             waits = (row["awaited_until"] - timezone.now()).total_seconds()
             left[row["host"]] += max(0.0, waits)
-        if row["phase"] in (LayoutPhase.WAITING, *HOLDING):
-            share = 1.0 if row["phase"] == LayoutPhase.WAITING else 0.5
-            left[row["host"]] += row["expected"] * share
+        left[row["host"]] += _building_left(row)
     return max(left.values(), default=0.0)
+
+
+def _building_left(row: Mapping[str, Any]) -> float:
+    """Seconds of building and taking down that are still to come: about half of them go into each.
+
+    Of one layout on a host: one holds it, and those that wait have not begun.
+    """
+    whole = row["expected"]
+    if row["phase"] == LayoutPhase.WAITING:
+        return float(whole)
+    if row["phase"] == LayoutPhase.PROVISIONING and row["begun_at"]:
+        return max(whole / 2, whole - _since(row["begun_at"]))
+    if row["phase"] == LayoutPhase.TEARING_DOWN and row["down_at"]:
+        return max(0.0, whole / 2 - _since(row["down_at"]))
+    return whole / 2 if row["phase"] in HOLDING else 0.0
+
+
+def _since(when: datetime) -> float:
+    return (timezone.now() - when).total_seconds()
 
 
 def _calibration(attempts: Sequence[Mapping[str, Any]]) -> float:

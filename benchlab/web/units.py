@@ -68,6 +68,13 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
 
 
+def clock(seconds: float) -> str:
+    """As a watch shows what goes on just now: 72 -> "1:12", 3723 -> "1:02:03"."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def _three(value: float) -> str:
     """Three significant digits, no exponent."""
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
+from agents.plans import as_json
 from benchlab.findings.models import Finding
 from benchlab.runs import events
-from benchlab.runs.models import Layout
+from benchlab.runs.models import Attempt, Layout, StepLog
 from tests import stack
+from tests.browser.person import Person
 from tests.charts import made
+from tests.topologies.plans import cached, many_disks
+from tests.topologies.plans import made as planned
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -99,3 +106,53 @@ def test_a_note_half_written_outlives_what_comes_meanwhile(chromium, web, team, 
         expect(note).to_have_value("The ARC is what we ")
         expect(note).to_be_focused()
         assert said == []
+
+
+def building(team, ended: int) -> Layout:
+    """A cache on a stripe of twelve, of whose commands so many ended."""
+    host, found = made.host(team), many_disks()
+    plan = planned(cached(), found)
+    layout = Layout.objects.create(
+        campaign=made.campaign(team), host=host, topology=made.topology(team, "LVM cache"), stack=cached(),
+        plan=as_json.to_json(plan), phase="provisioning", begun_at=timezone.now() - timedelta(seconds=72),
+    )  # fmt: skip
+    run = made.run(layout.campaign, layout, made.workload(team), 4, 1)
+    Attempt.objects.create(run=run, layout=layout)
+    for step in plan.steps[: ended + 1]:
+        argv = [str(word) for word in step.argv]
+        StepLog.objects.create(layout=layout, kind="apply", argv=argv, says=step.says)
+    done = layout.steps.order_by("pk").values_list("pk", flat=True)[:ended]
+    StepLog.objects.filter(pk__in=list(done)).update(ended_at=timezone.now(), exit_code=0)
+    return layout
+
+
+def test_a_build_is_watched_step_by_step(chromium, web, team, tmp_path):
+    """In both themes and on a phone; its clock goes on by itself, its log is searched."""
+    layout = building(team, ended=3)
+    with stack.web(tmp_path, stack.redis_url(9)) as url:
+        person = Person(chromium, url)
+        session = {"name": "sessionid", "value": web.cookies["sessionid"].value, "url": url}
+        person.page.context.add_cookies([session])
+        page = person.page
+        page.goto(f"/campaigns/{layout.campaign_id}/")
+        page.locator("[sse-connect][data-streams]").wait_for()
+        card = page.get_by_role("region", name="Building layout 1 of 1 on vm-09")
+        expect(card).to_contain_text(re.compile(r"step\s*4 of \d\d"))
+        expect(card.locator(".segs .done")).to_have_count(3)
+        expect(card.locator(".ops .now")).to_have_count(1)
+        clock = card.locator("[data-ticks]")
+        before = clock.inner_text()
+        expect(clock).not_to_have_text(before, timeout=5_000)
+        person.look("live-building")
+        search = page.get_by_role("searchbox", name="Search the log")
+        search.fill("signatures sdb")
+        layout.steps.update(ended_at=timezone.now(), exit_code=0)
+        events.changed(layout.campaign_id)
+        expect(card.locator(".segs .done")).to_have_count(4)
+        expect(search).to_have_value("signatures sdb")  # what is half written stays
+        search.press("Enter")
+        expect(page.locator("#campaign-log li")).to_have_count(1)
+        expect(page.locator("#campaign-log")).to_contain_text("Erase the signatures of")
+        person.look("live-building-log")
+        assert person.complaints == []
+        person.close()

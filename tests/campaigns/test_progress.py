@@ -102,6 +102,31 @@ def test_a_running_attempt_counts_down_and_never_below_nothing(campaign):
     assert progress.of_one(campaign).eta_s == pytest.approx(50 + 10)
 
 
+def ago(seconds: float):
+    return timezone.now() - timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("fields", "building"),
+    [
+        ({"phase": P.WAITING}, 20),
+        ({"phase": P.PROVISIONING}, 10),  # of before anybody noted when
+        ({"phase": P.PROVISIONING, "begun_at": 4}, 16),
+        ({"phase": P.PROVISIONING, "begun_at": 300}, 10),  # it is still to be taken down
+        ({"phase": P.READY, "begun_at": 300}, 10),
+        ({"phase": P.TEARING_DOWN, "outcome": Outcome.SUCCEEDED, "down_at": 4}, 6),
+        ({"phase": P.TEARING_DOWN, "outcome": Outcome.SUCCEEDED, "down_at": 300}, 0),
+    ],
+)
+def test_the_eta_counts_building_and_taking_down(campaign, fields, building):
+    """20 s are expected of both, beside six runs of 10 s."""
+    at = {name: ago(value) for name, value in fields.items() if name.endswith("_at")}
+    campaign.layouts.update(**fields | at)
+    found = progress.of_one(campaign)
+    assert found.eta_s == pytest.approx(60 + building, abs=1)
+    assert found.ends_at == pytest.approx(ago(-60 - building), abs=timedelta(seconds=1))
+
+
 def test_what_is_over_or_not_started_has_no_eta(campaign):
     assert progress.of_one(campaign).eta_s is None
     campaign.layouts.update(phase=P.DONE, outcome=Outcome.SUCCEEDED)

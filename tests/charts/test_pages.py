@@ -219,6 +219,25 @@ def test_the_live_figure_shows_what_was_sampled_so_far(web, lab):
     assert web.get(url, {"since": "x"}).status_code == 400
 
 
+def test_the_live_figure_shows_the_layouts_own_disks_when_asked(web, lab):
+    """What the system's disk does beside it is left out, and so is a disk of another layout."""
+    load = made.workload(lab.team, "other")
+    attempt = made_live.running(lab.campaign, lab.host, lab.stacks[0], load, frames=0)
+    busy = "# /proc/diskstats\n" + "".join(
+        f"    8 {n} {name} {{ios}} 0 {{ios}} 9 0 0 0 0 1 9 9\n"
+        for n, name in enumerate(("sda", "sdb", "sdc", "dm-0"))
+    )
+    frames = "".join(f"@ {at * 10**9}\n{busy.format(ios=at * 10)}.\n" for at in range(100, 105))
+    LiveChunk.objects.create(attempt=attempt, offset=0, data=frames.encode())
+    url = reverse("attempt-live-figure", args=[attempt.pk])
+
+    def devices(query: str) -> set[str]:
+        return {line["legendgroup"] for line in web.get(url + query).json()["data"]}
+
+    assert len(devices("")) == 4
+    assert len(devices("?disks=own")) == 2  # the one that its plan claims, and what stands on it
+
+
 def test_a_long_live_figure_reads_only_the_tail(web, lab, monkeypatch):
     monkeypatch.setattr("benchlab.charts.live_samples.TAIL", 400)
     attempt = made_live.running(

@@ -13,7 +13,15 @@ from benchlab.web import units
 from benchlab.web.units import si
 
 register = template.Library()
-for _shown in (si, units.size, units.exact, units.digits, units.factor, units.duration):
+for _shown in (
+    si,
+    units.size,
+    units.exact,
+    units.digits,
+    units.factor,
+    units.duration,
+    units.clock,
+):
     register.filter(_shown)
 
 

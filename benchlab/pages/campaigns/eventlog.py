@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents.quote import shown
 from benchlab.campaigns.models import Campaign
+from benchlab.pages.search.marks import marked
 from benchlab.runs.models import StepLog, Transition
+from benchlab.web import lists
 
 TAIL = 200
 WHERE = ("layout__host__name", "layout__topology__name")
@@ -38,23 +42,29 @@ class Line:
     bad: bool = False
     run: int | None = None
     number: int = 0  # of the run within its campaign, from 1
+    marks: re.Pattern[str] | None = None  # what was looked for
 
     @property
     def html(self) -> SafeString:
         """Not by the template: there are hundreds, and a live page asks for them time and again."""
         bad, at = FAILED if self.bad else "", self.at
-        command = format_html("<br><code>{}</code>", self.command) if self.command else ""
+        command = (
+            format_html("<br><code>{}</code>", self._marked(self.command)) if self.command else ""
+        )
         return format_html(
             LINE,
             self.key,
             at.isoformat(),
             f"{at:%H:%M:%S}",
-            self.where,
+            self._marked(self.where),
             bad,
             self._of_run,
-            self.text,
+            self._marked(self.text),
             command,
         )
+
+    def _marked(self, text: str) -> str:
+        return marked(text, self.marks) if self.marks else text
 
     @property
     def _of_run(self) -> str:
@@ -70,16 +80,23 @@ class Log:
     earlier: int  # lines that are not shown
 
 
-def of(campaign: Campaign, limit: int | None = TAIL) -> Log:
-    """The last `limit` lines (None: all), newest first."""
+def of(campaign: Campaign, limit: int | None = TAIL, text: str = "") -> Log:
+    """The last `limit` lines (None: all), newest first; with `text` those that have each of its words."""
     moves = Transition.objects.filter(layout__campaign=campaign).order_by("-pk")
     steps = StepLog.objects.filter(layout__campaign=campaign).order_by("-pk")
+    if text:
+        moves = moves.filter(lists.matching(("old", "new", "reason", *WHERE), text))
+        steps = steps.annotate(words=Cast("argv", TextField()))
+        steps = steps.filter(lists.matching(("says", "words", "stderr", *WHERE), text))
     moved, more_moves = _rows(moves, limit, OF_MOVE)
     done, more_steps = _rows(steps, limit, OF_STEP)
     lines = [*map(_move, moved), *map(_step, done)]
     lines.sort(key=lambda line: (line.at, line.key), reverse=True)
-    shown = lines[:limit] if limit else lines
-    return Log(shown, len(lines) - len(shown) + more_moves + more_steps)
+    told = lines[:limit] if limit else lines
+    earlier = len(lines) - len(told) + more_moves + more_steps
+    if found := lists.pattern(text):
+        told = [replace(line, marks=found) for line in told]
+    return Log(told, earlier)
 
 
 def _rows(query: QuerySet[Any], limit: int | None, names: tuple[str, ...]) -> tuple[list[Any], int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from django.db.models import Q
 
 from benchlab.campaigns.models import Campaign, Run
+from benchlab.pages.campaigns import layout_steps
 from benchlab.runs import reason_texts
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.progress import latest_attempts
@@ -45,8 +46,10 @@ class Degraded:
 
 def layouts(campaign: Campaign) -> list[Layout]:
     """Those that a page tells more of than a line in the log."""
-    told = Q(phase=LayoutPhase.STUCK) | ~Q(needs_person="") | ~Q(progress=[])
-    return list(campaign.layouts.filter(told).select_related("host", "topology"))
+    phases = [LayoutPhase.STUCK, *layout_steps.AT_WORK]
+    told = Q(phase__in=phases) | ~Q(needs_person="") | ~Q(progress=[])
+    rows = layout_steps.annotated(campaign.layouts.filter(told))
+    return list(rows.select_related("host", "topology"))
 
 
 def attempts(campaign: Campaign) -> list[Attempt]:

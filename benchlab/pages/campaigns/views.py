@@ -23,7 +23,14 @@ from benchlab.charts.cards import campaign_cards, campaign_keys
 from benchlab.charts.queries import groups
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages import agreeing
-from benchlab.pages.campaigns import eventlog, grid, kernel_progress, planview, troubles
+from benchlab.pages.campaigns import (
+    eventlog,
+    grid,
+    kernel_progress,
+    layout_steps,
+    planview,
+    troubles,
+)
 from benchlab.runs import progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
@@ -37,6 +44,7 @@ PER_PAGE = 25
 PAGE = "campaigns/detail.html"
 NOW = "campaign-now"  # the page's element that asks for what is live
 PENDING = "pending"
+SHOWN = ("running", "results", "plan")  # of a live page's own address: what it has already
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name("Campaign"),
@@ -119,7 +127,7 @@ def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | No
 
 @require_GET
 def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """The whole page, or with HX-Target what is live of it. ?log=all shows every line of the log.
+    """The whole page, or with HX-Target what is live of it. ?log=all shows every line of the log, ?q= those with words.
 
     What a live page shows, it asks with (`now_url`): ?running= and ?results= are swapped only for others, because a
     chart that is drawn must not be swapped for its like, and ?plan=pending alone has the plan swapped, in which a
@@ -157,6 +165,7 @@ def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
 def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     layouts, attempts = troubles.layouts(campaign), troubles.attempts(campaign)
     return {
+        "works": layout_steps.of(layouts),
         "awaiting": kernel_progress.of(layouts),
         "stuck": troubles.stuck(layouts),
         "asked": troubles.asked(layouts),
@@ -183,6 +192,19 @@ def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
         "running": [(attempt, points.words(attempt.run.point)) for attempt in found],
         "running_shown": shown,
         "running_same": request.GET.get("running") == shown,
+        **_disks(request),
+    }
+
+
+def _disks(request: HttpRequest) -> dict[str, Any]:
+    """Whose disks the running point shows: the layout's own, or with ?disks=all the system's too."""
+    own = lists.without(request.GET, "disks", *SHOWN)
+    every = own.copy()
+    every["disks"] = "all"
+    return {
+        "all_disks": request.GET.get("disks") == "all",
+        "own_disks": lists.address(own),
+        "every_disk": lists.address(every),
     }
 
 
@@ -207,8 +229,16 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
 
 
 def _log(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    whole = request.GET.get("log") == "all"
-    return {"log": eventlog.of(campaign, None if whole else eventlog.TAIL), "whole": whole}
+    whole, text = request.GET.get("log") == "all", lists.found_text(request)
+    asked = lists.without(request.GET, *SHOWN)
+    kept = lists.without(asked, lists.FIND)
+    asked["log"] = "all"
+    return {
+        "log": eventlog.of(campaign, None if whole else eventlog.TAIL, text),
+        "log_text": text,
+        "log_kept": [(name, one) for name, many in kept.lists() for one in many],
+        "log_whole": lists.address(asked),
+    }
 
 
 def say(request: HttpRequest, text: str, *, error: bool = False) -> None:
