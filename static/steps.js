@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const SAID_MS = 2000;
+  const SAID_MS = 4000;
 
   /* By a field that is there for a moment: pages without TLS get no clipboard from the browser. */
   function copied(text) {
