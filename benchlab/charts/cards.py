@@ -17,6 +17,7 @@ from benchlab.charts.curve_answers import answer_of, words_of
 from benchlab.charts.equal_workloads import cards_of
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Person, groups, in_percent, labels
+from benchlab.charts.repeat_spread import by_depths
 from benchlab.charts.tables import MetricRow, Point, curve_points, latency_columns, metric_rows
 from benchlab.findings.models import Finding
 from benchlab.topologies import moments
@@ -116,13 +117,10 @@ def key(workload: int, swept: bool) -> str:
     return f"chart-{workload}{'' if swept else '-bars'}"
 
 
-def campaign_keys(user: Person, campaign: int, query: QueryDict) -> list[str]:
-    """Of `campaign_cards`, without their numbers: a live page asks which there are at each change. One query, two where
-    a sweep may have begun.
-    """
+def campaign_keys(found: Sequence[Group], query: QueryDict) -> list[str]:
+    """Of `campaign_cards` of these lines, which need no numbers for it: a live page asks which there are at each change."""
     wanted = request_params.Filter(moment=request_params.moment(query))
-    found = cards_of(groups(user, [campaign], numbers=False))
-    kept = [(every[0].workload, _kept(every, wanted)[2]) for every in found]
+    kept = [(every[0].workload, _kept(every, wanted)[2]) for every in cards_of(found)]
     return [key(workload, any(line.swept for line in lines)) for workload, lines in kept]
 
 
@@ -130,15 +128,16 @@ def campaign_cards(
     user: Person,
     campaign: int,
     query: QueryDict | None = None,
-    found: Sequence[Group] | None = None,
+    lines: Sequence[Group] | None = None,
 ) -> list[Card]:
-    """A card per workload of the campaign that has results. Two queries unless its lines are `found` already, more
-    where repeats were not measured alike or differ, and two a card whose lines reach past their knees.
+    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike
+    or differ, and two a card whose lines reach past their knees.
 
-    `query` is the page's: its ?metric= and ?moment= are shown where they were measured.
+    `query` is the page's: its ?metric= and ?moment= are shown where they were measured. `lines`: all of the campaign's,
+    where the page has read them already.
     """
     asks = QueryDict() if query is None else query
-    found = groups(user, [campaign]) if found is None else found
+    found = groups(user, [campaign]) if lines is None else lines
     made = cards(
         found,
         reverse("campaign-figure", args=[campaign]),
@@ -200,7 +199,7 @@ def _card(
     only = "&".join(filter(None, [query, urlencode([("workload", pk) for pk in workloads])]))
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
     default = f"&{urlencode({'metric': chosen})}" if chosen != "iops" else ""
-    plain = swept or any(name in METRICS for name in names)
+    plain = by_depths(lines)
     return Card(
         workloads=workloads,
         title=" · ".join(dict.fromkeys(group.workload_name for group in every)),

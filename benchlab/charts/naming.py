@@ -79,6 +79,12 @@ def latency_word(name: str) -> str:
     return f"{LATENCY_KINDS[kind]}, {statistic}"
 
 
+def title(name: str) -> str:
+    """What a head says of any metric: "Total latency, p99", "IOPS"."""
+    kind, _, statistic = name.partition(".")
+    return latency_word(name) if kind in LATENCY_KINDS and statistic else word(name)
+
+
 def members(choice: str, names: Iterable[str]) -> list[str]:
     """The metrics that a choice stands for: those of a family in the order of `names`."""
     if "*" not in choice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,12 +121,16 @@ def unlike(repeats: Iterable[Sample]) -> bool:
 
 
 def groups(
-    user: Person, campaigns: Iterable[int], workload: int | None = None, *, numbers: bool = True
+    user: Person,
+    campaigns: Iterable[int],
+    workload: int | None = None,
+    *,
+    names: Collection[str] | None = None,
 ) -> list[Group]:
     """Every line of these campaigns that `user` may see. Two queries, whatever their number; three where a sweep may
     have begun.
 
-    One without `numbers`: which lines there are, and of which runs.
+    `names`: only these metrics are read, which is what costs. Of none, one query: which lines there are, of which runs.
     """
     wanted = Q(run__campaign__in=list(campaigns), outcome=Outcome.SUCCEEDED)
     if workload is not None:
@@ -141,7 +145,7 @@ def groups(
         .distinct("run_id")
     )
     found = list(attempts)
-    values, units = _values([attempt.pk for attempt in found] if numbers else [])
+    values, units = _values([attempt.pk for attempt in found], names)
     by_line: dict[tuple[Any, ...], list[Attempt]] = defaultdict(list)
     for attempt in found:
         run = attempt.run
@@ -259,13 +263,13 @@ def _group(
     )
 
 
-def _values(attempts: list[int]) -> tuple[dict[int, dict[str, float]], dict[str, str]]:
+def _values(
+    attempts: list[int], names: Collection[str] | None
+) -> tuple[dict[int, dict[str, float]], dict[str, str]]:
     """({attempt: {name: value}}, {name: unit}). What is labelled is of one job, say: only the total counts."""
-    rows = (
-        Measurement.objects.filter(attempt__in=attempts, labels={}, value__isnull=False)
-        .order_by("pk")
-        .values_list("attempt", "name", "value", "unit")
-    )
+    every = Measurement.objects.filter(attempt__in=attempts, labels={}, value__isnull=False)
+    told = every if names is None else every.filter(name__in=names)
+    rows = told.order_by("pk").values_list("attempt", "name", "value", "unit")
     found: dict[int, dict[str, float]] = defaultdict(dict)
     units: dict[str, str] = {}
     for attempt, name, value, unit in rows:

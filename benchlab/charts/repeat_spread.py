@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchlab.analysis.repeats import disagreeing
+from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, Sample
 
 RATES = ("iops", "bandwidth")
@@ -23,6 +24,25 @@ def of_depths(group: Group, name: str) -> dict[int, float]:
 def of_lines(groups: Sequence[Group], name: str) -> list[float | None]:
     """Of lines without a sweep: a cell each, held against the noise of the others."""
     return disagreeing([_values(group.samples, name) for group in groups])
+
+
+def by_depths(lines: Sequence[Group]) -> bool:
+    """Whether a chart's table has a row for each depth of each line; else one for each metric, the lines side by side."""
+    return any(line.swept or not METRICS.keys().isdisjoint(line.units) for line in lines)
+
+
+def of_runs(lines: Sequence[Group], name: str) -> dict[int, float]:
+    """{run: largest over smallest repeat of its point} where those differ, of one chart's lines as its table has it."""
+    if by_depths(lines):
+        cells = [(line.samples, of_depths(line, name)) for line in lines]
+        return {
+            sample.run: found[sample.outstanding or 0]
+            for samples, found in cells
+            for sample in samples
+            if (sample.outstanding or 0) in found
+        }
+    ratios = zip(lines, of_lines(lines, name), strict=True)
+    return {sample.run: ratio for line, ratio in ratios if ratio for sample in line.samples}
 
 
 def rate_of(group: Group) -> str:

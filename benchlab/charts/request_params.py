@@ -91,10 +91,10 @@ def _moment(name: str, word: str) -> str:
 
 def lines(query: QueryDict) -> Filter:
     return Filter(
-        tuple(dict.fromkeys(_numbers(query, "campaign"))),
-        frozenset(_numbers(query, "topology")),
-        frozenset(_numbers(query, "host")),
-        frozenset(_numbers(query, "workload")),
+        tuple(dict.fromkeys(ids(query, "campaign"))),
+        frozenset(ids(query, "topology")),
+        frozenset(ids(query, "host")),
+        frozenset(ids(query, "workload")),
         moment(query),
         frozenset(_moment("stage", word) for word in query.getlist("stage") if word),
     )
@@ -109,7 +109,7 @@ def seconds(query: QueryDict, name: str) -> float:
 
 def number(query: QueryDict, name: str) -> int | None:
     """An id that may be there once; None: it is not."""
-    found = _numbers(query, name) if query.get(name) else []
+    found = ids(query, name) if query.get(name) else []
     return found[-1] if found else None
 
 
@@ -121,7 +121,8 @@ def _one(query: QueryDict, name: str, allowed: Iterable[str], default: str = "")
     return wanted
 
 
-def _numbers(query: QueryDict, name: str) -> list[int]:
+def ids(query: QueryDict, name: str) -> list[int]:
+    """Every id that is there by this name; a wrong one is a 400."""
     words = query.getlist(name)
     if wrong := [
         word for word in words if not (word.isascii() and word.isdigit() and len(word) < 19)

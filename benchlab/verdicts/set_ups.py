@@ -63,7 +63,7 @@ def of_campaign(campaign: Campaign) -> None:
 def _groups(campaign: Campaign) -> list[Group]:
     """Nobody asks: whoever sees the campaign will. What was measured degraded is of no set-up."""
     nobody = Guest({"runs.Attempt": Q(run__campaign=campaign)})
-    return [one for one in groups(nobody, [campaign.pk], numbers=False) if not one.condition]
+    return [one for one in groups(nobody, [campaign.pk], names=()) if not one.condition]
 
 
 def _lines(found: Sequence[Group]) -> Iterator[Line]:

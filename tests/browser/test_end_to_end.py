@@ -172,7 +172,7 @@ def state_of(person: Person):
 
 
 def watch(person: Person) -> None:
-    """The page follows the campaign on its own: grid, live chart, pause and resume, results."""
+    """The page follows the campaign on its own: heat map, live chart, pause and resume, results."""
     page = person.page
     page.evaluate(
         "() => { window.heard = 0; document.addEventListener('htmx:sseMessage', () => heard++) }"
@@ -190,7 +190,7 @@ def watch(person: Person) -> None:
     page.evaluate("window.stayed = true")
     expect(state_of(person)).to_have_text("done", timeout=CAMPAIGN_S * 1000)
     assert page.evaluate("window.stayed"), "the page was loaded anew"
-    expect(page.locator("#campaign-grid a.badge-succeeded")).to_have_count(3)
+    expect(page.locator("#campaign-heat td a[class^=c]")).to_have_count(3)
     expect(page.locator("#campaign-results .chart .main-svg").first).to_be_attached()
 
 

@@ -113,7 +113,7 @@ def test_a_pasted_article_becomes_a_chart(person):
     page.get_by_role("heading", name="An article").wait_for()
     person.drawn()
     person.look("import-campaign")
-    page.locator(".grid-cells a").first.click()
+    page.locator("#campaign-heat td a").first.click()
     page.get_by_role("heading", name="Everything the tool measured").wait_for()
     person.look("import-run")
     page.locator("#measurements td a").first.click()

@@ -79,7 +79,7 @@ def test_a_chart_is_kept_while_another_one_comes(chromium, web, team, tmp_path):
         made.finished(campaign, layout, made.workload(team, "seqread"), 1, 1, 2000.0)
         events.changed(campaign.pk)
         page.get_by_role("heading", name="seqread").wait_for()
-        expect(page.locator("#campaign-grid a.badge-succeeded")).to_have_count(2)
+        expect(page.locator("#campaign-heat td a[class^=c]")).to_have_count(2)
         expect(page.locator("#campaign-results .chart:has(.main-svg)")).to_have_count(2)
         kept = chart.evaluate_all("(all) => all.filter((one) => one.seen).length")
         opened = page.locator("#campaign-results details[id][open]").count()

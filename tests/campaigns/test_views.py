@@ -99,7 +99,7 @@ def test_a_link_changes_nothing(web, campaign, action):
 
 def test_the_page_has_every_part(web, campaign):
     text = web.get(url("campaign-detail", campaign)).text
-    for name in ("live", "plan", "grid", "running", "results", "log"):
+    for name in ("live", "plan", "scale", "heat", "running", "results", "log"):
         assert f'id="campaign-{name}"' in text
     assert f'sse-connect="{url("campaign-events", campaign)}"' in text
 
@@ -114,12 +114,12 @@ def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
     assert page.partition("<main")[2].count("hx-get=") == 1  # the search above it asks as well
     text = now(htmx, campaign, "?plan=pending").text
     assert "<html" not in text and text.count("hx-get=") == 1
-    assert swapped(text) == ["live", "plan", "grid", "running", "answers", "results", "log"]
+    assert swapped(text) == ["live", "plan", "scale", "heat", "running", "answers", "results", "log"]
 
 
 def test_what_has_charts_and_did_not_change_is_left_alone(htmx, campaign):
     text = now(htmx, campaign, "?running=&results=").text
-    assert swapped(text) == ["live", "grid", "log"]
+    assert swapped(text) == ["live", "scale", "heat", "log"]
 
 
 def test_a_plan_that_is_there_is_left_alone(htmx, web, campaign):
@@ -163,20 +163,20 @@ def test_the_page_of_a_campaign_that_is_over_asks_no_more(htmx, web, campaign, a
         end(attempt, Outcome.SUCCEEDED)
     campaign.layouts.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
     answer = now(htmx, campaign, "?running=&results=")
-    assert swapped(answer.text) == ["live", "grid", "running", "answers", "results", "log"]
+    assert swapped(answer.text) == ["live", "scale", "heat", "running", "answers", "results", "log"]
     assert 'hx-trigger="sse:changed"' in answer.text
     assert ", every" not in web.get(url("campaign-detail", campaign)).text
 
 
 def test_a_change_costs_few_queries(htmx, campaign, attempts, django_assert_max_num_queries):
-    """Once for all that is live: apart its parts took more than forty. Of results that are shown, no number is read."""
+    """Once for all that is live: apart its parts took more than forty. Of results that are shown, few numbers are read."""
     for attempt in attempts[:2]:
         end(attempt, Outcome.SUCCEEDED)
         Measurement.objects.create(attempt=attempt, name="iops", value=9.0, unit="op/s")
     shown = unescape(re.findall('hx-get="([^"]+)"', now(htmx, campaign).text)[0])
     with django_assert_max_num_queries(14):
         answer = htmx.get(shown, headers={"HX-Target": "campaign-now"})
-    assert swapped(answer.text) == ["live", "grid", "log"] and "9 IOPS" in answer.text
+    assert swapped(answer.text) == ["live", "scale", "heat", "log"] and "9 IOPS, one repeat" in answer.text
 
 
 def test_the_page_costs_the_same_queries_however_many_runs(
@@ -240,18 +240,22 @@ def test_cancel_asks_first_and_works_twice(web, campaign, attempts):
     assert "Cancel again" in web.get(url("campaign-detail", campaign)).text
 
 
-def test_the_grid_fills_in(web, campaign, attempts):
+def test_the_heat_map_fills_in(web, campaign, attempts):
+    """Two repeats at each of three depths: those that are not measured say where they are."""
     end(attempts[0], Outcome.SUCCEEDED)
     Measurement.objects.create(attempt=attempts[0], name="iops", value=12345.0, unit="op/s")
     end(attempts[1], Outcome.FAILED, "tool_failed")
-    grid = web.get(url("campaign-detail", campaign)).context["grid"]
-    assert [column.point for column in grid.columns] == ["depth 1", "depth 2", "depth 4"]
-    assert grid.workloads == [("Reads", 3)]
-    (row,) = grid.rows
-    assert [[cell.short for cell in cells] for cells in row.cells] == [
-        ["12.3 k", "queued"], ["failed", "queued"], ["queued", "queued"],
-    ]  # fmt: skip
-    assert row.cells[0][0].value == "12.3 k IOPS"
+    end(attempts[4], Outcome.FAILED, "tool_failed")
+    Attempt.objects.filter(pk=attempts[2].pk).update(phase=AttemptPhase.RUNNING)
+    heat = web.get(url("campaign-detail", campaign)).context["heat"]
+    [span] = heat.spans
+    assert (span.name, span.varied, span.heads) == ("Reads", "depth", ("1", "2", "4"))
+    [row] = heat.rows
+    assert (row.topology, row.host, heat.host) == ("Directory", "", "rig")
+    first, second, third = row.cells
+    assert ">12.3 k<small>1/2</small></a>" in first and "12.3 k IOPS, one repeat; 1 queued" in first
+    assert 'class="fail"' in second and 'title="2 failed">failed</a>' in second
+    assert 'class="wait now"' in third and 'title="1 running; 1 queued">running</a>' in third
 
 
 def test_runs_that_failed_alike_are_told_once_and_retried_together(web, campaign, attempts):
@@ -431,7 +435,7 @@ def test_the_log_has_every_move_and_command_in_order(web, campaign, attempts):
     assert log.earlier == 0
 
 
-def test_what_hosts_say_is_no_markup_in_the_log_nor_in_the_grid(web, campaign, attempts):
+def test_what_hosts_say_is_no_markup_in_the_log_nor_in_the_heat_map(web, campaign, attempts):
     """Both are made without a template."""
     layout = campaign.layouts.get()
     StepLog.objects.create(
@@ -443,7 +447,7 @@ def test_what_hosts_say_is_no_markup_in_the_log_nor_in_the_grid(web, campaign, a
     text = web.get(url("campaign-detail", campaign)).text
     assert not any(tag in text for tag in ("<i>", "<b>", "<u>", "<s>"))
     assert "&lt;b&gt; (exit 1: &lt;u&gt;)<br><code>echo &#x27;&lt;i&gt;&#x27;</code>" in text
-    assert 'title="Repeat 1: succeeded, 1 &lt;s&gt;">1 &lt;s&gt;</a>' in text
+    assert 'title="1 &lt;s&gt;, one repeat; 1 queued">1 &lt;s&gt;<small>1/2</small></a>' in text
 
 
 def test_old_lines_of_the_log_are_one_link_away(web, campaign):

@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
+from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
@@ -20,7 +21,7 @@ from benchlab.engine.checks import planning
 from benchlab.engine.decide import built
 from benchlab.engine.decisions import Take, Wait
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.pages.campaigns import grid
+from benchlab.pages.campaigns import heat
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase as P
 from benchlab.topologies.models import Topology
@@ -116,9 +117,9 @@ def test_all_visits_of_a_layout_are_one_set_up(make_campaign, user):
         ]
         assert not line.mixed, "rebuilt equals have equal fingerprints"
         assert len({s.fingerprint for s in line.samples}) == 1 and line.samples[0].fingerprint
-    rows = grid.of(campaign).rows
-    assert [len(row.cells[0]) for row in rows] == [2, 2]
-    assert "Repeat 2, visit 2: succeeded" in rows[0].cells[0][1].html
+    rows = heat.of(campaign, lines, QueryDict()).rows
+    assert [row.topology for row in rows] == ["first", "second"]
+    assert all("median of 2 repeats" in cell for row in rows for cell in row.cells)
 
 
 @pytest.mark.slow

@@ -25,7 +25,8 @@ from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages import agreeing
 from benchlab.pages.campaigns import (
     eventlog,
-    grid,
+    heat,
+    heat_metric,
     kernel_progress,
     layout_steps,
     planview,
@@ -144,7 +145,7 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
         context["agreeing"] = agreeing.told(request, plans.phrase)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[ordering.design_of(campaign)]
-    for part in (_live, _grid, _running, _results, _log):
+    for part in (_live, _running, _results, _log):
         context |= part(request, campaign, found.over)
     context["now_url"] = _now_url(request, context)
     return render(request, f"{PAGE}#{NOW}" if now else PAGE, context)
@@ -155,6 +156,8 @@ def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
     query = request.GET.copy()
     for name in ("running", "results"):
         query[name] = context[f"{name}_shown"]
+    if context["heat"].name not in ("", *heat_metric.NAMES):
+        query[heat_metric.HEAT] = context["heat"].name
     query.pop("plan", None)
     plans = context.get("plans")
     if plans and plans.pending:
@@ -172,10 +175,6 @@ def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any
         "failures": troubles.failures(attempts),
         "degraded": troubles.degraded(attempts),
     }
-
-
-def _grid(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    return {"grid": grid.of(campaign)}
 
 
 def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
@@ -209,18 +208,23 @@ def _disks(request: HttpRequest) -> dict[str, Any]:
 
 
 def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    """A card per workload. Its chart refreshes itself; the cards are swapped when there is one more, and at the end."""
+    """A card per workload, and the heat map. A chart refreshes itself; the cards are swapped when there is one more, and
+    at the end. Until then only the heat map's numbers are read.
+    """
 
     def shown(keys: Iterable[str]) -> str:
         return ",".join([*keys, *(["over"] if over else [])])
 
     asks = request.GET.get("results")
-    same = asks is not None and asks == shown(campaign_keys(request.user, campaign.pk, request.GET))
-    # Of a page's parts most are asked for while nothing of this has changed: then no number is read.
-    lines = None if same else groups(request.user, [campaign.pk])
+    few = None if asks is None else heat_metric.names(request.GET)
+    lines = groups(request.user, [campaign.pk], names=few)
+    same = asks is not None and asks == shown(campaign_keys(lines, request.GET))
+    if few is not None and not same:
+        lines = groups(request.user, [campaign.pk])
     cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
     return {
-        "campaign_lines": lines,
+        "campaign_lines": None if same else lines,
+        "heat": heat.of(campaign, lines, request.GET),
         "cards": cards,
         "results_live": not over,
         "results_shown": asks if same else shown(card.key for card in cards),

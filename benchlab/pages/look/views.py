@@ -109,7 +109,7 @@ CELLS = (
         "md RAID 5 of 3 SSD",
         (("c2", "1,120"), ("c4", "2,190"), ("c6", "4,316"), ("c7 shaky", "6,943")),
     ),
-    ("HDD, no cache", (("c0", "493"), ("none", "–"), ("none", "–"), ("wait", "…"))),
+    ("HDD, no cache", (("c0", "493"), ("none", "–"), ("fail", "failed"), ("wait", "queued"))),
 )
 
 

@@ -55,17 +55,10 @@ class Row:
 def label(name: str) -> str:
     """What the head of a column says."""
     if name.startswith(METRIC):
-        return metric_label(name.removeprefix(METRIC))
+        return naming.title(name.removeprefix(METRIC))
     if name.startswith(PARAM):
         return name.removeprefix(PARAM).replace("_", " ")
     return LABELS.get(name, name.replace("_", " ").capitalize().replace(" id", " id"))
-
-
-def metric_label(name: str) -> str:
-    kind, _, statistic = name.partition(".")
-    if kind in naming.LATENCY_KINDS and statistic:
-        return naming.latency_word(name)
-    return naming.word(name)
 
 
 def is_number(column: Column) -> bool:

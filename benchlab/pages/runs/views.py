@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET
 from psycopg.sql import Composable
 
 from benchlab.campaigns.models import Run
+from benchlab.charts import naming
 from benchlab.charts.request_params import BUILT
 from benchlab.hosts.blocks import natural
 from benchlab.pages.runs import cells, query
@@ -184,9 +185,9 @@ def _group_heads(
         return head(request.GET, GROUP_ORDER, word, asked, label, css, more)
 
     figures = [
-        one(METRIC + name, cells.metric_label(name), "num", part)
+        one(METRIC + name, naming.title(name), "num", part)
         if part == "Median"
-        else Head(cells.metric_label(name), css="num", more=part)
+        else Head(naming.title(name), css="num", more=part)
         for name in names
         for part in PARTS
     ]

@@ -1,0 +1,311 @@
+"""The matrix of a campaign as a heat map: a row per host, topology and moment, a column per point, a median in each cell.
+
+What was measured on a layout that was not in order stands in a row of its own, as it is a line of its own in charts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from benchlab.analysis.curves import spread
+from benchlab.campaigns import matrix, points
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import naming, request_params
+from benchlab.charts.queries import Group
+from benchlab.hosts.blocks import natural
+from benchlab.pages.campaigns import heat_cells, heat_metric
+from benchlab.pages.campaigns.heat_cells import Scale, Spot
+from benchlab.pages.campaigns.heat_metric import Figures
+from benchlab.runs.progress import latest_attempts
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.topologies import moments
+from benchlab.web.lists import address, without
+
+FOLD = "fold"  # of the address: workloads that are folded
+LIVE = ("running", "results", "plan")  # what a live page asks with, and no link of it
+ANCHOR = "#heat-title"
+IN_LIST = "repeat,visit,outcome,degraded,started_at"  # columns of the runs that a cell leads to
+# A live page asks for hundreds of rows time and again, and needs little of each.
+OF_RUN = (
+    "pk",
+    "stage",
+    "point",
+    "host_id",
+    "host__name",
+    "topology_id",
+    "topology__name",
+    "workload_id",
+    "workload__name",
+)
+Key = tuple[int, str]  # of a column: workload and point
+Columns = Mapping[int, Mapping[Key, Any]]  # workload -> its columns, each with one of its runs
+Shown = list[tuple[Spot | None, int]]  # of a row: what a column shows, of how many points it is the best
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A metric that may be chosen."""
+
+    words: str
+    url: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A workload and its columns. `varied`: the one option that tells its points apart, where there is just one.
+
+    `url` folds it, or unfolds it; empty where there is nothing to fold.
+    """
+
+    name: str
+    varied: str
+    heads: tuple[str, ...]
+    folded: bool
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    topology: str
+    host: str  # empty where all rows are of one
+    moment: str  # "during growth 1", "not in order"
+    cells: list[SafeString]
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """`name`, `title`, `better` and the scale are empty while nothing is measured."""
+
+    name: str
+    title: str
+    better: str
+    low: str
+    high: str
+    shaky: bool  # whether a cell is marked
+    host: str  # the only one
+    tabs: list[Tab]
+    spans: list[Span]
+    rows: list[Row]
+
+    @property
+    def heads(self) -> Iterator[tuple[str, str]]:
+        """(option, value) of each column."""
+        for span in self.spans:
+            yield from (("" if span.folded else span.varied, head) for head in span.heads)
+
+
+@dataclass(slots=True)
+class Line:
+    """A row that is being made: its runs by column."""
+
+    host: str
+    topology: str
+    stage: str
+    layout: tuple[int, int]
+    degraded: bool
+    runs: dict[Key, list[Any]] = field(default_factory=lambda: defaultdict(list))
+
+
+def of(campaign: Campaign, found: Sequence[Group], query: QueryDict) -> Heat:
+    """`found`: the campaign's lines with the metrics of `heat_metric.names`. Two queries, however large the matrix.
+
+    Raises BadRequest for an address that nobody can understand.
+    """
+    choices, wanted = heat_metric.choices(found), heat_metric.asked(query)
+    told = heat_metric.figures(found, wanted if wanted in choices else next(iter(choices), ""))
+    runs = list(campaign.runs.order_by("position").values_list(*OF_RUN, named=True))
+    folded = frozenset(request_params.ids(query, FOLD))
+    columns, lines = _columns(runs), _lines(runs, told)
+    shown = _shown(campaign, lines, columns, folded, told)
+    spots = [spot for row in shown for spot, _ in row if spot]
+    scale = Scale.of(told.name, told.unit, spots)
+    one_host = len({line.host for line in lines}) == 1
+    rest = without(query, *LIVE)
+    return Heat(
+        name=told.name,
+        title=naming.title(told.name),
+        better=_better(told),
+        low=scale.words(scale.low),
+        high=scale.words(scale.high),
+        shaky=any(spot.differ for spot in spots),
+        host=lines[0].host if one_host else "",
+        tabs=[_tab(rest, name, words, told.name) for name, words in choices.items()],
+        spans=[_span(rest, pk, some, folded) for pk, some in columns.items()],
+        rows=_rows(lines, shown, scale, one_host),
+    )
+
+
+def _better(told: Figures) -> str:
+    lower = told.lower_is_better
+    return "" if lower is None else f"{'lower' if lower else 'higher'} is better"
+
+
+def _columns(runs: Iterable[Any]) -> Columns:
+    """In the order of names and of values, however the runs were shuffled."""
+    by_key = {_key(run): run for run in runs}
+
+    def place(item: tuple[Key, Any]) -> tuple[Any, ...]:
+        run = item[1]
+        return natural(run.workload__name.lower()), run.workload_id, points.rank(run.point)
+
+    found: dict[int, dict[Key, Any]] = defaultdict(dict)
+    for key, run in sorted(by_key.items(), key=place):
+        found[run.workload_id][key] = run
+    return found
+
+
+def _key(run: Any) -> Key:
+    return run.workload_id, matrix.key(run.point)
+
+
+def _lines(runs: Iterable[Any], told: Figures) -> list[Line]:
+    """By names as people count, then in the order of time."""
+    found: dict[tuple[Any, ...], Line] = {}
+    for run in runs:
+        layout, bad = (run.host_id, run.topology_id), run.pk in told.degraded
+        new = Line(run.host__name, run.topology__name, run.stage, layout, bad)
+        found.setdefault((*layout, run.stage, bad), new).runs[_key(run)].append(run)
+    return sorted(found.values(), key=_place)
+
+
+def _place(line: Line) -> tuple[Any, ...]:
+    return (
+        natural(line.host.lower()),
+        natural(line.topology.lower()),
+        line.layout,
+        moments.parse(line.stage).rank,
+        line.degraded,
+    )
+
+
+def _shown(
+    campaign: Campaign,
+    lines: Iterable[Line],
+    columns: Columns,
+    folded: Collection[int],
+    told: Figures,
+) -> list[Shown]:
+    latest = latest_attempts().filter(run__campaign=campaign).order_by()
+    states = {run: end or at for run, end, at in latest.values_list("run_id", "outcome", "phase")}
+    lower = bool(told.lower_is_better)
+    return [
+        _in_columns(
+            {key: _spot(campaign, runs, told, states) for key, runs in line.runs.items()},
+            columns,
+            folded,
+            lower,
+        )
+        for line in lines
+    ]
+
+
+def _in_columns(
+    spots: Mapping[Key, Spot], columns: Columns, folded: Collection[int], lower: bool
+) -> Shown:
+    found: Shown = []
+    for pk, some in columns.items():
+        if _is_folded(pk, some, folded):
+            there = [spots[key] for key in some if key in spots]
+            found.append((heat_cells.best(there, lower), len(some)))
+        else:
+            found += [(spots.get(key), 0) for key in some]
+    return found
+
+
+def _is_folded(workload: int, columns: Mapping[Key, Any], folded: Collection[int]) -> bool:
+    """One column is no wider than its fold."""
+    return workload in folded and len(columns) > 1
+
+
+def _spot(
+    campaign: Campaign, runs: Sequence[Any], told: Figures, states: Mapping[int, str]
+) -> Spot:
+    values = [told.values[run.pk] for run in runs if run.pk in told.values]
+    rest = Counter(_state(run.pk, told, states) for run in runs if run.pk not in told.values)
+    return Spot(
+        spread(values) if values else None,
+        next((told.differ[run.pk] for run in runs if run.pk in told.differ), None),
+        rest,
+        _url(campaign, runs, told.name),
+        points.words(runs[0].point),
+    )
+
+
+def _state(run: int, told: Figures, states: Mapping[int, str]) -> str:
+    """Of a run without the figure."""
+    state = str(states.get(run, AttemptPhase.QUEUED))
+    return heat_cells.UNTOLD if run in told.measured or state == Outcome.SUCCEEDED else state
+
+
+def _url(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
+    """Of the run, or of the table of the point's runs."""
+    first = runs[0]
+    if len(runs) == 1:
+        return reverse("run-detail", args=[first.pk])
+    asked = {
+        "campaign_id": campaign.pk,
+        "host_id": first.host_id,
+        "topology_id": first.topology_id,
+        "workload_id": first.workload_id,
+        "stage": first.stage,
+        "point": json.dumps(first.point, ensure_ascii=False),
+        "fields": f"{IN_LIST},metric.{name}" if name else IN_LIST,
+        "ordering": "repeat",
+    }
+    if campaign.source == Campaign.Source.LIBRARY:
+        asked["library"] = "true"
+    return f"{reverse('run-list')}?{urlencode(asked)}"
+
+
+def _rows(lines: Sequence[Line], shown: Iterable[Shown], scale: Scale, one_host: bool) -> list[Row]:
+    beside: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for line in lines:
+        beside[line.layout].add(line.stage)
+    found = []
+    for line, row in zip(lines, shown, strict=True):
+        said = moments.words(line.stage, beside[line.layout]), "not in order" * line.degraded
+        cells = [heat_cells.html(spot, scale, folded) for spot, folded in row]
+        host = "" if one_host else line.host
+        found.append(Row(line.topology, host, ", ".join(filter(None, said)), cells))
+    return found
+
+
+def _tab(rest: QueryDict, name: str, words: str, chosen: str) -> Tab:
+    asked = rest.copy()
+    asked[heat_metric.HEAT] = name
+    return Tab(words, address(asked) + ANCHOR, name == chosen)
+
+
+def _span(
+    rest: QueryDict, workload: int, columns: Mapping[Key, Any], folded: Collection[int]
+) -> Span:
+    runs = list(columns.values())
+    options = {tuple(run.point) for run in runs}
+    only = next(iter(options))[0] if [len(some) for some in options] == [1] else ""
+    heads = [points.value(only, r.point[only]) if only else points.words(r.point) for r in runs]
+    shut = _is_folded(workload, columns, folded)
+    return Span(
+        runs[0].workload__name,
+        only.replace("_", " "),
+        (f"best of {len(runs)}",) if shut else tuple(head or "–" for head in heads),
+        shut,
+        _fold_url(rest, workload) if len(runs) > 1 else "",
+    )
+
+
+def _fold_url(rest: QueryDict, workload: int) -> str:
+    """The other way round than it is."""
+    asked, one = rest.copy(), str(workload)
+    now = asked.getlist(FOLD)
+    asked.setlist(FOLD, [pk for pk in now if pk != one] if one in now else [*now, one])
+    return address(asked) + ANCHOR

@@ -1,0 +1,147 @@
+"""What a cell of the heat map says, in which step of the colour, and where it leads. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from benchlab.analysis.curves import Spread
+from benchlab.analysis.rate_words import shown_unit
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.web.units import factor, si
+
+STEPS = 9  # --h0 to --h8 of static/benchlab.css
+UNTOLD = "untold"  # it succeeded, and its tool told no such figure
+# What a cell without a figure says of its runs: the first of these that there is.
+ORDER: tuple[str, ...] = (
+    AttemptPhase.RUNNING,
+    AttemptPhase.STARTING,
+    AttemptPhase.COLLECTING,
+    AttemptPhase.QUEUED,
+    *(outcome for outcome in Outcome if outcome != Outcome.SUCCEEDED),
+    UNTOLD,
+)
+CSS: Mapping[str, str] = {
+    AttemptPhase.RUNNING: "wait now",
+    AttemptPhase.STARTING: "wait now",
+    AttemptPhase.COLLECTING: "wait now",
+    Outcome.FAILED: "fail",
+    Outcome.ERRORED: "fail",
+    Outcome.INTERRUPTED: "fail",
+    UNTOLD: "none",
+}
+WORDS = {UNTOLD: "not told"}
+CELL = '<a class="{}" href="{}" title="{}">{}{}</a>'
+PART = "<small>{}/{}</small>"
+NO_RUN = SafeString('<span class="none">–<span class="visually-hidden"> no run</span></span>')
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The repeats of one point in one row. `spread` is None where none of them has the figure."""
+
+    spread: Spread | None
+    differ: float | None  # largest over smallest repeat, where they differ more than noise explains
+    states: Counter[str]  # of the runs without the figure
+    url: str
+    point: str = ""  # in words
+
+    @property
+    def runs(self) -> int:
+        return (self.spread.n if self.spread else 0) + self.states.total()
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The colours of one metric, from the smallest to the largest median that is shown."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, name: str, unit: str, shown: Iterable[Spot]) -> Scale:
+        medians = [spot.spread.median for spot in shown if spot.spread]
+        return cls(name, unit, min(medians, default=0.0), max(medians, default=0.0))
+
+    def step(self, value: float) -> int:
+        """By ratio, as depths double: 0 for the smallest, 8 for the largest; where all are alike the middle."""
+        if self.low == self.high:
+            return STEPS // 2
+        if self.low > 0:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return round(share * (STEPS - 1))
+
+    def words(self, value: float) -> str:
+        """With its unit."""
+        return si(value, shown_unit(self.name, self.unit))
+
+    def short(self, value: float) -> str:
+        """As a cell has it: what operations are called, the head says once for all."""
+        word = shown_unit(self.name, self.unit)
+        text = self.words(value)
+        return text.removesuffix(word).strip() if self.unit == "op/s" else text
+
+
+def html(spot: Spot | None, scale: Scale, folded: int = 0) -> SafeString:
+    """Not by the template: there are hundreds, and it would be most of what a live page costs.
+
+    `folded`: of how many points it is the best.
+    """
+    if spot is None:
+        return NO_RUN
+    says = said(spot, scale)
+    if folded:
+        says = f"Best of {folded} points: {spot.point}; {says}"
+    if spot.spread is None:
+        state = _state(spot.states)
+        css = CSS.get(state, "wait")
+        return format_html(CELL, css, spot.url, says, WORDS.get(state, state), "")
+    css = f"c{scale.step(spot.spread.median)}{' shaky' if spot.differ else ''}"
+    whole = spot.spread.n == spot.runs
+    part = "" if whole else format_html(PART, spot.spread.n, spot.runs)
+    return format_html(CELL, css, spot.url, says, scale.short(spot.spread.median), part)
+
+
+def said(spot: Spot, scale: Scale) -> str:
+    """In full: "5.1 k IOPS, median of 3 repeats, 5 k to 5.2 k IOPS; repeats differ 1.8 ×; 1 failed"."""
+    parts = [_measured(spot.spread, scale)] if spot.spread else []
+    if spot.differ:
+        parts.append(f"repeats differ {factor(spot.differ)}")
+    parts += [
+        f"{spot.states[state]} {WORDS.get(state, state)}" for state in ORDER if spot.states[state]
+    ]
+    return "; ".join(parts)
+
+
+def _measured(spread: Spread, scale: Scale) -> str:
+    if spread.n == 1:
+        return f"{scale.words(spread.median)}, one repeat"
+    text = f"{scale.words(spread.median)}, median of {spread.n} repeats"
+    if spread.low is None or spread.high is None:
+        return text
+    return f"{text}, {scale.short(spread.low)} to {scale.words(spread.high)}"
+
+
+def _state(states: Counter[str]) -> str:
+    return next(str(state) for state in ORDER if states[state])
+
+
+def best(spots: Sequence[Spot], lower_is_better: bool) -> Spot | None:
+    """Of the points of a folded workload the one with the best median; one without any says how all of them stand."""
+    told = [(spot.spread.median, spot) for spot in spots if spot.spread]
+    if told:
+        choose = min if lower_is_better else max
+        return choose(told, key=lambda one: one[0])[1]
+    if not spots:
+        return None
+    every = sum((spot.states for spot in spots), Counter[str]())
+    return Spot(None, None, every, spots[0].url, spots[0].point)

@@ -1,0 +1,96 @@
+"""Which metric the heat map shows, which others there are, and the figure that each run has of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.core.exceptions import BadRequest
+from django.http import QueryDict
+
+from benchlab.charts import naming
+from benchlab.charts.equal_workloads import cards_of
+from benchlab.charts.queries import DEGRADED, Group
+from benchlab.charts.repeat_spread import of_runs
+from benchlab.verdicts.answers import BETTER
+
+HEAT = "heat"  # the address's word for it
+# What may be chosen, of what there is: rates, latencies and p99, and what a tool is asked for first.
+NAMES = (
+    *naming.METRICS,
+    *(f"{kind}.{one}" for one in ("mean", "p99") for kind in ("lat", "clat")),
+    *(name for name in naming.FIRST.values() if "*" not in name),
+)
+WORDS = {"mean": "Latency", "p99": "p99"}
+MOST = 6  # of metrics that are none of these
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One metric of every run that has it; `name` is empty while nothing is measured."""
+
+    name: str
+    unit: str
+    values: Mapping[int, float]
+    differ: Mapping[int, float]  # largest over smallest repeat, of runs whose point's repeats differ
+    measured: frozenset[int]  # runs that succeeded
+    degraded: frozenset[int]  # of those, on a layout that was not in order
+
+    @property
+    def lower_is_better(self) -> bool | None:
+        """None where nobody can say."""
+        return BETTER.get(self.unit)
+
+
+def asked(query: QueryDict) -> str:
+    """The metric that the address names; "" for none. Raises BadRequest for what is no metric's name."""
+    wanted = query.get(HEAT, "")
+    if wanted and not naming.is_wanted(wanted):
+        raise BadRequest(f"{HEAT}: {wanted[:100]!r} is no metric's name")
+    return wanted
+
+
+def names(query: QueryDict) -> frozenset[str]:
+    """All that has to be known of a campaign's lines where they are read for the heat map alone."""
+    return frozenset(filter(None, (*NAMES, asked(query))))
+
+
+def choices(found: Sequence[Group]) -> dict[str, str]:
+    """Metric -> word, what a chart shows first first. Where none of NAMES was measured, some of what was."""
+    units = {name: unit for line in found for name, unit in line.units.items()}
+    usual = [name for name in NAMES if name in units and not _has_total(name, units)]
+    usual = usual or [name for name, unit in units.items() if unit in BETTER][:MOST]
+    if not usual:
+        return {}
+    in_order = naming.ordered(usual, found[0].tool, any(line.swept for line in found))
+    return {name: _word(name) for name in in_order if name in usual}
+
+
+def _has_total(name: str, units: Collection[str]) -> bool:
+    """Completion latency is for those that tell no total."""
+    kind, _, statistic = name.partition(".")
+    return kind == "clat" and f"lat.{statistic}" in units
+
+
+def _word(name: str) -> str:
+    kind, _, statistic = name.partition(".")
+    few = kind in naming.LATENCY_KINDS and statistic in WORDS
+    return WORDS[statistic] if few else naming.title(name)
+
+
+def figures(found: Sequence[Group], name: str) -> Figures:
+    """Those of the charts: of each run its last attempt that succeeded."""
+    samples = [(line, sample) for line in found for sample in line.samples]
+    told = {one.run: one.values[name] for _, one in samples if name in one.values}
+    differ: dict[int, float] = {}
+    for lines in cards_of(found):
+        differ |= of_runs(lines, name)
+    return Figures(
+        name,
+        next((line.units[name] for line in found if name in line.units), ""),
+        {run: value for run, value in told.items() if math.isfinite(value)},
+        differ,
+        frozenset(one.run for _, one in samples),
+        frozenset(one.run for line, one in samples if line.condition == DEGRADED),
+    )
