@@ -27,6 +27,12 @@ def si(value: float | None, unit: str = "") -> str:
     return f"{_three(value / scale)} {prefix}{' ' if prefix and apart(word) else ''}{word}".strip()
 
 
+def short(value: float | None, unit: str) -> str:
+    """For a table or an axis whose head says what is counted: 12345.6, "op/s" -> "12.3 k"; 0.00123, "s" -> "1.23 ms"."""
+    text, word = si(value, unit), UNIT_WORDS.get(unit, unit)
+    return text.removesuffix(word).strip() if apart(word) else text
+
+
 def size(value: float | None) -> str:
     """Bytes in binary units: 536870912 -> "512 MiB"."""
     if value is None:

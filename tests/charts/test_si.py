@@ -8,7 +8,7 @@ import pytest
 
 from benchlab.analysis.curves import Spread
 from benchlab.charts.templatetags.si import spread
-from benchlab.web.units import duration, exact, si, size
+from benchlab.web.units import duration, exact, short, si, size
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,20 @@ from benchlab.web.units import duration, exact, si, size
 )
 def test_si(value, unit, text):
     assert si(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (12345.6, "op/s", "12.3 k"),
+        (682.0, "fsyncs/s", "682"),
+        (0.00123, "s", "1.23 ms"),
+        (147085877.9, "B/s", "147 MB/s"),
+        (None, "op/s", "n/a"),
+    ],
+)
+def test_under_a_head_that_says_what_is_counted(value, unit, text):
+    assert short(value, unit) == text
 
 
 def test_exact_keeps_the_digits_that_count():

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from benchlab.analysis.curves import Spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.runs.states import AttemptPhase, Outcome
-from benchlab.web.units import factor, si
+from benchlab.web.units import factor, short, si
 
 STEPS = 9  # --h0 to --h8 of static/benchlab.css
 UNTOLD = "untold"  # it succeeded, and its tool told no such figure
@@ -85,10 +85,8 @@ class Scale:
         return si(value, shown_unit(self.name, self.unit))
 
     def short(self, value: float) -> str:
-        """As a cell has it: what operations are called, the head says once for all."""
-        word = shown_unit(self.name, self.unit)
-        text = self.words(value)
-        return text.removesuffix(word).strip() if self.unit == "op/s" else text
+        """As a cell has it: what is counted, the head says once for all."""
+        return short(value, shown_unit(self.name, self.unit))
 
 
 def html(spot: Spot | None, scale: Scale, folded: int = 0) -> SafeString:

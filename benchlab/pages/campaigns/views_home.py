@@ -1,10 +1,12 @@
-"""Home: what runs, what waits, what needs a person; and on a new installation, what to do next."""
+"""Home: what runs and at which step, what needs a person, what the last results say, the hosts' disks, what was done."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -12,14 +14,18 @@ from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.findings import shown
-from benchlab.hosts.models import Device, Host
+from benchlab.hosts.models import Host
+from benchlab.pages.campaigns import at_work, latest
+from benchlab.pages.hosts import fleet
 from benchlab.runs import progress
-from benchlab.runs.models import Layout
+from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.progress import State
-from benchlab.runs.states import LayoutPhase
+from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.sharing import activity
 from benchlab.topologies.models import Topology
 
-LATEST = 8
+LATEST = 4
+DONE_LATELY = 6  # lines of the activity
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +38,61 @@ class Step:
 
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    unfinished = Layout.objects.filter(campaign=OuterRef("pk")).exclude(phase=LayoutPhase.DONE)
-    mine = Campaign.objects.for_user(request.user).annotate(is_open=Exists(unfinished))
-    still_open = list(mine.filter(is_open=True))
-    latest = list(mine.filter(is_open=False)[:LATEST])
-    found = progress.of([*still_open, *latest])
+    """Whole, or the part that HX-Target names: what changes by the minute is asked for more often than the rest."""
+    target = str(request.htmx.target or NOW) if request.htmx else ""  # type: ignore[attr-defined]
+    parts = {target: PARTS[target]} if target in PARTS else PARTS
+    context: dict[str, Any] = {}
+    for part in parts.values():
+        context |= part(request)
+    return render(request, f"home.html#{target}" if target in PARTS else "home.html", context)
 
-    def now(*states: State) -> list[dict[str, object]]:
-        chosen = [row for row in still_open if found[row.pk].state in states]
-        return [{"campaign": row, "progress": found[row.pk]} for row in chosen]
 
-    context = {
+def _now(request: HttpRequest) -> dict[str, Any]:
+    still_open = list(_mine(request).filter(is_open=True))
+    found = progress.of(still_open)
+
+    def now(*states: State) -> list[dict[str, Any]]:
+        return _with_progress((row for row in still_open if found[row.pk].state in states), found)
+
+    runs = now(State.RUNNING, State.CANCELLING)
+    working = at_work.of(row["campaign"] for row in runs)
+    return {
         "person": now(State.STUCK, State.ASKS, State.DRAFT),
-        "runs": now(State.RUNNING, State.CANCELLING),
+        "runs": [row | {"work": working[row["campaign"].pk]} for row in runs],
         "waits": now(State.QUEUED, State.PAUSED),
-        "latest": [{"campaign": row, "progress": found[row.pk]} for row in latest],
         "asked": _asked(request),
         "hosts": _troubled_hosts(request),
         "changed": shown.to_look_at(request.user),
-        "steps": [] if found else _steps(request),
     }
-    part = "#home-now" if request.htmx else ""  # type: ignore[attr-defined]
-    return render(request, "home.html" + part, context)
+
+
+def _rest(request: HttpRequest) -> dict[str, Any]:
+    over = _mine(request).filter(is_open=False).annotate(ended=Max("layouts__ended_at"))
+    last = list(over[:LATEST])
+    results = latest.of(request.user, last)
+    rows = _with_progress(last, progress.of(last))
+    disks = fleet.of(request.user)
+    return {
+        "latest": [row | {"result": results.get(row["campaign"].pk)} for row in rows],
+        "fleet": disks,
+        "steps": [] if _measured_on_disks(request) else _steps(request, disks),
+        "events": activity.events(request.user, activity.rows(request.user, DONE_LATELY)),
+    }
+
+
+NOW = "home-now"
+PARTS: Mapping[str, Callable[[HttpRequest], dict[str, Any]]] = {NOW: _now, "home-rest": _rest}
+
+
+def _mine(request: HttpRequest) -> QuerySet[Campaign]:
+    unfinished = Layout.objects.filter(campaign=OuterRef("pk")).exclude(phase=LayoutPhase.DONE)
+    return Campaign.objects.for_user(request.user).annotate(is_open=Exists(unfinished))
+
+
+def _with_progress(
+    rows: Iterable[Campaign], found: Mapping[int, progress.Progress]
+) -> list[dict[str, Any]]:
+    return [{"campaign": row, "progress": found[row.pk]} for row in rows]
 
 
 def _asked(request: HttpRequest) -> list[Layout]:
@@ -70,21 +109,30 @@ def _troubled_hosts(request: HttpRequest) -> list[Host]:
     )
 
 
-def _steps(request: HttpRequest) -> list[Step]:
-    """From nothing to a first campaign."""
+def _measured_on_disks(request: HttpRequest) -> bool:
+    """Whether a layout of the person's teams was measured on disks: in a directory it is no layout yet."""
+    succeeded = Attempt.objects.filter(layout=OuterRef("pk"), outcome=Outcome.SUCCEEDED)
+    built = Layout.objects.for_user(request.user).filter(
+        campaign__source=Campaign.Source.MEASURED, plan__claims__0__isnull=False
+    )
+    return built.filter(Exists(succeeded)).exists()
+
+
+def _steps(request: HttpRequest, disks: fleet.Fleet) -> list[Step]:
+    """From nothing to a first layout on one's own disks."""
     user = request.user
     return [
         Step(
             "Add a host",
             "A machine that BenchLab reaches by SSH.",
             reverse("host-list"),
-            Host.objects.for_user(user).exists(),
+            bool(disks.rows),
         ),
         Step(
             "Mark disks spare",
             "Only those may be wiped. A scratch directory needs none.",
             reverse("host-list"),
-            Device.objects.for_user(user).filter(spare=True).exists(),
+            any(row.shown.spare_disks for row in disks.rows),
         ),
         Step(
             "Choose a topology",
@@ -98,5 +146,16 @@ def _steps(request: HttpRequest) -> list[Step]:
             reverse("workload-list"),
             Workload.objects.for_user(user).exists(),
         ),
-        Step("Make a campaign", "Ask a question.", reverse("campaign-new"), False),
+        Step(
+            "Make a campaign",
+            "Ask a question.",
+            reverse("campaign-new"),
+            Campaign.objects.for_user(user).filter(source=Campaign.Source.MEASURED).exists(),
+        ),
+        Step(
+            "Measure a layout on your disks",
+            "Read the plan of a campaign, agree to it, and start it.",
+            reverse("campaign-list"),
+            False,
+        ),
     ]

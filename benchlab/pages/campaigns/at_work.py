@@ -1,0 +1,58 @@
+"""Campaigns that run, with the step that each is at: what is built, measured or taken down just now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from benchlab.campaigns import points
+from benchlab.campaigns.models import Campaign
+from benchlab.pages.campaigns import layout_steps
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import AttemptPhase
+
+MEASURING = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """`step` in words: what its command does, or what is done between commands."""
+
+    work: layout_steps.Work
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    attempt: Attempt
+    point: str
+    since: datetime | None
+
+
+@dataclass(slots=True)
+class AtWork:
+    buildings: list[Building] = field(default_factory=list)
+    measurings: list[Measuring] = field(default_factory=list)
+
+
+def of(campaigns: Iterable[Campaign]) -> dict[int, AtWork]:
+    """Campaign -> what it does. Two queries where any runs."""
+    found: dict[int, AtWork] = defaultdict(AtWork)
+    ids = [campaign.pk for campaign in campaigns]
+    if not ids:
+        return found
+    layouts = layout_steps.annotated(Layout.objects.holding().filter(campaign__in=ids))
+    for work in layout_steps.of(layouts.select_related("host", "topology")):
+        found[work.layout.campaign_id].buildings.append(Building(work, _step(work)))
+    attempts = Attempt.objects.filter(run__campaign__in=ids, phase__in=MEASURING)
+    for one in attempts.select_related("run__host", "run__topology", "run__workload"):
+        measuring = Measuring(one, points.words(one.run.point), one.started_at)
+        found[one.run.campaign_id].measurings.append(measuring)
+    return found
+
+
+def _step(work: layout_steps.Work) -> str:
+    begun = work.step_began and work.done < work.total
+    return work.steps[work.done][0] if begun else work.says

@@ -1,0 +1,125 @@
+"""The last results as Home tells them: of each campaign that is over one sentence, its verdict, and a small chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from benchlab.analysis.curves import curve
+from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.verdicts import Says
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import curve_answers, small
+from benchlab.charts.queries import Group, Person, groups, labels, line_styles
+from benchlab.pages.campaigns import heat_metric
+from benchlab.verdicts.answers import BETTER, Answer, answers_of
+from benchlab.verdicts.sentences import sentences
+from benchlab.web.units import si
+
+MOST = 4  # lines or bars of a chart
+KEPT_S = 600  # results that are over change when they are read again, or by added repeats, which end a layout anew
+DONE, DOUBT = "badge-done", "badge-doubt"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`badge`: the class of the verdict's words."""
+
+    says: str
+    badge: str
+    verdict: str
+    chart: small.Chart | None
+
+
+def of(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, Mapping[str, Any]]:
+    """Campaign -> its Result as plain data; those without a result, or while the cache is away, have none.
+
+    They are annotated with `ended`. Two queries for all that were not asked for lately, and four for each of those.
+    """
+    keys = {f"latest-{one.pk}-{one.created_at.timestamp()}-{vars(one)['ended']}": one for one in campaigns}
+    try:
+        known = cache.get_many(list(keys))
+        new = {key: one.pk for key, one in keys.items() if key not in known}
+        made = _made(user, new)
+        cache.set_many(made, KEPT_S)
+    except RedisError:
+        return {}
+    return {keys[key].pk: told for key, told in {**known, **made}.items() if told}
+
+
+def _made(user: Person, keys: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    if not keys:
+        return {}
+    lines: dict[int, list[Group]] = {pk: [] for pk in keys.values()}
+    for line in groups(user, lines, names=heat_metric.NAMES):
+        lines[line.campaign].append(line)
+    return {key: asdict(one) if (one := result_of(lines[pk])) else {} for key, pk in keys.items()}
+
+
+def result_of(found: Sequence[Group]) -> Result | None:
+    """Of the lines of one campaign: the first answer that is decided, else what its first line says by itself."""
+    answers = answers_of(found)
+    if answers:
+        return _compared(next((one for one in answers if one.decided), answers[0]), found)
+    name = next(iter(heat_metric.choices(found)), "")
+    known = [line for line in found if name in line.units and _medians(line, name)]
+    return _alone(known, name) if known else None
+
+
+def _compared(answer: Answer, found: Sequence[Group]) -> Result:
+    said = sentences(answer)
+    told = [one for one in said if one.says != Says.UNKNOWN]
+    rows = list(answer.rows[:MOST])
+    if all(row.against for row in rows):
+        rows[-1] = answer.baseline
+    return Result(
+        (told or said)[0].head,
+        DONE if told else DOUBT,
+        "Conclusive" if told else "Not conclusive",
+        _chart([row.group for row in rows], [row.label for row in rows], found, answer.metric),
+    )
+
+
+def _alone(known: Sequence[Group], name: str) -> Result:
+    """Nothing to hold it against: the knee of its first line, else the best figure."""
+    names, first = labels(known), known[0]
+    knee = curve_answers.answer_of(first).knee
+    says = f"Knee of {names[0]}: {curve_answers.knee_words(knee)}" if knee else ""
+    repeats = max(sample.repeat for line in known for sample in line.samples)
+    return Result(
+        says or f"{names[0]}: {_best(first, name)}",
+        DOUBT if repeats == 1 else "",
+        "1 run each" if repeats == 1 else f"{repeats} repeats",
+        _chart(known[:MOST], names[:MOST], known, name),
+    )
+
+
+def _best(line: Group, name: str) -> str:
+    medians, unit = _medians(line, name), line.units[name]
+    choose = min if BETTER.get(unit) else max
+    depth = choose(medians, key=lambda depth: medians[depth])
+    at = f" at best, at {depth} outstanding" if len(medians) > 1 else ""
+    return f"{si(medians[depth], shown_unit(name, unit))}{at}"
+
+
+def _chart(
+    lines: Sequence[Group], names: Sequence[str], found: Sequence[Group], name: str
+) -> small.Chart | None:
+    """In the colours that the workload's chart has on the campaign's page."""
+    beside = [line for line in found if line.workload == lines[0].workload]
+    styles = dict(zip((one.identity for one in beside), line_styles(beside), strict=True))
+    sets = [
+        small.SetUp(label, styles[line.identity], _medians(line, name))
+        for line, label in zip(lines, names, strict=True)
+    ]
+    return small.chart(sets, name, lines[0].units[name])
+
+
+def _medians(line: Group, name: str) -> dict[int, float]:
+    told = curve((s.outstanding or 0, s.values[name]) for s in line.samples if name in s.values)
+    return {depth: one.median for depth, one in told.items() if isfinite(one.median)}

@@ -1,0 +1,128 @@
+"""The hosts on Home: each disk as a block that says whether it is spare, in use, gone, or nobody's to touch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import Q
+
+from benchlab.hosts.blocks import natural
+from benchlab.hosts.models import Device, Host
+from benchlab.pages.hosts import queries
+from benchlab.pages.hosts.queries import HostRow
+from benchlab.runs.models import Layout
+from benchlab.web.natural import Natural
+from benchlab.web.units import size
+
+MOST = 12  # hosts; the others are in the list of them
+MOST_DISKS = 60  # of a host
+FAST = ("ssd", "nvme")
+SPARE, USE, GONE, SYSTEM, UNMARKED = "spare", "use", "fail", "sys", ""
+WORDS = {
+    SPARE: "spare",
+    USE: "in use",
+    GONE: "gone since it was marked spare",
+    SYSTEM: "used by the system, never touched",
+    UNMARKED: "not marked spare",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    css: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`groups`: disks of one kind each, in the order in which they are drawn. `capacity`: of the spare ones, in words."""
+
+    shown: HostRow
+    groups: list[list[Disk]]
+    more: int  # disks that are not drawn
+    spare: int
+    gone: int
+    capacity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    rows: list[Row]
+    more: int  # whether there are further hosts
+
+    @property
+    def spare(self) -> int:
+        return sum(row.spare for row in self.rows)
+
+
+def of(user: AbstractBaseUser | AnonymousUser) -> Fleet:
+    """Three queries, whatever the number of hosts."""
+    known = queries.rows(user).exclude(access=Host.Access.DESCRIBED).order_by(Natural("name"), "pk")
+    hosts = list(known[: MOST + 1])
+    shown = queries.shown(hosts[:MOST])
+    held, disks = _held(hosts[:MOST]), _disks(hosts[:MOST])
+    rows = [_row(one, disks[one.host.pk], held[one.host.pk]) for one in shown]
+    return Fleet(rows, len(hosts) - len(shown))
+
+
+def _disks(hosts: Iterable[Host]) -> Mapping[int, list[Device]]:
+    """Those that are there, and those that a person gave and that are not."""
+    found: dict[int, list[Device]] = defaultdict(list)
+    there = Q(present=True) | Q(spare=True)
+    for disk in Device.objects.filter(there, host__in=list(hosts)):
+        found[disk.host_id].append(disk)
+    return found
+
+
+def _held(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
+    """Host -> identities of the disks of the layout that holds it."""
+    found: dict[int, set[str]] = defaultdict(set)
+    rows = Layout.objects.holding().filter(host__in=list(hosts))
+    for host, claims in rows.values_list("host_id", "plan__claims"):
+        found[host] |= {claim["identity"] for claim in claims or ()}
+    return found
+
+
+def _row(shown: HostRow, disks: Iterable[Device], held: set[str]) -> Row:
+    ordered = sorted(disks, key=lambda disk: _place(disk, held))
+    drawn = groupby(ordered[:MOST_DISKS], key=lambda disk: _place(disk, held)[:2])
+    spare = [disk for disk in ordered if _state(disk, held) == SPARE]
+    return Row(
+        shown,
+        [[_drawn(disk, held) for disk in some] for _, some in drawn],
+        max(0, len(ordered) - MOST_DISKS),
+        len(spare),
+        sum(_state(disk, held) == GONE for disk in ordered),
+        size(sum(disk.size for disk in spare)) if spare else "",
+    )
+
+
+def _place(disk: Device, held: set[str]) -> tuple[Any, ...]:
+    """The system's last; of the others disks that turn first, as they are most."""
+    return _state(disk, held) == SYSTEM, _is_fast(disk), natural(disk.name)
+
+
+def _is_fast(disk: Device) -> bool:
+    return disk.role in FAST or (not disk.role and disk.rotational is False)
+
+
+def _state(disk: Device, held: set[str]) -> str:
+    if not disk.present:
+        return GONE
+    if disk.identity in held:
+        return USE
+    if disk.spare:
+        return SPARE
+    return SYSTEM if disk.in_use else UNMARKED
+
+
+def _drawn(disk: Device, held: set[str]) -> Disk:
+    state = _state(disk, held)
+    css = " ".join(filter(None, (state, "ssd" * _is_fast(disk))))
+    what = filter(None, (disk.name, size(disk.size), disk.role, WORDS[state]))
+    return Disk(css, ", ".join(what))
