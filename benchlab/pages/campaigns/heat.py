@@ -55,6 +55,7 @@ Shown = list[tuple[Spot | None, int]]  # of a row: what a column shows, of how m
 class Tab:
     """A metric that may be chosen."""
 
+    name: str
     words: str
     url: str
     chosen: bool
@@ -67,6 +68,7 @@ class Span:
     `url` folds it, or unfolds it; empty where there is nothing to fold.
     """
 
+    workload: int
     name: str
     varied: str
     heads: tuple[str, ...]
@@ -283,7 +285,7 @@ def _rows(lines: Sequence[Line], shown: Iterable[Shown], scale: Scale, one_host:
 def _tab(rest: QueryDict, name: str, words: str, chosen: str) -> Tab:
     asked = rest.copy()
     asked[heat_metric.HEAT] = name
-    return Tab(words, address(asked) + ANCHOR, name == chosen)
+    return Tab(name, words, address(asked) + ANCHOR, name == chosen)
 
 
 def _span(
@@ -295,6 +297,7 @@ def _span(
     heads = [points.value(only, r.point[only]) if only else points.words(r.point) for r in runs]
     shut = _is_folded(workload, columns, folded)
     return Span(
+        workload,
         runs[0].workload__name,
         only.replace("_", " "),
         (f"best of {len(runs)}",) if shut else tuple(head or "–" for head in heads),

@@ -41,7 +41,7 @@ def of(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, Mapping[str,
 
     They are annotated with `ended`. Two queries for all that were not asked for lately, and four for each of those.
     """
-    keys = {f"latest-{one.pk}-{one.created_at.timestamp()}-{vars(one)['ended']}": one for one in campaigns}
+    keys = {_key(one): one for one in campaigns}
     try:
         known = cache.get_many(list(keys))
         new = {key: one.pk for key, one in keys.items() if key not in known}
@@ -50,6 +50,13 @@ def of(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, Mapping[str,
     except RedisError:
         return {}
     return {keys[key].pk: told for key, told in {**known, **made}.items() if told}
+
+
+def _key(campaign: Campaign) -> str:
+    """Another one as soon as a layout ends anew."""
+    ended = vars(campaign)["ended"]
+    times = (at.timestamp() if at else 0 for at in (campaign.created_at, ended))
+    return "-".join(map(str, ("latest", campaign.pk, *times)))
 
 
 def _made(user: Person, keys: Mapping[str, int]) -> dict[str, dict[str, Any]]:
@@ -68,7 +75,8 @@ def result_of(found: Sequence[Group]) -> Result | None:
         return _compared(next((one for one in answers if one.decided), answers[0]), found)
     name = next(iter(heat_metric.choices(found)), "")
     known = [line for line in found if name in line.units and _medians(line, name)]
-    return _alone(known, name) if known else None
+    of_one = [line for line in known if line.workload == known[0].workload]
+    return _alone(of_one, name) if of_one else None
 
 
 def _compared(answer: Answer, found: Sequence[Group]) -> Result:
