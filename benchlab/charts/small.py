@@ -29,15 +29,17 @@ MARKS = {
     "triangle-down": "m0 4l-4 -7h8z",
     "star": "m0 -5l1.5 3.2l3.5 .4l-2.6 2.4l.7 3.5l-3.1 -1.8l-3.1 1.8l.7 -3.5l-2.6 -2.4l3.5 -.4z",
 }
+RING = "m-7.5 0a7.5 7.5 0 1 0 15 0a7.5 7.5 0 1 0 -15 0z"
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """A set-up: its median at each depth; 0: without a sweep."""
+    """A set-up: its median at each depth; 0: without a sweep. `knee`: the depth that is ringed, where it is known."""
 
     label: str
     style: Style
     medians: Mapping[int, float]
+    knee: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Line:
     path: str
     marks: str
     mark: str  # of the legend
+    ring: str  # around the knee; empty where none is drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def _curves(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: str) 
 
     told = (
         f"{one.label}: {', '.join(f'{_words(name, unit, v)} at {d}' for d, v in _sorted(one))}"
+        + (f", knee at {one.knee}" if one.knee else "")
         for one in sets
     )
     return Chart(
@@ -118,6 +122,7 @@ def _sorted(one: SetUp) -> list[tuple[int, float]]:
 
 
 def _line(one: SetUp, places: Sequence[tuple[float, float]]) -> Line:
+    knee = [at for at, (depth, _) in zip(places, _sorted(one), strict=True) if depth == one.knee]
     mark = MARKS[one.style.marker]
     points = [f"{_text(x)} {_text(y)}" for x, y in places]
     return Line(
@@ -127,6 +132,7 @@ def _line(one: SetUp, places: Sequence[tuple[float, float]]) -> Line:
         "M" + "L".join(points),
         "".join(f"M{point}{mark}" for point in points),
         f"M14 6{mark}",
+        next((f"M{_text(x)} {_text(y)}{RING}" for x, y in knee), ""),
     )
 
 

@@ -35,6 +35,16 @@ def test_lines_are_where_their_values_are():
     assert chart.says == "IOPS over outstanding I/Os. raw: 1 k IOPS at 1, 2 k IOPS at 4, 4 k IOPS at 16."
 
 
+def test_the_knee_is_ringed_where_it_is_known():
+    sets = [SetUp("a", BLUE, {1: 1.0, 4: 2.0, 16: 2.0}, knee=4), SetUp("b", RED, {1: 1.0, 4: 1.0})]
+    chart = small.chart(sets, "iops", "op/s")
+    assert chart is not None
+    first, second = chart.lines
+    [at] = re.findall(r"M([\d.]+) ", first.ring)
+    assert float(at) == (LEFT + RIGHT) / 2 and second.ring == ""
+    assert "2 IOPS at 16, knee at 4; b: 1 IOPS at 1, 1 IOPS at 4." in chart.says
+
+
 def test_ten_depths_leave_room_between_their_numbers():
     depths = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
     chart = small.chart([SetUp("raw", BLUE, dict.fromkeys(depths, 1.0))], "iops", "op/s")

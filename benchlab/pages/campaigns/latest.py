@@ -122,10 +122,16 @@ def _chart(
     beside = [line for line in found if line.workload == lines[0].workload]
     styles = dict(zip((one.identity for one in beside), line_styles(beside), strict=True))
     sets = [
-        small.SetUp(label, styles[line.identity], _medians(line, name))
+        small.SetUp(label, styles[line.identity], _medians(line, name), _knee(line, name))
         for line, label in zip(lines, names, strict=True)
     ]
     return small.chart(sets, name, lines[0].units[name])
+
+
+def _knee(line: Group, name: str) -> int | None:
+    """Where the campaign's chart rings it."""
+    knee = curve_answers.answer_of(line).knee if name == "iops" else None
+    return knee.at if knee and knee.drawn else None
 
 
 def _medians(line: Group, name: str) -> dict[int, float]:
