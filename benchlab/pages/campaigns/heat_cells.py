@@ -137,8 +137,8 @@ def best(spots: Sequence[Spot], lower_is_better: bool) -> Spot | None:
     """Of the points of a folded workload the one with the best median; one without any says how all of them stand."""
     told = [(spot.spread.median, spot) for spot in spots if spot.spread]
     if told:
-        choose = min if lower_is_better else max
-        return choose(told, key=lambda one: one[0])[1]
+        sign = 1 if lower_is_better else -1
+        return min(told, key=lambda one: sign * one[0])[1]
     if not spots:
         return None
     every = sum((spot.states for spot in spots), Counter[str]())

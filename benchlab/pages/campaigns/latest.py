@@ -109,8 +109,8 @@ def _alone(known: Sequence[Group], name: str) -> Result:
 
 def _best(line: Group, name: str) -> str:
     medians, unit = _medians(line, name), line.units[name]
-    choose = min if BETTER.get(unit) else max
-    depth = choose(medians, key=lambda depth: medians[depth])
+    sign = 1 if BETTER.get(unit) else -1
+    depth = min(medians, key=lambda depth: sign * medians[depth])
     at = f" at best, at {depth} outstanding" if len(medians) > 1 else ""
     return f"{si(medians[depth], shown_unit(name, unit))}{at}"
 
