@@ -118,7 +118,7 @@ def key(workload: int, swept: bool) -> str:
 
 
 def campaign_keys(found: Sequence[Group], query: QueryDict) -> list[str]:
-    """Of `campaign_cards` of these lines, which need no numbers for it: a live page asks which there are at each change."""
+    """Of `campaign_cards` of these lines, which need no numbers for that: a live page asks at each change."""
     wanted = request_params.Filter(moment=request_params.moment(query))
     kept = [(every[0].workload, _kept(every, wanted)[2]) for every in cards_of(found)]
     return [key(workload, any(line.swept for line in lines)) for workload, lines in kept]

@@ -27,7 +27,7 @@ def of_lines(groups: Sequence[Group], name: str) -> list[float | None]:
 
 
 def by_depths(lines: Sequence[Group]) -> bool:
-    """Whether a chart's table has a row for each depth of each line; else one for each metric, the lines side by side."""
+    """Whether a chart's table has a row for each depth of a line; else one for each metric, the lines side by side."""
     return any(line.swept or not METRICS.keys().isdisjoint(line.units) for line in lines)
 
 

@@ -28,7 +28,7 @@ def si(value: float | None, unit: str = "") -> str:
 
 
 def short(value: float | None, unit: str) -> str:
-    """For a table or an axis whose head says what is counted: 12345.6, "op/s" -> "12.3 k"; 0.00123, "s" -> "1.23 ms"."""
+    """Under a head that says what is counted: 12345.6, "op/s" -> "12.3 k"; 0.00123, "s" -> "1.23 ms"."""
     text, word = si(value, unit), UNIT_WORDS.get(unit, unit)
     return text.removesuffix(word).strip() if apart(word) else text
 

@@ -1,4 +1,4 @@
-"""The heat map of a finished campaign in a browser: light, dark, on a phone, without script; switched without a reload."""
+"""The heat map of a campaign in a browser: light, dark, on a phone, without script; switched without a reload."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def building(campaign, host, topology) -> None:
     layout = Layout.objects.create(
         campaign=campaign, host=host, topology=topology, stack=[], phase=LayoutPhase.PROVISIONING,
         plan={"layers": [{"steps": steps}], "claims": [{"identity": f"serial:{host}sdb"}]}, begun_at=timezone.now(),
-    )  # fmt: skip
+    )
     Attempt.objects.create(run=made.run(campaign, layout, made.workload(host.team), 1, 1), layout=layout)
     StepLog.objects.create(layout=layout, kind="apply", argv=["true"], says=SAYS[0], ended_at=timezone.now())
     StepLog.objects.create(layout=layout, kind="apply", argv=["true"], says=SAYS[1])

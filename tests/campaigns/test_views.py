@@ -169,7 +169,7 @@ def test_the_page_of_a_campaign_that_is_over_asks_no_more(htmx, web, campaign, a
 
 
 def test_a_change_costs_few_queries(htmx, campaign, attempts, django_assert_max_num_queries):
-    """Once for all that is live: apart its parts took more than forty. Of results that are shown, few numbers are read."""
+    """Once for all that is live: apart its parts took more than forty. Of shown results few numbers are read."""
     for attempt in attempts[:2]:
         end(attempt, Outcome.SUCCEEDED)
         Measurement.objects.create(attempt=attempt, name="iops", value=9.0, unit="op/s")

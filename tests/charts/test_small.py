@@ -31,7 +31,7 @@ def test_lines_are_where_their_values_are():
     ]
     assert line.marks.count("M") == 3 and (line.css, line.dash) == ("s1", "")
     assert [tick.text for tick in chart.ys] == ["0", "2 k", "4 k"]
-    assert [(tick.text, float(tick.at)) for tick in chart.xs] == [("1", LEFT), ("4", middle), ("16", RIGHT)]  # fmt: skip
+    assert [(tick.text, float(tick.at)) for tick in chart.xs] == [("1", LEFT), ("4", middle), ("16", RIGHT)]
     assert chart.says == "IOPS over outstanding I/Os. raw: 1 k IOPS at 1, 2 k IOPS at 4, 4 k IOPS at 16."
 
 

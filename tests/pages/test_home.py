@@ -1,4 +1,4 @@
-"""Home: at which step what runs is, what the last results say (recomputed), whose the disks are, what a newcomer does."""
+"""Home: at which step what runs is, what the last results say (recomputed), whose disks are whose, first steps."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_its_chart_has_the_medians(web, lab):
         for text, depth in points:
             rows = Measurement.objects.filter(
                 name="iops", attempt__run__topology=stack, attempt__run__point={"iodepth": int(depth)}
-            )  # fmt: skip
+            )
             expected = median(rows.values_list("value", flat=True))
             assert number(text.strip()) == pytest.approx(expected, rel=0.006)
 
@@ -125,7 +125,7 @@ def building(lab, done: int = 1) -> Layout:
         campaign=made.campaign(lab.team, "Now"), host=lab.host, topology=lab.stacks[0], stack=[],
         phase=LayoutPhase.PROVISIONING, plan={"layers": [{"steps": STEPS}], "claims": [{"identity": "serial:A"}]},
         begun_at=timezone.now(),
-    )  # fmt: skip
+    )
     for step in STEPS[: done + 1]:
         row = StepLog.objects.create(layout=layout, kind="apply", argv=step["argv"], says=step["says"])
         if step != STEPS[done]:
@@ -137,7 +137,7 @@ def test_what_is_built_is_told_with_its_step(web, lab):
     building(lab)
     text = home(web)
     assert "Building layout 1 of 1</strong>, LVM 64 KiB on vm-09 · step 2 of 3: Step 2" in text
-    assert re.search(r'<ol class="segs" aria-label="Step 2 of 3">(<li class="\w+"></li>){3}</ol>', text)  # fmt: skip
+    assert re.search(r'<ol class="segs" aria-label="Step 2 of 3">(<li class="\w+"></li>){3}</ol>', text)
 
 
 def test_what_is_measured_is_told_with_its_run(web, lab):

@@ -1,4 +1,4 @@
-"""Home: what runs and at which step, what needs a person, what the last results say, the hosts' disks, what was done."""
+"""Home: what runs and at which step, what needs a person, what the last results say, the hosts' disks, the activity."""
 
 from __future__ import annotations
 
