@@ -25,7 +25,9 @@ def campaign(team, user):
         for load in loads:
             attempts = made.swept(found, where, stack, load, top=top)
         attempts[7].measurements.filter(name="iops").update(value=4 * top)
-    attempts = made.swept(found, where, made.topology(team, "raw HDD"), loads[0], top=800, depths=(1, 2))
+    attempts = made.swept(
+        found, where, made.topology(team, "raw HDD"), loads[0], top=800, depths=(1, 2)
+    )
     gone = [one.pk for one in attempts if one.run.outstanding == 2]
     Attempt.objects.filter(pk__in=gone).update(outcome=Outcome.FAILED, reason="tool_failed")
     return found
@@ -53,7 +55,9 @@ def test_metric_and_folds_are_switched_in_place(person, campaign):
     person.look("heat")
     page.evaluate("window.stayed = true")
     page.get_by_role("navigation", name="Metric").get_by_role("link", name="Latency").click()
-    expect(page.locator("#heat-how")).to_contain_text("Total latency, mean, median of the repeats; lower is better")
+    expect(page.locator("#heat-how")).to_contain_text(
+        "Total latency, mean, median of the repeats; lower is better"
+    )
     page.get_by_role("link", name="fold randwrite 4 KiB").click()
     expect(heat.locator("thead th", has_text="best of 6")).to_have_count(1)
     expect(page.locator("#heat-how")).to_contain_text("Total latency")
@@ -66,7 +70,7 @@ def test_metric_and_folds_are_switched_in_place(person, campaign):
     expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(3)
     complaints = [one for one in person.complaints if not one.endswith("[object Event]")]
-    assert complaints == []
+    assert complaints == [], "\n".join(complaints)
 
 
 def test_the_first_column_stays_while_the_others_scroll(person, campaign):
@@ -77,7 +81,7 @@ def test_the_first_column_stays_while_the_others_scroll(person, campaign):
     before = head.bounding_box()["x"]
     page.locator("#campaign-heat").evaluate("(one) => { one.parentElement.scrollLeft = 200 }")
     assert page.locator("#campaign-heat").evaluate("(one) => one.parentElement.scrollLeft") == 200
-    assert head.bounding_box()["x"] == before
+    assert abs(head.bounding_box()["x"] - before) <= 2  # the space between cells
 
 
 def test_all_of_it_without_script(person, chromium, live_server, campaign):

@@ -114,7 +114,16 @@ def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
     assert page.partition("<main")[2].count("hx-get=") == 1  # the search above it asks as well
     text = now(htmx, campaign, "?plan=pending").text
     assert "<html" not in text and text.count("hx-get=") == 1
-    assert swapped(text) == ["live", "plan", "scale", "heat", "running", "answers", "results", "log"]
+    assert swapped(text) == [
+        "live",
+        "plan",
+        "scale",
+        "heat",
+        "running",
+        "answers",
+        "results",
+        "log",
+    ]
 
 
 def test_what_has_charts_and_did_not_change_is_left_alone(htmx, campaign):
@@ -176,7 +185,10 @@ def test_a_change_costs_few_queries(htmx, campaign, attempts, django_assert_max_
     shown = unescape(re.findall('hx-get="([^"]+)"', now(htmx, campaign).text)[0])
     with django_assert_max_num_queries(14):
         answer = htmx.get(shown, headers={"HX-Target": "campaign-now"})
-    assert swapped(answer.text) == ["live", "scale", "heat", "log"] and "9 IOPS, one repeat" in answer.text
+    assert (
+        swapped(answer.text) == ["live", "scale", "heat", "log"]
+        and "9 IOPS, one repeat" in answer.text
+    )
 
 
 def test_the_page_costs_the_same_queries_however_many_runs(

@@ -62,7 +62,9 @@ def number(text: str) -> float:
 
 def measured(campaign, name: str, topology, depth: int) -> list[float]:
     of = Measurement.objects.filter(
-        name=name, attempt__run__campaign=campaign, attempt__run__topology=topology,
+        name=name,
+        attempt__run__campaign=campaign,
+        attempt__run__topology=topology,
         attempt__run__point={"iodepth": depth},
     )
     return [float(value) for value in of.values_list("value", flat=True)]
@@ -125,7 +127,9 @@ def test_the_metrics_are_those_that_were_measured(web, lab):
 
 
 def test_links_keep_what_else_the_page_was_asked_for(web, lab):
-    text = page(web, lab.campaign, "?moment=built&heat=bandwidth&fold=999999999&results=w&running=3")
+    text = page(
+        web, lab.campaign, "?moment=built&heat=bandwidth&fold=999999999&results=w&running=3"
+    )
     head = text.partition('id="campaign-scale"')[2].partition("</thead>")[0]
     links = [unescape(link) for link in re.findall('href="([^"]*)"', head)]
     assert len(links) == 5 and all(link.endswith("#heat-title") for link in links)
@@ -224,7 +228,13 @@ def test_a_workload_is_folded_into_its_best_point(web, lab):
     made.swept(lab.campaign, lab.host, lab.stacks[0], more, depths=(1,), repeats=1)
     for name, choose in (("iops", max), ("lat.mean", min)):
         text = page(web, lab.campaign, f"?heat={name}&fold={lab.load.pk}")
-        assert heads(text) == ["Topology", "a second load · iodepth", "randread 4 KiB", "1", "best of 3"]
+        assert heads(text) == [
+            "Topology",
+            "a second load · iodepth",
+            "randread 4 KiB",
+            "1",
+            "best of 3",
+        ]
         assert text.count("unfold<span") == 1
         for stack in lab.stacks:
             medians = {d: median(measured_of(lab, name, stack, d)) for d in (1, 4, 16)}
@@ -248,7 +258,10 @@ def test_rows_are_in_the_order_in_which_people_count(web, team):
         for name in ("stripe 10", "Stripe 2"):
             made.swept(campaign, host, made.topology(team, name), load, depths=(1,))
     assert list(rows(page(web, campaign))) == [
-        "Stripe 2 · vm-2", "stripe 10 · vm-2", "Stripe 2 · vm-10", "stripe 10 · vm-10",
+        "Stripe 2 · vm-2",
+        "stripe 10 · vm-2",
+        "Stripe 2 · vm-10",
+        "stripe 10 · vm-10",
     ]
 
 

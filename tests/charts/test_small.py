@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -31,8 +32,15 @@ def test_lines_are_where_their_values_are():
     ]
     assert line.marks.count("M") == 3 and (line.css, line.dash) == ("s1", "")
     assert [tick.text for tick in chart.ys] == ["0", "2 k", "4 k"]
-    assert [(tick.text, float(tick.at)) for tick in chart.xs] == [("1", LEFT), ("4", middle), ("16", RIGHT)]
-    assert chart.says == "IOPS over outstanding I/Os. raw: 1 k IOPS at 1, 2 k IOPS at 4, 4 k IOPS at 16."
+    assert [(tick.text, float(tick.at)) for tick in chart.xs] == [
+        ("1", LEFT),
+        ("4", middle),
+        ("16", RIGHT),
+    ]
+    assert (
+        chart.says
+        == "IOPS over outstanding I/Os. raw: 1 k IOPS at 1, 2 k IOPS at 4, 4 k IOPS at 16."
+    )
 
 
 def test_the_knee_is_ringed_where_it_is_known():
@@ -50,7 +58,10 @@ def test_ten_depths_leave_room_between_their_numbers():
     chart = small.chart([SetUp("raw", BLUE, dict.fromkeys(depths, 1.0))], "iops", "op/s")
     assert chart is not None
     at = [float(tick.at) for tick in chart.xs]
-    assert chart.xs[-1].text == "32" and min(b - a for a, b in zip(at, at[1:], strict=False)) >= small.APART
+    assert (
+        chart.xs[-1].text == "32"
+        and min(b - a for a, b in pairwise(at)) >= small.APART
+    )
 
 
 @pytest.mark.parametrize("most", [0.00123, 0.9, 1.0, 9.99, 10.0, 463.0, 45507.0, 2.5e9])
@@ -89,6 +100,8 @@ def test_a_set_up_without_a_depth_is_no_line_beside_curves():
 def test_every_marker_and_dash_of_the_palette_can_be_drawn():
     assert set(small.MARKS) == set(MARKERS)
     for dash in MOMENT_DASHES[1:]:
-        chart = small.chart([SetUp("a", Style(COLOURS[6], dash, "x"), {1: 1.0, 2: 2.0})], "iops", "op/s")
+        chart = small.chart(
+            [SetUp("a", Style(COLOURS[6], dash, "x"), {1: 1.0, 2: 2.0})], "iops", "op/s"
+        )
         assert chart is not None
         assert re.fullmatch(r"[\d ]+", chart.lines[0].dash) and chart.lines[0].css == "s7"

@@ -62,7 +62,9 @@ def test_its_chart_has_the_medians(web, lab):
         assert [int(depth) for _, depth in points] == [1, 4, 16]
         for text, depth in points:
             rows = Measurement.objects.filter(
-                name="iops", attempt__run__topology=stack, attempt__run__point={"iodepth": int(depth)}
+                name="iops",
+                attempt__run__topology=stack,
+                attempt__run__point={"iodepth": int(depth)},
             )
             expected = median(rows.values_list("value", flat=True))
             assert number(text.strip()) == pytest.approx(expected, rel=0.006)
@@ -85,7 +87,15 @@ def test_one_without_a_result_says_so(web, lab):
     assert "No result: 18 failed." in article and "Stripe sizes</a>" in article
 
 
-def test_results_are_kept_until_a_layout_ends_anew(web, lab):
+@pytest.fixture
+def kept(settings):
+    """A cache that keeps: tests have none."""
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    yield
+    cache.clear()
+
+
+def test_results_are_kept_until_a_layout_ends_anew(web, lab, kept):
     before = articles(home(web))
     Measurement.objects.update(value=1.0)
     assert articles(home(web)) == before
@@ -102,7 +112,9 @@ def test_home_is_there_while_the_cache_is_away(web, lab, monkeypatch):
     assert "Stripe sizes</a>" in article and "<svg" not in article
 
 
-def test_queries_do_not_grow_with_what_is_shown(web, lab, team, django_assert_max_num_queries):
+def test_queries_do_not_grow_with_what_is_shown(
+    web, lab, team, kept, django_assert_max_num_queries
+):
     for n in range(6):
         more = made.campaign(team, f"Campaign {n}")
         for stack in lab.stacks:
@@ -122,12 +134,18 @@ def test_each_part_is_asked_for_alone(web, lab, part, other):
 
 def building(lab, done: int = 1) -> Layout:
     layout = Layout.objects.create(
-        campaign=made.campaign(lab.team, "Now"), host=lab.host, topology=lab.stacks[0], stack=[],
-        phase=LayoutPhase.PROVISIONING, plan={"layers": [{"steps": STEPS}], "claims": [{"identity": "serial:A"}]},
+        campaign=made.campaign(lab.team, "Now"),
+        host=lab.host,
+        topology=lab.stacks[0],
+        stack=[],
+        phase=LayoutPhase.PROVISIONING,
+        plan={"layers": [{"steps": STEPS}], "claims": [{"identity": "serial:A"}]},
         begun_at=timezone.now(),
     )
     for step in STEPS[: done + 1]:
-        row = StepLog.objects.create(layout=layout, kind="apply", argv=step["argv"], says=step["says"])
+        row = StepLog.objects.create(
+            layout=layout, kind="apply", argv=step["argv"], says=step["says"]
+        )
         if step != STEPS[done]:
             StepLog.objects.filter(pk=row.pk).update(ended_at=timezone.now(), exit_code=0)
     return layout
@@ -137,7 +155,9 @@ def test_what_is_built_is_told_with_its_step(web, lab):
     building(lab)
     text = home(web)
     assert "Building layout 1 of 1</strong>, LVM 64 KiB on vm-09 · step 2 of 3: Step 2" in text
-    assert re.search(r'<ol class="segs" aria-label="Step 2 of 3">(<li class="\w+"></li>){3}</ol>', text)
+    assert re.search(
+        r'<ol class="segs" aria-label="Step 2 of 3">(<li class="\w+"></li>){3}</ol>', text
+    )
 
 
 def test_what_is_measured_is_told_with_its_run(web, lab):

@@ -91,7 +91,7 @@ def test_home_asks_as_many_queries_for_many(lab, web, django_assert_max_num_quer
     lab.campaign(700.0, 650.0, 600.0)
     assert len(told()) >= 1
     web.get(reverse("home"))
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(19):
         web.get(reverse("home"))
 
 

@@ -208,8 +208,8 @@ def _disks(request: HttpRequest) -> dict[str, Any]:
 
 
 def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    """A card per workload, and the heat map. Charts refresh themselves; cards are swapped when there is one more, and at
-    the end. Until then only the heat map's numbers are read.
+    """A card per workload, and the heat map. Charts refresh themselves; cards are swapped when there is one more, and
+    at the end. Until then only the heat map's numbers are read.
     """
 
     def shown(keys: Iterable[str]) -> str:

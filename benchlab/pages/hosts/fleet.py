@@ -40,7 +40,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`groups`: disks of one kind each, in the order in which they are drawn. `capacity`: of the spare ones, as text."""
+    """`groups`: disks of one kind each, in the order in which they are drawn. `capacity`: of spare ones, in words."""
 
     shown: HostRow
     groups: list[list[Disk]]
