@@ -1,12 +1,24 @@
-"""A host's disks as small blocks, each with its state in words. Pure."""
+"""A host's disks as small blocks, each saying whether it is spare, in use, gone, or nobody's to touch. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
+from benchlab.hosts.blocks import natural
 from benchlab.hosts.models import Device
 from benchlab.web.units import size
+
+FAST = ("ssd", "nvme")
+SPARE, USE, GONE, SYSTEM, UNMARKED = "spare", "use", "fail", "sys", ""
+WORDS = {
+    SPARE: "spare",
+    USE: "in use",
+    GONE: "gone since it was marked spare",
+    SYSTEM: "used by the system, never touched",
+    UNMARKED: "not marked spare",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,23 +26,39 @@ class Mark:
     """`css`: classes beside "disk" (static/benchlab.css)."""
 
     css: str
-    words: str
+    says: str
 
 
-def marks(devices: Iterable[Device]) -> list[Mark]:
-    """Those that are there, and spare ones that are missing."""
-    return [_mark(one) for one in devices if one.present or one.spare]
+def marks(disks: Iterable[Device], held: Collection[str] = ()) -> list[Mark]:
+    """Of those that are there, and of spare ones that are not, in the order in which they are drawn.
+
+    `held`: identities of the disks of the layout that holds the host.
+    """
+    drawn = [disk for disk in disks if disk.present or disk.spare]
+    return [mark(disk, held) for disk in sorted(drawn, key=lambda disk: place(disk, held))]
 
 
-def _mark(device: Device) -> Mark:
-    css, state = _state(device)
-    wide = " ssd" if device.rotational is False else ""
-    return Mark(f"{css}{wide}".strip(), f"{device.name}, {size(device.size)}, {state}")
+def mark(disk: Device, held: Collection[str]) -> Mark:
+    its = state(disk, held)
+    css = " ".join(filter(None, (its, "ssd" * is_fast(disk))))
+    what = filter(None, (disk.name, size(disk.size), disk.role, WORDS[its]))
+    return Mark(css, ", ".join(what))
 
 
-def _state(device: Device) -> tuple[str, str]:
-    if not device.present:
-        return "fail", "spare, but gone"
-    if device.spare:
-        return ("use", "spare, in use now") if device.in_use else ("spare", "spare")
-    return ("sys", f"not ours: {device.in_use}") if device.in_use else ("", "not spare")
+def place(disk: Device, held: Collection[str]) -> tuple[Any, ...]:
+    """The system's last; of the others disks that turn first, as they are most."""
+    return state(disk, held) == SYSTEM, is_fast(disk), natural(disk.name)
+
+
+def is_fast(disk: Device) -> bool:
+    return disk.role in FAST or (not disk.role and disk.rotational is False)
+
+
+def state(disk: Device, held: Collection[str]) -> str:
+    if not disk.present:
+        return GONE
+    if disk.identity in held:
+        return USE
+    if disk.spare:
+        return SPARE
+    return SYSTEM if disk.in_use else UNMARKED

@@ -58,10 +58,7 @@ def test_ten_depths_leave_room_between_their_numbers():
     chart = small.chart([SetUp("raw", BLUE, dict.fromkeys(depths, 1.0))], "iops", "op/s")
     assert chart is not None
     at = [float(tick.at) for tick in chart.xs]
-    assert (
-        chart.xs[-1].text == "32"
-        and min(b - a for a, b in pairwise(at)) >= small.APART
-    )
+    assert chart.xs[-1].text == "32" and min(b - a for a, b in pairwise(at)) >= small.APART
 
 
 @pytest.mark.parametrize("most", [0.00123, 0.9, 1.0, 9.99, 10.0, 463.0, 45507.0, 2.5e9])

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
-from benchlab.hosts.blocks import natural
+from benchlab.hosts import disk_marks
+from benchlab.hosts.disk_marks import Mark
 from benchlab.hosts.models import Device, Host
 from benchlab.pages.hosts import queries
 from benchlab.pages.hosts.queries import HostRow
@@ -21,21 +21,6 @@ from benchlab.web.units import size
 
 MOST = 12  # hosts; the others are in the list of them
 MOST_DISKS = 60  # of a host
-FAST = ("ssd", "nvme")
-SPARE, USE, GONE, SYSTEM, UNMARKED = "spare", "use", "fail", "sys", ""
-WORDS = {
-    SPARE: "spare",
-    USE: "in use",
-    GONE: "gone since it was marked spare",
-    SYSTEM: "used by the system, never touched",
-    UNMARKED: "not marked spare",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Disk:
-    css: str
-    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +28,7 @@ class Row:
     """`groups`: disks of one kind each, in the order in which they are drawn. `capacity`: of spare ones, in words."""
 
     shown: HostRow
-    groups: list[list[Disk]]
+    groups: list[list[Mark]]
     more: int  # disks that are not drawn
     spare: int
     gone: int
@@ -89,40 +74,14 @@ def _held(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
 
 
 def _row(shown: HostRow, disks: Iterable[Device], held: set[str]) -> Row:
-    ordered = sorted(disks, key=lambda disk: _place(disk, held))
-    drawn = groupby(ordered[:MOST_DISKS], key=lambda disk: _place(disk, held)[:2])
-    spare = [disk for disk in ordered if _state(disk, held) == SPARE]
+    ordered = sorted(disks, key=lambda disk: disk_marks.place(disk, held))
+    drawn = groupby(ordered[:MOST_DISKS], key=lambda disk: disk_marks.place(disk, held)[:2])
+    spare = [disk for disk in ordered if disk_marks.state(disk, held) == disk_marks.SPARE]
     return Row(
         shown,
-        [[_drawn(disk, held) for disk in some] for _, some in drawn],
+        [[disk_marks.mark(disk, held) for disk in some] for _, some in drawn],
         max(0, len(ordered) - MOST_DISKS),
         len(spare),
-        sum(_state(disk, held) == GONE for disk in ordered),
+        sum(disk_marks.state(disk, held) == disk_marks.GONE for disk in ordered),
         size(sum(disk.size for disk in spare)) if spare else "",
     )
-
-
-def _place(disk: Device, held: set[str]) -> tuple[Any, ...]:
-    """The system's last; of the others disks that turn first, as they are most."""
-    return _state(disk, held) == SYSTEM, _is_fast(disk), natural(disk.name)
-
-
-def _is_fast(disk: Device) -> bool:
-    return disk.role in FAST or (not disk.role and disk.rotational is False)
-
-
-def _state(disk: Device, held: set[str]) -> str:
-    if not disk.present:
-        return GONE
-    if disk.identity in held:
-        return USE
-    if disk.spare:
-        return SPARE
-    return SYSTEM if disk.in_use else UNMARKED
-
-
-def _drawn(disk: Device, held: set[str]) -> Disk:
-    state = _state(disk, held)
-    css = " ".join(filter(None, (state, "ssd" * _is_fast(disk))))
-    what = filter(None, (disk.name, size(disk.size), disk.role, WORDS[state]))
-    return Disk(css, ", ".join(what))
