@@ -212,9 +212,9 @@ def _building_left(row: Mapping[str, Any]) -> float:
 
     Of one layout on a host: one holds it, and those that wait have not begun.
     """
-    whole = row["expected"]
+    whole = float(row["expected"])
     if row["phase"] == LayoutPhase.WAITING:
-        return float(whole)
+        return whole
     if row["phase"] == LayoutPhase.PROVISIONING and row["begun_at"]:
         return max(whole / 2, whole - _since(row["begun_at"]))
     if row["phase"] == LayoutPhase.TEARING_DOWN and row["down_at"]:

@@ -106,8 +106,8 @@ def annotated(rows: QuerySet[Layout]) -> QuerySet[Layout]:
         ),
         step_says=_of_plan("says"),
         step_argv=_of_plan("argv"),
-        place=Subquery(_count(beside.filter(before))),
-        places=Subquery(_count(beside)),
+        place=_count(beside.filter(before)),
+        places=_count(beside),
         took=Case(
             When(phase=LayoutPhase.PROVISIONING, then=_last_time("begun_at", "ready_at")),
             When(phase=LayoutPhase.TEARING_DOWN, then=_last_time("down_at", "ended_at")),
@@ -134,8 +134,8 @@ def _of_plan(name: str) -> Case:
     return Case(at_work, default=None, output_field=JSONField())
 
 
-def _count(rows: QuerySet[Layout]) -> QuerySet[Layout, dict[str, int]]:
-    return rows.order_by().values("campaign").annotate(n=Count("pk")).values("n")
+def _count(rows: QuerySet[Layout]) -> Subquery:
+    return Subquery(rows.order_by().values("campaign").annotate(n=Count("pk")).values("n"))
 
 
 def _last_time(start: str, end: str) -> Subquery:
