@@ -8,6 +8,7 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from benchlab.charts.cards import campaign_cards, campaign_keys
+from benchlab.charts.queries import groups
 from benchlab.runs.models import Measurement
 from tests.charts import made
 
@@ -35,10 +36,10 @@ def test_which_cards_there_are_is_told_without_their_numbers(
         made.finished(lab.campaign, lab.attempts[0].layout, load, depth, 1, 500.0)
     asked, pk = QueryDict(query), lab.campaign.pk
     with django_assert_num_queries(2):
-        keys = campaign_keys(user, pk, asked)
+        keys = campaign_keys(groups(user, [pk], names=()), asked)
     assert keys == [card.key for card in campaign_cards(user, pk, asked)]
     assert len(keys) == 3 and sum("bars" in key for key in keys) == 2
-    assert campaign_keys(other_user, pk, asked) == []
+    assert campaign_keys(groups(other_user, [pk], names=()), asked) == []
 
 
 def test_a_depth_that_was_not_reached_is_told(user, lab):

@@ -29,7 +29,7 @@ def growing(team, user):
 
 def card(user, campaign):
     (found,) = campaign_cards(user, campaign.pk)
-    assert campaign_keys(user, campaign.pk, QueryDict()) == [found.key]
+    assert campaign_keys(groups(user, [campaign.pk], names=()), QueryDict()) == [found.key]
     return found
 
 

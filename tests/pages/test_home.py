@@ -144,7 +144,7 @@ def building(lab, done: int = 1) -> Layout:
     )
     for step in STEPS[: done + 1]:
         row = StepLog.objects.create(
-            layout=layout, kind="apply", argv=step["argv"], says=step["says"]
+            layout=layout, kind="apply", argv=step["argv"], says=str(step["says"])
         )
         if step != STEPS[done]:
             StepLog.objects.filter(pk=row.pk).update(ended_at=timezone.now(), exit_code=0)

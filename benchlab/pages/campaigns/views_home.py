@@ -48,7 +48,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _now(request: HttpRequest) -> dict[str, Any]:
-    still_open = list(_mine(request).filter(is_open=True))
+    still_open = list(_mine(request).filter(_is_open()))
     found = progress.of(still_open)
 
     def now(*states: State) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
 
 
 def _rest(request: HttpRequest) -> dict[str, Any]:
-    over = _mine(request).filter(is_open=False).annotate(ended=Max("layouts__ended_at"))
+    over = _mine(request).filter(~_is_open()).annotate(ended=Max("layouts__ended_at"))
     last = list(over[:LATEST])
     results = latest.of(request.user, last)
     rows = _with_progress(last, progress.of(last))
@@ -85,8 +85,12 @@ PARTS: Mapping[str, Callable[[HttpRequest], dict[str, Any]]] = {NOW: _now, "home
 
 
 def _mine(request: HttpRequest) -> QuerySet[Campaign]:
+    return Campaign.objects.for_user(request.user)
+
+
+def _is_open() -> Exists:
     unfinished = Layout.objects.filter(campaign=OuterRef("pk")).exclude(phase=LayoutPhase.DONE)
-    return Campaign.objects.for_user(request.user).annotate(is_open=Exists(unfinished))
+    return Exists(unfinished)
 
 
 def _with_progress(
