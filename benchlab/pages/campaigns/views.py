@@ -45,7 +45,6 @@ PER_PAGE = 25
 PAGE = "campaigns/detail.html"
 NOW = "campaign-now"  # the page's element that asks for what is live
 PENDING = "pending"
-SHOWN = ("running", "results", "plan")  # of a live page's own address: what it has already
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name("Campaign"),
@@ -197,7 +196,7 @@ def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
 
 def _disks(request: HttpRequest) -> dict[str, Any]:
     """Whose disks the running point shows: the layout's own, or with ?disks=all the system's too."""
-    own = lists.without(request.GET, "disks", *SHOWN)
+    own = lists.without(request.GET, "disks", *heat.LIVE)
     every = own.copy()
     every["disks"] = "all"
     return {
@@ -234,7 +233,7 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
 
 def _log(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     whole, text = request.GET.get("log") == "all", lists.found_text(request)
-    asked = lists.without(request.GET, *SHOWN)
+    asked = lists.without(request.GET, *heat.LIVE)
     kept = lists.without(asked, lists.FIND)
     asked["log"] = "all"
     return {
