@@ -162,6 +162,8 @@ class Machine:
             return Answer(b"state=absent\n")
         if verb == "poll":
             return await self.poll(work, float(rest[0]), int(rest[1]), rest[2:])
+        if verb == "fetch" and not work.left_s:  # by a worker that lost the answer to its poll
+            return Answer(self.packed(work))
         if verb == "remove" and not work.left_s:
             del self.work[name]
             return Answer(b"state=absent\n")
