@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agents.contracts import Need, Part, Step, Target
-from agents.facts.graph import Graph, carries
+from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers import _scripts
 from agents.layers._names import lvm_uuid_of
@@ -149,11 +149,17 @@ def run(
 
 # What lsblk says nothing of: it goes up from the disks, and does not see what stood on one that was pulled out.
 NOT_LISTED = "unknown"
+# Volumes that lvm and lvm_cache make. What LVM makes of one has its name, an underscore or a hyphen, and more; its own
+# are lvol0, lvol1, … Any other volume is a person's, though the group is ours: it stays, and so do the disks under it.
+VOLUMES = ("data", "fast")
 
 
-def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
-    """Device-mapper's view of every volume of the group, the top ones first. The data is not written back."""
-    names = _mapped(target, facts)
+def remove_nodes(target: Target, facts: HostFacts, *volumes: str) -> list[Step]:
+    """Device-mapper's view of our volumes of the group, the top ones first. The data is not written back.
+
+    `volumes`: those that a layer makes beside VOLUMES.
+    """
+    names = _mapped(target, facts, (*VOLUMES, *volumes))
     if not names:
         return []
     says = "Remove the logical volumes from the kernel; what a cache holds is dropped"
@@ -161,19 +167,21 @@ def remove_nodes(target: Target, facts: HostFacts) -> list[Step]:
     return [Step(argv, says, destroys=claims_of(target), quiet=True)]
 
 
-def _mapped(target: Target, facts: HostFacts) -> list[str]:
-    """The group's volumes on these disks, the top ones first, whatever a layer or LVM itself called them.
+def _mapped(target: Target, facts: HostFacts, volumes: Iterable[str]) -> list[str]:
+    """Our volumes of the group on these disks, the top ones first.
 
     Device-mapper's name is the group's, a hyphen, the volume's, in which a hyphen is doubled. A mapping of another kind
     is another layer's. A volume that lies on other disks too is the cache's to remove: it was told of them.
     """
     graph = Graph(facts)
+    made = re.compile(rf"(?:{'|'.join(map(re.escape, volumes))}|lvol\d+)(?:[_-]\w+)*")
     ours = {d.name for claim in claims_of(target) if (d := is_claimed(claim, facts))}
     names = {name for name, _ in facts.mappings()}
     names |= {device.path.removeprefix("/dev/mapper/") for device in facts.devices}
     height: dict[str, int] = {}
     for name in names:
-        if not (name.startswith(f"{target.name}-") and carries(name, target.name)):
+        group, _, volume = name.partition("-")
+        if group != target.name or not made.fullmatch(volume):
             continue
         device = graph.find(f"/dev/mapper/{name}")
         under = graph.disks_under(device.name) if device else _by_table(name, graph)

@@ -69,7 +69,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     there = still_there(target, members(target, "data", main=True), facts)
-    return [*_lvm.remove_nodes(target, facts), *erase_all(target, there, facts)]
+    return [*_lvm.remove_nodes(target, facts, "vdo", "vpool"), *erase_all(target, there, facts)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:

@@ -128,6 +128,16 @@ def test_a_teardown_takes_nothing_of_another_out_of_the_kernel(name):
     )
 
 
+@pytest.mark.parametrize("volume", ["other", "data--old", "precious_data", "lvol", "fast2"])
+def test_a_volume_made_by_hand_in_our_group_stays_in_the_kernel(volume):
+    """wipefs then finds its disk in use: it was taken out, and what was on it wiped."""
+    facts = host(replace(SDB, holders=("dm-0", "dm-9")), SDC, tools=TOOLS, dm_tables=[
+        f"{DATA}: 0 8 linear {SDB.majmin} 0", f"{LAYOUT}-{volume}: 0 8 linear {SDB.majmin} 8"])  # fmt: skip
+    steps = stack.teardown(plan("lvm"), facts)
+    taken = [step.argv[4:] for step in steps if step.argv[2:3] == (_scripts.DM_REMOVE,)]
+    assert taken == [(DATA,)]
+
+
 @pytest.fixture
 def removed(tmp_path: Path):
     """What DM_REMOVE would remove on a host where dmsetup lists these names."""

@@ -145,7 +145,7 @@ def test_a_run_on_one_disk_is_told_what_spoilt_it(measure, rig, team, user):
         "written": {},
         "calm": {},
         "warming up": {
-            "short_warm_up": r"the first \d s of \d s were \d\d % below the rest",
+            "short_warm_up": r"the first \d s of \d s were \d{1,3} % below the rest",
             "cached_read": CACHED,
         },
         "in memory": {
