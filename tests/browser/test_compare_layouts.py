@@ -38,12 +38,12 @@ def served(transactional_db, tmp_path: Path) -> Iterator[str]:
 def person(team, settings, chromium, served) -> Iterator[Person]:
     """Somebody who has just logged in."""
     settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
-    alice = User.objects.create_user("alice", password="alice-8")
-    Membership.objects.create(team=team, user=alice)
+    carla = User.objects.create_user("carla", password="carla-8")
+    Membership.objects.create(team=team, user=carla)
     one = Person(chromium, served)
     one.page.goto("/login/")
-    one.page.fill("#id_username", "alice")
-    one.page.fill("#id_password", "alice-8")
+    one.page.fill("#id_username", "carla")
+    one.page.fill("#id_password", "carla-8")
     one.press("Log in")
     yield one
     one.close()

@@ -98,7 +98,7 @@ def actions(person: Person) -> set[str]:
 
 def sees_and_may_not(viewer: Person, campaign) -> None:
     viewer.page.goto(f"/campaigns/{campaign.pk}/")
-    assert viewer.page.get_by_role("heading", name="Runs").first.is_visible()
+    assert viewer.page.get_by_role("heading", name="Every layout at every point").is_visible()
     assert not actions(viewer) & {"Start", "Plan again", "Pause", "Cancel", "Resume"}
     host = campaign.runs.first().host
     viewer.page.goto(f"/hosts/{host.pk}/")

@@ -26,7 +26,7 @@ from tests.rig.stacks import layer
 from tests.rig.test_article_shapes import lab
 from tests.runs import drive
 
-pytestmark = [pytest.mark.rig, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.rig, pytest.mark.night, pytest.mark.django_db(transaction=True)]
 
 KIB, MIB = 1 << 10, 1 << 20
 FAST, SLOW, STRIPE = ["ubdb", "ubdc", "ubdd"], "nbd0", ["nbd1", "nbd2", "nbd3", "nbd4"]
@@ -134,7 +134,6 @@ OTHERS = f"timeout 8 dd if=/dev/zero of=/dev/{SLOW} bs=128k seek=128 oflag=direc
 CACHED = r"(9\d|100) % of what it read came from a cache"
 
 
-@pytest.mark.covering
 def test_a_run_on_one_disk_is_told_what_spoilt_it(measure, rig, team, user):
     host = lab(rig, team, user, slow=[SLOW])
     Device.objects.filter(host=host, name=SLOW).update(rated_bandwidth=20_000_000)

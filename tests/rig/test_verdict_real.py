@@ -16,7 +16,7 @@ from tests.runs import drive
 from tests.verdicts.test_answers import texts
 
 __all__ = ["api"]  # fixture
-pytestmark = [pytest.mark.rig, pytest.mark.alone, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.rig, pytest.mark.night, pytest.mark.django_db(transaction=True)]
 
 # ms a request: the difference is the disk's own. No slower: who looks at a host's disks reads a hundred blocks of each.
 DELAYS = {"one": 10, "equal": 10, "slower": 12}
