@@ -27,7 +27,7 @@ from benchlab.web.free_names import free_name
 class Fitting:
     """One shape on one host. `topology`: the team's own of this very stack, else one that is not stored (pk < 0).
 
-    `size`: bytes that files may fill, on the safe side; 0 where it was not planned. `disks`: identities of those that
+    `size`: bytes that files may fill, on the safe side; 0 where it cannot be built. `disks`: identities of those that
     it would take. `error`: why it cannot be built there, in words; "" where it can, as far as the last facts tell.
     """
 
