@@ -26,9 +26,9 @@ TELL = """addEventListener("securitypolicyviolation", (event) =>
 
 
 def themes(name: str) -> list[str]:
-    """In which a page is looked at."""
-    by_profile = profiles.profile() == profiles.QUICK and profiles.WHOLE_GROUP in os.environ
-    return profiles.drawn(f"theme of {name}", THEMES, quick=1, more=2) if by_profile else THEMES
+    """In which a page is looked at: one drawn for each page, both by night and where a person chose the test."""
+    by_profile = profiles.WHOLE_GROUP in os.environ
+    return profiles.drawn(f"theme of {name}", THEMES, quick=1, more=1) if by_profile else THEMES
 
 
 class Person:
@@ -87,7 +87,7 @@ class Person:
     def look(self, name: str, *, quick: bool = False) -> None:
         """`quick` for pages that change while one looks: a picture and axe, light only.
 
-        The profile quick draws one of the two themes for each page.
+        The profiles quick and ci draw one of the two themes for each page.
         """
         if not self.javascript:
             self._picture(f"{name}-nojs")
