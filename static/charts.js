@@ -1,7 +1,8 @@
-/* Fills every .chart[data-figure-url] with the Plotly figure at that URL.
+/* Fills every .chart[data-figure-url] with the Plotly figure at that URL, and every .chart[data-figures-in].
 
    data-refresh="3"   fetch again every 3 s, and upon every server-sent event that htmx receives
    data-live          fetch again upon every server-sent event only
+   data-figures-in    the id of a script that holds the figures, by metric: in a report that is one file
    .chart-tools[data-chart-tools] right behind it gets PNG and SVG buttons; [data-chart-option] selects in it become
    parameters of the URL, and [data-chart-js] parts are shown only here, where there is JavaScript. */
 "use strict";
@@ -149,13 +150,23 @@
     chart.replaceChildren(note);
   }
 
+  async function fetched(chart) {
+    const answer = await fetch(urlOf(chart), { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw new Error("the server answered " + answer.status);
+    return answer.json();
+  }
+
+  function kept(chart) {
+    const figures = JSON.parse(document.getElementById(chart.dataset.figuresIn).textContent);
+    const metric = toolsOf(chart)?.querySelector("[data-chart-option]")?.value;
+    return figures[metric] ?? Object.values(figures)[0];
+  }
+
   async function load(chart) {
     if (chart.loading || document.hidden) return;
     chart.loading = true;
     try {
-      const answer = await fetch(urlOf(chart), { headers: { Accept: "application/json" } });
-      if (!answer.ok) throw new Error("the server answered " + answer.status);
-      const figure = await answer.json();
+      const figure = chart.dataset.figuresIn ? kept(chart) : await fetched(chart);
       if (!chart.isConnected) return;
       if (chart.figure && shapeOf(chart.figure) !== shapeOf(figure)) {
         Plotly.purge(chart); /* it would keep the ranges of axes that are not the same any more */
@@ -186,7 +197,7 @@
   function draw(chart) {
     const [data, layout] = themed(chart);
     if (chart.clientWidth < 640) narrow(data, layout);
-    layout.uirevision = chart.dataset.figureUrl; /* keeps zoom and hidden lines over a refresh */
+    layout.uirevision = chart.dataset.figureUrl ?? chart.dataset.figuresIn; /* keeps zoom and hidden lines over a refresh */
     chart.style.minHeight = layout.height + "px";
     return Plotly.react(chart, data, layout, CONFIG);
   }
@@ -234,7 +245,7 @@
     made.addEventListener("click", () => {
       if (!chart.figure) return;
       const size = { width: Math.max(chart.clientWidth, 1000), height: chart.figure.layout.height, scale: format === "png" ? 2 : 1 };
-      Plotly.downloadImage(chart, { format, filename: chart.dataset.chartName || "chart", ...size });
+      pictures.save(chart, format, chart.dataset.chartName || "chart", size);
     });
     return made;
   }
@@ -258,7 +269,8 @@
   }
 
   const all = (selector) => document.querySelectorAll(selector);
-  const startAll = () => all(".chart[data-figure-url]").forEach(start);
+  const FILLED = ".chart[data-figure-url], .chart[data-figures-in]";
+  const startAll = () => all(FILLED).forEach(start);
 
   document.addEventListener("theme-changed", () => all(".chart").forEach((chart) => chart.figure && draw(chart)));
   /* Charts are kept over a swap (hx-preserve): their zoom and choices stay, their numbers are fetched anew. */
@@ -294,7 +306,7 @@
     resized = setTimeout(() => all(".chart").forEach((chart) => chart.figure && draw(chart)), 150);
   });
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) all(".chart[data-figure-url]").forEach((chart) => (!chart.figure || chart.dataset.refresh) && load(chart));
+    if (!document.hidden) all(FILLED).forEach((chart) => (!chart.figure || chart.dataset.refresh) && load(chart));
   });
   startAll();
 })();

@@ -22,6 +22,7 @@ from benchlab.charts import (
     latency_against_iops,
     live_samples,
     naming,
+    origins,
     request_params,
     windows,
 )
@@ -63,8 +64,10 @@ def curve_or_bars(title: str, found: list[Group], choice: Choice) -> Figure:
         raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(known))}")
     swept = any(group.swept for group in found) and "*" not in choice.metric
     if swept and choice.against:
-        return latency_against_iops.build(title, found, choice)
-    return (curve.build if swept else dots.build)(title, in_percent(found), choice)
+        made = latency_against_iops.build(title, found, choice)
+    else:
+        made = (curve.build if swept else dots.build)(title, in_percent(found), choice)
+    return origins.of_lines(made, found)
 
 
 @require_GET
@@ -72,21 +75,17 @@ def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
     """Every device over the run. ?every=1 draws the idle ones too."""
     attempt = _attempt(request, pk)
     facts = attempt.facts.facts if attempt.facts else {}
-    return _json(
-        devices.build(
-            title_of(attempt),
-            tracks_of(attempt),
-            facts,
-            windows_of(attempt),
-            every=bool(request.GET.get("every")),
-        )
-    )
+    every = bool(request.GET.get("every"))
+    marks = windows_of(attempt)
+    made = devices.build(title_of(attempt), tracks_of(attempt), facts, marks, every=every)
+    return _json(of_attempt(made, attempt))
 
 
 @require_GET
 def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
     attempt = _attempt(request, pk)
-    return _json(devices.cpu(title_of(attempt), tracks_of(attempt), windows_of(attempt)))
+    made = devices.cpu(title_of(attempt), tracks_of(attempt), windows_of(attempt))
+    return _json(of_attempt(made, attempt))
 
 
 @require_GET
@@ -98,7 +97,8 @@ def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
         raise Http404(f"There is no chart {which!r}.")
     facts = attempt.facts.facts if attempt.facts else {}
     tracks, marks = tracks_so_far(attempt), windows_of(attempt)
-    return _json(caches.build(title_of(attempt), chart, tracks, facts, marks))
+    made = caches.build(title_of(attempt), chart, tracks, facts, marks)
+    return _json(of_attempt(made, attempt))
 
 
 @require_GET
@@ -114,8 +114,10 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
     stored = [] if attempt.outcome == "" else tracks_of(attempt)
     if stored:
         shown = live_samples.of_layout(stored, attempt, facts) if own else stored
-        return _json(devices.build(title_of(attempt), shown, facts, windows_of(attempt)))
-    return _json(live_samples.build(title_of(attempt), attempt, facts, since, own=own))
+        made = devices.build(title_of(attempt), shown, facts, windows_of(attempt))
+    else:
+        made = live_samples.build(title_of(attempt), attempt, facts, since, own=own)
+    return _json(of_attempt(made, attempt))
 
 
 def tracks_of(attempt: Attempt) -> list[Track]:
@@ -157,13 +159,19 @@ def tracks_so_far(attempt: Attempt) -> list[Track]:
         return []  # the devices' chart says so
 
 
+def of_attempt(figure: Figure, attempt: Attempt) -> Figure:
+    """With the words that tell where it comes from."""
+    campaign = attempt.run.campaign
+    return origins.told(figure, f"{campaign.name} (no. {campaign.pk})", [attempt.run_id])
+
+
 def title_of(attempt: Attempt) -> str:
     return f"run {attempt.run_id}, {attempt.run}"
 
 
 def _attempt(request: HttpRequest, pk: int) -> Attempt:
     rows = Attempt.objects.visible_to(request.user).select_related(
-        "facts", "run__topology", "run__workload"
+        "facts", "run__campaign", "run__topology", "run__workload"
     )
     return get_object_or_404(rows, pk=pk)
 

@@ -112,14 +112,16 @@ def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
     facts = attempt.facts.facts if attempt.facts else {}
     tracks = figure_views.tracks_of(attempt)
     marks = figure_views.windows_of(attempt)
-    return _json(link, devices.build(figure_views.title_of(attempt), tracks, facts, marks))
+    made = devices.build(figure_views.title_of(attempt), tracks, facts, marks)
+    return _json(link, figure_views.of_attempt(made, attempt))
 
 
 @guest_page
 def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
     tracks, marks = figure_views.tracks_of(attempt), figure_views.windows_of(attempt)
-    return _json(link, devices.cpu(figure_views.title_of(attempt), tracks, marks))
+    made = devices.cpu(figure_views.title_of(attempt), tracks, marks)
+    return _json(link, figure_views.of_attempt(made, attempt))
 
 
 @guest_page
@@ -129,7 +131,8 @@ def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
     tracks, marks = figure_views.tracks_of(attempt), figure_views.windows_of(attempt)
-    return _json(link, caches.build(figure_views.title_of(attempt), chart, tracks, facts, marks))
+    made = caches.build(figure_views.title_of(attempt), chart, tracks, facts, marks)
+    return _json(link, figure_views.of_attempt(made, attempt))
 
 
 @guest_page

@@ -170,6 +170,7 @@ PAGES: Mapping[str, Rule] = {
     "share-revoke": Rule(do=OPERATOR),
     "activity": Rule(VIEWER),
     "campaign-report": Rule(VIEWER),
+    "campaign-report-file": Rule(VIEWER),
     # Who has the link sees what it is about (benchlab/sharing/links.py) and nothing else.
     "shared": Rule(ANYONE),
     "shared-embed": Rule(ANYONE),

@@ -44,6 +44,8 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     told = [(one, says) for one, says, _ in found["answers"]]
     offered = _offers(campaign, [one for one, _ in told]) if may_add(context, campaign) else {}
     found["answers"] = [(*pair, offered.get(index)) for index, pair in enumerate(told)]
+    if context.get("in_file"):
+        found["choices"] = []  # nobody is there to answer who asks for another baseline
     return found | {"campaign_id": campaign.pk, "csrf_token": context.get("csrf_token")}
 
 

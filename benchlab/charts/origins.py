@@ -1,0 +1,41 @@
+"""Where a chart comes from, as plain words in its figure: static/pictures.js writes them into each picture of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import benchlab
+from benchlab.charts.figure import Figure
+from benchlab.charts.queries import Group
+
+MOST_RANGES = 40  # of run numbers; who wants more opens the page
+
+
+def of_lines(figure: Figure, lines: Sequence[Group]) -> Figure:
+    """The figure, with campaigns and run numbers of what it draws."""
+    names = dict.fromkeys(f"{line.campaign_name} (no. {line.campaign})" for line in lines)
+    return told(figure, ", ".join(names), (s.run for line in lines for s in line.samples))
+
+
+def told(figure: Figure, campaigns: str, runs: Iterable[int]) -> Figure:
+    """The figure, whose `layout.meta.origin` says in words what it was made of."""
+    origin = {
+        "campaign": campaigns,
+        "runs": ranges(runs),
+        "software": f"BenchLab {benchlab.__version__}",
+    }
+    meta = {**figure["layout"].get("meta", {}), "origin": origin}
+    return {**figure, "layout": {**figure["layout"], "meta": meta}}
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """ "3, 5 to 9": each number once, in order."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    words = [str(first) if first == last else f"{first} to {last}" for first, last in found]
+    left = len(words) - MOST_RANGES
+    return ", ".join(words[:MOST_RANGES]) + (f" and {left} more ranges" if left > 0 else "")

@@ -1,0 +1,143 @@
+"""A campaign's report as one HTML file that fetches nothing: style, font, charts and figures are in it.
+
+Its policy allows the scripts that are in it, by their hashes, and no address at all: it shows the same in ten years,
+without a network, and what somebody wrote into a question cannot run there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import orjson
+from django.contrib.staticfiles import finders
+from django.http import HttpRequest, QueryDict
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+import benchlab
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import request_params, tables
+from benchlab.charts.cards import Card, campaign_cards, with_differences
+from benchlab.charts.conditions import differences
+from benchlab.charts.figure import dumped
+from benchlab.charts.figure_views import curve_or_bars
+from benchlab.charts.queries import Group, groups
+from benchlab.sharing import report
+
+SCRIPTS = ("vendor/plotly/plotly-cartesian.min.js", "pictures.js", "charts.js", "sharing.js")
+FONT = re.compile(r'url\("(vendor/[^"]+\.woff2)"\)')
+# Plotly sets styles of its own as it draws, and makes pictures of blobs.
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "base-uri 'none'; form-action 'none'; script-src {scripts}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """Who reads the file may do nothing there."""
+
+    operator: frozenset[int] = frozenset()
+
+
+def page(request: HttpRequest, campaign: Campaign, *, attached: bool) -> str:
+    """The whole file. ?metric= and ?moment= as on the campaign's page; `attached`: each run's numbers are in it too."""
+    lines = groups(request.user, [campaign.pk])
+    unequal = differences(request.user, lines)
+    cards = with_differences(campaign_cards(request.user, campaign.pk, request.GET, lines), unequal)
+    told = {
+        **report.context(campaign),
+        "cards": cards,
+        "campaign_lines": lines,
+        "in_file": True,
+        "guest": True,
+        "may": Nobody(),
+    }
+    origin = request.build_absolute_uri("/").rstrip("/")
+    body = render_to_string("sharing/_report.html", told, request)
+    scripts = [_script(name) for name in SCRIPTS]
+    return render_to_string(
+        "sharing/report_file.html",
+        {
+            "campaign": campaign,
+            "body": mark_safe(_absolute(body, origin)),  # nosec B308 B703  # ours, escaped already
+            "style": _style(),
+            "scripts": scripts,
+            "policy": POLICY.format(scripts=" ".join(map(_hashed, scripts))),
+            "figures": [(card.key, _figures(campaign, card, lines)) for card in cards],
+            "numbers": _numbers(lines) if attached else "",
+            "address": origin + reverse("campaign-detail", args=[campaign.pk]),
+            "made": timezone.now(),
+            "version": benchlab.__version__,
+        },
+    )
+
+
+def _absolute(html: str, origin: str) -> str:
+    """Links lead to the lab from wherever the file lies. In text a quote is escaped, so none of it looks like one."""
+    return html.replace('href="/', f'href="{origin}/')
+
+
+def _figures(campaign: Campaign, card: Card, lines: Iterable[Group]) -> SafeString:
+    """JSON of the card's figures by metric, that shown first first. No `<`: it stands in a script."""
+    query = QueryDict(urlsplit(card.figure_url).query, mutable=True)
+    metrics = dict.fromkeys([card.chosen, *(name for name, _ in card.rates)])
+    made: dict[str, bytes] = {}
+    for metric in metrics:
+        query["metric"] = metric
+        kept = request_params.lines(query).keep(list(lines))
+        made[metric] = dumped(curve_or_bars(campaign.name, kept, request_params.choice(query)))
+    return _embedded(made)
+
+
+def _embedded(made: Mapping[str, bytes]) -> SafeString:
+    pairs = b",".join(orjson.dumps(name) + b":" + figure for name, figure in made.items())
+    text = (b"{" + pairs + b"}").decode().replace("<", "\\u003c")
+    return mark_safe(text)  # nosec B308 B703  # JSON without a tag
+
+
+def _numbers(lines: Iterable[Group]) -> str:
+    """Every run's numbers as a data: address of CSV."""
+    text = "".join(tables.campaign_csv(list(lines)))
+    return "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
+
+
+@cache
+def _script(name: str) -> SafeString:
+    """A source of ours. Raises ValueError for one that would end its own element."""
+    text = _source(name).decode()
+    if "</script" in text.lower():
+        raise ValueError(f"{name}: holds the end of a script element")
+    return mark_safe(text)  # nosec B308 B703  # a file of this repository
+
+
+def _hashed(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+@cache
+def _style() -> SafeString:
+    """The stylesheet, with its font in it."""
+    text = _source("benchlab.css").decode()
+    text = FONT.sub(lambda found: f'url("{_data(found[1])}")', text)
+    return mark_safe(text)  # nosec B308 B703  # a file of this repository
+
+
+def _data(name: str) -> str:
+    return f"data:font/woff2;base64,{base64.b64encode(_source(name)).decode()}"
+
+
+def _source(name: str) -> bytes:
+    found = finders.find(name)
+    if not isinstance(found, str):
+        raise FileNotFoundError(f"static file {name}")
+    return Path(found).read_bytes()
