@@ -114,6 +114,36 @@ class Note(About):
         return f"note on {self.kind} {self.object_id}"
 
 
+class ReportText(models.Model):
+    """What a team says in a campaign's report, at one of its places (benchlab/sharing/report_texts.py)."""
+
+    class Place(models.TextChoices):
+        OPENING = "opening", "Introduction"
+        SETUP = "setup", "On hosts and set-ups"
+        RESULTS = "results", "On the results"
+        CLOSING = "closing", "Conclusions"
+
+    campaign = models.ForeignKey(
+        "campaigns.Campaign", on_delete=models.CASCADE, related_name="report_texts"
+    )
+    place = models.CharField(max_length=10, choices=Place)
+    text = models.TextField(max_length=MOST_TEXT, blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    TEAM_PATH = "campaign__team"
+    objects = OwnedQuerySet["ReportText"].as_manager()
+
+    class Meta:
+        ordering = ["campaign", "place"]
+        constraints = [
+            models.UniqueConstraint(fields=["campaign", "place"], name="report_text_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.place} of campaign {self.campaign_id}"
+
+
 class StarQuerySet(models.QuerySet["Star"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> StarQuerySet:
         """A person's own, whatever their teams: which rows they still see is asked when they are shown."""

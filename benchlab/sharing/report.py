@@ -14,6 +14,7 @@ from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
 from benchlab.runs.models import Artifact, Layout, StepLog
 from benchlab.runs.states import Outcome
+from benchlab.sharing import report_texts
 from benchlab.topologies import picture
 from benchlab.topologies.picture import Box, Growth
 
@@ -60,6 +61,7 @@ def context(campaign: Campaign) -> dict[str, Any]:
     return {
         "campaign": campaign,
         "progress": progress.of_one(campaign),
+        "texts": report_texts.of(campaign),
         "machines": _machines(campaign, layouts),
         "built": _built(layouts),
         "loads": _loads(campaign),

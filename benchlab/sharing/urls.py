@@ -46,6 +46,11 @@ urlpatterns = [
     path("shares/<int:pk>/revoke/", views_shares.share_revoke, name="share-revoke"),
     path("activity/", views_activity.activity, name="activity"),
     path("campaigns/<int:pk>/report/", views_report.report, name="campaign-report"),
+    path(
+        "campaigns/<int:pk>/report/<slug:place>/",
+        views_report.report_text,
+        name="campaign-report-text",
+    ),
     path("campaigns/<int:pk>/report.html", views_report.report_file, name="campaign-report-file"),
     path("s/<str:token>/", include(guest)),
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import content_disposition_header
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.cards import campaign_cards, with_differences
@@ -13,17 +15,48 @@ from benchlab.charts.conditions import differences
 from benchlab.charts.queries import groups
 from benchlab.sharing import report as reports
 from benchlab.sharing import report_file as files
+from benchlab.sharing import report_texts
+from benchlab.team.models import has_role
+from benchlab.team.roles import Role
+from benchlab.team.services import person
 
 
 @require_GET
 def report(request: HttpRequest, pk: int) -> HttpResponse:
     """?metric= as on the campaign's page."""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
+    return _page(request, campaign)
+
+
+@require_POST
+def report_text(request: HttpRequest, pk: int, place: str) -> HttpResponse:
+    """`text` at one of the report's places; `seen` tells which text the form showed."""
+    if place not in report_texts.Place.values:
+        raise Http404(f"{place[:20]!r} is no place of a report.")
+    campaign = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+    text = request.POST.get("text", "")
+    try:
+        report_texts.write(campaign, place, person(request), text, request.POST.get("seen", ""))
+    except (ValidationError, report_texts.ChangedMeanwhile) as error:
+        texts = report_texts.refused(campaign, place, text, error)
+        return _page(request, campaign, texts, status=409)
+    return redirect(f"{reverse('campaign-report', args=[pk])}#text-{place}")
+
+
+def _page(
+    request: HttpRequest,
+    campaign: Campaign,
+    texts: dict[str, report_texts.Written] | None = None,
+    status: int = 200,
+) -> HttpResponse:
     lines = groups(request.user, [campaign.pk])
     unequal = differences(request.user, lines)
     cards = with_differences(campaign_cards(request.user, campaign.pk, request.GET, lines), unequal)
     context = {**reports.context(campaign), "cards": cards, "campaign_lines": lines}
-    return render(request, "sharing/report.html", context)
+    context["writable"] = has_role(request.user, campaign.team_id, Role.OPERATOR)
+    if texts is not None:
+        context["texts"] = texts
+    return render(request, "sharing/report.html", context, status=status)
 
 
 @require_GET

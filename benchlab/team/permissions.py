@@ -171,6 +171,7 @@ PAGES: Mapping[str, Rule] = {
     "activity": Rule(VIEWER),
     "campaign-report": Rule(VIEWER),
     "campaign-report-file": Rule(VIEWER),
+    "campaign-report-text": Rule(do=OPERATOR),
     # Who has the link sees what it is about (benchlab/sharing/links.py) and nothing else.
     "shared": Rule(ANYONE),
     "shared-embed": Rule(ANYONE),

@@ -135,6 +135,7 @@ def url(name: str, rows: Any) -> str:
         "<int:team_pk>": rows.team.pk,
         "<str:token>": RUNS_LINK if name in OF_A_RUN else TOKEN,
         "<slug:kind>": "campaign",
+        "<slug:place>": "opening",
         "<base36:uidb36>-<str:key>": "1-no-such-key",
         "<slug:provider_id>": "oidc",
         "<int:layout_pk>": rows.layout.pk,
