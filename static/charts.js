@@ -2,6 +2,7 @@
 
    data-refresh="3"   fetch again every 3 s, and upon every server-sent event that htmx receives
    data-live          fetch again upon every server-sent event only
+   data-zooms         fetch again what somebody zooms to: only so much of it, and as finely as it is wide
    data-figures-in    the id of a script that holds the figures, by metric: in a report that is one file
    .chart-tools[data-chart-tools] right behind it gets PNG and SVG buttons; [data-chart-option] selects in it become
    parameters of the URL, and [data-chart-js] parts are shown only here, where there is JavaScript. */
@@ -132,7 +133,26 @@
     for (const option of toolsOf(chart)?.querySelectorAll("[data-chart-option]") ?? []) {
       url.searchParams.set(option.name, option.value);
     }
+    if (chart.dataset.zooms !== undefined) spanned(chart, url.searchParams);
     return url;
+  }
+
+  function spanned(chart, asked) {
+    const shown = chart.layout?.xaxis;
+    if (!shown?.range) return;
+    const [left, right] = shown.domain ?? [0, 1];
+    asked.set("width", Math.max(1, Math.round(chart.clientWidth * (right - left))));
+    if (shown.autorange) return;
+    asked.set("from", shown.range[0]);
+    asked.set("to", shown.range[1]);
+  }
+
+  /* A moment after the last turn of the wheel, and behind what is on its way already. */
+  function follow(chart, event) {
+    if (chart.dataset.zooms === undefined) return;
+    if (!Object.keys(event).some((key) => /^xaxis\d*\.(range|autorange)/.test(key))) return;
+    clearTimeout(chart.zooming);
+    chart.zooming = setTimeout(() => (chart.loading ? follow(chart, event) : load(chart)), 120);
   }
 
   function toolsOf(chart) {
@@ -179,6 +199,9 @@
       if (!first) return;
       chart.on("plotly_click", open);
       chart.on("plotly_relayout", (event) => reticked(chart, event));
+      chart.on("plotly_relayout", (event) => follow(chart, event));
+      chart.on("plotly_hover", (event) => cross(chart, event));
+      chart.on("plotly_unhover", () => uncross(chart));
     } catch (error) {
       /* A live chart keeps what it shows: the next refresh mends it. */
       if (!(chart.figure && chart.dataset.refresh)) {
@@ -198,6 +221,7 @@
     const [data, layout] = themed(chart);
     if (chart.clientWidth < 640) narrow(data, layout);
     layout.uirevision = chart.dataset.figureUrl ?? chart.dataset.figuresIn; /* keeps zoom and hidden lines over a refresh */
+    if (document.fullscreenElement === chart) layout.height = innerHeight;
     chart.style.minHeight = layout.height + "px";
     return Plotly.react(chart, data, layout, CONFIG);
   }
@@ -250,12 +274,44 @@
     return made;
   }
 
+  /* One moment in every panel: its labels, and a line through all of them. Plotly would do so for one column only. */
+  function cross(chart, event) {
+    if (chart.figure?.layout.hoversubplots !== "axis" || !event.xvals) return;
+    const [at] = event.xvals;
+    const panels = Object.values(chart._fullLayout._plots);
+    Plotly.Fx.hover(chart, { xval: at }, panels.map((panel) => panel.id), true); /* without an event of its own */
+    uncross(chart);
+    chart.append(...panels.map(({ xaxis, yaxis }) => line(xaxis._offset + xaxis.d2p(at), yaxis._offset, yaxis._length)));
+  }
+
+  function line(left, top, height) {
+    const made = document.createElement("i");
+    made.className = "crosshair";
+    Object.assign(made.style, { left: `${left}px`, top: `${top}px`, height: `${height}px` });
+    return made;
+  }
+
+  function uncross(chart) {
+    for (const one of chart.querySelectorAll(".crosshair")) one.remove();
+  }
+
+  function widened(chart) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.className = "quiet";
+    made.textContent = "Full screen";
+    made.addEventListener("click", () => chart.requestFullscreen());
+    chart.addEventListener("fullscreenchange", () => chart.figure && draw(chart));
+    return made;
+  }
+
   function equip(chart) {
     const tools = toolsOf(chart);
     if (!tools) return;
     for (const part of tools.querySelectorAll("[data-chart-js]")) part.hidden = false;
     tools.addEventListener("change", () => load(chart));
     tools.append(button(chart, "png"), button(chart, "svg"));
+    if (chart.dataset.zooms !== undefined && document.fullscreenEnabled) tools.append(widened(chart));
   }
 
   function start(chart) {

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.contracts import Window
-from benchlab.analysis.series import averages, rounded
+from benchlab.analysis.series import rounded
 from benchlab.charts import figure, palette
 from benchlab.charts.bands import bands
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import PIXELS, Panel, Track, any_above_zero, axes, height, lines
+from benchlab.charts.panels import Panel, Track, any_above_zero, axes, height, lines
+from benchlab.charts.spans import WHOLE, Span
 from benchlab.charts.stack import order
 
 __all__ = ["CPU", "PANELS", "Track", "active", "build", "cpu"]
@@ -50,8 +51,12 @@ def build(
     windows: Sequence[Window] = (),
     *,
     every: bool = False,
+    span: Span = WHOLE,
 ) -> Figure:
-    """A panel per metric that is not all zero; a line per device, volumes above the disks they stand on."""
+    """A panel per metric that is not all zero; a line per device, volumes above the disks they stand on.
+
+    Which panels and lines there are does not depend on `span`: who zooms keeps what they look at.
+    """
     known = [track for track in tracks if track.metric in PANELS]
     names = {track.device for track in known} if every else active(known)
     if not names:
@@ -63,7 +68,7 @@ def build(
         if any_above_zero(known, m)
     ]
     idle = sorted({track.device for track in known} - names)
-    data, thinned = lines(known, placed, panels)
+    data, thinned = lines(known, placed, panels, span)
     layout = figure.layout(
         f"Every device over the run · {title}",
         _subtitle([p.metric for p in panels], idle, thinned),
@@ -88,18 +93,22 @@ def _subtitle(panels: Sequence[str], idle: Sequence[str], thinned: bool) -> str:
         parts.append(f"Idle and not drawn: {some}.")
     if thinned:
         parts.append(
-            "Drawn thinned to the smallest and largest value per pixel; the table has all."
+            "Drawn thinned to the smallest and largest value per pixel: zoom in for every sample."
         )
     return " ".join(parts)
 
 
-def cpu(title: str, tracks: Sequence[Track], windows: Sequence[Window] = ()) -> Figure:
+def cpu(
+    title: str, tracks: Sequence[Track], windows: Sequence[Window] = (), span: Span = WHOLE
+) -> Figure:
     """Where the CPU's time went, stacked; the rest up to 100 % is idle."""
     by_metric = {track.metric: track for track in tracks if not track.device}  # the whole host
     shown = [metric for metric in CPU if any_above_zero(by_metric.values(), metric)]
     if not shown:
         return figure.empty(title, "No CPU samples.")
-    data = [_area(by_metric[metric], CPU[metric], index) for index, metric in enumerate(shown)]
+    data = [
+        _area(by_metric[metric], CPU[metric], index, span) for index, metric in enumerate(shown)
+    ]
     layout = figure.layout(
         f"CPU of the host over the run · {title}",
         "Share of all CPUs, stacked; the rest is idle.",
@@ -113,9 +122,9 @@ def cpu(title: str, tracks: Sequence[Track], windows: Sequence[Window] = ()) -> 
     return {"data": data, "layout": layout}
 
 
-def _area(track: Track, name: str, index: int) -> dict[str, Any]:
+def _area(track: Track, name: str, index: int, span: Span) -> dict[str, Any]:
     look = palette.style(index)
-    times, values = averages(track.times, track.values, PIXELS)
+    times, values = span.averaged(track.times, track.values)
     return {
         "type": "scatter",
         "mode": "lines",

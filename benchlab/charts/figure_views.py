@@ -72,19 +72,22 @@ def curve_or_bars(title: str, found: list[Group], choice: Choice) -> Figure:
 
 @require_GET
 def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
-    """Every device over the run. ?every=1 draws the idle ones too."""
+    """Every device over the run. ?every=1 draws the idle ones too, ?from= &to= &width= a part of it more finely."""
     attempt = _attempt(request, pk)
     facts = attempt.facts.facts if attempt.facts else {}
     every = bool(request.GET.get("every"))
     marks = windows_of(attempt)
-    made = devices.build(title_of(attempt), tracks_of(attempt), facts, marks, every=every)
+    span = request_params.span(request.GET)
+    found = tracks_of(attempt)
+    made = devices.build(title_of(attempt), found, facts, marks, every=every, span=span)
     return _json(of_attempt(made, attempt))
 
 
 @require_GET
 def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
     attempt = _attempt(request, pk)
-    made = devices.cpu(title_of(attempt), tracks_of(attempt), windows_of(attempt))
+    span = request_params.span(request.GET)
+    made = devices.cpu(title_of(attempt), tracks_of(attempt), windows_of(attempt), span)
     return _json(of_attempt(made, attempt))
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from benchlab.analysis.series import decimate, rounded
+from benchlab.analysis.series import rounded
 from benchlab.charts import figure, palette
+from benchlab.charts.spans import WHOLE, Span
 from benchlab.charts.stack import Placed
 
-PIXELS = 500  # more points than twice this in one line cannot be seen
 FEW = 20  # points that would not be seen without markers
 
 
@@ -65,8 +65,12 @@ def height(panels: Sequence[Panel], placed: Sequence[Placed]) -> int:
 
 
 def lines(
-    tracks: Sequence[Track], placed: Sequence[Placed], panels: Sequence[Panel]
+    tracks: Sequence[Track],
+    placed: Sequence[Placed],
+    panels: Sequence[Panel],
+    span: Span = WHOLE,
 ) -> tuple[list[dict[str, Any]], bool]:
+    """(a trace for each device and panel, whether any shows fewer points than there are)."""
     by_key = {(track.device, track.metric): track for track in tracks}
     data: list[dict[str, Any]] = []
     thinned = False
@@ -76,8 +80,8 @@ def lines(
             track = by_key.get((device.name, panel.metric))
             if track is None:
                 continue
-            times, values = decimate(track.times, track.values, PIXELS)
-            thinned = thinned or len(times) < len(track.times)
+            times, values = span.thinned(track.times, track.values)
+            thinned = thinned or len(times) < span.count(track.times)
             data.append(_line(device, look, number, panel, times, values))
     seen: set[str] = set()
     for trace in data:  # one legend entry a device, at its first panel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -12,6 +13,7 @@ from django.http import QueryDict
 from benchlab.charts import naming
 from benchlab.charts.chart_options import AGAINST, LATENCIES, OPERATIONS, Choice
 from benchlab.charts.queries import Group
+from benchlab.charts.spans import FEWEST, MOST, WHOLE, Span
 from benchlab.topologies import moments
 
 BUILT = "built"  # the moment "as built", whose code is empty
@@ -105,6 +107,24 @@ def seconds(query: QueryDict, name: str) -> float:
         return float(query.get(name) or 0)
     except ValueError:
         raise BadRequest(f"{name}: {query[name]!r} is no number of seconds") from None
+
+
+def span(query: QueryDict) -> Span:
+    """?from= and ?to= in seconds since the first sample, ?width= of a panel in pixels."""
+    start, end = (
+        _bound(query, name, edge) for name, edge in (("from", WHOLE.start), ("to", WHOLE.end))
+    )
+    if start >= end:
+        raise BadRequest(f"from: {query['from']} is not before to: {query.get('to', '')}")
+    wide = number(query, "width")
+    return Span(start, end, WHOLE.pixels if wide is None else min(max(wide, FEWEST), MOST))
+
+
+def _bound(query: QueryDict, name: str, default: float) -> float:
+    found = seconds(query, name) if query.get(name) else default
+    if math.isnan(found):
+        raise BadRequest(f"{name}: {query[name]!r} is no number of seconds")
+    return found
 
 
 def number(query: QueryDict, name: str) -> int | None:

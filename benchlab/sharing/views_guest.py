@@ -112,7 +112,8 @@ def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
     facts = attempt.facts.facts if attempt.facts else {}
     tracks = figure_views.tracks_of(attempt)
     marks = figure_views.windows_of(attempt)
-    made = devices.build(figure_views.title_of(attempt), tracks, facts, marks)
+    span = request_params.span(request.GET)
+    made = devices.build(figure_views.title_of(attempt), tracks, facts, marks, span=span)
     return _json(link, figure_views.of_attempt(made, attempt))
 
 
@@ -120,7 +121,8 @@ def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
 def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
     tracks, marks = figure_views.tracks_of(attempt), figure_views.windows_of(attempt)
-    made = devices.cpu(figure_views.title_of(attempt), tracks, marks)
+    span = request_params.span(request.GET)
+    made = devices.cpu(figure_views.title_of(attempt), tracks, marks, span)
     return _json(link, figure_views.of_attempt(made, attempt))
 
 

@@ -100,3 +100,46 @@ def test_charts_of_caches_come_by_themselves_while_a_point_runs(
     assert page.get_by_text("Cache hit ratio and dirty data").count()
     assert violations(page) == [] and said == []
     page.context.close()
+
+
+def test_zooming_into_a_run_fetches_that_part_as_finely_as_there_is_room(
+    chromium, live_server, campaign
+):
+    attempt = campaign.runs.last().attempts.get()
+    made.sampled(attempt, seconds=7200)
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/runs/{attempt.run_id}/")
+    drawn(page)
+    chart = "document.querySelector('#devices .chart')"
+    assert page.evaluate(f"{chart}.data[0].x.length") <= 1000
+    with page.expect_response(lambda one: "from=600" in one.url and "to=700" in one.url):
+        page.evaluate(f"Plotly.relayout({chart}, {{'xaxis.range': [600, 700]}})")
+    page.wait_for_function(f"{chart}.data[0].x.length == 103")
+    assert page.evaluate(f"{chart}.layout.xaxis.range") == [600, 700]
+    with page.expect_response(lambda one: "/devices.json" in one.url and "from=" not in one.url):
+        page.evaluate(f"Plotly.relayout({chart}, {{'xaxis.autorange': true}})")
+    page.wait_for_function(f"{chart}.data[0].x.length > 200")
+    page.get_by_role("button", name="Full screen").first.click()
+    page.wait_for_function(
+        "document.fullscreenElement && document.fullscreenElement.offsetHeight >= innerHeight - 1"
+    )
+    page.keyboard.press("Escape")
+    assert said == []
+    page.context.close()
+
+
+def test_a_crosshair_goes_through_all_panels(chromium, live_server, campaign):
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/runs/{campaign.runs.first().pk}/")
+    drawn(page)
+    panel = page.locator("#devices .chart").first.locator(".nsewdrag").first
+    panels = page.locator("#devices .chart").first.locator(".nsewdrag").count()
+    assert panels > 2
+    panel.hover()
+    page.locator(".crosshair").nth(panels - 1).wait_for()
+    assert page.locator(".crosshair").count() == panels
+    assert page.locator("#devices .chart").first.locator(".hovertext").count() >= panels
+    page.mouse.move(1, 1)
+    page.locator(".crosshair").first.wait_for(state="detached")
+    assert said == []
+    page.context.close()

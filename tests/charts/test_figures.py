@@ -14,7 +14,7 @@ from benchlab.charts import (
     dots,
     knee_marks,
     latency_against_iops,
-    panels,
+    spans,
     tables,
 )
 from benchlab.charts.chart_options import Choice
@@ -330,7 +330,7 @@ def test_every_draws_the_idle_too():
 
 def test_long_series_are_thinned_and_the_chart_says_so():
     figure = devices.build("run 1", tracks(5000), {})
-    assert len(figure["data"][0]["x"]) <= 2 * panels.PIXELS
+    assert len(figure["data"][0]["x"]) <= 2 * spans.PIXELS
     assert "thinned" in figure["layout"]["title"]["subtitle"]["text"]
 
 
