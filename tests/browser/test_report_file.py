@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.browser.axe import violations
-from tests.browser.test_charts import campaign, drawn, log_in
+from tests.browser.test_charts import becomes, campaign, drawn, log_in
 
 __all__ = ["campaign"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -44,12 +44,9 @@ def _opened(chromium: Any, kept: Path, scheme: str, lab: str) -> None:
     outside = [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     assert (said, outside) == ([], [])
     assert page.locator("a[href^='/']").count() == 0
-    assert page.locator(f"a[href^='{lab}/runs/']").count() > 0
-    before = page.locator(".chart .gtitle").first.text_content()
+    assert page.locator(f"a[href^='{lab}/docs/method/']").count() > 0
     page.locator("[data-chart-option]").first.select_option("bandwidth")
-    page.wait_for_function(
-        "then => document.querySelector('.chart').textContent.includes('Bandwidth')", arg=before
-    )
+    becomes(page, "document.querySelector('.chart').textContent.includes('B/s')")
     page.context.close()
 
 

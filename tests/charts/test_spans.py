@@ -50,7 +50,7 @@ def test_a_part_without_any_reads_keeps_the_panels_of_the_whole():
 @pytest.mark.parametrize("width", [100, 700, 2000])
 def test_a_wider_panel_gets_more_points(width):
     trace = devices.build("run 1", tracks(), {}, span=Span(pixels=width))["data"][0]
-    assert width <= len(trace["x"]) <= 2 * width
+    assert 0.9 * width <= len(trace["x"]) <= 2 * width
 
 
 def test_between_two_samples_the_line_goes_on():

@@ -96,7 +96,7 @@ def test_its_figures_hold_the_numbers_of_the_runs(file, campaign):
 
 def test_its_links_lead_to_the_lab(file):
     page = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", text_of(file), flags=re.S)
-    assert 'href="http://testserver/runs/' in page
+    assert 'href="http://testserver/docs/method/' in page
     assert 'href="/' not in page
 
 
