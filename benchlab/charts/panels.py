@@ -124,7 +124,7 @@ def axis(letter: str, number: int) -> str:
 def axes(panels: Sequence[Panel]) -> dict[str, Any]:
     """Two columns of panels; every x axis follows the first."""
     domains = figure.rows(math.ceil(len(panels) / 2), 0.09)
-    columns = [[0.0, 1.0]] if len(panels) == 1 else [[0.0, 0.47], [0.53, 1.0]]
+    columns = [[0.0, 1.0]] if len(panels) == 1 else [[0.0, 0.45], [0.55, 1.0]]
     found: dict[str, Any] = {"annotations": []}
     for index, panel in enumerate(panels):
         number, row, column = index + 1, index // 2, index % 2
