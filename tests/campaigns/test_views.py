@@ -438,13 +438,15 @@ def test_the_log_has_every_move_and_command_in_order(web, campaign, attempts):
         stderr="no space", ended_at=timezone.now(),
     )  # fmt: skip
     Transition.objects.create(layout=layout, attempt=attempts[2], old="queued", new="starting")
-    log = web.get(url("campaign-detail", campaign)).context["log"]
-    assert [(line.text, line.command, line.number) for line in log.lines] == [
-        ("queued → starting", "", 3),
-        ("Make it (exit 1: no space)", "mkdir 'a b'", 0),
-        ("draft → waiting: started", "", 0),
+    page = web.get(url("campaign-detail", campaign))
+    log, run = page.context["log"], attempts[2].run_id
+    assert [(line.text, line.command, line.run) for line in log.lines] == [
+        ("queued → starting", "", run),
+        ("Make it (exit 1: no space)", "mkdir 'a b'", None),
+        ("draft → waiting: started", "", None),
     ]
     assert log.earlier == 0
+    assert f'<a href="/runs/{run}/">run {run}</a>: queued' in page.text  # its number on every page
 
 
 def test_what_hosts_say_is_no_markup_in_the_log_nor_in_the_heat_map(web, campaign, attempts):

@@ -21,7 +21,7 @@ from benchlab.web import lists
 
 TAIL = 200
 WHERE = ("layout__host__name", "layout__topology__name")
-OF_MOVE = ("pk", "at", "old", "new", "reason", "attempt__run_id", "attempt__run__position", *WHERE)
+OF_MOVE = ("pk", "at", "old", "new", "reason", "attempt__run_id", *WHERE)
 OF_STEP = ("pk", "started_at", "ended_at", "exit_code", "stderr", "says", "argv", *WHERE)
 LINE = """<li id="{}">
 <time datetime="{}" class="muted">{}</time>
@@ -37,11 +37,10 @@ class Line:
     key: str  # "m12": move 12; "c7": command 7
     at: datetime
     where: str
-    text: str  # of a run's move: what follows "run 12: "
+    text: str  # of a run's move: what follows "run 12: ", its number as on every other page
     command: str = ""
     bad: bool = False
     run: int | None = None
-    number: int = 0  # of the run within its campaign, from 1
     marks: re.Pattern[str] | None = None  # what was looked for
 
     @property
@@ -71,7 +70,7 @@ class Line:
         if self.run is None:
             return ""
         href = reverse("run-detail", args=[self.run])
-        return format_html('<a href="{}">run {}</a>: ', href, self.number)
+        return format_html('<a href="{}">run {}</a>: ', href, self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +107,7 @@ def _rows(query: QuerySet[Any], limit: int | None, names: tuple[str, ...]) -> tu
 
 def _move(row: Any) -> Line:
     what = f"{row.old} → {row.new}" + (f": {row.reason}" if row.reason else "")
-    run, position = row.attempt__run_id, row.attempt__run__position
-    number = 0 if run is None else position + 1
-    return Line(f"m{row.pk}", row.at, _where(row), what, run=run, number=number)
+    return Line(f"m{row.pk}", row.at, _where(row), what, run=row.attempt__run_id)
 
 
 def _step(row: Any) -> Line:
