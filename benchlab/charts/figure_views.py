@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any
 
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.utils.cache import get_conditional_response
+from django.utils.http import quote_etag
 from django.views.decorators.http import require_GET
 
 from agents import registry
@@ -32,17 +35,24 @@ from benchlab.charts.figure import Figure, dumped
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, groups, in_percent
 from benchlab.runs.collect import READERS
+from benchlab.runs.hearing import ear
 from benchlab.runs.models import Attempt, Series
+from benchlab.web.shared_answers import Answers, may_be_shared, rights
 
 SERIES_AT_ONCE = 4  # an hour's is 60 KB
+KEPT: Answers[bytes] = Answers()
 
 
 @require_GET
 def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
     """IOPS and latency over outstanding I/Os, or bars. ?metric= ?operation= ?latency= ?workload= ?topology= ?host="""
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    found = request_params.lines(request.GET).keep(groups(request.user, [campaign.pk]))
-    return _json(curve_or_bars(campaign.name, found, request_params.choice(request.GET)))
+
+    def made() -> Figure:
+        found = request_params.lines(request.GET).keep(groups(request.user, [campaign.pk]))
+        return curve_or_bars(campaign.name, found, request_params.choice(request.GET))
+
+    return _shared(request, campaign.pk, made)
 
 
 @require_GET
@@ -110,6 +120,12 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
 
     ?since= seconds leaves out what is older, ?disks=own all but the layout's own disks and what stands on them.
     """
+    rows = Attempt.objects.visible_to(request.user).select_related("run")
+    campaign = get_object_or_404(rows.only("run__campaign"), pk=pk).run.campaign_id
+    return _shared(request, campaign, lambda: _so_far(request, pk))
+
+
+def _so_far(request: HttpRequest, pk: int) -> Figure:
     attempt = _attempt(request, pk)
     facts = attempt.facts.facts if attempt.facts else {}
     since = request_params.seconds(request.GET, "since")
@@ -120,7 +136,7 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
         made = devices.build(title_of(attempt), shown, facts, windows_of(attempt))
     else:
         made = live_samples.build(title_of(attempt), attempt, facts, since, own=own)
-    return _json(of_attempt(made, attempt))
+    return of_attempt(made, attempt)
 
 
 def tracks_of(attempt: Attempt) -> list[Track]:
@@ -179,7 +195,27 @@ def _attempt(request: HttpRequest, pk: int) -> Attempt:
     return get_object_or_404(rows, pk=pk)
 
 
+def _shared(request: HttpRequest, campaign: int, make: Callable[[], Figure]) -> HttpResponse:
+    """Made once for all open pages of the campaign: each asks at every change, and for what runs every few seconds.
+
+    A browser that has it already is told so.
+    """
+    if not may_be_shared(request):
+        return _json(make())
+    key = request.path, request.META.get("QUERY_STRING", ""), rights(request.user)
+    figure = KEPT.of(key, ear.since(campaign), lambda: dumped(make()))
+    tag = quote_etag(sha256(figure).hexdigest()[:20])
+    answer = _sent(figure)
+    answer["ETag"] = tag
+    found: HttpResponse = get_conditional_response(request, etag=tag, response=answer)
+    return found
+
+
 def _json(figure: Figure) -> HttpResponse:
-    answer = HttpResponse(dumped(figure), content_type="application/json")
+    return _sent(dumped(figure))
+
+
+def _sent(figure: bytes) -> HttpResponse:
+    answer = HttpResponse(figure, content_type="application/json")
     answer["Cache-Control"] = "no-cache"
     return answer

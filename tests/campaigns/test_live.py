@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 
 import pytest
 import redis.asyncio
@@ -14,6 +15,7 @@ from django.urls import reverse
 
 from benchlab.pages.campaigns import event_stream
 from benchlab.runs import events
+from benchlab.runs.hearing import Ear
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +73,35 @@ def test_a_burst_is_one_wake_up():
             for _ in range(50):
                 hub.wake(events.channel(1))
             assert queue.qsize() == 1
+
+    asyncio.run(check())
+
+
+def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
+    """While it listens; before, and after the last page left, nothing is known to be still so."""
+    ear = Ear()
+    monkeypatch.setattr(event_stream, "ear", ear)
+
+    def known() -> bool:
+        """Of campaign 1 something that was made just before."""
+        return ear.since(1) < time.monotonic() - 0.1
+
+    async def check() -> None:
+        hub = event_stream.Hub()
+        assert not known()
+        async with hub.listen(1) as queue:
+            await drained(queue)
+            for _ in range(50):
+                await asyncio.sleep(0.1)
+                if known():
+                    break
+            assert known()
+            before = time.monotonic()
+            await publish(1)
+            await asyncio.wait_for(queue.get(), 5)
+            assert ear.since(1) >= before
+        before = time.monotonic()
+        assert ear.since(1) >= before
 
     asyncio.run(check())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from html import unescape
 
 import pytest
@@ -13,7 +12,7 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.runs.models import Attempt, Layout, Measurement, StepLog, Transition
+from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 pytestmark = pytest.mark.django_db
@@ -323,153 +322,3 @@ def test_the_running_point_shows_all_disks_when_they_are_asked_for(htmx, web, ca
         now(htmx, campaign, "?disks=all").text,
     ):
         assert f'data-figure-url="{figure}"' in text and "disks=all&amp;running=" in text
-
-
-STEPS = [
-    {"argv": ["wipefs", "--all", "/dev/sdb"], "says": "Erase the disk"},
-    {"argv": ["mkfs.xfs", "/dev/sdb"], "says": "Make a file <system>"},
-    {"argv": ["mount", "/dev/sdb", "/mnt"], "says": "Mount it"},
-]
-
-
-def at_work(campaign: Campaign, ended: int, phase: str = "provisioning", **fields) -> Layout:
-    """Its first commands ended, and the next one runs."""
-    now = timezone.now()
-    down = {"outcome": Outcome.SUCCEEDED, "down_at": now} if phase == "tearing_down" else {}
-    plan = {"layers": [{"steps": STEPS[:1]}, {"steps": STEPS[1:]}]}
-    begun = now - timedelta(seconds=72)
-    campaign.layouts.update(phase=phase, begun_at=begun, plan=plan, **down, **fields)
-    layout = campaign.layouts.get()
-    kind = "apply" if phase == "provisioning" else "teardown"
-    for number, step in enumerate(STEPS[: ended + 1]):
-        over = {"ended_at": now, "exit_code": 0} if number < ended else {}
-        StepLog.objects.create(layout=layout, kind=kind, **step, **over)
-    return layout
-
-
-def work_of(text: str) -> str:
-    """The card of what is built, without its tags."""
-    (card,) = re.findall('<section class="card work".*?</section>', text, re.DOTALL)
-    return " ".join(unescape(re.sub("<[^>]*>", " ", card)).split())
-
-
-def test_a_layout_is_seen_being_built_from_the_first_second(htmx, campaign):
-    campaign.layouts.update(phase=LayoutPhase.PROVISIONING, begun_at=timezone.now())
-    said = work_of(now(htmx, campaign).text)
-    assert said.startswith("Building layout 1 of 1 on rig Directory")
-    assert "reading the host" in said and "so far 0:00" in said
-
-
-def test_which_step_of_how_many_is_told_and_how_long_it_takes(htmx, campaign):
-    at_work(campaign, ended=1)
-    text = now(htmx, campaign).text
-    assert "step 2 of 3 so far 1:12" in work_of(text) and 'data-ticks="72"' in text
-    assert '<li class="done"></li><li class="now"></li><li class="later"></li>' in text
-    assert "Make a file &lt;system&gt;" in text and "mkfs.xfs /dev/sdb" in text
-    assert "left" not in work_of(text)  # nobody knows: it was never built there
-
-
-def test_what_is_left_is_told_by_the_last_time(htmx, campaign):
-    layout = at_work(campaign, ended=1)
-    begun = timezone.now() - timedelta(hours=1)
-    Layout.objects.create(
-        campaign=campaign, host=layout.host, topology=layout.topology, stack=layout.stack,
-        phase="done", outcome="succeeded", position=7, begun_at=begun, ready_at=begun + timedelta(seconds=132),
-    )  # fmt: skip
-    said = work_of(now(htmx, campaign).text)
-    assert "left, by last time 0:5" in said or "left, by last time 1:00" in said
-    assert "layout 1 of 2" in said
-
-
-def test_a_build_that_was_taken_back_begins_at_its_first_step(htmx, campaign):
-    layout = at_work(campaign, ended=2)
-    Layout.objects.filter(pk=layout.pk).update(discarded=3)
-    StepLog.objects.filter(layout=layout).update(ended_at=timezone.now())
-    assert "step 1 of 3" in work_of(now(htmx, campaign).text)
-
-
-def test_a_teardown_tells_its_step_and_not_how_many_there_are(htmx, campaign):
-    """They are made from what is there."""
-    at_work(campaign, ended=1, phase="tearing_down")
-    said = work_of(now(htmx, campaign).text)
-    assert said.startswith("Taking down layout 1 of 1") and "step 2 so far" in said
-
-
-def test_who_waits_for_a_person_is_not_told_to_be_at_work(htmx, campaign):
-    at_work(campaign, ended=1, needs_person="Press the button")
-    text = now(htmx, campaign).text
-    assert "card work" not in text and "Press the button" in text
-
-
-def test_a_build_costs_no_query_more(htmx, campaign, attempts, django_assert_max_num_queries):
-    for attempt in attempts[:2]:
-        end(attempt, Outcome.SUCCEEDED)
-        Measurement.objects.create(attempt=attempt, name="iops", value=9.0, unit="op/s")
-    at_work(campaign, ended=1)
-    shown = unescape(re.findall('hx-get="([^"]+)"', now(htmx, campaign).text)[0])
-    with django_assert_max_num_queries(14):
-        answer = htmx.get(shown, headers={"HX-Target": "campaign-now"})
-    assert "step 2 of 3" in work_of(answer.text)
-
-
-def test_the_log_is_searched_and_stays_so_while_it_is_live(htmx, web, campaign):
-    layout = at_work(campaign, ended=1)
-    Transition.objects.create(layout=layout, old="draft", new="waiting", reason="started 100%")
-    for text, found in (
-        ("MKFS sdb", ["Make a file <system> (running)"]),
-        ("0%", ["draft → waiting: started 100%"]),
-        ("erase", ["Erase the disk (exit 0)"]),
-        ("mount wipefs", []),
-    ):
-        page = web.get(url("campaign-detail", campaign), {"q": text})
-        assert [line.text for line in page.context["log"].lines] == found
-    assert "No line has “mount wipefs”." in page.text and 'value="mount wipefs"' in page.text
-    live = now(htmx, campaign, "?q=erase").text
-    assert "<mark>Erase</mark> the disk (exit 0)" in live and "started 100%" not in live
-    assert "q=erase&amp;running=" in live
-    assert web.get(url("campaign-detail", campaign), {"q": "x" * 201}).status_code == 400
-
-
-def test_the_log_has_every_move_and_command_in_order(web, campaign, attempts):
-    layout = campaign.layouts.get()
-    Transition.objects.create(layout=layout, old="draft", new="waiting", reason="started")
-    StepLog.objects.create(
-        layout=layout, kind="apply", argv=["mkdir", "a b"], says="Make it", exit_code=1,
-        stderr="no space", ended_at=timezone.now(),
-    )  # fmt: skip
-    Transition.objects.create(layout=layout, attempt=attempts[2], old="queued", new="starting")
-    page = web.get(url("campaign-detail", campaign))
-    log, run = page.context["log"], attempts[2].run_id
-    assert [(line.text, line.command, line.run) for line in log.lines] == [
-        ("queued → starting", "", run),
-        ("Make it (exit 1: no space)", "mkdir 'a b'", None),
-        ("draft → waiting: started", "", None),
-    ]
-    assert log.earlier == 0
-    assert f'<a href="/runs/{run}/">run {run}</a>: queued' in page.text  # its number on every page
-
-
-def test_what_hosts_say_is_no_markup_in_the_log_nor_in_the_heat_map(web, campaign, attempts):
-    """Both are made without a template."""
-    layout = campaign.layouts.get()
-    StepLog.objects.create(
-        layout=layout, kind="apply", argv=["echo", "<i>"], says="<b>", exit_code=1, stderr="<u>",
-        ended_at=timezone.now(),
-    )  # fmt: skip
-    end(attempts[0], Outcome.SUCCEEDED)
-    Measurement.objects.create(attempt=attempts[0], name="iops", value=1.0, unit="<s>")
-    text = web.get(url("campaign-detail", campaign)).text
-    assert not any(tag in text for tag in ("<i>", "<b>", "<u>", "<s>"))
-    assert "&lt;b&gt; (exit 1: &lt;u&gt;)<br><code>echo &#x27;&lt;i&gt;&#x27;</code>" in text
-    assert 'title="1 &lt;s&gt;, one repeat; 1 queued">1 &lt;s&gt;<small>1/2</small></a>' in text
-
-
-def test_old_lines_of_the_log_are_one_link_away(web, campaign):
-    layout = campaign.layouts.get()
-    Transition.objects.bulk_create(
-        Transition(layout=layout, old="a", new="b", reason=str(n)) for n in range(205)
-    )
-    short = web.get(url("campaign-detail", campaign)).context["log"]
-    assert (len(short.lines), short.earlier) == (200, 5)
-    whole = web.get(url("campaign-detail", campaign) + "?log=all").context["log"]
-    assert (len(whole.lines), whole.earlier) == (205, 0)

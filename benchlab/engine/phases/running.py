@@ -17,7 +17,7 @@ from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.phases import ending, growing
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, events, large, moves
+from benchlab.runs import collect, large, moves
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 from benchlab.runs.states import LAYOUT_IS_LOST, AttemptPhase, Outcome
@@ -97,9 +97,8 @@ def keep(layout: Layout, attempt: Attempt, offset: int, polled: job.Polled) -> i
     if not polled.new_samples or offset >= LIVE_MAX:
         return offset
     piece = LiveChunk(attempt=attempt, offset=offset, data=polled.new_samples)
-    # Of two workers that asked for the same piece, one is enough.
+    # Of two workers that asked for the same piece, one is enough. No page is told: what draws it asks by itself.
     LiveChunk.objects.bulk_create([piece], ignore_conflicts=True)
-    events.changed(layout.campaign_id)
     return polled.offset
 
 

@@ -26,6 +26,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
 from benchlab.runs import events
+from benchlab.runs.hearing import ear
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Hub:
         return max(APART_S, PER_PAGE_S * self.listeners)
 
     def wake(self, name: str) -> None:
+        ear.heard(name)
         for queue in self._queues.get(name, ()):
             with contextlib.suppress(asyncio.QueueFull):
                 queue.put_nowait(None)
@@ -90,6 +92,8 @@ class Hub:
                 await self._subscribe()
             except (redis.RedisError, OSError) as error:
                 log.warning("live pages fall back on polling: %s", error)
+            finally:
+                ear.closed()
             await asyncio.sleep(RECONNECT_S)
 
     async def _subscribe(self) -> None:
@@ -100,7 +104,9 @@ class Hub:
             for name in list(self._queues):
                 self.wake(name)
             async for message in pubsub.listen():
-                if message["type"] == "pmessage":
+                if message["type"] == "psubscribe":
+                    ear.opened()
+                elif message["type"] == "pmessage":
                     self.wake(message["channel"].decode())
 
 

@@ -29,6 +29,7 @@ from benchlab.pages.campaigns import (
     heat_metric,
     kernel_progress,
     layout_steps,
+    live_part,
     planview,
     troubles,
 )
@@ -134,7 +135,16 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     person may be writing. Where the campaign is over nothing asks by the clock; a retry is told by its events.
     """
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    now = bool(request.htmx) and request.htmx.target == NOW  # type: ignore[attr-defined]
+    if not (request.htmx and request.htmx.target == NOW):  # type: ignore[attr-defined]
+        return render(request, PAGE, _shown(request, campaign, now=False))
+    # A plan tells what the person typed in it wrongly.
+    own = request.GET.get("plan") == PENDING
+    return live_part.answer(
+        request, campaign, f"{PAGE}#{NOW}", lambda: _shown(request, campaign, now=True), own=own
+    )
+
+
+def _shown(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, Any]:
     found = progress.of_one(campaign)
     context: dict[str, Any] = {"campaign": campaign, "progress": found, "now": now}
     if campaign.source:
@@ -147,7 +157,7 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     for part in (_live, _running, _results, _log):
         context |= part(request, campaign, found.over)
     context["now_url"] = _now_url(request, context)
-    return render(request, f"{PAGE}#{NOW}" if now else PAGE, context)
+    return context
 
 
 def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:

@@ -1,0 +1,44 @@
+"""What is live of a campaign's page, made once for all who ask for the same and may do the same.
+
+A change has every open page of the campaign ask at about the same time, and most of them show the same. What is a
+person's own in it is the token of its forms, which each gets for themselves.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import render
+from django.template.loader import render_to_string
+
+from benchlab.campaigns.models import Campaign
+from benchlab.runs.hearing import ear
+from benchlab.web.shared_answers import Answers, may_be_shared, rights
+
+# Stands for the asker's token. It is in no answer that leaves, so nobody can write it into what others see.
+TOKEN = secrets.token_urlsafe(32)
+KEPT: Answers[str] = Answers()
+
+
+def answer(
+    request: HttpRequest,
+    campaign: Campaign,
+    template: str,
+    make: Callable[[], Mapping[str, Any]],
+    *,
+    own: bool,
+) -> HttpResponse:
+    """`make` gives the template's context; `own`: what is this person's alone is in it. They may see the campaign."""
+    if own or not may_be_shared(request):
+        return render(request, template, dict(make()))
+
+    def made() -> str:
+        return render_to_string(template, {**make(), "csrf_token": TOKEN}, request)
+
+    key = campaign.pk, request.META.get("QUERY_STRING", ""), rights(request.user)
+    text = KEPT.of(key, ear.since(campaign.pk), made)
+    return HttpResponse(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)

@@ -1,0 +1,166 @@
+"""What many ask for at once is made once: none is told what is too old, a failure is nobody else's, memory is bounded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, User
+from django.test import RequestFactory
+
+from benchlab.runs import events
+from benchlab.runs.hearing import MANY as MOST_HEARD
+from benchlab.runs.hearing import SAME_S, Ear
+from benchlab.team.models import Membership, Team
+from benchlab.team.roles import Role
+from benchlab.web import shared_answers
+from benchlab.web.shared_answers import ANY, Answers, may_be_shared, rights
+
+
+def counted(made: list[int], takes: float = 0.0):
+    def make() -> str:
+        made.append(len(made))
+        time.sleep(takes)
+        return f"answer {made[-1]}"
+
+    return make
+
+
+def test_all_who_ask_at_once_are_told_the_same():
+    kept, made, asked = Answers[str](), list[int](), threading.Barrier(8)
+
+    def ask(_: int) -> str:
+        asked.wait()
+        return kept.of("page", time.monotonic() - 1, counted(made, 0.1))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(ask, range(8))) == {"answer 0"}
+    assert made == [0]
+
+
+def test_none_is_told_what_is_older_than_they_may_be_told():
+    kept, made = Answers[str](), list[int]()
+    assert kept.of("page", ANY, counted(made)) == "answer 0"
+    assert kept.of("page", ANY, counted(made)) == "answer 0"
+    assert kept.of("page", time.monotonic(), counted(made)) == "answer 1"
+
+
+def test_what_was_begun_before_is_too_old_though_it_ended_after():
+    """It may have been read before the change."""
+    kept, made, begun = Answers[str](), list[int](), threading.Event()
+
+    def slow() -> str:
+        begun.set()
+        time.sleep(0.2)
+        return "old"
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(kept.of, "page", ANY, slow)
+        begun.wait()
+        second = pool.submit(kept.of, "page", time.monotonic(), counted(made))
+        assert (first.result(), second.result()) == ("old", "answer 0")
+
+
+def test_another_key_is_another_answer_and_waits_for_none():
+    kept, made = Answers[str](), list[int]()
+
+    def asks_for_another() -> str:
+        with ThreadPoolExecutor(1) as pool:
+            return "beside " + pool.submit(kept.of, "b", ANY, counted(made)).result(10)
+
+    assert kept.of("a", ANY, asks_for_another) == "beside answer 0"
+
+
+def test_a_failure_is_nobody_elses():
+    kept, made = Answers[str](), list[int]()
+
+    def fails() -> str:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        kept.of("page", ANY, fails)
+    assert kept.of("page", ANY, counted(made)) == "answer 0"
+
+
+def test_so_much_is_kept_and_what_was_asked_for_last():
+    kept = Answers[bytes](100)
+    for name in ("a", "b", "a", "c"):
+        assert len(kept.of(name, ANY, lambda: b"x" * 40)) == 40
+    assert list(kept._kept) == ["a", "c"]
+    assert len(kept.of("larger than all", ANY, lambda: b"x" * 1000)) == 1000
+    assert not kept._kept
+
+
+def test_keys_are_not_kept_without_end():
+    kept = Answers[str]()
+    for number in range(2 * shared_answers.MANY):
+        kept.of(number, ANY, lambda: "")
+    assert len(kept._kept) == shared_answers.MANY
+
+
+def test_a_long_address_is_not_kept_nor_a_strangers():
+    request = RequestFactory().get("/", {"q": "x" * shared_answers.LONGEST})
+    request.user = User(username="alice")
+    assert not may_be_shared(request)
+    request = RequestFactory().get("/")
+    request.user = AnonymousUser()
+    assert not may_be_shared(request)
+    request.user = User(username="alice")
+    assert may_be_shared(request)
+
+
+@pytest.mark.django_db
+def test_equal_rights_are_the_same_roles_in_the_same_teams():
+    teams = [Team.objects.create(name=name) for name in "ab"]
+
+    def person(name: str, *roles: tuple[Team, Role], admin: bool = False) -> User:
+        made = User.objects.create_user(name, is_superuser=admin)
+        for team, role in roles:
+            Membership.objects.create(team=team, user=made, role=role)
+        return made
+
+    a, b = teams
+    people = [
+        person("one", (a, Role.VIEWER)), person("two", (a, Role.OPERATOR)), person("three", (a, Role.OWNER)),
+        person("four", (a, Role.VIEWER), (b, Role.OWNER)), person("five", (b, Role.VIEWER)), person("six"),
+        person("seven", (a, Role.OWNER), admin=True),
+    ]  # fmt: skip
+    assert len({rights(one) for one in people}) == len(people)
+    again = person("eight", (b, Role.OWNER), (a, Role.VIEWER))  # in another order
+    assert rights(again) == rights(people[3])
+
+
+# What was heard
+
+
+def test_who_does_not_listen_knows_of_nothing_that_it_is_still_so():
+    ear = Ear()
+    before = time.monotonic()
+    assert ear.since(1) >= before
+    ear.opened()
+    ear.closed()
+    assert ear.since(1) >= before
+
+
+def test_what_was_made_since_the_last_change_is_still_so(monkeypatch):
+    ear, now = Ear(), [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    ear.opened()
+    now[0] += 0.5
+    assert ear.since(1) == 1000.0
+    ear.heard(events.channel(1))
+    now[0] += 0.25
+    assert (ear.since(1), ear.since(2)) == (1000.5, 1000.0)
+    now[0] += 60  # how long something still takes no change tells
+    assert ear.since(1) == now[0] - SAME_S
+
+
+def test_what_is_heard_is_not_kept_for_ever(monkeypatch):
+    ear, now = Ear(), [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for number in range(5 * MOST_HEARD):
+        now[0] += 1.0
+        ear.heard(events.channel(number))
+        assert len(ear._heard) <= MOST_HEARD
