@@ -16,7 +16,7 @@ from benchlab.analysis import finding
 from benchlab.findings import dismissing, shown
 from benchlab.findings.models import MOST_NOTE, Finding
 from benchlab.team.services import person
-from benchlab.web.api import Figure, Problem, ReadOnly, messages
+from benchlab.web.api import Conflict, Figure, Problem, ReadOnly, messages
 from benchlab.web.filters import Spoken, Strict, Truth, Whole
 
 
@@ -109,7 +109,9 @@ class Findings(ReadOnly[Finding]):
     filterset_class = FindingFilter
     ordering_fields = ["id", "kind", "severity", "found_at"]
 
-    @extend_schema(request=NotedSerializer, responses={200: FindingSerializer, 400: Problem})
+    @extend_schema(
+        request=NotedSerializer, responses={200: FindingSerializer, 400: Problem, 409: Problem}
+    )
     @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, pk: str | None = None) -> Response:
         """Say that it does not matter here, and why. Pages fold it away; made anew, it stays dismissed."""
@@ -117,7 +119,9 @@ class Findings(ReadOnly[Finding]):
             request, lambda row, note: dismissing.dismiss(row, person(request), note)
         )
 
-    @extend_schema(request=NotedSerializer, responses={200: FindingSerializer, 400: Problem})
+    @extend_schema(
+        request=NotedSerializer, responses={200: FindingSerializer, 400: Problem, 409: Problem}
+    )
     @action(detail=True, methods=["post"], url_path="take-back")
     def take_back(self, request: Request, pk: str | None = None) -> Response:
         """Say that it matters after all, and why."""
@@ -129,6 +133,8 @@ class Findings(ReadOnly[Finding]):
         sent.is_valid(raise_exception=True)
         try:
             act(row, sent.validated_data["note"])
+        except dismissing.Already as error:
+            raise Conflict(error.messages[0]) from None
         except ValidationError as error:
             raise serializers.ValidationError(messages(error, "note")) from None
         return Response(self.get_serializer(row).data)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from benchlab.audit.models import Entry
 from benchlab.findings.models import Finding
 from benchlab.team import tokens
+from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from tests.api.conftest import api, client_of, everything, nudges, other_api, ours, theirs  # noqa: F401
 
@@ -87,6 +89,23 @@ def test_one_that_is_found_no_longer_right_then_is_no_failure(api, web, ours, mo
     )
     assert answer.status_code == 200
     assert (answer.json()["dismissed_by"] if client is api else "alice") == "alice"
+
+
+def test_the_second_of_two_is_told_and_the_first_ones_words_stand(api, ours, team):  # noqa: F811
+    carol = User.objects.create_user("carol")
+    Membership.objects.create(team=team, user=carol)
+    url = f"/api/findings/{ours.finding.pk}"
+    assert client_of(carol).post(f"{url}/dismiss/", {"note": "known"}).status_code == 200
+    refused = api.post(f"{url}/dismiss/", {"note": "mine"})
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == "carol dismissed it before you. Your note was not kept."
+    told = api.get(f"{url}/").json()
+    assert (told["dismissed_by"], told["note"]) == ("carol", "known")
+    assert Entry.objects.filter(action="finding.dismiss", outcome="refused").count() == 1
+    assert client_of(carol).post(f"{url}/dismiss/", {"note": "well known"}).status_code == 200
+    assert api.post(f"{url}/take-back/", {"note": "no"}).status_code == 200
+    assert api.post(f"{url}/take-back/", {"note": "no"}).status_code == 200  # sent twice
+    assert client_of(carol).post(f"{url}/take-back/", {"note": "yes"}).status_code == 409
 
 
 def test_another_team_sees_and_dismisses_nothing(other_api, ours):  # noqa: F811

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 from django.contrib import messages
@@ -21,20 +22,22 @@ from benchlab.team.services import person
 @require_POST
 def dismiss(request: HttpRequest, pk: int) -> HttpResponse:
     """`note`: why; `on`: "campaign" goes back there, else to the run's page."""
-    row = _row(request, pk)
-    try:
-        dismissing.dismiss(row, person(request), request.POST.get("note", ""))
-    except ValidationError as error:
-        return _answer(request, row, error.messages[0])
-    return _answer(request, row)
+    by = person(request)
+    return _noted(request, pk, lambda row, note: dismissing.dismiss(row, by, note))
 
 
 @require_POST
 def take_back(request: HttpRequest, pk: int) -> HttpResponse:
     """Likewise."""
+    return _noted(request, pk, dismissing.take_back)
+
+
+def _noted(request: HttpRequest, pk: int, act: Callable[[Finding, str], None]) -> HttpResponse:
     row = _row(request, pk)
     try:
-        dismissing.take_back(row, request.POST.get("note", ""))
+        act(row, request.POST.get("note", ""))
+    except dismissing.Already as error:
+        return _answer(request, _row(request, pk), error.messages[0])  # as the other one left it
     except ValidationError as error:
         return _answer(request, row, error.messages[0])
     return _answer(request, row)
