@@ -48,6 +48,7 @@ globalThis.pictures = (() => {
 
   function described(svg, told) {
     const page = new DOMParser().parseFromString(svg, "image/svg+xml");
+    if (page.querySelector("parsererror")) return [svg]; /* a name with what no XML may hold: the picture all the same */
     const words = page.createElementNS("http://www.w3.org/2000/svg", "desc");
     words.textContent = Object.entries(told).map(([keyword, text]) => `${keyword}: ${text}`).join("\n");
     page.documentElement.prepend(words);
