@@ -15,8 +15,11 @@ from agents.ssh.pool import Link, limited, release
 
 FDS = range(3, 10)  # what every sh can name; more disks than that are not held
 FREE = "exec " + " ".join(f"{fd}<&-" for fd in FDS)
-HOLD = "if [ -r {node} ] && command -v flock; then exec {fd}<{node}; flock -x -w 5 {fd}; fi"
-HOLD_S = 60.0
+# `command`: where a node cannot be opened, `exec` alone would end the shell.
+HOLD = (
+    "if [ -r {node} ] && command -v flock; then command exec {fd}<{node} && flock -x -w 5 {fd}; fi"
+)
+HOLD_S = 60.0  # that a command may take beyond its time where disks are held before it
 ENDED = "its shell ended with exit code {}: nobody knows whether it ran"
 
 
@@ -42,7 +45,8 @@ class LastingShell:
     def __init__(self, shell: SshShell) -> None:
         self.shell = shell
         self._held: tuple[Link, Lasting] | None = None
-        self._quiet: frozenset[str] = frozenset()
+        self._quiet: tuple[str, ...] = ()  # nodes that udev is kept from, in the order of FDS
+        self._first: tuple[str, ...] = ()  # what the next command's line begins with
 
     def run(
         self,
@@ -53,12 +57,18 @@ class LastingShell:
         timeout_s: float = 60.0,
     ) -> Ran:
         if stdin or not root:
+            if self._first:
+                self.run(("true",), root=True)
             return self.shell.run(argv, stdin=stdin, root=root, timeout_s=timeout_s)
         began = time.monotonic()
         # A subshell, or `exit` and `cd` would be the shell's own; what runs on for ever holds no disk.
         free = f"{FREE}; " if self._quiet else ""
         text = f"({free}{command_line(argv)} </dev/null)"
+        if self._first:
+            text = f"{{ {'; '.join(self._first)}; }} </dev/null >/dev/null 2>&1; {text}"
+            timeout_s += HOLD_S
         command = self._complete(text, shown(argv)[:160], timeout_s)
+        self._first = ()
         ran = command.ran(tuple(argv), time.monotonic() - began)
         if command.code is None:
             self.close()
@@ -68,23 +78,24 @@ class LastingShell:
         return ran
 
     def hold(self, nodes: Collection[str]) -> None:
-        """Keep udev from reading these disks until the next call; () lets it go on. Raises AgentError.
+        """From the next command on, keep udev from reading these disks too, until `free`.
 
         It reads a disk anew after every program that wrote to it: with five disks that takes half of an apply. It
         leaves out what somebody has locked (systemd's "Locking Block Device Access"). Where that cannot be, and on
         FreeBSD, it is only slower.
         """
-        if self._quiet == frozenset(nodes):
-            return
+        new = sorted(set(nodes) - set(self._quiet))
         holds = [
             HOLD.format(fd=fd, node=command_line((node,)))
-            for fd, node in zip(FDS, sorted(nodes), strict=False)
+            for fd, node in zip(FDS[len(self._quiet) :], new, strict=False)
         ]
-        text = "; ".join([FREE, *holds])
-        if self._complete(f"{{ {text}; }} </dev/null", "flock", HOLD_S).code is None:
-            self.close()  # a disk could not be opened, which ends some shells: nothing is held
-            return
-        self._quiet = frozenset(nodes)
+        self._first += tuple(holds)
+        self._quiet += tuple(new)
+
+    def free(self) -> None:
+        """Before the next command, let udev read what was held."""
+        if self._quiet:
+            self._first, self._quiet = (FREE,), ()
 
     def _complete(self, line: str, says: str, timeout_s: float) -> Lasting:
         for fresh in (self._held is None, True):
@@ -118,7 +129,7 @@ class LastingShell:
 
     def close(self) -> None:
         """End the `sh`. It may be used again, and then gets another."""
-        held, self._held, self._quiet = self._held, None, frozenset()
+        held, self._held, self._quiet, self._first = self._held, None, (), ()
         if held is not None:
             loop.run(_release(*held))
 

@@ -115,7 +115,10 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     )
     steps.append(Step(("sh", "-c", _scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}"))
     if _must_wipe(target, claims, facts):
-        steps += [wipe(target.volume, claims), settle()]
+        steps.append(wipe(target.volume, claims))
+        # udev reads it anew, and what it reads is in use. LVM's volumes are removed again and again until that works.
+        device = Graph(facts).find(target.volume)
+        steps += [] if device and device.type == "lvm" else [settle()]
     return steps
 
 

@@ -140,7 +140,6 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
                 ),
             ),
         ),
-        settle(),
     )
     return _made(options, target, steps, [segment], pieces, _notes(options, segment))
 

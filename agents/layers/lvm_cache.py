@@ -15,7 +15,7 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
-from agents.layers._steps import erase_all, members, settle, still_there
+from agents.layers._steps import erase_all, members, still_there
 
 LABEL = "LVM cache"
 NEEDS = (
@@ -141,7 +141,6 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         words = (*size, *_kind(options, meta), "--name", "fast", name, *added)
         steps.append(_run("lvcreate", words, f"Make {name}/fast on the SSD", target, nodes, facts))
         steps.append(_convert(options, target, nodes, facts))
-    steps.append(settle())
     left = {use: given for use, given in target.parts.items() if use != "cache"}
     return Plan(tuple(steps), replace(target, parts=left))
 

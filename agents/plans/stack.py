@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from agents import options, registry
@@ -21,6 +22,7 @@ from agents.contracts import (
 )
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
+from agents.layers._steps import settle
 from agents.plans import plan_fingerprint
 from agents.plans.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
 from agents.protocols import Layer
@@ -113,6 +115,8 @@ def plan(
             made = driver.plan(options.build(driver.Options, spec.options), target, facts)
         placed.append(_placed(spec, target, made))
     _check_top(placed[-1])
+    if facts.os_family != "freebsd":
+        placed = _settled(placed)
     grown: list[Stage] = []
     for number, stage in enumerate(stages, start=1):
         with _named(f"stage {number}"):
@@ -180,6 +184,19 @@ def _placed(
 ) -> Placed:
     gives = replace(made.target, devices=target.devices, kept={})
     return Placed(spec, replace(target, kept={**kept, **made.kept}), gives, made.steps)
+
+
+def _settled(placed: Sequence[Placed]) -> list[Placed]:
+    """Udev, which quiet Steps kept from the disks, is waited for before somebody needs it: not between two layers of
+    which the upper one begins with such Steps.
+    """
+    made = []
+    for layer, above in zip_longest(placed, placed[1:]):
+        ends = layer.steps and layer.steps[-1].quiet
+        goes_on = above and above.steps and above.steps[0].quiet
+        more = (settle(),) if ends and not goes_on else ()
+        made.append(replace(layer, steps=(*layer.steps, *more)))
+    return made
 
 
 def _grow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -80,7 +80,6 @@ def apply(
                 run.back(done, error)
             raise
         done.append(step)
-    run.hold(())
 
 
 class _Run:
@@ -96,7 +95,6 @@ class _Run:
         self.shell, self.layout, self.spares = shell, layout, spares
         self.read_facts, self.log = read_facts, log
         self.look = look if look and time.monotonic() - look.began < FRESH_S else None
-        self.held: frozenset[str] = frozenset()  # nodes that udev is kept from
         self.taken: set[str] = set()  # identities of the disks that a Step has touched
         self.index = 0
 
@@ -115,7 +113,7 @@ class _Run:
             if started - began > LOG_S:
                 self.look = None
                 self._guard(step)
-            self.hold({claim.node for claim in step.destroys} if step.quiet else ())
+            self._keep_udev(step)
             ran = self.shell.run(
                 step.argv, stdin=step.stdin.encode(), root=step.root, timeout_s=step.timeout_s
             )
@@ -144,11 +142,14 @@ class _Run:
         guard.check(step, self.look.facts, self.spares, self.layout)
         self.taken |= disks
 
-    def hold(self, nodes: Collection[str]) -> None:
-        """Keep udev from these disks too, or () from none any more."""
-        if isinstance(self.shell, LastingShell):
-            self.held = self.held.union(nodes) if nodes else frozenset()
-            self.shell.hold(self.held)
+    def _keep_udev(self, step: Step) -> None:
+        """From the disks of quiet Steps, those of the next layer too; its shell's end lets it go on."""
+        if not isinstance(self.shell, LastingShell):
+            return
+        if step.quiet:
+            self.shell.hold({claim.node for claim in step.destroys})
+        else:
+            self.shell.free()
 
     def back(self, done: Sequence[Step], cause: AgentError) -> None:
         """Undo what can be undone; what cannot is added to the cause, and the teardown will meet it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from agents.contracts import AgentError, GuardError, Ran, Reason, Secret, Step
+from agents.lasting import LastingShell
 from agents.safety import apply as executor
 from agents.safety.apply import FRESH_S, Look, StepRecord, apply
 from tests.agents.made_up import claim, disk, host, spare
@@ -185,6 +186,40 @@ def test_a_busy_udev_fails_no_build():
     assert [r.exit_code for r in trial.records if r.argv[0] == "udevadm"] == [None, 1]
     with pytest.raises(AgentError, match="udevadm control"):
         trial.apply([Step(("udevadm", "control"), "")], FakeShell([], codes={"udevadm": 1}))
+
+
+class Keeping(LastingShell):
+    """Tells when udev is kept from which disks, and when it may go on."""
+
+    def __init__(self, story: list[str]) -> None:
+        self.story, self.answers = story, FakeShell(story)
+
+    def run(self, argv, **given):
+        self.answers.story = self.story
+        return self.answers.run(argv, **given)
+
+    def hold(self, nodes):
+        self.story.append(f"hold {' '.join(nodes)}")
+
+    def free(self):
+        self.story.append("free")
+
+
+def test_udev_is_kept_from_the_disks_until_a_step_needs_it():
+    """Over the end of a layer, too: what the next one does first may keep it away again."""
+    trial, quiet = Trial(), replace(WIPE, quiet=True)
+    shell = Keeping(trial.story)
+    trial.apply([quiet], shell)
+    trial.apply([quiet, step("sync")], shell, look=Look(host(SDB), time.monotonic()))
+    kept = [line for line in trial.story if line.split()[0] in ("hold", "free", "run")]
+    assert kept == [
+        "hold /dev/sdb",
+        "run wipefs",
+        "hold /dev/sdb",
+        "run wipefs",
+        "free",
+        "run sync",
+    ]
 
 
 def test_an_undo_that_fails_is_noted_and_the_others_run():

@@ -180,30 +180,45 @@ def is_free(node: str) -> bool:
     return subprocess.run(["flock", "-n", "-x", node, "true"]).returncode == 0
 
 
-def test_a_disk_is_held_until_another_one_is(remote, node, tmp_path):
+def test_disks_are_held_from_the_next_command_on_until_they_are_free(remote, node, tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"")
     remote.hold({node, str(tmp_path / "not there")})
-    assert not is_free(node)
     ran = run(remote, "sh", "-c", "ls /proc/self/fd; echo on")
     assert ran.stdout.endswith(b"on\n") and b"3\n4\n5\n" not in ran.stdout
     assert ran.stderr == b"" and not is_free(node)
-    remote.hold(())
-    assert is_free(node)
+    remote.hold({str(other)})
+    assert run(remote, "false").exit_code == 1
+    assert not is_free(node) and not is_free(str(other))
+    remote.free()
+    assert run(remote, "flock", "-n", node, "echo", "on").stdout == b"on\n"
+    assert is_free(str(other))
 
 
 def test_what_runs_on_for_ever_holds_no_disk(remote, node):
     remote.hold({node})
     run(remote, "sh", "-c", 'sleep 30 >/dev/null 2>&1 & echo $! > "$0".pid', node)
-    remote.hold(())
+    assert not is_free(node)
+    remote.free()
+    run(remote, "true")
     try:
         assert is_free(node)
     finally:
         run(remote, "sh", "-c", 'kill "$(cat "$0".pid)"', node)
 
 
+def test_disks_are_free_before_a_command_on_a_channel_of_its_own(remote, node):
+    remote.hold({node})
+    run(remote, "true")
+    remote.free()
+    assert run(remote, "flock", "-n", node, "cat", stdin=b"in").stdout == b"in"
+
+
 def test_a_shell_that_ends_holds_no_disk(address, node):
     with lasting(shell.connect(address)) as remote:
         assert isinstance(remote, LastingShell)
         remote.hold({node})
+        run(remote, "true")
         assert not is_free(node)
     for _ in range(50):
         if is_free(node):
@@ -217,12 +232,19 @@ def test_more_disks_than_can_be_held(remote, tmp_path):
     for one in nodes:
         one.write_bytes(b"")
     remote.hold(set(map(str, nodes)))
+    assert run(remote, "echo", "on").stdout == b"on\n"
     assert [is_free(str(one)) for one in nodes] == [False] * 7 + [True] * 5
+    remote.hold({str(tmp_path / "node11")})
     assert run(remote, "echo", "on").stdout == b"on\n"
 
 
-def test_a_disk_that_cannot_be_opened_ends_nothing(remote, node, monkeypatch):
-    monkeypatch.setattr(lasting_module, "HOLD", "exit 2; : {fd} {node}")  # as dash does
-    remote.hold({node})
-    assert is_free(node)
-    assert run(remote, "echo", "on").stdout == b"on\n"
+def test_a_disk_that_cannot_be_opened_ends_nothing(remote, node, tmp_path):
+    """A socket can be read, by its mode, and not be opened."""
+    place = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        remote.hold({place})
+        remote.hold({node})
+        ran = run(remote, "echo", "on")
+    assert (ran.stdout, ran.stderr) == (b"on\n", b"")
+    assert not is_free(node)

@@ -41,6 +41,23 @@ def test_raw_and_xfs_make_one_plan():
     assert [claim.node for claim in made.claims] == ["/dev/sdb"]
 
 
+def test_udev_is_waited_for_once_where_two_layers_keep_it_from_their_disks():
+    """LVM makes its volumes' nodes with udev itself; a cache takes the group, and another disk."""
+    lvm = LayerSpec("lvm", {}, (Wanted("data", "ssd"),))
+    cache = LayerSpec("lvm_cache", {}, (Wanted("cache", "ssd"),))
+    disks = (disk("sdb", 1, size=1 << 30), disk("sdc", 2, size=1 << 30))
+    words = [
+        [step.argv[0] for step in layer.steps] for layer in plan([lvm, cache, XFS], *disks).layers
+    ]
+    assert "udevadm" not in words[0] and words[1].count("udevadm") == 1
+    assert words[1][-1] == "udevadm" and words[2][:2] == ["mkfs.xfs", "udevadm"]
+    assert plan([lvm], *disks).steps[-1].argv[0] == "udevadm"
+    assert [layer.steps[-1].argv[0] for layer in plan([lvm, XFS], *disks).layers] == [
+        "udevadm",
+        "mount",
+    ]
+
+
 def test_the_layer_above_knows_all_disks_below():
     assert [c.node for c in plan([RAW, XFS]).layers[1].target.devices["below"]] == ["/dev/sdb"]
 
