@@ -12,6 +12,7 @@ from django.utils import timezone
 from agents import registry
 from agents.contracts import AgentError, Reason, Shell
 from agents.jobs import job
+from agents.lasting import lasting
 from agents.plans import stack
 from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
@@ -36,8 +37,9 @@ def start(layout: Layout, attempt: Attempt) -> None:
     shell, console = hosts.connect(layout.host), consoles.of(attempt)
     try:
         work = jobs.of(attempt, layout)
-        found = condition.before(layout, shell)
-        facts, awaited = preflight.check(layout, attempt, work, shell, found)
+        with lasting(shell) as quick:
+            found = condition.before(layout, quick)
+            facts, awaited = preflight.check(layout, attempt, work, quick, found)
         sampled = (*collect.sampled(facts.os_family), *registry.live(attempt.run.tool))
         spool = jobs.spool(attempt, work)
         playing = console.begin(attempt, work, facts, shell, spool, sampled)
@@ -117,9 +119,9 @@ def fetched(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
 
 def collect_from(layout: Layout, attempt: Attempt) -> None:
     """Look what the run did to the layout, conclude, and end the layout when that is to be its end."""
-    shell = hosts.connect(layout.host)
-    condition.after(layout, attempt, shell)
-    _conclude(layout, attempt, shell)
+    with lasting(hosts.connect(layout.host)) as quick:
+        condition.after(layout, attempt, quick)
+        _conclude(layout, attempt, quick)
     condition.stop(layout, attempt)
 
 
