@@ -24,6 +24,9 @@ HOST_KEY_KINDS = [
     "ecdsa-sha2-nistp521",
     *RSA_SIGNATURES,
 ]
+# Before the others, as asyncssh writes it: two calls a packet where chacha20 takes six, and less work for hosts whose
+# CPU knows AES: it is their CPU that is measured.
+CIPHERS = "^aes128-gcm@openssh.com"
 UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 
 
@@ -80,6 +83,7 @@ async def dial(address: Address) -> Any:
                 client_keys=[asyncssh.import_private_key(address.private_key.value)],
                 known_hosts=([pinned], [], []),
                 server_host_key_algs=RSA_SIGNATURES if kind == "ssh-rsa" else [kind],
+                encryption_algs=CIPHERS,
                 config=None,
                 agent_path=None,
                 preferred_auth="publickey",

@@ -46,6 +46,10 @@ def _find(campaigns: Mapping[int, int]) -> None:
             look_again(set(campaigns.values()))
             runs = list(stored_runs.runs_of(list(campaigns)))
     except Exception:  # the result stands; `manage.py reparse` finds again
+        if len(campaigns) > 1:  # one that cannot be read costs the others nothing
+            for pk, campaign in campaigns.items():
+                _find({pk: campaign})
+            return
         log.exception("findings of attempts %s", list(campaigns))
         return
     for run in runs:

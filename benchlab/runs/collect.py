@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from agents.contracts import Series as SeriesData
 from agents.jobs import job
 from agents.texts.found import Found
 from benchlab.analysis.findings.clock_jumped import STEP
-from benchlab.runs import moves, storable
+from benchlab.runs import bulk, moves, storable
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
 from benchlab.runs.states import AttemptPhase, Outcome
@@ -407,28 +408,36 @@ def _note(attempt: Attempt, figures: Figures) -> None:
 
 def put(attempt: Attempt, figures: Figures) -> None:
     """Store the figures of an attempt that has none."""
-    Measurement.objects.bulk_create(
-        Measurement(
-            attempt=attempt,
-            name=m.name,
-            value=m.value,
-            unit=m.unit,
-            labels=dict(m.labels),
-            note=m.note,
-            line=m.line,
-            output=m.output,
-        )
-        for m in figures.metrics
+    bulk.copy(
+        Measurement,
+        ("attempt", "name", "value", "unit", "labels", "note", "line", "output"),
+        [
+            (
+                attempt.pk,
+                m.name,
+                m.value,
+                str(m.unit),
+                json.dumps(dict(m.labels)),
+                m.note,
+                m.line,
+                m.output,
+            )
+            for m in figures.metrics
+        ],
     )
-    Series.objects.bulk_create(
-        Series(
-            attempt=attempt,
-            sampler=kind,
-            device=one.device,
-            metric=one.metric,
-            unit=one.unit,
-            times=list(one.times),
-            values=list(one.values),
-        )
-        for kind, one in figures.series
+    bulk.copy(
+        Series,
+        ("attempt", "sampler", "device", "metric", "unit", "times", "values"),
+        [
+            (
+                attempt.pk,
+                kind,
+                one.device,
+                one.metric,
+                str(one.unit),
+                bulk.array(one.times),
+                bulk.array(one.values),
+            )
+            for kind, one in figures.series
+        ],
     )

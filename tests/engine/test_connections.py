@@ -1,12 +1,18 @@
-"""A worker's connections to the database outlive its tasks, and a broken one is replaced before the next task."""
+"""A worker's connections to the database outlive its tasks, and a broken one is replaced before the next task.
+
+And what it has loaded is not looked through for garbage, which would be found all the same.
+"""
 
 from __future__ import annotations
+
+import gc
+import weakref
 
 from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from django.db import connection
 from django.test import TransactionTestCase
 
-from benchlab.celery import app, refresh_connections
+from benchlab.celery import app, leave_what_is_loaded, refresh_connections
 
 
 def number() -> int:
@@ -47,3 +53,24 @@ class Connections(TransactionTestCase):
             cursor.execute("SELECT pg_terminate_backend(%s)", [gone])
         other.close()
         assert self.task() != gone
+
+
+class Knot:
+    """Holds itself, so that only the collector can let it go."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_is_loaded_is_left_and_new_knots_are_let_go():
+    before = gc.get_threshold()
+    try:
+        leave_what_is_loaded()
+        assert gc.get_freeze_count() > 10_000
+        gone = weakref.ref(Knot())
+        for _ in range(200_000):
+            Knot()  # the collector comes by itself
+        assert gone() is None
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

@@ -114,6 +114,19 @@ def test_a_statement_that_fails_leaves_an_imports_transaction_whole(lab, monkeyp
     assert lab.attempt.measurements.exists()  # the transaction goes on
 
 
+def test_one_that_cannot_be_read_costs_no_other_its_findings(lab, monkeypatch):
+    real, bad = stored_runs.runs_of, lab.attempts[1].pk
+
+    def fails(pks, **more):
+        if bad in pks:
+            raise ZeroDivisionError("ours")
+        return real(pks, **more)
+
+    monkeypatch.setattr(stored_runs, "runs_of", fails)
+    keeping.attempts([bad, lab.attempt.pk])
+    assert lab.attempt.findings.filter(kind="cached_read").exists()
+
+
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[str, int]]:
     """What a worker would have been asked."""
