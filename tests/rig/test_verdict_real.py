@@ -1,4 +1,7 @@
-"""A difference that is there is called, and equals are not: whole campaigns in the order ABBA on real disks."""
+"""A difference that is there is called, and equals are not: whole campaigns in the order ABBA on real disks.
+
+The disks have a pace of their own (paced.py): what a busy machine takes besides would make their difference smaller.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import pytest
 
 from benchlab.campaigns.models import Workload
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.practice import DiskSpec, SlowDisk
+from benchlab.practice import DiskSpec
 from benchlab.runs.models import Attempt
 from benchlab.topologies.services import create_topology
 from tests.api.conftest import api
+from tests.rig import paced
 from tests.rig.stacks import layer
 from tests.rig.test_article_shapes import lab
 from tests.runs import drive
@@ -18,21 +22,21 @@ from tests.verdicts.test_answers import texts
 __all__ = ["api"]  # fixture
 pytestmark = [pytest.mark.rig, pytest.mark.night, pytest.mark.django_db(transaction=True)]
 
-# ms a request: the difference is the disk's own. No slower: who looks at a host's disks reads a hundred blocks of each.
-DELAYS = {"one": 10, "equal": 10, "slower": 12}
-FIFTH = 10 / 12
-FIO = {"rw": "randread", "size": 8 << 20, "runtime_s": 3}  # one at a time
+BLOCK = 1 << 16
+PACES = {"one": 100 * BLOCK, "equal": 100 * BLOCK, "slower": 100 * BLOCK * 5 // 6}  # B/s
+FIFTH = 5 / 6
+FIO = {"rw": "randread", "block_size": BLOCK, "size": 8 << 20, "runtime_s": 3}  # one at a time
 
 
 def test_a_fifth_is_called_and_equals_are_not(make_rig_host, team, user, api, web):
-    disks = [SlowDisk(64, delay_ms=ms, serial=name) for name, ms in DELAYS.items()]
-    rig = make_rig_host([DiskSpec(64)], disks)
-    host = lab(rig, team, user, **{name: [f"nbd{n}"] for n, name in enumerate(DELAYS)})
+    rig = make_rig_host([DiskSpec(64)])
+    disks = {name: [paced.add(rig, n, pace)] for n, (name, pace) in enumerate(PACES.items())}
+    host = lab(rig, team, user, **disks)
     rows = {
         name: create_topology(
             team=team, user=user, name=name, stack=[layer("raw", {}, data=(name, 1))]
         )
-        for name in DELAYS
+        for name in PACES
     }
     workload = Workload.objects.create(team=team, name="reads", tool="fio", options=FIO)
     campaign = create_campaign(
