@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ class _Shared:
     layouts: dict[int, Layout] = field(default_factory=dict)
     facts: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     plans: dict[int, StackPlan | None] = field(default_factory=dict)
-    built: dict[tuple[int, str], _Built] = field(default_factory=dict)
+    built: dict[tuple[int, str, str], _Built] = field(default_factory=dict)
     hosts: dict[int, _Host] = field(default_factory=dict)
     rated: dict[tuple[int, str], _Rated] = field(default_factory=dict)  # by host and identity
 
@@ -84,7 +85,9 @@ class _Shared:
         return row.facts_id or self.layouts[row.layout_id].facts_ready_id
 
     def at(self, row: Attempt, stage: str) -> _Built:
-        key = row.layout_id, stage
+        # Of one import each result may tell other disks.
+        told = json.dumps([row.meta.get(DISKS), row.meta.get(RATED)])
+        key = row.layout_id, stage, told
         if key not in self.built:
             self.built[key] = _built(
                 self.layouts[row.layout_id], self._plan(row.layout_id), stage, row.meta

@@ -120,10 +120,12 @@ else:
     DeviceModelForm = forms.ModelForm
 
 
-class RatingForm(DeviceModelForm):
-    """What a disk is rated for. Throughput is typed in MB/s, as data sheets say it, and kept in B/s."""
+RATED_IOPS = "Of its data sheet, or the cloud's; the larger one where reads and writes differ."
 
-    rated_mb = forms.DecimalField(
+
+def rated_throughput() -> forms.DecimalField:
+    """As data sheets say it."""
+    return forms.DecimalField(
         label="Rated throughput (MB/s)",
         required=False,
         min_value=Decimal("0.001"),
@@ -133,13 +135,22 @@ class RatingForm(DeviceModelForm):
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
 
+
+def in_bytes(mega: Decimal | None) -> int | None:
+    """B/s of what was typed in MB/s."""
+    return None if mega is None else int(mega.scaleb(6))
+
+
+class RatingForm(DeviceModelForm):
+    """What a disk is rated for. Throughput is typed in MB/s, as data sheets say it, and kept in B/s."""
+
+    rated_mb = rated_throughput()
+
     class Meta:
         model = Device
         fields = ["rated_iops"]
         labels = {"rated_iops": "Rated IOPS"}
-        help_texts = {
-            "rated_iops": "Of its data sheet, or the cloud's; the larger one where reads and writes differ."
-        }
+        help_texts = {"rated_iops": RATED_IOPS}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -149,8 +160,7 @@ class RatingForm(DeviceModelForm):
             )
 
     def save(self, commit: bool = True) -> Device:
-        told = self.cleaned_data["rated_mb"]
-        self.instance.rated_bandwidth = None if told is None else int(told.scaleb(6))
+        self.instance.rated_bandwidth = in_bytes(self.cleaned_data["rated_mb"])
         if commit:
             self.instance.save(update_fields=["rated_iops", "rated_bandwidth"])
         return self.instance

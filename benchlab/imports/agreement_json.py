@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchlab.hosts.models import Host
+from benchlab.imports import disks_told
 from benchlab.imports.checking import Agreement, Chosen
 from benchlab.topologies.models import Topology
 
@@ -51,6 +52,7 @@ def from_json(told: Mapping[str, Any]) -> Agreement:
             host=hosts.get(one["host"]),
             topology=stacks.get(one["topology"]),
             beside=(one["beside"][0], one["beside"][1]) if one["beside"] else None,
+            disks=disks_told.from_json(one.get("disks", ())),
             **{name: one[name] for name in PLAIN if name in one},
         )
         for one in told["chosen"]
@@ -64,6 +66,7 @@ def _chosen(one: Chosen) -> dict[str, Any]:
         "host": one.host.pk if one.host else None,
         "topology": one.topology.pk if one.topology else None,
         "beside": list(one.beside) if one.beside else None,
+        "disks": disks_told.to_json(one.disks),
         **{name: getattr(one, name) for name in PLAIN},
     }
 

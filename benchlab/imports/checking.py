@@ -13,6 +13,7 @@ from django.core.validators import URLValidator
 from agents.readers import fio_log
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
+from benchlab.imports import disks_told
 from benchlab.imports.draft_results import LOG_UNITS, Key, Shown
 from benchlab.imports.models import Draft
 from benchlab.topologies.models import Topology
@@ -40,6 +41,7 @@ class Chosen:
     outstanding: int | None = None
     beside: Key | None = None
     log_unit: str = ""  # of LOG_UNITS
+    disks: tuple[disks_told.Told, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def checked(agreement: Agreement, offered: Mapping[Key, Shown], draft: Draft) ->
             else:
                 _check_one(index, one, offered, alone, draft, wrong)
         seen.add(one.key)
+    _check_disks(agreement, offered, draft, wrong)
     wrong.check()
     return replace(agreement, name=name, origin=origin)
 
@@ -182,6 +185,29 @@ def _check_one(
             wrong.add(index, "outstanding", f"The text says {told}.")
         elif not 1 <= one.outstanding <= MOST_OUTSTANDING:
             wrong.add(index, "outstanding", "Give a number from 1 on, or nothing.")
+
+
+def _check_disks(
+    agreement: Agreement, offered: Mapping[Key, Shown], draft: Draft, wrong: Wrong
+) -> None:
+    """What is wrong is told at the first result of which it was said."""
+    telling = {
+        index: one
+        for index, one in enumerate(agreement.chosen)
+        if one.take and one.disks and one.beside is None and one.key in offered
+    }
+    names = {one.new_topology.strip() for one in telling.values()} - {""}
+    rows = Topology.objects.filter(team=draft.team, name__in=names) if names else ()
+    known = {row.name: row.stack for row in rows}
+    of_results = [
+        disks_told.OfResult(index, one.disks, one.topology.name, one.topology.stack)
+        if one.topology
+        else disks_told.OfResult(index, one.disks, new, known.get(new, []))
+        for index, one in telling.items()
+        for new in (one.new_topology.strip(),)
+    ]
+    for index, number, said in disks_told.refused(of_results):
+        wrong.add(index, f"disks.{number}", said)
 
 
 def _log_unit(shown: Shown, chosen: Chosen, offered: Mapping[Key, Shown]) -> str:

@@ -8,13 +8,16 @@ from typing import Any
 
 from django import forms
 
+from benchlab.hosts.forms import RATED_IOPS, in_bytes, rated_throughput
 from benchlab.hosts.models import Host
 from benchlab.imports.checking import MOST_OUTSTANDING, ORIGIN, Agreement, Chosen, Refused
+from benchlab.imports.disks_told import MOST_RATED, Told
 from benchlab.imports.draft_results import LOG_UNITS, Key, Shown
 from benchlab.imports.models import Draft
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]
+DISKS_MOST = 3  # roles on the page; the API takes any number, and other disks for each result
 EACH_MOST = 500  # more results than that are taken as one: nobody fills in so many rows
 OWN = "a result of its own"
 
@@ -56,6 +59,34 @@ class SameForm(forms.Form):
         _choose(self, rows, "choose")
         if not asks:
             del self.fields["log_unit"]
+
+
+class DisksForm(forms.Form):
+    """Disks of one role, alike; empty where the source tells of none."""
+
+    role = forms.CharField(
+        required=False, max_length=32, help_text="As the topology has it: ssd, hdd"
+    )
+    names = forms.CharField(
+        required=False, max_length=5000, label="Disks", help_text="Their names, in order: sda sdb"
+    )
+    rated_iops = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_RATED,
+        label="Rated IOPS",
+        help_text=RATED_IOPS,
+    )
+    rated_mb = rated_throughput()
+
+    @property
+    def filled(self) -> bool:
+        return any(value not in (None, "") for value in self.cleaned_data.values())
+
+    def told(self) -> Told:
+        said = self.cleaned_data
+        names = tuple(said["names"].replace(",", " ").split())
+        return Told(said["role"], names, said["rated_iops"], in_bytes(said["rated_mb"]))
 
 
 class ResultForm(forms.Form):
@@ -160,13 +191,20 @@ class Everything:
             for one in self.shown
             if not one.watches and not one.found.described
         ]
+        self.disks = [DisksForm(data, prefix=f"disks{n}") for n in range(DISKS_MOST * self.runs)]
         self.forms: dict[Key, ResultForm] = {
             one.key: ResultForm(one, self.rows, self.measured, data)
             for one in (self.shown if self.each else ())
         }
 
     def is_valid(self) -> bool:
-        return all([self.same.is_valid(), *(form.is_valid() for form in self.forms.values())])
+        valid = [one.is_valid() for one in (self.same, *self.disks, *self.forms.values())]
+        return all(valid)  # each was asked, and each says what is wrong with it
+
+    @property
+    def tells_disks(self) -> bool:
+        """What was typed of them stays in sight."""
+        return any(form.is_bound and (form.errors or form.filled) for form in self.disks)
 
     def agreement(self) -> Agreement:
         same = self.same.cleaned_data
@@ -197,12 +235,13 @@ class Everything:
             outstanding=own.get("outstanding"),
             beside=(int(file), int(first)) if first else None,
             log_unit=(own.get("log_unit") or same["log_unit"]) if shown.asks else "",
+            disks=tuple(form.told() for form in self.disks if form.filled),
         )
 
     def refuse(self, refused: Refused) -> None:
         """Put what is wrong where it was typed; what is wrong of all is said once."""
         for (index, name), said in refused.errors.items():
-            form: forms.Form = self.same
+            form: forms.Form = self._of_disks(name) or self.same
             own = self.forms.get(self.shown[index].key) if index is not None else None
             if own is not None and self._own(own, name):
                 form = own
@@ -212,8 +251,17 @@ class Everything:
                 if text not in known:
                     form.add_error(field, text)
 
+    def _of_disks(self, name: str) -> DisksForm | None:
+        """Which row of disks is meant by "disks.1"."""
+        what, _, number = name.partition(".")
+        if what != "disks":
+            return None
+        return [form for form in self.disks if form.filled][int(number)]
+
     def _own(self, form: ResultForm, name: str) -> bool:
         """Whether it was said of this result, or left to what holds for all."""
+        if name.startswith("disks."):
+            return False
         if name in ("host", "topology"):
             given = form.cleaned_data
             return bool(given.get(name) or given.get(f"new_{name}"))

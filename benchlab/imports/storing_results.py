@@ -9,7 +9,7 @@ from dataclasses import replace
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import icf_workloads
 from benchlab.hosts.models import Host
-from benchlab.imports import lazy_files
+from benchlab.imports import disks_told, lazy_files
 from benchlab.imports.agreement_json import Failed, Outcome
 from benchlab.imports.checking import Agreement, Chosen, read_as
 from benchlab.imports.draft_results import Key, Shown
@@ -100,6 +100,7 @@ def _results(
                 offered[one.key].found.point,
                 offered[one.key].found.outstanding or one.outstanding,
                 tuple(beside[one.key]),
+                *disks_told.names_and_ratings(one.disks),
             )
         )
     ]

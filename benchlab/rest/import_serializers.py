@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from benchlab.hosts.models import Host
-from benchlab.imports import agreement_json, drafts, storing_drafts
+from benchlab.imports import agreement_json, disks_told, drafts, storing_drafts
 from benchlab.imports.checking import MOST_OUTSTANDING, Chosen
 from benchlab.imports.draft_results import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
@@ -176,6 +176,32 @@ class PlaceSerializer(serializers.Serializer[dict[str, int]]):
     first = serializers.IntegerField(min_value=1, max_value=GREATEST)
 
 
+class DisksSerializer(serializers.Serializer[dict[str, Any]]):
+    """Disks of one role, alike, as the source tells of them. Some layer of the topology asks for that role."""
+
+    role = serializers.CharField(max_length=32, help_text="As the topology has it: ssd, hdd")
+    names = serializers.ListField(
+        child=serializers.CharField(max_length=disks_told.NAME_MOST, validators=[storable]),
+        allow_empty=False,
+        max_length=disks_told.MOST_NAMES,
+        help_text="As many as the topology's layers stand on, in their order",
+    )
+    rated_iops = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=disks_told.MOST_RATED,
+        help_text="op/s of each; null: not told",
+    )
+    rated_bandwidth = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=disks_told.MOST_RATED,
+        help_text="B/s of each; null: not told",
+    )
+
+
 class ChosenSerializer(serializers.Serializer[Chosen]):
     """A `host` of yours or the name of a `new_host`; a `topology` likewise. Not for what is `beside` another, nor for
     workloads."""
@@ -207,6 +233,9 @@ class ChosenSerializer(serializers.Serializer[Chosen]):
         default=None,
         allow_null=True,
         help_text="The result that it watched, for iostat and its like",
+    )
+    disks = DisksSerializer(
+        many=True, default=list, help_text="What findings hold its rates against"
     )
 
 

@@ -25,6 +25,7 @@ from rest_framework.settings import api_settings
 
 from benchlab.imports import (
     agreement_json,
+    disks_told,
     draft_results,
     drafts,
     progress,
@@ -181,7 +182,8 @@ def _agreement(sent: dict[str, Any]) -> Agreement:
         place = one.pop("beside")
         key = one.pop("file"), one.pop("first")
         beside = (place["file"], place["first"]) if place else None
-        chosen.append(Chosen(key=key, beside=beside, **one))
+        disks = disks_told.from_json(one.pop("disks"))
+        chosen.append(Chosen(key=key, beside=beside, disks=disks, **one))
     return Agreement(chosen, sent["campaign"], sent["question"], sent["origin"])
 
 
