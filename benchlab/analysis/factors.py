@@ -44,11 +44,15 @@ class Effects:
 
 
 def effects(
-    factors: Sequence[str], cells: Mapping[tuple[str, ...], Sequence[float]], tau: float = 0.0
+    factors: Sequence[str],
+    cells: Mapping[tuple[str, ...], Sequence[float]],
+    tau: float = 0.0,
+    built: int = 1,
 ) -> Effects | None:
     """`cells`: {a level of each factor: repeats, above 0}. None where it has gaps, or less than two vary.
 
-    `tau`: of the design, between two builds: it is added to the error of each effect of the first factor, the layout.
+    `tau`: of the design, between two builds: it is added to the error of each effect of the first factors, so many as
+    are `built` anew for each of their levels.
     """
     levels = [sorted({key[axis] for key in cells}) for axis in range(len(factors))]
     varied = [axis for axis, some in enumerate(levels) if len(some) > 1]
@@ -69,7 +73,8 @@ def effects(
             for axes in combinations(varied, order)
             for index, value, size in _of(grid, axes)
         ]
-        made[order] = _effects(rows, factors, levels, each, df, tau)
+        luck = [tau**2 / 2 if axes[0] < built else 0.0 for axes, *_ in rows]
+        made[order] = _effects(rows, factors, levels, each, df, luck)
     return Effects(tuple(made[1]), tuple(made[2]))
 
 
@@ -93,11 +98,12 @@ def _effects(
     levels: Sequence[Sequence[str]],
     each: float | None,
     df: float,
-    tau: float,
+    luck: Sequence[float],
 ) -> list[Effect]:
+    """`luck`: the variance that builds add to each."""
     errors = [
-        sqrt(size * each + (tau**2 / 2 if axes[0] == 0 else 0)) if each else None
-        for axes, _, _, size in rows
+        sqrt(size * each + more) if each else None
+        for (_, _, _, size), more in zip(rows, luck, strict=True)
     ]
     p = np.array(
         [

@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from benchlab.analysis.designs import TAU, Order
 from benchlab.analysis.factors import Effect, Effects, effects
 from benchlab.charts.queries import Group
+from benchlab.topologies.models import Topology
+from benchlab.verdicts.settings_apart import Apart, apart
 
-FACTORS = ("Layout", "Host", "Moment", "Point")
+FACTORS = ("Layout", "Settings", "Host", "Moment", "Point")
+BUILT = 2  # of them: each of their levels is a build of its own
 SHOWN = 8  # on a page
 
 
 def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
     """Of lines in order; None where not every cell of the matrix was measured.
 
-    A point is a workload with what it sweeps. Layouts carry what builds one after the other differ by.
+    A point is a workload with what it sweeps. Where layouts differ in their tuning alone, that is a factor of its own
+    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by.
     """
+    names = _apart(found)
     cells: dict[tuple[str, ...], list[float]] = {}
     for line in found:
         if line.condition:
@@ -26,9 +31,23 @@ def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
                 point = " · ".join(
                     filter(None, [line.workload_name, line.rest, _depth(sample.outstanding)])
                 )
-                place = (line.topology_name, line.host_name, line.stage_name or "as built", point)
+                place = (
+                    *names.get(line.topology, (line.topology_name, "")),
+                    line.host_name,
+                    line.stage_name or "as built",
+                    point,
+                )
                 cells.setdefault(place, []).append(sample.values[metric])
-    return effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER])
+    return effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER], BUILT)
+
+
+def _apart(found: Sequence[Group]) -> Apart:
+    """One query, where there are several layouts."""
+    names = {line.topology: line.topology_name for line in found}  # as who sees them may read them
+    if len(names) < 2:
+        return {}
+    rows = Topology.objects.filter(pk__in=names).values_list("pk", "stack", "stages")
+    return apart({pk: (names[pk], stack, stages) for pk, stack, stages in rows})
 
 
 def _depth(outstanding: int | None) -> str:

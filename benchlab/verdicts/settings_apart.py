@@ -1,0 +1,64 @@
+"""Topologies that differ in their tuning alone (schedulers of one layout) as one layout and its settings. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+TUNING = "tuning"  # the layer that builds nothing
+UNSET = (None, "", -1, [], ())  # as its options leave a setting alone
+AS_IT_IS = "as the host has them"
+
+Layers = Sequence[Mapping[str, Any]]
+Apart = Mapping[int, tuple[str, str]]  # topology -> (layout, settings)
+
+
+def apart(told: Mapping[int, tuple[str, Layers, Layers]]) -> Apart:
+    """Of {topology: (name, stack, stages)}. Empty where no two differ in that alone, or two do not differ at all."""
+    layouts: dict[str, dict[str, int]] = defaultdict(dict)
+    for pk, (_, stack, stages) in told.items():
+        below = [layer for layer in stack if layer["kind"] != TUNING]
+        settings = _words(stack)
+        same = layouts[json.dumps([below, stages], sort_keys=True)]
+        if settings in same:
+            return {}
+        same[settings] = pk
+    if not any(len(one) > 1 for one in layouts.values()):
+        return {}
+    names = [_name({told[pk][0]: s for s, pk in one.items()}) for one in layouts.values()]
+    if len(set(names)) < len(names):
+        return {}
+    return {
+        pk: (name, settings)
+        for name, one in zip(names, layouts.values(), strict=True)
+        for settings, pk in one.items()
+    }
+
+
+def _words(stack: Layers) -> str:
+    """ "scheduler none, nr requests 64"."""
+    set_ = [
+        f"{name.replace('_', ' ')} {_value(value)}"
+        for layer in stack
+        if layer["kind"] == TUNING
+        for name, value in sorted(layer.get("options", {}).items())
+        if value not in UNSET
+    ]
+    return ", ".join(set_) or AS_IT_IS
+
+
+def _value(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _name(settings: Mapping[str, str]) -> str:
+    """The one without any; else what the names begin with, or all of them. `settings`: by the topology's name."""
+    plain = [name for name, said in settings.items() if said == AS_IT_IS]
+    words = takewhile(
+        lambda same: len(set(same)) == 1, zip(*map(str.split, settings), strict=False)
+    )
+    begin = " ".join(first for first, *_ in words).rstrip(",;:·-–(/ ")
+    return next(iter(plain), begin or " / ".join(settings))
