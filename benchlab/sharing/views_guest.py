@@ -32,9 +32,8 @@ def shared(request: HttpRequest, link: Opened) -> HttpResponse:
 def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
     if link.of_a_run:
         return "sharing/guest_run.html", guest_content.run_context(link)
-    cards = guest_content.cards_of(link, request)
+    cards, lines = guest_content.cards_of(link, request), guest_content.lines_of(link)
     if link.share.kind in BY_QUERY:
-        lines = guest_content.lines_of(link)
         names = dict.fromkeys(line.campaign_name for line in lines)
         title = link.share.name if link.share.kind == Share.Kind.VIEW else " and ".join(names)
         told = {"title": link.hiding.text(title) or "Comparison", "cards": cards, "lines": lines}
@@ -42,9 +41,10 @@ def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
     campaign = guest_content.campaign_of(link)
     if link.share.kind == Share.Kind.REPORT:
         told = link.hiding.deep(report.context(campaign))
-        return "sharing/guest_report.html", {**told, "cards": cards}
+        return "sharing/guest_report.html", {**told, "cards": cards, "lines": lines}
     plain = link.hiding.deep(campaign)
-    return "sharing/guest_charts.html", {"title": plain.name, "campaign": plain, "cards": cards}
+    told = {"title": plain.name, "campaign": plain, "cards": cards, "lines": lines}
+    return "sharing/guest_charts.html", told
 
 
 def _embeds(request: HttpRequest, link: Opened, context: dict[str, Any]) -> list[tuple[str, str]]:

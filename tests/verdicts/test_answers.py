@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import random
 import re
+from datetime import timedelta
 from math import exp, log
 
 import pytest
+from django.test import Client
+from django.utils import timezone
 
 from benchlab.campaigns.models import Run
 from benchlab.charts.queries import groups
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout, Measurement
+from benchlab.sharing import links
+from benchlab.sharing.models import Share
+from benchlab.topologies.models import Topology
 from benchlab.verdicts import builds
 from tests.charts import made
 
@@ -342,3 +348,57 @@ def test_the_report_has_the_answers_too(bench, web):
     bench.measure(bench.build("stripe"), 1000)
     page = texts(web.get(f"/campaigns/{bench.campaign.pk}/report/"))
     assert "stripe does 2.5 times the IOPS of cached stripe" in page
+
+
+def tuned(bench, name, scheduler):
+    stack = [{"kind": "lvm", "options": {"stripes": 4}, "devices": []}]
+    if scheduler:
+        stack.append({"kind": "tuning", "options": {"scheduler": scheduler, "nr_requests": -1}})
+    Topology.objects.create(team=bench.team, name=name, stack=stack)
+    return bench.build(name)
+
+
+def test_schedulers_of_one_layout_are_a_factor_of_their_own(bench, web, api):
+    """On the whole the scheduler is worth 1.5 times; which layout it is on, and with which load, is nothing to it."""
+    other = made.workload(bench.team, "randwrite 4 KiB")
+    for scheduler, factor in ((None, 1.0), ("none", 1.5)):
+        layout = tuned(bench, f"stripe {scheduler or ''}".strip(), scheduler)
+        for load, top in ((bench.load, 1000), (other, 400)):
+            bench.measure(layout, top * factor, load=load)
+    told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()["effects"]
+    by = {tuple(one["levels"].items()): one for one in told}
+    assert by[("Settings", "scheduler none"),]["ratio"] == pytest.approx(1.5**0.5, rel=0.02)
+    assert (("Settings", "as the host has them"),) in by
+    assert not any("Layout" in one["levels"] or len(one["levels"]) > 1 for one in told)
+    page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
+    assert "settings scheduler none: 1.22 times" in page
+
+
+def test_an_effect_of_settings_carries_the_luck_of_builds(bench, api):
+    """Each scheduler is a layout built anew: 12 % between two builds is no effect, however sure the repeats are."""
+    other = made.workload(bench.team, "randwrite 4 KiB")
+    for scheduler, factor in ((None, 1.0), ("none", 1.12)):
+        layout = tuned(bench, f"stripe {scheduler or ''}".strip(), scheduler)
+        for load in (bench.load, other):
+            bench.measure(layout, 1000 * factor, load=load, noise=0.001)
+    assert api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()["effects"] == []
+
+
+@pytest.mark.parametrize("kind", ["report", "campaign", "comparison"])
+def test_who_opens_a_link_reads_the_answer_by_its_names_and_is_led_nowhere(bench, kind):
+    for name, top in (("cached stripe", 400), (f"stripe of {bench.host.name}", 1000)):
+        bench.measure(bench.build(name), top)
+    digest = links.digest(f"token-{kind}")
+    Share.objects.create(
+        team=bench.team, kind=kind, name=kind, digest=digest, hide_hosts=True,
+        object_id=None if kind == "comparison" else bench.campaign.pk,
+        query=f"campaign={bench.campaign.pk}" if kind == "comparison" else "",
+        expires_at=timezone.now() + timedelta(days=1),
+    )  # fmt: skip
+    answer = Client().get(f"/s/token-{kind}/")
+    page = texts(answer)
+    assert "stripe of host A does 2.5 times the IOPS of cached stripe" in page
+    assert "95 % interval" in page and bench.host.name not in page
+    raw = answer.content.decode()
+    assert "/runs/" not in raw and "/docs/" not in raw
+    assert Client().get(f"/s/token-{kind}/?metric=cpu.user").status_code == 200

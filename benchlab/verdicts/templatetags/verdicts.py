@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import template
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 
 from benchlab.campaigns.models import Campaign
@@ -53,6 +54,20 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
 def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
     """Of what the compare page shows."""
     return _context(context["request"], lines)
+
+
+@register.inclusion_tag("verdicts/_answers.html", takes_context=True)
+def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
+    """Of what a link shares, to who opened it: by the names that guests read, and leading nowhere."""
+    request: HttpRequest = context["request"]
+    wanted = Filter(moment=request_params.moment(request.GET))
+    try:
+        found = _context(request, wanted.keep(lines))
+    except BadRequest:  # the charts show such a metric all the same
+        return {}
+    kept = [pair for pair in found["kept"] if pair[0] in ("metric", "moment")]
+    named = context["link"].hiding.deep(found["named"])
+    return found | {"kept": kept, "named": named, "guest": True}
 
 
 def _offers(campaign: Campaign, made: Sequence[Answer]) -> dict[int, Offer | None]:
