@@ -63,6 +63,7 @@ from agents.samplers import _template as sampler_template
 from agents.samplers import arcstat as sampler_arcstat
 from agents.samplers import bcache as sampler_bcache
 from agents.samplers import cpu as sampler_cpu
+from agents.samplers import cpu_throttling as sampler_cpu_throttling
 from agents.samplers import diskstats as sampler_diskstats
 from agents.samplers import dm_cache as sampler_dm_cache
 from agents.samplers import freebsd_iostat as sampler_freebsd_iostat
@@ -169,6 +170,7 @@ of_sampler_template: Sampler = sampler_template
 of_sampler_arcstat: Sampler = sampler_arcstat
 of_sampler_bcache: Sampler = sampler_bcache
 of_sampler_cpu: Sampler = sampler_cpu
+of_sampler_cpu_throttling: Sampler = sampler_cpu_throttling
 of_sampler_diskstats: Sampler = sampler_diskstats
 of_sampler_dm_cache: Sampler = sampler_dm_cache
 of_sampler_freebsd_iostat: Sampler = sampler_freebsd_iostat

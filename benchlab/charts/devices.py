@@ -33,6 +33,11 @@ CPU = {  # bottom up
     "cpu.steal": "steal",
     "cpu.iowait": "I/O wait",
 }
+HELD_BACK = {  # beside them, where the host tells
+    "cpu.speed": "clock, of its highest",
+    "cpu.heat": "throttled for heat",
+    "cpu.quota": "quota used up",
+}
 
 
 def active(tracks: Iterable[Track]) -> set[str]:
@@ -101,17 +106,20 @@ def _subtitle(panels: Sequence[str], idle: Sequence[str], thinned: bool) -> str:
 def cpu(
     title: str, tracks: Sequence[Track], windows: Sequence[Window] = (), span: Span = WHOLE
 ) -> Figure:
-    """Where the CPU's time went, stacked; the rest up to 100 % is idle."""
+    """Where the CPU's time went, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
     by_metric = {track.metric: track for track in tracks if not track.device}  # the whole host
     shown = [metric for metric in CPU if any_above_zero(by_metric.values(), metric)]
     if not shown:
         return figure.empty(title, "No CPU samples.")
+    over = [metric for metric in HELD_BACK if any_above_zero(by_metric.values(), metric)]
     data = [
-        _area(by_metric[metric], CPU[metric], index, span) for index, metric in enumerate(shown)
+        *(_area(by_metric[metric], CPU[metric], index, span) for index, metric in enumerate(shown)),
+        *(_line(by_metric[m], HELD_BACK[m], index, span) for index, m in enumerate(over, len(CPU))),
     ]
     layout = figure.layout(
         f"CPU of the host over the run · {title}",
-        "Share of all CPUs, stacked; the rest is idle.",
+        "Share of all CPUs, stacked; the rest is idle."
+        + (" Lines: what held it back." if over else ""),
         height=300,
         xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
         yaxis={"title": {"text": "CPU time (%)"}, "range": [0, 100], "zeroline": False},
@@ -120,6 +128,12 @@ def cpu(
     )
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "traceorder": "reversed"}
     return {"data": data, "layout": layout}
+
+
+def _line(track: Track, name: str, index: int, span: Span) -> dict[str, Any]:
+    """Not stacked: a share of something else than time."""
+    kept = {"stackgroup", "fillcolor"}
+    return {key: value for key, value in _area(track, name, index, span).items() if key not in kept}
 
 
 def _area(track: Track, name: str, index: int, span: Span) -> dict[str, Any]:

@@ -91,6 +91,8 @@ class Truth:
     discards: float = 0.0  # B/s
     lag: float = 1.0  # what reaches the disks in time
     steal: float = 0.003
+    heat: float = 0.0  # of the seconds
+    quota: float = 0.01  # of its periods
     resync: float = 0.0
     step: float = 0.0
     flight: float = 1.0  # of what was asked
@@ -245,6 +247,10 @@ def _host_tracks(truth):
     spikes = np.where(dice.random(n) < 0.01, 0.1, 0.0)
     steal = np.minimum(1, dice.exponential(truth.steal, n) + spikes)
     found = [_track(name, "cpu.steal", "1", steal, dice) for name in ("", "cpu0")]
+    hot = np.arange(n) * truth.heat % 1 < truth.heat
+    found.append(_track("", "cpu.heat", "1", hot.astype(float)))
+    used = np.where(np.arange(n) % 5, 0.0, 5 * truth.quota)
+    found.append(_track("", "cpu.quota", "1", used))
     if any(one.kind == "md" for one in truth.stack.layers):
         speed = np.full(n, truth.resync or np.nan)
         found.append(_track("md127", "sync.bandwidth", "B/s", speed))

@@ -115,6 +115,8 @@ DUE: dict[str, tuple[str, Callable[[Truth], None], float, dict]] = {
     "the other way, a fifth": ("other_io", sets(other=0.2), 0.9, {"stack": "striped"}),
     "half as much again": ("other_io", sets(extra=1.5), 0.9, {"stack": "raid0"}),
     "5 % of CPU time": ("cpu_throttled", sets(steal=0.05), 0.9, {"seconds": 60}),
+    "hot in a second of ten": ("cpu_slowed", sets(heat=0.1), 1, {"seconds": 60}),
+    "a quota used up in a tenth of its periods": ("cpu_slowed", sets(quota=0.1), 1, {"seconds": 60}),
     "a step of 2 s": ("clock_jumped", sets(step=2.0), 1, {}),
     "a fifth came later": ("buffered", sets(lag=0.8), 0.8, {"tool": "dd", "stack": "striped"}),
 }  # fmt: skip

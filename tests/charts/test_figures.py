@@ -340,6 +340,19 @@ def test_cpu_is_that_of_the_whole_host():
     assert [trace["y"][0] for trace in figure["data"]] == [25.0]
 
 
+def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
+    held = [
+        panels.Track("", metric, "1", (1.0, 2.0), values)
+        for metric, values in (("cpu.speed", (1.0, 0.5)), ("cpu.heat", (0.0, 1.0)), ("cpu.quota", (0.0, 0.0)))
+    ]  # fmt: skip
+    figure = devices.cpu("run 1", [*tracks(), *held])
+    go.Figure(figure)
+    drawn = {trace["name"]: trace for trace in figure["data"]}
+    assert drawn["clock, of its highest"]["y"] == [100.0, 50.0]
+    assert drawn["throttled for heat"]["y"] == [0.0, 100.0] and "quota used up" not in drawn
+    assert [name for name, trace in drawn.items() if "stackgroup" in trace] == ["user"]
+
+
 def test_no_samples_say_so():
     assert devices.build("run 1", [], {})["data"] == []
     assert devices.cpu("run 1", [])["data"] == []

@@ -1,0 +1,54 @@
+"""The CPU was held back while it measured: by heat, or by the quota of the container that the tool runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+
+import numpy as np
+
+from benchlab.analysis.evidence import Run, concat
+from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._words import share
+
+LABEL = "CPU throttled"
+METHOD = "Findings"
+
+OFTEN = 0.05  # of the samples, or of the quota's periods
+
+
+def applies(run: Run) -> list[Finding]:
+    return [*_heat(run), *_quota(run)]
+
+
+def _heat(run: Run) -> Iterator[Finding]:
+    """The CPU counts when it begins to throttle, not how long: a single time may have lasted."""
+    known = concat(run.measured("cpu.heat"))
+    times = int(np.count_nonzero(known))
+    if not times:
+        return
+    of = times / known.size
+    numbers = {"heat": Number(of, "1", "samples in which it was counted", metric="cpu.heat")}
+    clock = next((one.mean() for one in run.measured("cpu.speed")), float("nan"))
+    at = ""
+    if not isnan(clock):
+        numbers["clock"] = Number(clock, "1", "clock, of its highest", metric="cpu.speed")
+        at = f"; over the run its clock was {share(clock)} of its highest"
+    yield Finding(
+        f"the CPU was throttled for heat, counted in {times} of {known.size} samples while it measured{at}",
+        Severity.DOUBT if of >= OFTEN else Severity.NOTE,
+        numbers,
+        about="heat",
+    )
+
+
+def _quota(run: Run) -> Iterator[Finding]:
+    used = next((one.mean() for one in run.measured("cpu.quota")), float("nan"))
+    if isnan(used) or used < OFTEN:
+        return
+    yield Finding(
+        f"the host's CPU quota (cgroup) was used up in {share(used)} of its periods: what ran then had to wait",
+        Severity.DOUBT,
+        {"quota": Number(used, "1", "periods in which the quota was used up", metric="cpu.quota")},
+        about="quota",
+    )
