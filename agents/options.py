@@ -1,8 +1,9 @@
 """Driver options: a frozen dataclass is the form, the JSON schema and the check of what a person typed.
 
 A driver's field carries `metadata={"help": …, "choices": (…), "unit": "B", "minimum": …}`, and `"depth": True` where it
-makes the outstanding I/Os, the x axis of charts. Anything that depends on several fields is checked in the driver's own
-`__post_init__`, which raises OptionsError.
+makes the outstanding I/Os, the x axis of charts; `"grain": True` on what a layer moves at once, to be held against the
+stripes below. Anything that depends on several fields is checked in the driver's own `__post_init__`, which raises
+OptionsError.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ class Options:
         metadata={
             "help": "Chunk size, a multiple of 32 KiB; 0: LVM chooses (64 KiB)",
             "unit": "B",
+            "grain": True,
             "minimum": 0,
         },
     )

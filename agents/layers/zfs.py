@@ -20,7 +20,12 @@ GIVES = "mount"
 class Options:
     recordsize: int = field(
         default=131072,
-        metadata={"help": "Largest block of a file: a power of two", "unit": "B", "minimum": 512},
+        metadata={
+            "help": "Largest block of a file: a power of two",
+            "unit": "B",
+            "minimum": 512,
+            "grain": True,
+        },
     )
     compression: str = _zfs.compression()
     sync: str = _zfs.sync()

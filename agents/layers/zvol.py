@@ -26,7 +26,12 @@ class Options:
     )
     volblocksize: int = field(
         default=8192,
-        metadata={"help": "Block size: a power of two", "unit": "B", "minimum": 512},
+        metadata={
+            "help": "Block size: a power of two",
+            "unit": "B",
+            "minimum": 512,
+            "grain": True,
+        },
     )
     sparse: bool = field(
         default=False, metadata={"help": "Reserve nothing: the pool may run full under it"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,15 @@ class StageSpec:
     devices: tuple[Wanted, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why layers cannot stand: of which one, from 1 (0: there is none), in words."""
+
+    layer: int
+    says: str
+    unfinished: bool = False  # nothing is wrong so far: a layer on top of it is missing
+
+
 def specs(data: Iterable[Mapping[str, Any]]) -> list[LayerSpec]:
     """A topology's stored stack: {"kind", "options", "devices": [{"use", "role", "count"}]} for each layer."""
     return [
@@ -98,25 +107,34 @@ def check_chain(specs: Sequence[LayerSpec]) -> None:
 
     Raises PlanError naming the layer.
     """
+    for trouble in troubles(specs):
+        raise PlanError(trouble.says)
+
+
+def troubles(specs: Sequence[LayerSpec]) -> Iterator[Trouble]:
+    """All that keeps the layers from standing on each other, from the bottom up; then what is missing on top."""
     if not specs:
-        raise PlanError("a topology needs one layer at least")
+        yield Trouble(0, "a topology needs one layer at least", unfinished=True)
+        return
     given, giver = "nothing", ""
     for number, spec in enumerate(specs, start=1):
         driver = registry.layer(spec.kind)
         where = f"layer {number} ({driver.LABEL})"
-        if not _fits(driver, given):
+        if not stands_on(driver, given):
             below = (
                 f"but {giver} gives {WORDS[given]}"
                 if giver
                 else "put a layer that gives one below it"
             )
-            raise PlanError(f"{where} stands on {WORDS[driver.WANTS]}, {below}")
-        _check_uses(where, driver, spec.devices, given)
+            yield Trouble(number, f"{where} stands on {WORDS[driver.WANTS]}, {below}")
+        elif wrong := _wrong_uses(driver, spec.devices, given):
+            yield Trouble(number, f"{where}{wrong}")
         if driver.GIVES != "same":
             given, giver = driver.GIVES, where
     if given not in TOOLS_TAKE:
         who = giver or "the topology"
-        raise PlanError(f"{who} gives {WORDS[given]}; a tool needs a volume or a mounted directory")
+        says = f"{who} gives {WORDS[given]}; a tool needs a volume or a mounted directory"
+        yield Trouble(len(specs), says, unfinished=True)
 
 
 def gives(kinds: Iterable[str]) -> str:
@@ -125,7 +143,8 @@ def gives(kinds: Iterable[str]) -> str:
     return found[-1] if found else "nothing"
 
 
-def _fits(driver: Layer[Any], given: str) -> bool:
+def stands_on(driver: Layer[Any], given: str) -> bool:
+    """Whether the layer can stand on one that gives this (a word of GIVES; "nothing": on no layer)."""
     accepts = {
         "devices": {"nothing", "parts", *IS_VOLUME},
         "own": {"nothing", "parts"},
@@ -135,17 +154,18 @@ def _fits(driver: Layer[Any], given: str) -> bool:
     return given in accepts.get(driver.WANTS, {driver.WANTS})
 
 
-def _check_uses(where: str, driver: Layer[Any], given: Sequence[Wanted], below: str) -> None:
+def _wrong_uses(driver: Layer[Any], given: Sequence[Wanted], below: str) -> str:
+    """What is wrong with the layer's own disks, to be said after its name; "" where nothing is."""
     counts: dict[str, int] = {}
     for wanted in given:
         if wanted.use not in driver.USES or wanted.use in counts:
             known = ", ".join(driver.USES) or "none"
-            raise PlanError(f"{where}: disks for {wanted.use!r}; its uses are {known}")
+            return f": disks for {wanted.use!r}; its uses are {known}"
         counts[wanted.use] = wanted.count
     main = next(iter(driver.USES), "")
     if below in IS_VOLUME and driver.WANTS == "devices":
         if main in counts:
-            raise PlanError(f"{where} has {main} disks of its own, but {WORDS[below]} is below it")
+            return f" has {main} disks of its own, but {WORDS[below]} is below it"
         counts[main] = 1
     for use, means in driver.USES.items():
         have = counts.get(use, 0)
@@ -153,10 +173,9 @@ def _check_uses(where: str, driver: Layer[Any], given: Sequence[Wanted], below: 
         cut = below == "parts" or (below in IS_VOLUME and use == main)
         least = 0 if cut else means.least
         if not (least <= have <= means.most) or (use in counts and have < 1):
-            raise PlanError(
-                f"{where} takes {use} ({means.says}): {max(least, 1)} to {means.most} disks,"
-                f" not {have}"
-            )
+            most = f"{max(least, 1)} to {means.most} disks, not {have}"
+            return f" takes {use} ({means.says}): {most}"
+    return ""
 
 
 def check_stages(specs: Sequence[LayerSpec], stages: Sequence[StageSpec]) -> None:

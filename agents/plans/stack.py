@@ -106,15 +106,12 @@ def plan(
     """The layers, bottom up, on disks of the pool. Raises PlanError or OptionsError saying which layer."""
     check_chain(specs)
     check_stages(specs, stages)
-    free = _free(facts, pool)
+    free = free_disks(facts, pool)
     placed: list[Placed] = []
     for number, spec in enumerate(specs, start=1):
         with _named(f"layer {number} ({spec.kind})"):
-            target = _on(placed, name, _pick(spec.devices, free))
-            driver = registry.layer(spec.kind)
-            made = driver.plan(options.build(driver.Options, spec.options), target, facts)
-        placed.append(_placed(spec, target, made))
-    _check_top(placed[-1])
+            placed.append(lay(spec, placed, name, facts, free))
+    check_top(placed[-1])
     if facts.os_family != "freebsd":
         placed = _settled(placed)
     grown: list[Stage] = []
@@ -125,7 +122,21 @@ def plan(
     return replace(made_up, fingerprint=plan_fingerprint.of(made_up.steps, made_up.claims, facts))
 
 
-def _free(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
+def lay(
+    spec: LayerSpec,
+    below: Sequence[Placed],
+    name: str,
+    facts: HostFacts,
+    free: dict[str, list[Claim]],
+) -> Placed:
+    """One layer on those that are laid already. Takes its disks from `free`. Raises PlanError or OptionsError."""
+    target = _on(below, name, _pick(spec.devices, free))
+    driver = registry.layer(spec.kind)
+    made = driver.plan(options.build(driver.Options, spec.options), target, facts)
+    return _placed(spec, target, made)
+
+
+def free_disks(facts: HostFacts, pool: Iterable[Spare]) -> dict[str, list[Claim]]:
     """Role -> spare disks of this host in a lasting order. One that is not unambiguously here is left out."""
     free: dict[str, list[Claim]] = {}
     for spare in sorted(pool, key=lambda spare: spare.identity):
@@ -151,7 +162,7 @@ def _pick(devices: Iterable[Wanted], free: dict[str, list[Claim]]) -> dict[str, 
     return picked
 
 
-def _check_top(top: Placed) -> None:
+def check_top(top: Placed) -> None:
     """A tool works on one thing. Raises PlanError."""
     parts = [part for given in top.gives.parts.values() for part in given]
     if parts and not (top.gives.volume or top.gives.mount):

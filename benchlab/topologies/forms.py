@@ -12,9 +12,9 @@ from django.http import QueryDict
 from agents import registry
 from agents.plans.chain import WORDS
 from agents.protocols import Layer
-from benchlab.topologies import stage_forms
+from benchlab.topologies.acts import as_count
 from benchlab.topologies.models import OnDegraded, Topology
-from benchlab.topologies.stage_forms import DisksForm, StageForms
+from benchlab.topologies.stage_forms import DisksForm
 from benchlab.web.driver_forms import DriverForm
 
 COMMON_ROLES = ("ssd", "hdd", "nvme")
@@ -52,7 +52,7 @@ class LayerForms:
             self.driver.Options, data, prefix=prefix, initial=entry.get("options")
         )
         given = {group["use"]: group for group in entry.get("devices", ())}
-        none = {"count": 0} if given else None
+        none = {"count": 0} if "devices" in entry else None
         self.disks = [
             DisksForm(
                 data, prefix=f"{prefix}-{use}", use=use, what=what, initial=given.get(use, none)
@@ -67,6 +67,23 @@ class LayerForms:
     @property
     def gives(self) -> str:
         return WORDS[self.driver.GIVES]
+
+    @property
+    def shown_disks(self) -> list[DisksForm]:
+        """Uses that it must have disks for, or has some for."""
+        return [form for form in self.disks if form not in self.further_disks]
+
+    @property
+    def further_disks(self) -> list[DisksForm]:
+        """Uses that may be left out, as they are; and that of the disks in whose place it stands on a volume."""
+        return [
+            form
+            for form in self.disks
+            if not as_count(form["count"].value()) and not form.errors and not self._needed(form)
+        ]
+
+    def _needed(self, form: DisksForm) -> bool:
+        return form.what.least > 0 and not (self.driver.WANTS == "devices" and self.number)
 
     def is_valid(self) -> bool:
         return all([self.options.is_valid(), *[form.is_valid() for form in self.disks]])
@@ -101,30 +118,27 @@ def from_post(post: QueryDict) -> list[LayerForms]:
     return [LayerForms(number, kind, data=post) for number, kind in enumerate(kinds)]
 
 
-def rearranged(post: QueryDict) -> tuple[list[LayerForms], list[StageForms]] | None:
-    """Layers and stages after a button such as add or up; None when the form was submitted to be saved."""
-    layers = from_post(post)
-    entries = [layer.typed() for layer in layers]
-    growths = [stage.typed() for stage in stage_forms.from_post(post, layers)]
-    if (kind := post.get("add")) in registry.all_layers():
-        entries.append({"kind": kind})
-    elif (number := _number(post.get("remove"), entries)) is not None:
-        del entries[number]
-        growths = stage_forms.without(growths, number + 1)
-    elif (number := _number(post.get("up"), entries)) is not None and number + 1 < len(entries):
-        entries[number : number + 2] = entries[number + 1], entries[number]
-        growths = stage_forms.swapped(growths, number + 1)
-    elif (number := _number(post.get("grow"), entries)) is not None:
-        growths.append({"layer": number + 1})
-    elif (number := _number(post.get("drop"), growths)) is not None:
-        del growths[number]
-    else:
-        return None
-    moved = from_stack(entries)
-    return moved, stage_forms.from_entries(growths, moved)
+def typed_as_data(layer: LayerForms) -> dict[str, Any]:
+    """What stands in its fields, as a browser would send it."""
+    fields = [field for form in (layer.options, *layer.disks) for field in form]
+    values = {field.html_name: field.value() for field in fields}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _number(text: str | None, entries: Sequence[Any]) -> int | None:
-    if text is None or not text.isdecimal() or int(text) >= len(entries):
-        return None
-    return int(text)
+def bound(layer: LayerForms) -> LayerForms:
+    """The same to be validated: of a form that nobody submitted, with what stands in it."""
+    if layer.options.is_bound:
+        return layer
+    return LayerForms(layer.number, layer.kind, data=typed_as_data(layer))
+
+
+def as_looked_at(layer: LayerForms) -> dict[str, Any]:
+    """As far as it can be understood: options that are wrong are left at their defaults, groups without disks out."""
+    checked = bound(layer)
+    options = checked.options.chosen()[0] if checked.options.is_valid() else {}
+    groups = [
+        {"use": form.use, "role": form["role"].value() or "", "count": count}
+        for form in checked.disks
+        if (count := as_count(form["count"].value()))
+    ]
+    return {"kind": layer.kind, "options": options, "devices": groups}

@@ -7,11 +7,12 @@ than set-ups.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+from benchlab.topologies.wanted import wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +27,7 @@ class Preset:
     @property
     def wants(self) -> dict[str, int]:
         """Role -> how many disks, those of the stages too."""
-        counts: dict[str, int] = {}
-        for entry in (*self.stack, *self.stages):
-            for group in entry["devices"]:
-                counts[group["role"]] = counts.get(group["role"], 0) + group["count"]
-        return counts
-
-
-def lacks(preset: Preset, spares: Mapping[str, int]) -> dict[str, int]:
-    """Role -> how many spare disks are missing on a host that has `spares` of each role; {} when it fits."""
-    short = {role: n - spares.get(role, 0) for role, n in preset.wants.items()}
-    return {role: n for role, n in short.items() if n > 0}
+        return wanted((*self.stack, *self.stages))
 
 
 PLACE = Path(__file__).with_suffix(".json")

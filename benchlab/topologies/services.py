@@ -17,11 +17,11 @@ from agents.plans.chain import check_chain, check_stages, specs, stage_specs
 from agents.protocols import Layer
 from benchlab.team.models import Team
 from benchlab.topologies.models import OnDegraded, Topology
+from benchlab.topologies.wanted import MOST_DEVICES
 
 Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]
 ROLE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-MOST_DEVICES = 256
 LAYER_KEYS = {"kind", "options", "devices"}
 STAGE_KEYS = {"layer", "options", "devices", "during"}
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchlab.topologies.wanted import wanted
+
 FAST = ("nvme", "ssd")  # roles that can stand before slower disks, the fastest first
 STRIPE = 64 << 10
 XFS = {"kind": "filesystem", "options": {"type": "xfs"}, "devices": []}
@@ -29,10 +31,7 @@ class Sized:
     @property
     def wants(self) -> dict[str, int]:
         """Role -> how many disks."""
-        counts: dict[str, int] = {}
-        for group in (group for layer in self.stack for group in layer["devices"]):
-            counts[group["role"]] = counts.get(group["role"], 0) + group["count"]
-        return counts
+        return wanted(self.stack)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from django import forms
+from django.core.validators import RegexValidator
 from django.http import QueryDict
 
 from agents import registry
 from agents.contracts import Use
 from agents.protocols import Growing
 from benchlab.topologies import services
+from benchlab.topologies.wanted import MOST_DEVICES
 from benchlab.web.driver_forms import DriverForm
 
 
 class DisksForm(forms.Form):
     """Which disks one use of a layer takes; 0 when it has none of its own."""
 
-    role = forms.CharField(max_length=32, initial="ssd")
-    count = forms.IntegerField(min_value=0, max_value=services.MOST_DEVICES)
+    role = forms.CharField(
+        max_length=32,
+        initial="ssd",
+        validators=[
+            RegexValidator(
+                rf"\A{services.ROLE.pattern}\Z",
+                "Use a short word such as ssd or hdd, in small letters.",
+            )
+        ],
+    )
+    count = forms.IntegerField(min_value=0, max_value=MOST_DEVICES)
 
     def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -123,19 +134,14 @@ def _driver(layer: int, layers: Sequence[OfKind]) -> Growing[Any, Any] | None:
     return registry.growing(layers[layer - 1].kind) if 1 <= layer <= len(layers) else None
 
 
-def without(stages: Sequence[dict[str, Any]], layer: int) -> list[dict[str, Any]]:
-    """The stages when that layer is removed."""
+def moved(stages: Sequence[dict[str, Any]], order: Sequence[int | None]) -> list[dict[str, Any]]:
+    """The stages when the layers lie in this order of their places before (from 0): each goes with its layer."""
+    places = {was: now for now, was in enumerate(order, start=1) if was is not None}
     return [
-        stage | {"layer": stage["layer"] - (stage["layer"] > layer)}
+        stage | {"layer": places[stage["layer"] - 1]}
         for stage in stages
-        if stage["layer"] != layer
+        if stage["layer"] - 1 in places
     ]
-
-
-def swapped(stages: Sequence[dict[str, Any]], layer: int) -> list[dict[str, Any]]:
-    """The stages when that layer changes places with the one above it."""
-    places = {layer: layer + 1, layer + 1: layer}
-    return [stage | {"layer": places.get(stage["layer"], stage["layer"])} for stage in stages]
 
 
 def growable(layers: Sequence[OfKind]) -> list[tuple[int, str]]:

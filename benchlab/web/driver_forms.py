@@ -100,7 +100,7 @@ class DriverForm(forms.Form):
         for spec in self.specs.values():
             self.fields[spec.name] = _field(spec, kinds[spec.name], sweep)
             given = (initial or {}).get(spec.name, _default(spec))
-            self.initial[spec.name] = _initial(spec, given)
+            self.initial[spec.name] = _initial(spec, given, sweep)
 
     def chosen(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """(options, sweep) of a valid form: what has several values is the sweep, what was left empty is left out."""
@@ -148,7 +148,8 @@ def _field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
     if choices := meta.get("choices"):
         if not sweep:
             # A browser sends text; the driver's own check wants its kind.
-            return forms.TypedChoiceField(choices=[(c, c) for c in choices], coerce=kind, **common)
+            shown = [(c, show(c, unit)) for c in choices]
+            return forms.TypedChoiceField(choices=shown, coerce=kind, **common)
         common["help_text"] = f"{common['help_text']}: {', '.join(map(str, choices))}".lstrip(": ")
     if kind is str and not sweep:
         return forms.CharField(**common)
@@ -159,11 +160,13 @@ def _wide() -> forms.Textarea:
     return forms.Textarea(attrs={"rows": 6, "spellcheck": "false"})
 
 
-def _initial(spec: Spec, value: Any) -> Any:
+def _initial(spec: Spec, value: Any, sweep: bool) -> Any:
     if value is dataclasses.MISSING:
         return None
     if isinstance(value, bool) or value is None:
         return value
+    if spec.metadata.get("choices") and not sweep:
+        return value  # one of a list, whatever the list calls it
     if isinstance(value, list | tuple):
         # A list is a sweep's values; a tuple option holds lines.
         lines = "tuple" in str(spec.type)

@@ -61,7 +61,7 @@ def test_a_form_that_comes_back_is_no_deed(web, team, disk):
     topology = made.topology(team, "raw")
     for path, sent in (
         ("/campaigns/new/", {"estimate": "1"}),
-        (f"/topologies/{topology.pk}/edit/", {"name": "raw", "add": "raw"}),
+        (f"/topologies/{topology.pk}/edit/", {"name": "raw", "do": "add 0 raw"}),
         ("/topologies/new/", {"name": ""}),
         ("/shares/new/", {"kind": "campaign", "object": "1", "days": "many"}),
         ("/api/token/", {"name": ""}),

@@ -17,7 +17,9 @@ STACK = [layer("vdo", {"compression": False}, data=("hdd", 2)), layer("filesyste
 
 
 def test_its_form_is_its_options(added, web):
-    shown = web.post(reverse("topology-new"), {"name": "n", "kind": [], "add": added}).text
+    shown = web.post(
+        reverse("topology-new"), {"name": "n", "kind": [], "do": f"add 0 {added}"}
+    ).text
     assert "Compress each block" in shown and "What it claims to hold" in shown
     post = {"name": "vdo", "description": "", "kind": [added], "save": "1",
             "layer0-virtual_size": "4GiB", "layer0-data-role": "hdd", "layer0-data-count": "2"}  # fmt: skip

@@ -28,7 +28,7 @@ def post(web, **more):
 
 
 def test_a_stage_is_added_saved_and_shown(web):
-    page = post(web, grow="0").content.decode()
+    page = post(web, do="grow 0").content.decode()
     assert "Stage 1: layer 1" in page and 'name="stage0-data-count" value="1"' in page
     assert post(web, **STAGE, **{"stage0-during": "on"}, save="1").status_code == 302
     made = Topology.objects.get()
@@ -47,17 +47,17 @@ def test_a_stage_is_added_saved_and_shown(web):
 
 
 def test_a_stage_goes_with_its_layer(web):
-    page = post(web, **STAGE, remove="0").content.decode()
+    page = post(web, **STAGE, do="remove 0").content.decode()
     assert "Stage 1" not in page
-    assert "Stage 1: layer 1" in post(web, **STAGE, remove="1").content.decode()
+    assert "Stage 1: layer 1" in post(web, **STAGE, do="remove 1").content.decode()
 
 
 def test_a_stage_moves_with_its_layer(web):
-    assert "Stage 1: layer 2" in post(web, **STAGE, up="0").content.decode()
+    assert "Stage 1: layer 2" in post(web, **STAGE, do="move 0 1").content.decode()
 
 
 def test_a_stage_can_be_removed(web):
-    assert "Stage 1" not in post(web, **STAGE, drop="0").content.decode()
+    assert "Stage 1" not in post(web, **STAGE, do="drop 0").content.decode()
 
 
 def test_a_stage_without_disks_is_refused_and_stays_on_the_page(web):
@@ -70,7 +70,7 @@ def test_a_stage_without_disks_is_refused_and_stays_on_the_page(web):
 def test_the_first_resync_is_measured_only_where_there_is_one(web):
     answer = post(web, measure_resync="on", save="1")
     assert answer.status_code == 302, answer.context["form"].errors or [
-        layer.options.errors for layer in answer.context["layers"]
+        layer.options.errors for layer in answer.context["draft"].layers
     ]
     assert Topology.objects.get().measure_resync
     given = {"name": "dir", "kind": ["directory"], "layer0-path": "/var/tmp/x",
@@ -80,4 +80,4 @@ def test_the_first_resync_is_measured_only_where_there_is_one(web):
 
 
 def test_a_stage_of_a_layer_that_cannot_grow_is_said_by_the_service(web):
-    assert "Stage" not in post(web, stage_layer=["2"], grow="9").content.decode()
+    assert "Stage" not in post(web, stage_layer=["2"], do="grow 9").content.decode()

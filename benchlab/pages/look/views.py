@@ -11,8 +11,12 @@ from django.views.decorators.http import require_GET
 
 from benchlab.charts import figure
 from benchlab.charts.palette import COLOURS, FINE_DASHES, MARKERS, style
+from benchlab.pages.topologies import builder
+from benchlab.pages.topologies.fits_on import Ground
 from benchlab.runs.progress import State
+from benchlab.topologies import forms as forms_of_topologies
 from benchlab.topologies.planned import Command
+from benchlab.topologies.reckoned import Shelf
 
 TOKENS = (
     "bg",
@@ -36,6 +40,7 @@ DEPTHS = (1, 2, 4, 8, 16)
 # op/s at those depths: SSD and HDD of article 002, 8 KiB, half of it reads.
 LINES = {"SSD, no cache": (1683, 3327, 5095, 5101, 5099), "HDD, cached": (463, 633, 749, 789, 833)}
 STEPS = 9
+EMPTY = Ground({}, frozenset(), None, None, Shelf())  # no host
 
 
 class Example(forms.Form):
@@ -67,11 +72,19 @@ def look(request: HttpRequest) -> HttpResponse:
             runs=20, ended=7, not_succeeded=0, trouble="", eta_s=1560, state=State.RUNNING
         ),
         "boxes": BOXES,
+        **builder.shown(draft(), EMPTY),
         "disks": DISKS,
         "cells": CELLS,
         "steps": STEPS_OF_A_PLAN,
     }
     return render(request, "look/look.html", context)
+
+
+def draft() -> builder.Draft:
+    """A stripe with a file system, as the builder draws it on example disks."""
+    devices = [{"use": "data", "role": "hdd", "count": 4}]
+    stack = [{"kind": "lvm", "devices": devices}, {"kind": "filesystem", "devices": []}]
+    return builder.Draft(forms_of_topologies.from_stack(stack), at=1)
 
 
 def dash_words(index: int) -> str:

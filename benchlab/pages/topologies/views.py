@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from agents import registry
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
+from benchlab.pages.topologies import builder
+from benchlab.pages.topologies.builder import Draft
+from benchlab.pages.topologies.fits_on import Ground
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
 from benchlab.topologies import forms, picture, services, stage_forms
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import PRESETS, grouped, lacks
+from benchlab.topologies.presets import PRESETS, grouped
+from benchlab.topologies.wanted import lacking
 from benchlab.web import lists
 from benchlab.web.free_names import copy_name
 from benchlab.web.row_ids import row_id
 
-PAGE = "topologies/edit.html"
+PAGE, LIVE = "topologies/edit.html", "topologies/_live.html"
+CHANGED = "changed"  # the code of the error that somebody else was faster
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name(),
@@ -47,7 +54,12 @@ def _presets(request: HttpRequest) -> list[tuple[str, list[Any]]]:
     rows = []
     for heading, presets in grouped():
         fits = [
-            (preset, sorted(((h, lacks(preset, have)) for h, have in spares.items()), key=_short))
+            (
+                preset,
+                sorted(
+                    ((h, lacking(preset.wants, have)) for h, have in spares.items()), key=_short
+                ),
+            )
             for preset in presets
         ]
         rows.append((heading, fits))
@@ -90,9 +102,7 @@ def _copy(request: HttpRequest, source: Topology) -> HttpResponse:
     """The form with what `source` has, under a name that is free; nothing is stored yet."""
     named = {"name": copy_name(source.name)}
     told = {field: getattr(source, field) for field in forms.NameForm.base_fields}
-    layers = forms.from_stack(source.stack)
-    stages = stage_forms.from_entries(source.stages, layers)
-    return _page(request, None, forms.NameForm(initial=told | named), layers, stages)
+    return _page(request, None, forms.NameForm(initial=told | named), _stored(source))
 
 
 @require_http_methods(["GET", "POST"])
@@ -121,68 +131,109 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("topology-detail", made.pk)
 
 
+def _stored(topology: Topology | None) -> Draft:
+    layers = forms.from_stack(topology.stack if topology else [])
+    stages = stage_forms.from_entries(topology.stages if topology else [], layers)
+    return Draft(layers, stages, max(len(layers) - 1, 0))
+
+
 def _edit(request: HttpRequest, topology: Topology | None) -> HttpResponse:
     if request.method != "POST":
-        layers = forms.from_stack(topology.stack if topology else [])
-        stages = stage_forms.from_entries(topology.stages if topology else [], layers)
-        return _page(request, topology, forms.NameForm(instance=topology), layers, stages)
+        named = forms.NameForm(instance=topology)
+        return _page(request, topology, named, _stored(topology), _seen(topology))
     name_form = forms.NameForm(request.POST, instance=topology)
+    was = request.POST.get("was", "")
     try:
-        if (moved := forms.rearranged(request.POST)) is not None:
-            # A button that adds or moves a layer saves nothing, so it complains about nothing either.
-            typed = {name: request.POST.get(name, "") for name in name_form.fields}
-            return _page(request, topology, forms.NameForm(initial=typed), *moved)
-        layers = forms.from_post(request.POST)
-        stages = stage_forms.from_post(request.POST, layers)
+        draft = builder.from_post(request.POST)
     except ValidationError as error:
         name_form.add_error(None, error)
-        return _page(request, topology, name_form, [], [])
+        return _page(request, topology, name_form, Draft(), was)
+    if "save" in request.POST:
+        return _saved_or_said(request, topology, name_form, draft, was)
+    # A button that changes the draft saves nothing, so it complains about no name either.
+    typed = {name: request.POST.get(name, "") for name in name_form.fields}
+    named = forms.NameForm(initial=typed)
+    if "do" not in request.POST:
+        return _page(request, topology, named, draft, was, typing=True)
+    on = builder.ground(request)
+    acted = builder.acted(request.POST["do"], draft, on.shelf)
+    return _page(request, topology, named, acted or draft, was, on=on)
+
+
+def _saved_or_said(
+    request: HttpRequest,
+    topology: Topology | None,
+    name_form: forms.NameForm,
+    draft: Draft,
+    was: str,
+) -> HttpResponse:
     # Every form, also after one that is wrong: all that is wrong is said at once.
-    found = [layer.is_valid() for layer in layers] + [stage.is_valid() for stage in stages]
+    found = [part.is_valid() for part in (*draft.layers, *draft.stages)]
     if all([name_form.is_valid(), *found]):
         try:
-            return _save(request, topology, name_form, layers, stages)
+            return _save(request, topology, name_form, draft, was)
         except ValidationError as error:
             name_form.add_error(None, ValidationError(error.messages))
-    return _page(request, topology, name_form, layers, stages)
+            if topology and error.code == CHANGED:
+                was = _seen(Topology.objects.get(pk=topology.pk))
+    return _page(request, topology, name_form, draft, was)
 
 
 def _save(
     request: HttpRequest,
     topology: Topology | None,
     name_form: forms.NameForm,
-    layers: list[forms.LayerForms],
-    stages: list[stage_forms.StageForms],
+    draft: Draft,
+    was: str,
 ) -> HttpResponse:
+    """Raises ValidationError; then nothing was stored."""
     wanted = {
         **name_form.cleaned_data,
-        "stack": [layer.entry() for layer in layers],
-        "stages": [stage.entry() for stage in stages],
+        "stack": [layer.entry() for layer in draft.layers],
+        "stages": [stage.entry() for stage in draft.stages],
     }
     if topology:
-        saved = services.change_topology(topology, **wanted)
+        saved = _changed(topology, was, wanted)
     else:
         saved = services.create_topology(team=team_of(request.user), user=request.user, **wanted)
     messages.success(request, f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)
 
 
+@transaction.atomic
+def _changed(topology: Topology, was: str, wanted: dict[str, Any]) -> Topology:
+    """Raises ValidationError where somebody else stored another state of it since the form was opened."""
+    now = Topology.objects.select_for_update(of=["self"]).get(pk=topology.pk)
+    if was and was != _seen(now):
+        raise ValidationError(
+            "Somebody changed this topology since you opened it. Save once more to replace what they saved;"
+            " to see that first, open its page in another tab.",
+            code=CHANGED,
+        )
+    return services.change_topology(now, **wanted)
+
+
+def _seen(topology: Topology | None) -> str:
+    """Tells one state of a stored topology from another; "" of one that is not stored."""
+    if topology is None:
+        return ""
+    fields = ("name", "description", "stack", "stages", "measure_resync", "on_degraded")
+    told = json.dumps([getattr(topology, name) for name in fields], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
 def _page(
     request: HttpRequest,
     topology: Topology | None,
     name_form: forms.NameForm,
-    layers: list[forms.LayerForms],
-    stages: list[stage_forms.StageForms],
+    draft: Draft,
+    was: str = "",
+    typing: bool = False,
+    on: Ground | None = None,
 ) -> HttpResponse:
-    template = PAGE + ("#topology-layers" if request.htmx else "")  # type: ignore[attr-defined]
-    context = {
-        "topology": topology,
-        "form": name_form,
-        "layers": layers,
-        "stages": stages,
-        "growable": stage_forms.growable(layers),
-        "awaits": any(registry.awaiting(layer.kind) for layer in layers),
-        "kinds": registry.all_layers(),
-        "roles": forms.COMMON_ROLES,
-    }
-    return render(request, template, context)
+    """To htmx: the builder, or while somebody types only what that changes elsewhere."""
+    template = PAGE
+    if request.htmx:  # type: ignore[attr-defined]
+        template = LIVE if typing else f"{PAGE}#topology-builder"
+    context = {"topology": topology, "form": name_form, "was": was}
+    return render(request, template, context | builder.shown(draft, on or builder.ground(request)))

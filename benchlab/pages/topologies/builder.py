@@ -1,0 +1,214 @@
+"""The builder: what a person has typed so far, what a button makes of it, and all that the page says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest, QueryDict
+
+from agents import registry
+from benchlab.pages.topologies import fits_on
+from benchlab.pages.topologies.fits_on import Ground
+from benchlab.topologies import acts, canvas, computed, forms, stage_forms
+from benchlab.topologies.acts import Act
+from benchlab.topologies.forms import LayerForms
+from benchlab.topologies.looked_at import Looked, look
+from benchlab.topologies.offers import all_offers
+from benchlab.topologies.reckoned import Shelf
+from benchlab.topologies.remedies import Remedy, Wrong, wrong
+from benchlab.topologies.stage_forms import StageForms
+from benchlab.topologies.wanted import wanted
+from benchlab.web.driver_forms import DriverForm
+
+
+@dataclass
+class Draft:
+    """A stack that nobody has stored yet. `at`: the layer whose options are open. `focus`: where a button led to."""
+
+    layers: list[LayerForms] = field(default_factory=list)
+    stages: list[StageForms] = field(default_factory=list)
+    at: int = 0
+    focus: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An option that is wrong as it was typed. `remedy`: its default again, where it has one."""
+
+    layer: int
+    where: str
+    says: str
+    id: str
+    remedy: Remedy | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`css` is that of the badge, `word` its state in a word."""
+
+    css: str
+    word: str
+    says: str
+    wrongs: tuple[Wrong, ...] = ()
+    fields: tuple[Field, ...] = ()
+
+
+def from_post(post: QueryDict) -> Draft:
+    """As it was typed. Raises ValidationError for a kind that does not exist."""
+    layers = forms.from_post(post)
+    at = min(acts.as_count(post.get("at", "")), max(len(layers) - 1, 0))
+    return Draft(layers, stage_forms.from_post(post, layers), at)
+
+
+def acted(text: str, draft: Draft, shelf: Shelf) -> Draft | None:
+    """What a button makes of it: nothing that was typed is lost. None for what is no button's word."""
+    entries = [layer.typed() for layer in draft.layers]
+    growths = [stage.typed() for stage in draft.stages]
+    if stages := _grown(text, growths, len(entries)):
+        return _drawn_anew(entries, stages[0], draft.at, None)
+    act = acts.parse(text, len(entries))
+    if act is None:
+        return None
+    order = acts.order(act, len(entries))
+    now = _now(act, order, draft.at)
+    growths = stage_forms.moved(growths, order)
+    return _drawn_anew(acts.done(act, entries, shelf), growths, now, now if order else None)
+
+
+def _grown(
+    text: str, growths: list[dict[str, Any]], layers: int
+) -> tuple[list[dict[str, Any]]] | None:
+    """The stages after "grow LAYER" or "drop STAGE", from 0."""
+    word, _, number = text.partition(" ")
+    if not number.isascii() or not number.isdecimal():
+        return None
+    if word == "grow" and int(number) < layers:
+        return ([*growths, {"layer": int(number) + 1}],)
+    if word == "drop" and int(number) < len(growths):
+        return ([stage for at, stage in enumerate(growths) if at != int(number)],)
+    return None
+
+
+def _now(act: Act, order: Sequence[int | None], at: int) -> int:
+    """The layer that is open afterwards: the one that was added, moved or changed; of one removed, its neighbour."""
+    if act.word == "move":
+        return int(act.more[0])
+    if act.word == "remove":
+        return max(min(act.at, len(order) - 1), 0)
+    return act.at
+
+
+def _drawn_anew(
+    entries: Sequence[Mapping[str, Any]],
+    growths: Sequence[Mapping[str, Any]],
+    at: int,
+    focus: int | None,
+) -> Draft:
+    layers = forms.from_stack(entries)
+    return Draft(layers, stage_forms.from_entries(growths, layers), at, focus)
+
+
+def ground(request: HttpRequest) -> Ground:
+    """By the host that was chosen; a new page chooses one."""
+    asked = request.POST.get("sized", "") if request.method == "POST" else None
+    return fits_on.ground(request.user, asked)
+
+
+def shown(draft: Draft, on: Ground) -> dict[str, Any]:
+    """All that the page says of a draft."""
+    shelf = on.shelf
+    stack = [forms.as_looked_at(layer) for layer in draft.layers]
+    looked = look(stack, shelf)
+    faulty = tuple(_faulty(draft.layers))
+    wants = wanted([*stack, *({"devices": _groups(stage)} for stage in draft.stages)])
+    return {
+        "draft": draft,
+        "drawing": canvas.draw(stack, looked, all_offers(stack, shelf)),
+        "verdict": _verdict(stack, shelf, looked, faulty),
+        "options": _options(draft, looked),
+        "rows": computed.rows(looked),
+        "total": computed.total(looked),
+        "fits": fits_on.table(stack, wants, looked, on),
+        "wants": wants,
+        "sized": on.host,
+        "spares": on.choices,
+        "growable": stage_forms.growable(draft.layers),
+        "awaits": any(registry.awaiting(layer.kind) for layer in draft.layers),
+        "roles": forms.COMMON_ROLES,
+    }
+
+
+def _groups(stage: StageForms) -> list[dict[str, Any]]:
+    groups = stage.typed()["devices"]
+    return [{**group, "count": acts.count(group)} for group in groups if acts.count(group)]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A layer's form, with what it comes to. `up` and `down`: acts that move it; None at the ends."""
+
+    layer: LayerForms
+    facts: list[tuple[str, str]]
+    up: Act | None
+    down: Act | None
+    remove: Act
+
+    @property
+    def number(self) -> int:
+        return self.layer.number + 1
+
+
+def _options(draft: Draft, looked: Looked) -> list[Options]:
+    """The top layer first, as it is drawn."""
+    top = len(draft.layers) - 1
+    return [
+        Options(
+            layer,
+            computed.facts(looked, at + 1),
+            Act("move", at, (at + 1,)) if at < top else None,
+            Act("move", at, (at - 1,)) if at else None,
+            Act("remove", at),
+        )
+        for at, layer in reversed(list(enumerate(draft.layers)))
+    ]
+
+
+def _faulty(layers: Sequence[LayerForms]) -> Iterator[Field]:
+    for layer in layers:
+        form = forms.bound(layer).options
+        for name, errors in form.errors.items():
+            where = form.fields[name].label if name in form.fields else ""
+            said = " ".join(dict.fromkeys(map(str, errors))).removeprefix(f"{name}: ")
+            label = f"Layer {layer.number + 1} ({layer.driver.LABEL})"
+            spot = str(form[name].id_for_label) if name in form.fields else ""
+            text = f"{label}, {where}" if where else label
+            yield Field(layer.number + 1, text, said, spot, _default(form, layer, name))
+
+
+def _default(form: DriverForm, layer: LayerForms, name: str) -> Remedy | None:
+    spec = form.specs.get(name)
+    if spec is None or not isinstance(spec.default, bool | int | str):
+        return None
+    value = DriverForm(layer.driver.Options, prefix="default").initial[name]
+    words = f"Set it to {value}" if value not in ("", None) else "Leave it empty"
+    return Remedy(words, Act("set", layer.number, (name, value)))
+
+
+def _verdict(
+    stack: Sequence[Mapping[str, Any]], shelf: Shelf, looked: Looked, faulty: tuple[Field, ...]
+) -> Verdict:
+    if not stack:
+        return Verdict("badge-queued", "Empty", "Put the first layer on disks.")
+    wrongs = tuple(wrong(stack, shelf, looked))
+    if faulty or looked.wrong:
+        number = len(faulty) + len(looked.wrong)
+        says = f"{number} thing{'s' * (number > 1)} to mend"
+        return Verdict("is-bad", "Not valid", says, wrongs if looked.wrong else (), faulty)
+    if looked.missing:
+        return Verdict("is-warn", "Not finished", "A layer on top is missing.", wrongs)
+    if stack[-1]["kind"] == "raw" or looked.reckoned.placed[-1].gives.mount == "":
+        says = "A tool works on the volume as it is. A file system may go on top."
+        return Verdict("is-good", "Valid", says)
+    return Verdict("is-good", "Valid", "Every layer has what it stands on.")

@@ -1,0 +1,124 @@
+"""On which of a person's hosts a stack could be built, by their spare disks; and what sizes are reckoned with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+from agents.contracts import AgentError
+from agents.facts.model import HostFacts
+from agents.plans import stack
+from agents.plans.example_host import SECTOR, Disk
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Host
+from benchlab.pages.hosts.queries import spare_counts
+from benchlab.runs.models import Layout
+from benchlab.topologies.looked_at import Looked, Stack, specs_of
+from benchlab.topologies.reckoned import NAME, Shelf
+from benchlab.topologies.remedies import Remedy, shorten
+from benchlab.topologies.wanted import lacking
+
+MOST = 8  # hosts of the table
+FITS, LATER, SHORT = "good", "", "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A host. `spare`: for each role that the stack takes, how many of how many, in words."""
+
+    host: Host
+    spare: tuple[str, ...]
+    css: str
+    answer: str
+    remedy: Remedy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    roles: tuple[str, ...]
+    rows: tuple[Row, ...]
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a person could build on: the hosts with how many disks of which role are spare, those that a layout holds,
+    and the one that is chosen, with its last facts and its disks. Without one, `shelf` has example disks."""
+
+    counts: Mapping[Host, Mapping[str, int]]
+    held: frozenset[int]
+    host: Host | None
+    facts: HostFacts | None
+    shelf: Shelf
+
+    @property
+    def choices(self) -> list[tuple[Host, str]]:
+        """Hosts that have spare disks, each with them in words."""
+        said = ((host, _words(counts)) for host, counts in self.counts.items())
+        return [(host, words) for host, words in said if words]
+
+
+def ground(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> Ground:
+    """`asked`: the key of a host; "" for none, None where nobody asked: the first that has a spare disk."""
+    counts = spare_counts(user)
+    held = Layout.objects.holding().filter(host__in=counts).values_list("host", flat=True)
+    if asked is None:
+        host = next((host for host, spare in counts.items() if spare), None)
+    else:
+        host = next((host for host in counts if str(host.pk) == asked), None)
+    facts = hosts.last_facts(host) if host else None
+    return Ground(counts, frozenset(held), host, facts, _shelf(host, facts))
+
+
+def _words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {role}" for role, n in sorted(counts.items(), key=lambda one: -one[1]))
+
+
+def _shelf(host: Host | None, facts: HostFacts | None) -> Shelf:
+    """Its spare disks as the last reading told them."""
+    if host is None:
+        return Shelf()
+    seen = {device.identity: device.physical_sector for device in facts.devices} if facts else {}
+    there: dict[str, list[Disk]] = {}
+    for row in host.devices.filter(spare=True, present=True).order_by("identity"):
+        disk = Disk(row.name, row.role, row.size, seen.get(row.identity, SECTOR))
+        there.setdefault(row.role, []).append(disk)
+    return Shelf(host.name, there)
+
+
+def table(layers: Stack, wants: Mapping[str, int], looked: Looked, on: Ground) -> Table:
+    """The chosen host first, then those that fit."""
+    hosts_there = [
+        host for host in on.counts if host.access == Host.Access.SSH or not wants
+    ]  # of others it is not known what they have
+    rows = [_row(host, layers, wants, looked, on) for host in hosts_there]
+    rows.sort(key=lambda row: (row.host != on.host, row.css == SHORT, row.host.name))
+    return Table(tuple(wants), tuple(rows[:MOST]), max(0, len(rows) - MOST))
+
+
+def _row(host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on: Ground) -> Row:
+    counts = on.counts[host]
+    short = lacking(wants, counts)
+    spare = tuple(f"{n} of {counts.get(role, 0)} spare" for role, n in wants.items())
+    if short:
+        said = " and ".join(f"{n} {role}" for role, n in short.items())
+        role = next(iter(short))
+        alone = len(short) == 1 and looked.valid
+        remedy = shorten(layers, role, counts.get(role, 0), on.shelf) if alone else None
+        return Row(host, spare, SHORT, f"{said} short.", remedy)
+    if host.pk in on.held:
+        return Row(host, spare, LATER, "Fits, once what stands there is taken down")
+    if host == on.host and on.facts and looked.valid and (said := _refused(host, layers, on.facts)):
+        return Row(host, spare, SHORT, f"Not as it was read last: {said}")
+    return Row(host, spare, FITS, "Fits")
+
+
+def _refused(host: Host, layers: Stack, facts: HostFacts) -> str:
+    """Why it cannot be planned there by the host's own last facts: its kernel, its settings, its disks' sizes."""
+    try:
+        stack.plan(specs_of(layers), NAME, facts, hosts.spares(host).values())
+    except AgentError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,157 @@
+"""What the builder reckons of each layer: size, full stripe, and whether it lies on that of what is below. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agents import registry
+from agents.contracts import Target
+from agents.plans.chain import WORDS
+from agents.plans.stack import BELOW, Placed
+from agents.safety.guard import claims_of
+from benchlab.topologies.acts import main_use
+from benchlab.topologies.looked_at import Looked
+from benchlab.web.units import size
+
+GOOD, WARN = "good", "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    css: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Of the table: a layer, or the disks of a role."""
+
+    label: str
+    size: str
+    stripe: str
+    aligned: Aligned
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What files or a tool may fill, of what the disks beneath have."""
+
+    usable: str
+    disks: str
+    percent: str
+
+
+def rows(looked: Looked) -> list[Row]:
+    """The top layer first, the disks last; only of what can be made."""
+    placed = _made(looked)
+    found = [_row(layer) for layer in reversed(placed)]
+    return [*found, *_disks(placed)]
+
+
+def _made(looked: Looked) -> tuple[Placed, ...]:
+    placed = looked.reckoned.placed
+    return placed[: looked.wrong[0].layer - 1] if looked.wrong else placed
+
+
+def _row(layer: Placed) -> Row:
+    label = registry.layer(layer.spec.kind).LABEL
+    gives = layer.gives
+    return Row(label, size(gives.size) if gives.size else "", full_stripe(gives), aligned(layer))
+
+
+def _disks(placed: tuple[Placed, ...]) -> Iterator[Row]:
+    sizes: dict[str, list[int]] = {}
+    for layer in placed:
+        for wanted in layer.spec.devices:
+            claims = layer.target.devices.get(wanted.use, ())
+            sizes.setdefault(wanted.role, []).extend(claim.size for claim in claims)
+    for role, found in sizes.items():
+        each = " to ".join(dict.fromkeys((size(min(found)), size(max(found)))))
+        yield Row(f"{role}, each" if len(found) > 1 else role, each, "", Aligned())
+
+
+def full_stripe(gives: Target) -> str:
+    """ "256 KiB (4 × 64 KiB)"; "" where there is none."""
+    if not gives.stripe_unit or gives.stripe_count < 2:
+        return ""
+    whole = gives.stripe_unit * gives.stripe_count
+    return f"{size(whole)} ({gives.stripe_count} × {size(gives.stripe_unit)})"
+
+
+def aligned(layer: Placed) -> Aligned:
+    """Against the full stripe of what is below; empty where there is none, or nobody can tell."""
+    below = layer.target
+    full = below.stripe_unit * below.stripe_count
+    if not full or below.stripe_count < 2:
+        return Aligned()
+    if grain := _grain(layer):
+        return _grains(grain, full)
+    said = next((note for note in notes(layer) if "aligned" in note), "")
+    if "not aligned" in said:
+        return Aligned(WARN, "not aligned")
+    if said:
+        return Aligned(GOOD, f"{below.stripe_count} × {size(below.stripe_unit)}")
+    if (layer.gives.stripe_unit, layer.gives.stripe_count) == (
+        below.stripe_unit,
+        below.stripe_count,
+    ):
+        return Aligned(GOOD, "as below")
+    return Aligned()
+
+
+def _grain(layer: Placed) -> int:
+    """Bytes that it moves at once, where an option says so; 0 where none does."""
+    specs = dataclasses.fields(registry.layer(layer.spec.kind).Options)
+    grains = (_value(layer, spec) for spec in specs if spec.metadata.get("grain"))
+    return next((value for value in grains if value), 0)
+
+
+def _value(layer: Placed, spec: dataclasses.Field[Any]) -> int:
+    return int(layer.spec.options.get(spec.name, spec.default))
+
+
+def _grains(grain: int, full: int) -> Aligned:
+    if grain % full == 0:
+        number = grain // full
+        return Aligned(GOOD, f"{number} full stripe{'s' * (number > 1)}")
+    if full % grain == 0:
+        return Aligned(GOOD, f"{full // grain} fill a stripe")
+    return Aligned(WARN, f"{size(grain)} cuts stripes of {size(full)}")
+
+
+def notes(layer: Placed) -> tuple[str, ...]:
+    """What its driver finds worth recording."""
+    known = set(layer.target.notes)
+    return tuple(note for note in layer.gives.notes if note not in known)
+
+
+def facts(looked: Looked, number: int) -> list[tuple[str, str]]:
+    """Of one layer (from 1), for beside its options; [] where it cannot be made."""
+    placed = _made(looked)
+    if number > len(placed):
+        return []
+    layer = placed[number - 1]
+    driver, gives = registry.layer(layer.spec.kind), layer.gives
+    found = [("Gives", f"{WORDS[driver.GIVES]}{f', {size(gives.size)}' if gives.size else ''}")]
+    if stripe := full_stripe(gives):
+        found.append(("Full stripe", stripe))
+    if (on := aligned(layer)).words:
+        found.append(("On that below", on.words))
+    for use, claims in layer.target.devices.items():
+        if use not in (BELOW, main_use(driver)) and claims:
+            many = f"{len(claims)} disk{'s' * (len(claims) > 1)}"
+            found.append((use.capitalize(), f"{many}, {size(sum(one.size for one in claims))}"))
+    return found
+
+
+def total(looked: Looked) -> Sum | None:
+    """None where nothing can be built, or its size is not known."""
+    if not looked.valid or not (gives := looked.reckoned.placed[-1].gives).size:
+        return None
+    disks = sum(claim.size for claim in claims_of(gives))
+    if not disks:
+        return None
+    return Sum(size(gives.size), size(disks), f"{100 * gives.size / disks:.0f} %")

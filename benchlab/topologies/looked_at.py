@@ -1,0 +1,80 @@
+"""A stack as it is looked at while it is built: what is wrong, what is missing on top, what it comes to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents import registry
+from agents.plans import chain
+from agents.plans.chain import LayerSpec, Trouble
+from benchlab.topologies.acts import Act, count, done
+from benchlab.topologies.reckoned import Reckoned, Shelf, blank, reckon
+
+Stack = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """`wrong`: who stands on what; where that is right, what cannot be made (`unmade`).
+
+    `missing`: nothing is wrong so far, and a layer on top is missing.
+    """
+
+    wrong: tuple[Trouble, ...]
+    missing: Trouble | None
+    reckoned: Reckoned
+    unmade: bool = False
+
+    @property
+    def valid(self) -> bool:
+        return not (self.wrong or self.missing)
+
+    @property
+    def score(self) -> int:
+        """The less, the better; 0: it can be built. Who stands on what counts most, what is missing on top least."""
+        return (2 if self.unmade else 4 * len(self.wrong)) + bool(self.missing)
+
+    def at(self, layer: int) -> Trouble | None:
+        """What is wrong with one, from 1."""
+        return next((one for one in self.wrong if one.layer == layer), None)
+
+
+def look(stack: Stack, shelf: Shelf) -> Looked:
+    """Whether they can stand on each other; and where they can, whether they can be made."""
+    specs = specs_of(stack)
+    found = list(chain.troubles(specs))
+    missing = next((one for one in found if one.unfinished), None)
+    wrong = [one for one in found if not one.unfinished]
+    reckoned = reckon(specs, shelf)
+    unmade = bool(reckoned.error and not wrong)
+    if unmade:
+        wrong.append(_said(specs, reckoned))
+    return Looked(tuple(wrong), None if wrong else missing, reckoned, unmade)
+
+
+def _said(specs: Sequence[LayerSpec], reckoned: Reckoned) -> Trouble:
+    label = registry.layer(specs[reckoned.layer - 1].kind).LABEL
+    return Trouble(reckoned.layer, f"layer {reckoned.layer} ({label}): {reckoned.error}")
+
+
+def specs_of(stack: Stack) -> list[LayerSpec]:
+    """What nobody wrote yet has a placeholder; of a use without disks nothing is said."""
+    return chain.specs(
+        {
+            "kind": entry["kind"],
+            "options": {**blank(registry.layer(entry["kind"])), **entry.get("options", {})},
+            "devices": [
+                {**group, "count": count(group)}
+                for group in entry.get("devices", ())
+                if count(group)
+            ],
+        }
+        for entry in stack
+    )
+
+
+def after(act: Act, stack: Stack, shelf: Shelf) -> Looked:
+    """As it would be looked at then."""
+    return look(done(act, stack, shelf), shelf)

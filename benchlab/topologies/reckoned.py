@@ -1,0 +1,159 @@
+"""What layers come to before anything is built: sizes, stripes, alignment, and why a layer cannot be. Pure.
+
+The drivers' own plans reckon, on an example host that has the disks of a shelf.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from agents import registry
+from agents.contracts import AgentError, Claim
+from agents.plans import stack
+from agents.plans.chain import LayerSpec, Wanted, troubles
+from agents.plans.example_host import Disk, example
+from agents.plans.stack import Placed
+from agents.protocols import Layer
+from benchlab.topologies.sized import FAST, roles
+
+NAME = "blnew"  # what stands on no host carries it; no layout's name has letters there
+SIZES = {"hdd": 4 * 10**12}  # of example disks, as they are sold
+ELSE = 10**12
+PLACEHOLDER = "…"  # in an option that has no default, and that nobody wrote yet
+GOOD_COUNTS = (4, 2, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Disks to reckon with: those that a host has spare, by role; where they end, or with no host, example disks."""
+
+    host: str = ""
+    there: Mapping[str, Sequence[Disk]] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Role -> how many are spare."""
+        return {role: len(disks) for role, disks in self.there.items()}
+
+    @property
+    def main(self) -> str:
+        """The role of the disks that there are most of."""
+        return roles(self.counts).main if any(self.counts.values()) else "hdd"
+
+    @property
+    def slow(self) -> str:
+        """The role that is put behind a cache."""
+        return (roles(self.counts).base if any(self.counts.values()) else "") or self.main
+
+    @property
+    def fast(self) -> str:
+        """The role that a cache or a log is of."""
+        return (roles(self.counts).cache if any(self.counts.values()) else "") or "ssd"
+
+    def taken(self, role: str, count: int) -> list[Disk]:
+        """So many of a role: the host's, then more like its last one."""
+        here = list(self.there.get(role, ()))[:count]
+        size = here[-1].size if here else SIZES.get(role, ELSE)
+        more = (Disk(f"{role}{number}", role, size) for number in range(len(here) + 1, count + 1))
+        return [*here, *more]
+
+
+@dataclass(frozen=True, slots=True)
+class Reckoned:
+    """The layers as far up as they can be made. `error`: why `layer` (from 1) cannot; "" where all can."""
+
+    placed: tuple[Placed, ...] = ()
+    error: str = ""
+    layer: int = 0
+
+    def disks(self, number: int, use: str) -> tuple[Claim, ...]:
+        """Those that a layer (from 1) takes for a use."""
+        if number > len(self.placed):
+            return ()
+        return self.placed[number - 1].target.devices.get(use, ())
+
+
+def reckon(specs: Sequence[LayerSpec], shelf: Shelf) -> Reckoned:
+    """Whatever stands on what: a layer that nothing is below gives its own error."""
+    counts = Counter[str]()
+    for wanted in chain.from_iterable(spec.devices for spec in specs):
+        counts[wanted.role] += wanted.count
+    disks = [disk for role, count in counts.items() for disk in shelf.taken(role, count)]
+    facts, spares = example(disks)
+    free = stack.free_disks(facts, spares)
+    placed: list[Placed] = []
+    try:
+        for spec in specs:
+            placed.append(stack.lay(spec, placed, NAME, facts, free))
+    except AgentError as error:
+        return Reckoned(tuple(placed), str(error), len(placed) + 1)
+    try:
+        if placed and registry.layer(specs[-1].kind).GIVES != "parts":
+            stack.check_top(placed[-1])
+    except AgentError as error:
+        return Reckoned(tuple(placed), str(error), len(placed))
+    return Reckoned(tuple(placed))
+
+
+def blank(driver: Layer[Any]) -> dict[str, Any]:
+    """Options of a layer that nobody filled in yet: what has no default is a placeholder."""
+    return {
+        spec.name: PLACEHOLDER
+        for spec in dataclasses.fields(driver.Options)
+        if spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING
+    }
+
+
+@lru_cache(maxsize=256)
+def good_count(driver: Layer[Any], kind: str) -> int:
+    """How many disks its main use is given at first: the most of GOOD_COUNTS that it can make one thing of."""
+    main, means = next(iter(driver.USES.items()))
+    allowed = [n for n in GOOD_COUNTS if means.least <= n <= means.most]
+    for count in allowed:
+        if not reckon([_alone(driver, kind, main, count)], Shelf()).error:
+            return count
+    return max(means.least, 1)
+
+
+def _alone(driver: Layer[Any], kind: str, main: str, count: int) -> LayerSpec:
+    devices = tuple(
+        Wanted(use, "ssd", count if use == main else means.least)
+        for use, means in driver.USES.items()
+        if use == main or means.least
+    )
+    return LayerSpec(kind, blank(driver), devices)
+
+
+@lru_cache(maxsize=256)
+def needs_words(driver: Layer[Any], kind: str) -> bool:
+    """Whether it can be made of no disk and on nothing as it comes: a person says something first (tuning)."""
+    for base in ([], *([other] for other in registry.all_layers())):
+        specs = [_first(of) for of in (*base, kind)]
+        if not [one for one in troubles(specs) if not one.unfinished]:
+            return reckon(specs, Shelf()).layer == len(specs)
+    return False
+
+
+def _first(kind: str) -> LayerSpec:
+    driver = registry.layer(kind)
+    main = next(iter(driver.USES), "")
+    if not main or driver.WANTS == "lv":
+        devices = tuple(Wanted(use, "ssd", means.least) for use, means in driver.USES.items())
+        return LayerSpec(kind, blank(driver), devices)
+    return _alone(driver, kind, main, good_count(driver, kind))
+
+
+def plainness(driver: Layer[Any]) -> tuple[int, int, str]:
+    """Sorts by how much there is to say of a layer: one that takes a disk, then one of many options, last a cache."""
+    needed = sum(means.least > 0 for means in driver.USES.values())
+    return max(needed, 1), len(dataclasses.fields(driver.Options)), driver.LABEL.lower()
+
+
+def is_fast(role: str) -> bool:
+    return role in FAST

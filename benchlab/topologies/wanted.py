@@ -1,0 +1,22 @@
+"""How many disks of which role layers and stages take, and how many of them a host lacks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MOST_DEVICES = 256  # of one use
+
+
+def wanted(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Role -> how many disks these layers, or stages, take."""
+    counts: dict[str, int] = {}
+    for group in (group for entry in entries for group in entry.get("devices", ())):
+        counts[group["role"]] = counts.get(group["role"], 0) + group["count"]
+    return counts
+
+
+def lacking(wants: Mapping[str, int], spares: Mapping[str, int]) -> dict[str, int]:
+    """Role -> how many spare disks are missing on a host that has `spares` of each role; {} where none is."""
+    short = {role: n - spares.get(role, 0) for role, n in wants.items()}
+    return {role: n for role, n in short.items() if n > 0}

@@ -1,0 +1,43 @@
+"""Stacks as the builder makes them: button by button."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.plans.example_host import Disk
+from benchlab.topologies.acts import done, parse
+from benchlab.topologies.reckoned import Shelf
+
+EXAMPLE = Shelf()
+TIB = 2**40
+
+
+def built(*words: str, shelf: Shelf = EXAMPLE) -> list[dict[str, Any]]:
+    """The stack after these buttons, from nothing."""
+    stack: list[dict[str, Any]] = []
+    for text in words:
+        act = parse(text, len(stack))
+        assert act is not None, text
+        stack = done(act, stack, shelf)
+    return stack
+
+
+def kinds(stack: list[dict[str, Any]]) -> list[str]:
+    return [entry["kind"] for entry in stack]
+
+
+def disks(entry: dict[str, Any]) -> dict[str, tuple[str, int]]:
+    """Use -> (role, count) of those that it takes."""
+    groups = entry["devices"]
+    return {one["use"]: (one["role"], one["count"]) for one in groups if one["count"]}
+
+
+def of_host(**roles: int) -> Shelf:
+    """A host with so many spare disks of each role."""
+    there = {
+        role: [
+            Disk(f"{role[0]}d{n}", role, 2 * TIB if role == "hdd" else TIB) for n in range(count)
+        ]
+        for role, count in roles.items()
+    }
+    return Shelf("lab1", there)
