@@ -342,7 +342,7 @@ def test_cpu_is_that_of_the_whole_host():
 
 def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
     held = [
-        panels.Track("", metric, "1", (1.0, 2.0), values)
+        Track("", metric, "1", (1.0, 2.0), values)
         for metric, values in (("cpu.speed", (1.0, 0.5)), ("cpu.heat", (0.0, 1.0)), ("cpu.quota", (0.0, 0.0)))
     ]  # fmt: skip
     figure = devices.cpu("run 1", [*tracks(), *held])
