@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any
 
 from agents import options, registry
@@ -201,12 +200,11 @@ def _settled(placed: Sequence[Placed]) -> list[Placed]:
     """Udev, which quiet Steps kept from the disks, is waited for before somebody needs it: not between two layers of
     which the upper one begins with such Steps.
     """
-    made = []
-    for layer, above in zip_longest(placed, placed[1:]):
-        ends = layer.steps and layer.steps[-1].quiet
-        goes_on = above and above.steps and above.steps[0].quiet
-        more = (settle(),) if ends and not goes_on else ()
-        made.append(replace(layer, steps=(*layer.steps, *more)))
+    made = list[Placed]()
+    for layer, above in zip(placed, [*placed[1:], None], strict=True):
+        ends, begins = layer.steps[-1:], above.steps[:1] if above else ()
+        waits = any(step.quiet for step in ends) and not any(step.quiet for step in begins)
+        made.append(replace(layer, steps=(*layer.steps, settle())) if waits else layer)
     return made
 
 
