@@ -227,6 +227,6 @@ def _bottom(
         return {**had, "use": use, "count": min(count(had), means.most)}
     cached = any(n != use and of.least for n, of in driver.USES.items())
     role = had["role"] if had else shelf.slow if cached else shelf.main
-    good, there = good_count(driver, entry["kind"]), shelf.counts.get(role, 0)
+    good, there = good_count(entry["kind"]), shelf.counts.get(role, 0)
     fit = min(good, there) if there >= max(means.least, 1) else good
     return {"use": use, "role": role, "count": fit}

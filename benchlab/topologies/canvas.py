@@ -148,7 +148,8 @@ def _between(stack: Stack, at: int) -> str:
 
 def told(driver: Layer[Any], options: Mapping[str, Any]) -> list[str]:
     """Its options in short: what differs from the default first, then what says something anyway."""
-    changed, rest = [], []
+    changed: list[str] = []
+    rest: list[str] = []
     for spec in dataclasses.fields(driver.Options):
         value = options.get(spec.name, spec.default)
         if value in ("", [], (), None, False, 0, -1) or value is dataclasses.MISSING:

@@ -53,7 +53,7 @@ def _of(stack: Stack, at: int, now: Looked, shelf: Shelf) -> Offers:
         if why := _why_not(driver, kind, stack, at, now, then):
             reasons.setdefault(why, []).append(driver.LABEL)
         else:
-            found.append(Offer(kind, driver.LABEL, says(driver), act, _needs(driver, kind, then)))
+            found.append(Offer(kind, driver.LABEL, says(driver), act, _needs(kind, then)))
     found.sort(key=_place)
     refused = (f"{', '.join(labels)} {why}" for why, labels in reasons.items())
     return Offers(at, tuple(found), tuple(refused))
@@ -73,7 +73,7 @@ def _why_not(
     if own is None and then.score // 2 <= now.score // 2:
         return ""
     if own and then.unmade:
-        if needs_words(driver, kind):
+        if needs_words(kind):
             return ""
         return f"cannot be made of it: {then.reckoned.error}"
     if own:
@@ -85,10 +85,10 @@ def _why_not(
     return f"would give {WORDS[driver.GIVES]}, {above.LABEL} above it must stand on {WORDS[above.WANTS]}"
 
 
-def _needs(driver: Layer[Any], kind: str, then: Looked) -> str:
+def _needs(kind: str, then: Looked) -> str:
     if then.missing:
         return "then needs a layer on top"
-    return "then says what it sets" if needs_words(driver, kind) else ""
+    return "then says what it sets" if needs_words(kind) else ""
 
 
 def says(driver: Layer[Any]) -> str:

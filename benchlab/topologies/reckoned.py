@@ -110,9 +110,15 @@ def blank(driver: Layer[Any]) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=256)
-def good_count(driver: Layer[Any], kind: str) -> int:
+def good_count(kind: str) -> int:
     """How many disks its main use is given at first: the most of GOOD_COUNTS that it can make one thing of."""
+    return _good_count(kind, registry.layer(kind).Options)
+
+
+@lru_cache(maxsize=256)
+def _good_count(kind: str, of: type[Any]) -> int:
+    """`of`: its options, which tell this driver from another one of that name."""
+    driver = registry.layer(kind)
     main, means = next(iter(driver.USES.items()))
     allowed = [n for n in GOOD_COUNTS if means.least <= n <= means.most]
     for count in allowed:
@@ -130,9 +136,13 @@ def _alone(driver: Layer[Any], kind: str, main: str, count: int) -> LayerSpec:
     return LayerSpec(kind, blank(driver), devices)
 
 
+def needs_words(kind: str) -> bool:
+    """Whether it cannot be made as it comes, on whatever it stands: a person says something first (tuning)."""
+    return _needs_words(kind, registry.layer(kind).Options)
+
+
 @lru_cache(maxsize=256)
-def needs_words(driver: Layer[Any], kind: str) -> bool:
-    """Whether it can be made of no disk and on nothing as it comes: a person says something first (tuning)."""
+def _needs_words(kind: str, of: type[Any]) -> bool:
     for base in ([], *([other] for other in registry.all_layers())):
         specs = [_first(of) for of in (*base, kind)]
         if not [one for one in troubles(specs) if not one.unfinished]:
@@ -146,7 +156,7 @@ def _first(kind: str) -> LayerSpec:
     if not main or driver.WANTS == "lv":
         devices = tuple(Wanted(use, "ssd", means.least) for use, means in driver.USES.items())
         return LayerSpec(kind, blank(driver), devices)
-    return _alone(driver, kind, main, good_count(driver, kind))
+    return _alone(driver, kind, main, good_count(kind))
 
 
 def plainness(driver: Layer[Any]) -> tuple[int, int, str]:

@@ -25,7 +25,7 @@ def standing(kind: str) -> tuple[dict, ...]:
     for below in ((), *((other,) for other in KINDS)):
         stack = built(*(f"add {at} {one}" for at, one in enumerate((*below, kind))))
         wrong = look(stack, EXAMPLE).wrong
-        if not wrong or (wrong[-1].layer == len(stack) and needs_words(registry.layer(kind), kind)):
+        if not wrong or (wrong[-1].layer == len(stack) and needs_words(kind)):
             return tuple(stack)
     raise AssertionError(f"{kind} stands on nothing")
 
@@ -68,7 +68,7 @@ def test_nothing_is_offered_between_any_two_that_is_then_refused():
                 after = done(offer.act, stack, EXAMPLE)
                 now = look(after, EXAMPLE)
                 own = now.at(gap.at + 1)
-                filled_in = needs_words(registry.layer(offer.kind), offer.kind)
+                filled_in = needs_words(offer.kind)
                 assert own is None or filled_in, (stack, offer, own)
                 assert len(now.wrong) <= len(before.wrong) + filled_in, (stack, offer, now.wrong)
                 troubles = [one for one in chain.troubles(specs_of(after)) if not one.unfinished]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from benchlab.topologies.acts import done
@@ -10,7 +12,7 @@ from benchlab.topologies.remedies import shorten, wrong
 from tests.topologies.drafts import EXAMPLE, TIB, built, of_host
 
 DISK = [{"use": "data", "role": "hdd", "count": 1}]
-CASES = {
+CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "upside down": (
         [{"kind": "filesystem", "devices": []}, {"kind": "raw", "devices": DISK}],
         "Layer 1 (File system) stands on a volume, put a layer that gives one below it.",

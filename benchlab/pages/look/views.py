@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -83,7 +84,10 @@ def look(request: HttpRequest) -> HttpResponse:
 def draft() -> builder.Draft:
     """A stripe with a file system, as the builder draws it on example disks."""
     devices = [{"use": "data", "role": "hdd", "count": 4}]
-    stack = [{"kind": "lvm", "devices": devices}, {"kind": "filesystem", "devices": []}]
+    stack: list[dict[str, Any]] = [
+        {"kind": "lvm", "devices": devices},
+        {"kind": "filesystem", "devices": []},
+    ]
     return builder.Draft(forms_of_topologies.from_stack(stack), at=1)
 
 

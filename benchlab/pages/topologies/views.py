@@ -168,7 +168,8 @@ def _saved_or_said(
     was: str,
 ) -> HttpResponse:
     # Every form, also after one that is wrong: all that is wrong is said at once.
-    found = [part.is_valid() for part in (*draft.layers, *draft.stages)]
+    found = [layer.is_valid() for layer in draft.layers]
+    found += [stage.is_valid() for stage in draft.stages]
     if all([name_form.is_valid(), *found]):
         try:
             return _save(request, topology, name_form, draft, was)
