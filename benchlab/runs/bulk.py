@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.models import Model
@@ -13,9 +14,10 @@ def copy(model: type[Model], fields: Sequence[str], rows: Sequence[Sequence[obje
     """Store rows of these fields, which no default fills and no database's default. Raises django.db.Error."""
     if not rows:
         return
-    columns = [Identifier(model._meta.get_field(name).column) for name in fields]
+    meta: Any = model._meta
+    columns = [Identifier(meta.get_field(name).column) for name in fields]
     statement = SQL("COPY {} ({}) FROM STDIN").format(
-        Identifier(model._meta.db_table), SQL(", ").join(columns)
+        Identifier(meta.db_table), SQL(", ").join(columns)
     )
     with (
         connection.cursor() as cursor,
