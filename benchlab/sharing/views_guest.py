@@ -43,8 +43,8 @@ def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
         told = link.hiding.deep(report.context(campaign))
         return "sharing/guest_report.html", {**told, "cards": cards, "lines": lines}
     plain = link.hiding.deep(campaign)
-    told = {"title": plain.name, "campaign": plain, "cards": cards, "lines": lines}
-    return "sharing/guest_charts.html", told
+    shown: dict[str, Any] = {"title": plain.name, "campaign": plain, "cards": cards, "lines": lines}
+    return "sharing/guest_charts.html", shown
 
 
 def _embeds(request: HttpRequest, link: Opened, context: dict[str, Any]) -> list[tuple[str, str]]:

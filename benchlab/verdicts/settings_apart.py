@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 TUNING = "tuning"  # the layer that builds nothing
-UNSET = (None, "", -1, [], ())  # as its options leave a setting alone
+UNSET: tuple[Any, ...] = (None, "", -1, [], ())  # as its options leave a setting alone
 AS_IT_IS = "as the host has them"
 
 Layers = Sequence[Mapping[str, Any]]

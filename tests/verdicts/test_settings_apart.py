@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from benchlab.verdicts.settings_apart import AS_IT_IS, apart
 
-RAW = {"kind": "raw", "options": {}, "devices": []}
-LVM = {"kind": "lvm", "options": {"stripes": 4}}
+Told = dict[int, tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]
+RAW: dict[str, Any] = {"kind": "raw", "options": {}, "devices": []}
+LVM: dict[str, Any] = {"kind": "lvm", "options": {"stripes": 4}}
 
 
 def tuning(**options):
@@ -15,7 +18,7 @@ def tuning(**options):
 
 
 def test_schedulers_on_two_layouts():
-    told = {
+    told: Told = {
         number: (f"{name}, {scheduler}", [below, tuning(scheduler=scheduler, nr_requests=-1)], [])
         for number, (name, below, scheduler) in enumerate(
             (name, below, scheduler)
@@ -32,7 +35,7 @@ def test_schedulers_on_two_layouts():
 
 
 def test_the_plain_one_names_the_layout():
-    told = {
+    told: Told = {
         1: ("as it comes", [RAW], []),
         2: ("calm", [tuning(sysctls=["vm.dirty_ratio=5"], scheduler=""), RAW], []),
     }
@@ -43,7 +46,7 @@ def test_the_plain_one_names_the_layout():
 
 
 def test_names_that_have_nothing_in_common_are_all_told():
-    told = {1: ("a", [RAW, tuning(nomerges=0)], []), 2: ("b", [RAW, tuning(nomerges=2)], [])}
+    told: Told = {1: ("a", [RAW, tuning(nomerges=0)], []), 2: ("b", [RAW, tuning(nomerges=2)], [])}
     assert apart(told) == {1: ("a / b", "nomerges 0"), 2: ("a / b", "nomerges 2")}
 
 
