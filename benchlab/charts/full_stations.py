@@ -1,14 +1,16 @@
 """What is full where swept lines end: the queues of their disks and the cores, read for the last two depths alone.
 
-Only of lines that are over, whose knee is told and lies no deeper than the last depth but one; two queries for all.
+Only of lines that are over, whose knee is told and lies no deeper than the last depth but one; two queries for all, and
+a third one for facts where a volume stands on the disks.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
+from typing import Any
 
 from django.db.models import Q
 
@@ -22,6 +24,7 @@ from benchlab.charts import device_work, windows
 from benchlab.charts.curve_answers import answer_of
 from benchlab.charts.panels import Track
 from benchlab.charts.queries import Group, Sample
+from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Series
 from benchlab.topologies import moments
 
@@ -31,10 +34,20 @@ CORE = ("cpu.idle", "cpu.iowait")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Of one attempt, over what it measured: requests in flight at each bottom disk, and its busiest core."""
+    """Of one attempt, over what it measured: requests in flight at each bottom disk and, where it has one, at the
+    volume on top, and its busiest core."""
 
     queues: Mapping[str, float]
     core: float | None
+    entered: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """What an attempt's layout stood on, by kernel names."""
+
+    disks: tuple[str, ...]
+    volume: str = ""  # the topmost; "" without one, or where nobody tells its name
 
 
 def of_lines(lines: Sequence[Group]) -> dict[int, FullStation]:
@@ -70,41 +83,64 @@ def _reached(repeats: Sequence[Sample]) -> bool:
 def _seen(attempts: Iterable[int]) -> dict[int, Seen]:
     """Of those whose disks are known."""
     rows = Attempt.objects.filter(pk__in=set(attempts)).select_related("layout", "run")
-    found = {row.pk: row for row in rows.only("windows", "layout__plan", "run__stage")}
-    disks = {pk: _disks(row) for pk, row in found.items()}
-    names = {name for given in disks.values() for name in given}
+    found = {row.pk: row for row in rows.only("windows", "facts_id", "layout__plan", "run__stage")}
+    stands = {pk: one for pk, one in _stands(found.values()).items() if one.disks}
+    names = {name for one in stands.values() for name in (*one.disks, one.volume) if name}
     if not names:
         return {}
     wanted = Q(metric="queue", device__in=names) | (Q(metric__in=CORE) & ~Q(device=""))
-    series = Series.objects.filter(wanted, attempt__in=[pk for pk in disks if disks[pk]])
+    series = Series.objects.filter(wanted, attempt__in=stands.keys())
     tracks: dict[int, list[Track]] = defaultdict(list)
     for pk, device, metric, times, values in series.values_list(
         "attempt", "device", "metric", "times", "values"
     ):
         tracks[pk].append(Track(device, metric, "1", times, values))
-    return {pk: _of(found[pk], disks[pk], tracks[pk]) for pk in tracks}
+    return {pk: _of(found[pk], stands[pk], tracks[pk]) for pk in tracks}
 
 
-def _disks(attempt: Attempt) -> tuple[str, ...]:
-    """At the bottom of its layout; () where the plan is not to be read."""
+def _stands(attempts: Collection[Attempt]) -> dict[int, Stands]:
+    nodes: dict[int, str] = {}
+    disks: dict[int, tuple[str, ...]] = {}
+    for one in attempts:
+        disks[one.pk], nodes[one.pk] = _planned(one)
+    wanted = {one.facts_id for one in attempts if nodes[one.pk] and one.facts_id}
+    rows = FactSnapshot.objects.filter(pk__in=wanted) if wanted else FactSnapshot.objects.none()
+    known = dict(rows.values_list("pk", "facts__devices"))
+    return {
+        one.pk: Stands(disks[one.pk], _named(nodes[one.pk], known.get(one.facts_id or 0) or ()))
+        for one in attempts
+    }
+
+
+def _planned(attempt: Attempt) -> tuple[tuple[str, ...], str]:
+    """(disks at the bottom of its layout, its volume's node); nothing where the plan is not to be read."""
     try:
         plan = as_json.from_json(attempt.layout.plan or {})
     except AgentError:
-        return ()
-    uses = device_work.uses(plan.at(moments.parse(attempt.run.stage).stage))
-    return tuple(dict.fromkeys(name for use in uses for name in use.members))
+        return (), ""
+    placed = plan.at(moments.parse(attempt.run.stage).stage)
+    uses = device_work.uses(placed)
+    disks = tuple(dict.fromkeys(name for use in uses for name in use.members))
+    return disks, next((one.gives.volume for one in reversed(placed) if one.gives.volume), "")
 
 
-def _of(attempt: Attempt, disks: Sequence[str], tracks: Sequence[Track]) -> Seen:
+def _named(node: str, devices: Iterable[Mapping[str, Any]]) -> str:
+    """Its kernel name, where a single device has that path."""
+    found = [one["name"] for one in devices if node in (one.get("path"), *one.get("links", ()))]
+    return str(found[0]) if node and len(found) == 1 else ""
+
+
+def _of(attempt: Attempt, stands: Stands, tracks: Sequence[Track]) -> Seen:
     part = windows.part(tracks, windows.told(attempt.windows))
     means = {(t.device, t.metric): mean(t.values, t.lengths) for t in part.tracks}
-    queues = {name: means.get((name, "queue"), float("nan")) for name in disks}
+    queues = {name: means.get((name, "queue"), float("nan")) for name in stands.disks}
+    entered = None if stands.volume in stands.disks else means.get((stands.volume, "queue"))
     busy = [
         1 - idle - means.get((device, CORE[1]), 0.0)
         for (device, metric), idle in means.items()
         if metric == CORE[0]
     ]
-    return Seen(queues, max((one for one in busy if not isnan(one)), default=None))
+    return Seen(queues, max((one for one in busy if not isnan(one)), default=None), entered)
 
 
 def _station(
@@ -121,11 +157,13 @@ def _deepest(repeats: Sequence[Sample], seen: Mapping[int, Seen]) -> Deepest | N
     if len(names) != 1:
         return None
     busy = [cpu for one, each in known if (cpu := _cpu(one, each)) is not None]
+    entered = [each.entered for _, each in known if each.entered is not None]
     return Deepest(
         repeats[0].outstanding or 0,
         median_of([one.values["iops"] for one, _ in known]),
         {name: median_of([each.queues[name] for _, each in known]) for name in next(iter(names))},
         median_of(busy) if len(busy) == len(known) else None,
+        median_of(entered) if len(entered) == len(known) else None,
     )
 
 
@@ -150,6 +188,9 @@ def words(found: FullStation, cap: Cap | None = None) -> str:
         which = f"{found.device}, of the disks," if found.device else "the disks,"
         own = " or a cap on them," if cap else ""
         return f"{which}{own} where {share} of the I/Os wait that the last doubling added"
+    if found.full == Full.LAYERS:
+        inside = device_work.percent(found.inside or 0.0)
+        return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added: {seen}"
     if found.full == Full.NOTHING:
         return f"nothing that is seen, but a lock, a log, a link or a limit above the disks: {seen}"
     return f"cannot be told: {seen}"

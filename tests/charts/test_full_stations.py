@@ -98,6 +98,47 @@ def test_a_full_core_and_nothing_that_is_seen(line, user):
     assert found.full == Full.CPU and found.cpu == pytest.approx(0.98)
 
 
+def test_the_layers_between_a_volume_and_its_disks(line, user, django_assert_num_queries):
+    """By hand: 2 x 0.5 of 32 more wait at the disks, 29 at the volume: 28 of 32 are 88 %."""
+    campaign, attempts = line
+    layout = attempts[0].layout
+    plan = as_json.from_json(layout.plan)
+    gives = replace(plan.layers[0].gives, volume="/dev/bl1/data")
+    layout.plan = as_json.to_json(replace(plan, layers=(replace(plan.layers[0], gives=gives),)))
+    layout.save(update_fields=["plan"])
+    facts = attempts[0].facts
+    there = {"name": "dm-0", "path": "/dev/mapper/bl1-data", "links": ["/dev/bl1/data"]}
+    facts.facts["devices"] = [*facts.facts["devices"], there]
+    facts.save(update_fields=["facts"])
+    sampled(attempts, {32: 2.0, 64: 2.5}, 0.6)
+    volume(attempts, {32: 31.0, 64: 60.0})
+    found = groups(user, [campaign.pk])
+    with django_assert_num_queries(3):
+        [one] = full_stations.of_lines(found).values()
+    assert one.full == Full.LAYERS and one.inside == pytest.approx(28 / 32)
+    told = "the layers above the disks, where 88 % of the I/Os wait that the last doubling added"
+    assert full_stations.words(one).startswith(told)
+    Series.objects.filter(device="dm-0").delete()
+    [one] = only(campaign, user).values()
+    assert one.full == Full.NOTHING, "nobody looked at the volume"
+
+
+def volume(attempts, queue):
+    Series.objects.bulk_create(
+        Series(
+            attempt=one,
+            sampler="diskstats",
+            device="dm-0",
+            metric="queue",
+            unit="1",
+            times=[float(second) for second in range(1, 61)],
+            values=[queue[one.run.outstanding]] * 60,
+        )
+        for one in attempts
+        if one.run.outstanding in queue
+    )
+
+
 def test_what_cannot_be_said(line, user, django_assert_num_queries):
     campaign, attempts = line
     assert only(campaign, user) == {}, "nothing was sampled"
