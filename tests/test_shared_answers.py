@@ -1,4 +1,4 @@
-"""What many ask for at once is made once: none is told what is too old, a failure is nobody else's, memory is bounded."""
+"""What many ask for at once is made once: none is told what is too old, no failure is another's, memory is bounded."""
 
 from __future__ import annotations
 

@@ -207,8 +207,7 @@ def _shared(request: HttpRequest, campaign: int, make: Callable[[], Figure]) -> 
     tag = quote_etag(sha256(figure).hexdigest()[:20])
     answer = _sent(figure)
     answer["ETag"] = tag
-    found: HttpResponse = get_conditional_response(request, etag=tag, response=answer)
-    return found
+    return get_conditional_response(request, etag=tag, response=answer) or answer
 
 
 def _json(figure: Figure) -> HttpResponse:

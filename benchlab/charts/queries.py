@@ -24,16 +24,22 @@ Person = AbstractBaseUser | AnonymousUser
 # What tables and files name first; charts take any metric.
 BASES = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
 OPERATIONS = ("", "read.", "write.")  # both together, or one of them
-# Of an attempt: the rest is long (plans, windows, command lines), and a live page reads hundreds time and again.
+# Of an attempt: the rest is long (plans, windows, command lines), and a live page reads hundreds time and again. Plain
+# rows: else Django makes six objects of each.
 ATTEMPT = (
+    "pk",
     "run_id",
     "fingerprint",
     "meta",
     "degraded",
+    "run__campaign_id",
     "run__campaign__name",
     "run__campaign__source",
+    "run__topology_id",
     "run__topology__name",
+    "run__host_id",
     "run__host__name",
+    "run__workload_id",
     "run__workload__name",
     "run__tool",
     "run__options",
@@ -139,20 +145,18 @@ def groups(
         Attempt.objects.visible_to(user)
         .filter(wanted)
         .annotate(going=ExpressionWrapper(Q(run__campaign__in=_going()), BooleanField()))
-        .select_related("run__campaign", "run__topology", "run__host", "run__workload")
-        .only(*ATTEMPT)
         .order_by("run_id", "-number")
         .distinct("run_id")
+        .values_list(*ATTEMPT, "going", named=True)
     )
     found = list(attempts)
     values, units = _values([attempt.pk for attempt in found], names)
-    by_line: dict[tuple[Any, ...], list[Attempt]] = defaultdict(list)
-    for attempt in found:
-        run = attempt.run
-        rest = rest_of(run.point)
-        order = points.rank(rest), points.words(rest), moments.parse(run.stage).rank
-        key = run.campaign_id, run.topology_id, run.host_id, run.workload_id, *order
-        by_line[*key, bool(attempt.degraded)].append(attempt)
+    by_line: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    for row in found:
+        rest = rest_of(row.run__point)
+        order = points.rank(rest), points.words(rest), moments.parse(row.run__stage).rank
+        where = row.run__campaign_id, row.run__topology_id, row.run__host_id, row.run__workload_id
+        by_line[*where, *order, bool(row.degraded)].append(row)
     return _named(
         _begun([_group(key[-3], line, values, units) for key, line in sorted(by_line.items())])
     )
@@ -221,45 +225,46 @@ def _axis(point: Mapping[str, Any]) -> str | None:
 
 def _group(
     rest: str,
-    attempts: list[Attempt],
+    attempts: list[Any],
     values: Mapping[int, Mapping[str, float]],
     units: Mapping[str, str],
 ) -> Group:
-    run = attempts[0].run
+    """`attempts`: rows of ATTEMPT."""
+    first = attempts[0]
     samples = tuple(
         Sample(
             run=a.run_id,
             attempt=a.pk,
-            repeat=a.run.repeat,
-            outstanding=a.run.outstanding,
+            repeat=a.run__repeat,
+            outstanding=a.run__outstanding,
             values=values.get(a.pk, {}),
             fingerprint=a.fingerprint,
             during=during(a.meta),
             ails="; ".join(dict.fromkeys(one["says"] for one in a.degraded)),
-            visit=a.run.visit,
+            visit=a.run__visit,
         )
-        for a in sorted(attempts, key=lambda a: (a.run.outstanding or 0, a.run.repeat))
+        for a in sorted(attempts, key=lambda a: (a.run__outstanding or 0, a.run__repeat))
     )
     return Group(
-        campaign=run.campaign_id,
-        campaign_name=run.campaign.name,
-        topology=run.topology_id,
-        topology_name=run.topology.name,
-        host=run.host_id,
-        host_name=run.host.name,
-        workload=run.workload_id,
-        workload_name=run.workload.name,
-        tool=run.tool,
+        campaign=first.run__campaign_id,
+        campaign_name=first.run__campaign__name,
+        topology=first.run__topology_id,
+        topology_name=first.run__topology__name,
+        host=first.run__host_id,
+        host_name=first.run__host__name,
+        workload=first.run__workload_id,
+        workload_name=first.run__workload__name,
+        tool=first.run__tool,
         rest=rest,
-        stage=run.stage,
-        condition=DEGRADED if attempts[0].degraded else "",
+        stage=first.run__stage,
+        condition=DEGRADED if first.degraded else "",
         samples=samples,
         units={name: units[name] for sample in samples for name in sample.values},
-        options=run.options,
-        varied=tuple(rest_of(run.point)),
-        axis=_axis(run.point) is not None,
-        ours=run.campaign.source == Campaign.Source.MEASURED,
-        over=not any(vars(a)["going"] for a in attempts),
+        options=first.run__options,
+        varied=tuple(rest_of(first.run__point)),
+        axis=_axis(first.run__point) is not None,
+        ours=first.run__campaign__source == Campaign.Source.MEASURED,
+        over=not any(a.going for a in attempts),
     )
 
 

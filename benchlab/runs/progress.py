@@ -34,6 +34,7 @@ class State(models.TextChoices):
 Counted = dict[int, list[Mapping[str, Any]]]
 
 ASKING = "asking"  # beside the phases: layouts that wait for something only a person can do
+BUSY = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN, LayoutPhase.STUCK)
 OVER = frozenset({State.CANCELLED, State.DONE})
 # A run that was never measured says little about how long the others take; keep its factor within reason.
 CALIBRATION = (0.2, 5.0)
@@ -48,6 +49,10 @@ class Progress:
     counts: Mapping[str, int]
     drafts: int
     eta_s: float | None
+    busy: (
+        bool  # whether a layout is built, taken down or stuck, or waits for a person or its kernel
+    )
+    flawed: bool  # whether a run did not succeed, or not on a whole layout
     trouble: str = (
         ""  # why a layout does not get on just now: then nobody can say how long it takes
     )
@@ -129,6 +134,7 @@ def _layouts_by_host(campaigns: Iterable[int]) -> Counted:
             number=Count("pk"),
             expected=Sum("expected_s"),
             asking=asking,
+            awaiting=Count("pk", filter=~Q(progress=[])),
             awaited_until=Max("awaited_until"),
             begun_at=Max("begun_at"),
             down_at=Max("down_at"),
@@ -157,6 +163,7 @@ def _attempts_by_host(campaigns: Iterable[int]) -> Counted:
         .annotate(
             number=Count("pk"),
             expected=Sum("run__expected_s"),
+            not_whole=Count("pk", filter=~Q(degraded=[])),
             took=Sum(elapsed, filter=ended | Q(phase=AttemptPhase.RUNNING)),
         )
     )
@@ -182,7 +189,13 @@ def _progress(
         drafts=phases[LayoutPhase.DRAFT],
         eta_s=None if still else _eta(layouts, attempts),
         trouble="" if where in OVER else trouble,
+        busy=any(row["phase"] in BUSY or row["asking"] or row["awaiting"] for row in layouts),
+        flawed=any(row["not_whole"] or _is_flaw(row) for row in attempts),
     )
+
+
+def _is_flaw(row: Mapping[str, Any]) -> bool:
+    return bool(row["phase"] == AttemptPhase.DONE and row["outcome"] != Outcome.SUCCEEDED)
 
 
 def _bin(row: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.pages.campaigns import layout_steps
 from benchlab.runs import reason_texts
 from benchlab.runs.models import Attempt, Layout
-from benchlab.runs.progress import latest_attempts
+from benchlab.runs.progress import BUSY, latest_attempts
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 
@@ -46,8 +46,7 @@ class Degraded:
 
 def layouts(campaign: Campaign) -> list[Layout]:
     """Those that a page tells more of than a line in the log."""
-    phases = [LayoutPhase.STUCK, *layout_steps.AT_WORK]
-    told = Q(phase__in=phases) | ~Q(needs_person="") | ~Q(progress=[])
+    told = Q(phase__in=BUSY) | ~Q(needs_person="") | ~Q(progress=[])
     rows = layout_steps.annotated(campaign.layouts.filter(told))
     return list(rows.select_related("host", "topology"))
 

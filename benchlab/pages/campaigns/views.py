@@ -150,11 +150,13 @@ def _shown(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, 
     if campaign.source:
         context |= {"origin": Origin.of(campaign), "sources": campaign.sources.defer("content")}
     if not now or request.GET.get("plan") == PENDING:
-        context["plans"] = plans = planview.of(campaign)
+        plans = planview.of(campaign) if found.drafts else planview.Plans([])
+        context["plans"] = plans
         context["agreeing"] = agreeing.told(request, plans.phrase)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[ordering.design_of(campaign)]
-    for part in (_live, _running, _results, _log):
+    context |= _live(campaign, found) | _running(request, campaign, found)
+    for part in (_results, _log):
         context |= part(request, campaign, found.over)
     context["now_url"] = _now_url(request, context)
     return context
@@ -174,8 +176,10 @@ def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
     return f"{request.path}?{query.urlencode()}"
 
 
-def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    layouts, attempts = troubles.layouts(campaign), troubles.attempts(campaign)
+def _live(campaign: Campaign, found: progress.Progress) -> dict[str, Any]:
+    """What most campaigns have none of is not looked for there."""
+    layouts = troubles.layouts(campaign) if found.busy else []
+    attempts = troubles.attempts(campaign) if found.flawed else []
     return {
         "works": layout_steps.of(layouts),
         "awaiting": kernel_progress.of(layouts),
@@ -186,22 +190,24 @@ def _live(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any
     }
 
 
-def _running(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+def _running(request: HttpRequest, campaign: Campaign, stands: progress.Progress) -> dict[str, Any]:
     """The running attempts."""
-    phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
-    found = (
-        Attempt.objects.filter(run__campaign=campaign, phase__in=phases)
-        .select_related("run__host", "run__topology", "run__workload")
-        .order_by("pk")
-    )
+    found = _attempts_that_run(campaign) if stands.running else []
     # The end is a change too.
-    shown = ",".join([*(str(attempt.pk) for attempt in found), *(["over"] if over else [])])
+    over = ["over"] if stands.over else []
+    shown = ",".join([*(str(attempt.pk) for attempt in found), *over])
     return {
         "running": [(attempt, points.words(attempt.run.point)) for attempt in found],
         "running_shown": shown,
         "running_same": request.GET.get("running") == shown,
         **_disks(request),
     }
+
+
+def _attempts_that_run(campaign: Campaign) -> list[Attempt]:
+    phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
+    rows = Attempt.objects.filter(run__campaign=campaign, phase__in=phases)
+    return list(rows.select_related("run__host", "run__topology", "run__workload").order_by("pk"))
 
 
 def _disks(request: HttpRequest) -> dict[str, Any]:
