@@ -32,8 +32,9 @@ log = logging.getLogger(__name__)
 
 PING_S = 15.0
 APART_S = 1.0  # a page is woken at most this often
-# So far apart are the pages of this process: what one asks for takes about a tenth of that on a machine of two cores.
-PER_PAGE_S = 0.25
+# So far apart are the pages of this process: what one asks for was mostly made for another one already, and to tell it
+# takes about a tenth of that on a machine of two cores.
+PER_PAGE_S = 0.1
 RECONNECT_S = 2.0
 CHANGED = b"event: changed\ndata: \n\n"
 PING = b": ping\n\n"
