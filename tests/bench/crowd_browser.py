@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 PART = re.compile(rb'id="(campaign-[a-z]+)"[^>]*hx-get="([^"]+)"[^>]*hx-trigger="([^"]*)"')
 EVERY = re.compile(rb"every (\d+)s")
+FIGURE = re.compile(rb'data-figure-url="([^"]+)"[^>]*? data-(?:refresh="(\d+)"|live )')
 PATIENCE_S = 60.0
 ASK_ANYWAY_S = 30.0  # static/charts.js
 END = b"\r\n\r\n"
@@ -26,7 +27,7 @@ Sent = tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]  # and the answe
 class Told:
     """One answer: what was asked, how it ended, and after how long the last byte was there."""
 
-    what: str  # "page", "part", "api", "press"
+    what: str  # "page", "part", "figure", "api", "press"
     path: str
     status: int
     seconds: float
@@ -137,14 +138,46 @@ def parts(page: bytes) -> Iterator[tuple[str, str, float]]:
         yield name.decode(), path.decode().replace("&amp;", "&"), period
 
 
+@dataclass
+class Charts:
+    """Those of a live page, as charts.js fetches them: at every change, and what runs every few seconds, too."""
+
+    drawn: dict[str, float] = field(default_factory=dict)  # address -> period; 0 for none
+
+    def seen(self, text: bytes) -> None:
+        """In a page, or in a part of one that is swapped."""
+        if b'id="campaign-running"' in text:
+            self.drawn = {path: every for path, every in self.drawn.items() if not every}
+        for path, every in FIGURE.findall(text):
+            self.drawn[path.decode().replace("&amp;", "&")] = float(every or 0)
+
+    async def fetched(self, browser: Browser, until: float) -> None:
+        """By the clock."""
+        while time.monotonic() < until:
+            await asyncio.sleep(3)
+            for path in [path for path, every in self.drawn.items() if every]:
+                await browser.get(path, "figure")
+
+    async def changed(self, browser: Browser) -> None:
+        for path in list(self.drawn):
+            await browser.get(path, "figure")
+
+
 async def follow(
-    browser: Browser, campaign: str, between: tuple[float, float], opened: asyncio.Event
+    browser: Browser,
+    campaign: str,
+    between: tuple[float, float],
+    opened: asyncio.Event,
+    *,
+    draws: bool = False,
 ) -> None:
     """A live page: what is live is asked for at every change; by the clock only where that was long ago (charts.js)."""
     come, until = between
     await asyncio.sleep(max(0.0, come - time.monotonic()))
     page = await browser.get(campaign)
-    changed = asyncio.Event()
+    charts, changed = Charts(), asyncio.Event()
+    charts.seen(page if draws else b"")
+    clock = asyncio.create_task(charts.fetched(browser, until))
     stream = asyncio.create_task(browser.changes(f"{campaign}events/", changed, opened))
     due = {name: time.monotonic() + period for name, _, period in parts(page) if period}
     try:
@@ -159,10 +192,14 @@ async def follow(
                 if at_once or (period and due.get(name, until) <= now):
                     page = await browser.get(path, "part", name) or page
                     due[name] = time.monotonic() + (period or 1e9)
+            charts.seen(page if draws else b"")
+            if at_once:
+                await charts.changed(browser)
     finally:
-        stream.cancel()
-        with suppress(asyncio.CancelledError):
-            await stream
+        for task in (stream, clock):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 async def stroll(browser: Browser, paths: list[str], until: float, draw: random.Random) -> None:
