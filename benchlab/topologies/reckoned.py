@@ -112,11 +112,11 @@ def blank(driver: Layer[Any]) -> dict[str, Any]:
 
 def good_count(kind: str) -> int:
     """How many disks its main use is given at first: the most of GOOD_COUNTS that it can make one thing of."""
-    return _good_count(kind, registry.layer(kind).Options)
+    return _good_count(kind, (registry.layer(kind).Options,))
 
 
 @lru_cache(maxsize=256)
-def _good_count(kind: str, of: type[Any]) -> int:
+def _good_count(kind: str, of: tuple[type[Any], ...]) -> int:
     """`of`: its options, which tell this driver from another one of that name."""
     driver = registry.layer(kind)
     main, means = next(iter(driver.USES.items()))
@@ -138,11 +138,11 @@ def _alone(driver: Layer[Any], kind: str, main: str, count: int) -> LayerSpec:
 
 def needs_words(kind: str) -> bool:
     """Whether it cannot be made as it comes, on whatever it stands: a person says something first (tuning)."""
-    return _needs_words(kind, registry.layer(kind).Options)
+    return _needs_words(kind, (registry.layer(kind).Options,))
 
 
 @lru_cache(maxsize=256)
-def _needs_words(kind: str, of: type[Any]) -> bool:
+def _needs_words(kind: str, of: tuple[type[Any], ...]) -> bool:
     for base in ([], *([other] for other in registry.all_layers())):
         specs = [_first(of) for of in (*base, kind)]
         if not [one for one in troubles(specs) if not one.unfinished]:
