@@ -9,8 +9,6 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-import uvloop
-
 from agents.ssh.pool import Pool
 
 T = TypeVar("T")
@@ -20,8 +18,7 @@ class _Loop:
     """The event loop thread of this process; made at first use, and anew after a fork."""
 
     def __init__(self) -> None:
-        # A third less CPU for a command than asyncio's own: of a crowd this thread is a part of what one worker can do.
-        self.loop = uvloop.new_event_loop()
+        self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="ssh", daemon=True)
         self.thread.start()
 
