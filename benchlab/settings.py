@@ -53,6 +53,7 @@ INSTALLED_APPS = [
     "benchlab.charts",
     "benchlab.verdicts",
     "benchlab.sharing",
+    "benchlab.lifecycle",
     "benchlab.up",
 ]
 
@@ -73,6 +74,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "benchlab.lifecycle.middleware.GoneSays",
     "benchlab.web.conflicts.Clashes",
 ]
 
@@ -132,6 +134,12 @@ CELERY_BEAT_SCHEDULE = {
         "task": "benchlab.verdicts.tasks.sweep_set_ups",
         "schedule": 30.0,
         "options": {"expires": 30},
+    },
+    # What was deleted longer ago than BENCHLAB_GRACE_DAYS goes for good, a little at a time.
+    "deleted": {
+        "task": "benchlab.lifecycle.tasks.sweep_deleted",
+        "schedule": 300.0,
+        "options": {"expires": 300},
     },
 }
 
@@ -258,7 +266,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "benchlab.web.paging.Pages",
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_FILTER_BACKENDS": [
-        f"benchlab.web.filters.{name}" for name in ("Filters", "Library", "Ordering")
+        f"benchlab.web.filters.{name}" for name in ("Filters", "Library", "Archived", "Ordering")
     ],
     "DEFAULT_SCHEMA_CLASS": "benchlab.web.schema.Schema",
     "EXCEPTION_HANDLER": "benchlab.web.api.problem",
@@ -330,5 +338,6 @@ BENCHLAB_DYNAMO_TEAM = env.text("BENCHLAB_DYNAMO_TEAM")  # whose hosts they beco
 BENCHLAB_AUDIT_HEAD = env.text("BENCHLAB_AUDIT_HEAD")
 
 # How the engine waits. Seconds.
+BENCHLAB_GRACE_DAYS = env.number("BENCHLAB_GRACE_DAYS", 14)  # what is deleted can be brought back
 BENCHLAB_POLL_S = 2.0  # one poll of a running job lasts at most this long on the host
 BENCHLAB_LOST_AFTER_S = env.number("BENCHLAB_LOST_AFTER_S", 900)  # silence beyond a job's own limit

@@ -111,10 +111,17 @@ def words(row: Model) -> str:
     return f"{row._meta.verbose_name} {row.pk} ({row})"
 
 
+def renamed(before: str, now: str) -> str:
+    """Behind the words of a row: what it was called until now; empty: the same."""
+    return f", “{before}” before" if before != now else ""
+
+
 def _row(model: type[Model], pk: Any) -> Model | None:
     if pk is None or not str(pk).isdigit() or len(str(pk)) > 18:
         return None
-    return model._default_manager.filter(pk=pk).first()
+    return model._base_manager.filter(
+        pk=pk
+    ).first()  # also what was deleted, and can be brought back
 
 
 def _team(row: Any) -> int | None:

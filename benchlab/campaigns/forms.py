@@ -78,6 +78,7 @@ class CampaignForm(forms.Form):
             assert isinstance(field, ManyField)
             field.queryset = (
                 model.objects.for_user(user)
+                .current()
                 .filter(**RUNNABLE.get(name, {}))
                 .exclude(**UNKNOWN.get(name, {}))
             )

@@ -7,12 +7,13 @@ from django.db import models
 
 from benchlab.campaigns import points
 from benchlab.hosts.models import Host
-from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.team.kept import THERE, Kept
+from benchlab.team.models import OwnedQuerySet, Team, ThereQuerySet
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
 
 
-class Workload(models.Model):
+class Workload(Kept):
     """A tool with options; `sweep` maps option names to lists of values, one run per combination."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="workloads")
@@ -25,17 +26,25 @@ class Workload(models.Model):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = OwnedQuerySet["Workload"].as_manager()
+    objects = ThereQuerySet["Workload"].as_manager()
+    even_deleted = OwnedQuerySet["Workload"].as_manager()
 
     class Meta:
         ordering = ["name"]
-        constraints = [models.UniqueConstraint(fields=["team", "name"], name="workload_name_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "name"],
+                condition=THERE,
+                name="workload_name_once",
+                violation_error_message="A workload of this name already exists.",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
 
 
-class Campaign(models.Model):
+class Campaign(Kept):
     """State is derived from its layouts and attempts (benchlab/runs/progress.py); here are only the wishes."""
 
     class Order(models.TextChoices):
@@ -66,10 +75,18 @@ class Campaign(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
 
-    objects = OwnedQuerySet["Campaign"].as_manager()
+    objects = ThereQuerySet["Campaign"].as_manager()
+    even_deleted = OwnedQuerySet["Campaign"].as_manager()
 
     class Meta:
         ordering = ["-pk"]
+        indexes = [
+            models.Index(
+                fields=["deleted_at"],
+                condition=models.Q(deleted_at__isnull=False),
+                name="campaign_deleted",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -69,7 +69,9 @@ def find_or_create_workload(
 ) -> Workload:
     """The team's workload that does just this, whatever it is called, or a new one. Raises ValidationError."""
     rows = Workload.objects.filter(team=team)
-    alike = rows.filter(tool=tool, options=dict(options), sweep=dict(sweep), imported=False)
+    alike = rows.current().filter(
+        tool=tool, options=dict(options), sweep=dict(sweep), imported=False
+    )
     if (found := alike.order_by("pk").first()) is not None:
         return found
     free = free_name(name, set(rows.values_list("name", flat=True)))
@@ -95,6 +97,8 @@ def check_owned(team: Team, *groups: Sequence[Any]) -> None:
             raise ValidationError(f"The layers of {row} are not known, so it cannot be built.")
         if getattr(row, "imported", False):
             raise ValidationError(f"{row} was imported with its results and cannot be run.")
+        if getattr(row, "archived_at", None):
+            raise ValidationError(f"{row} is archived; restore it first.")
 
 
 def check_reach(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -24,7 +25,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     wanted = request_params.lines(request.GET)
     every = groups(request.user, wanted.campaigns)
     context = {
-        "campaigns": Campaign.objects.visible_to(request.user).only("name", "created_at"),
+        "campaigns": _offered(request.user, wanted).only("name", "created_at"),
         "wanted": wanted,
         "lines": wanted.keep(every),
         "topologies": _choices((group.topology, group.topology_name) for group in every),
@@ -34,6 +35,12 @@ def compare(request: HttpRequest) -> HttpResponse:
         "cards": _cards(request.user, wanted, every, request_params.metric(request.GET)),
     }
     return render(request, "charts/compare.html", context)
+
+
+def _offered(user: Person, wanted: request_params.Filter) -> QuerySet[Campaign]:
+    """To be ticked: also what is archived, where the address names it."""
+    seen = Campaign.objects.visible_to(user)
+    return seen.filter(Q(archived_at=None) | Q(pk__in=wanted.campaigns))
 
 
 def _choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:

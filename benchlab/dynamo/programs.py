@@ -114,8 +114,8 @@ def take(team: Team, user: AbstractBaseUser | AnonymousUser, given: Any) -> tupl
 def users(row: Binary) -> list[str]:
     """Workloads and campaigns of its team that name it, in words; [] when nobody does."""
     named = Q(options__binary=row.option) | Q(sweep__binary__contains=[row.option])
-    loads = Workload.objects.filter(named, team=row.team_id, tool="dynamo")
-    campaigns = Campaign.objects.filter(team=row.team_id, runs__options__binary=row.option)
+    loads = Workload.even_deleted.filter(named, team=row.team_id, tool="dynamo")
+    campaigns = Campaign.even_deleted.filter(team=row.team_id, runs__options__binary=row.option)
     return [
         *(f"workload {load.name}" for load in loads.order_by("name", "pk")),
         *(f"campaign {one.name}" for one in campaigns.distinct().order_by("name", "pk")),

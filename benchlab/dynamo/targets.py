@@ -43,6 +43,7 @@ def topology(row: Reported) -> tuple[Topology, bool]:
     stack = [{"kind": "reported", "options": {"target": row.name}, "devices": []}]
     known = Topology.objects.filter(team=row.host.team, stack=stack, stages=[]).first()
     if known is not None:
+        known.offer()
         return known, False
     for number in itertools.count(1):
         name = f"{row.name[:60]} as dynamo reports it" + (f" ({number})" if number > 1 else "")

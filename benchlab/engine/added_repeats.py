@@ -46,7 +46,7 @@ def add(campaign: Campaign, like: Collection[int], repeats: int, after: int | No
     `after`: the campaign's largest repeat as it was seen; what was added since is not added twice. What the kernel
     does meanwhile lasts only so long: of such a moment each build has one repeat. Raises CommandError.
     """
-    locked = Campaign.objects.select_for_update().get(pk=campaign.pk)
+    locked = wishes.locked(campaign.pk)
     wishes.ours(locked)
     if not 1 <= repeats <= MOST_REPEATS:
         raise CommandError(f"Repeats to add: 1 to {MOST_REPEATS}, not {repeats}.")

@@ -91,7 +91,7 @@ def _room(plan: StackPlan) -> int:
 
 
 def _known(host: Host) -> dict[str, Topology]:
-    rows = Topology.objects.filter(team=host.team_id, stages=[], measure_resync=False)
+    rows = Topology.objects.current().filter(team=host.team_id, stages=[], measure_resync=False)
     return {_key(row.stack): row for row in rows.order_by("-pk")}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from benchlab.campaigns import building, cost, matrix
@@ -62,8 +63,18 @@ def create_campaign(
     Attempt.objects.bulk_create(
         [Attempt(run=run, layout=layouts[_build(run)]) for run in runs], batch_size=1000
     )
+    _still_there(topologies, workloads)
     wishes.plan(campaign)
     return campaign
+
+
+def _still_there(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> None:
+    """Whoever deletes one waits for the runs that refer to it by now, or was faster. Raises ValidationError."""
+    for rows in (topologies, workloads):
+        known = {row.pk for row in rows}
+        there = set(type(rows[0]).objects.filter(pk__in=known).values_list("pk", flat=True))
+        if gone := [str(row) for row in rows if row.pk not in there]:
+            raise ValidationError(f"{gone[0]} was deleted in the meantime.")
 
 
 def _create_layouts(

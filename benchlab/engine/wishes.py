@@ -32,9 +32,19 @@ def nudge(*layout_ids: int) -> None:
 
 
 def ours(campaign: Campaign) -> None:
-    """Raises CommandError for results that were measured elsewhere."""
+    """Raises CommandError for results that were measured elsewhere, and for what is archived."""
     if campaign.source:
         raise CommandError("It was measured elsewhere: nothing of it can be run from here.")
+    if campaign.archived_at:
+        raise CommandError("It is archived: restore it first.")
+
+
+def locked(pk: int) -> Campaign:
+    """Until the transaction ends nobody archives or deletes it, nor asks anything else of it. Raises CommandError."""
+    row = Campaign.objects.select_for_update().filter(pk=pk).first()
+    if row is None:
+        raise CommandError("It was deleted in the meantime.")
+    return row
 
 
 def plan(campaign: Campaign) -> None:
@@ -54,6 +64,7 @@ def start(campaign: Campaign, confirmed: Mapping[int, str], by: str = "") -> Non
 
     Raises CommandError when a plan is missing or is not the one that was seen; then nothing was started.
     """
+    ours(locked(campaign.pk))
     drafts = list(
         campaign.layouts.select_for_update().filter(phase=LayoutPhase.DRAFT).order_by("position")
     )
@@ -99,8 +110,7 @@ def cancel(campaign: Campaign) -> None:
 
     The wish is noted with each layout, which obeys whenever its host answers, whatever is retried meanwhile.
     """
-    ours(campaign)
-    Campaign.objects.select_for_update().get(pk=campaign.pk)  # a retry comes before, or after
+    ours(locked(campaign.pk))  # a retry comes before, or after
     now = timezone.now()
     Campaign.objects.filter(pk=campaign.pk, cancelled_at=None).update(cancelled_at=now)
     still_open = campaign.layouts.exclude(phase__in=[LayoutPhase.DRAFT, LayoutPhase.DONE])
@@ -127,7 +137,7 @@ def retry(run: Run) -> Attempt:
     The campaign goes on with that layout alone: others that were cancelled and still stand stay cancelled.
     Raises CommandError while the run's last attempt is still open.
     """
-    ours(Campaign.objects.select_for_update().get(pk=run.campaign_id))
+    ours(locked(run.campaign_id))
     last = run.attempts.select_related("layout").latest("number")
     if last.phase != AttemptPhase.DONE:
         raise CommandError(f"Attempt {last.number} of this run is not over yet.")

@@ -88,9 +88,8 @@ def _module(kind: str) -> finding.OfRun | finding.OfLines | None:
 
 def to_look_at(user: Person, most: int = 20) -> list[Finding]:
     """What the histories of set-ups say and nobody looked at, the newest first. One query."""
-    rows = Finding.objects.for_user(user).filter(
-        kind__in=list(finding.OF_HISTORY), stands=True, dismissed_at=None
-    )
+    rows = Finding.objects.for_user(user).current()
+    rows = rows.filter(kind__in=list(finding.OF_HISTORY), stands=True, dismissed_at=None)
     whose = ("attempt__run__topology", "attempt__run__workload", "attempt__run__host")
     return list(rows.select_related(*whose).order_by("-found_at", "-pk")[:most])
 

@@ -56,7 +56,8 @@ def delete_host(host: Host) -> None:
             host.delete()
     except ProtectedError:
         raise HostsError(
-            f"{host.name} has runs; their results need it. It can be removed after its campaigns."
+            f"{host.name} has runs; their results need it. It can be removed after its campaigns, those that were "
+            "deleted once they are gone for good."
         ) from None
 
 

@@ -132,7 +132,7 @@ def _folder(name: str) -> str:
 def known(draft: Draft) -> dict[str, Campaign]:
     """SHA-256 -> the team's campaign that has a file of the same content already."""
     hashes = draft.files.filter(trouble="").values("sha256")
-    rows = Source.objects.filter(campaign__team=draft.team, sha256__in=hashes)
+    rows = Source.objects.there().filter(campaign__team=draft.team, sha256__in=hashes)
     return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
 
 

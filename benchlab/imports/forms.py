@@ -146,7 +146,7 @@ class Rows:
     def of(draft: Draft) -> Rows:
         return Rows(
             {str(row.pk): row for row in Host.objects.filter(team=draft.team)},
-            {str(row.pk): row for row in Topology.objects.filter(team=draft.team)},
+            {str(row.pk): row for row in Topology.objects.current().filter(team=draft.team)},
         )
 
 

@@ -21,6 +21,7 @@ from benchlab.engine import added_repeats, wishes
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.rest.dynamo_files import OfCampaigns, OfWorkloads
+from benchlab.rest.kept import Keeps, NewCampaignNameSerializer, NewNameSerializer
 from benchlab.rest.run_filters import Moment
 from benchlab.runs import moves
 from benchlab.runs import progress as standing
@@ -44,7 +45,7 @@ class WorkloadSerializer(serializers.ModelSerializer[Workload]):
 
     class Meta:
         model = Workload
-        fields = ["id", "team", "name", "tool", "options", "sweep", "created_at"]
+        fields = ["id", "team", "name", "tool", "options", "sweep", "created_at", "archived_at"]
         validators: list[Any] = []  # of a name that is taken the service tells
 
 
@@ -87,6 +88,7 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
             "started_at",
             "paused_at",
             "cancelled_at",
+            "archived_at",
         ]
 
     @extend_schema_field(serializers.ChoiceField(choices=standing.State.choices))
@@ -193,7 +195,7 @@ class WorkloadFilter(Strict):
         fields: ClassVar = ["name", "tool"]
 
 
-class Workloads(OfWorkloads, mixins.CreateModelMixin, ReadOnly[Workload]):
+class Workloads(OfWorkloads, Keeps, mixins.CreateModelMixin, ReadOnly[Workload]):
     """A tool with options, and which of them are swept."""
 
     library = True
@@ -212,8 +214,13 @@ class Workloads(OfWorkloads, mixins.CreateModelMixin, ReadOnly[Workload]):
         except ValidationError as error:
             raise serializers.ValidationError(messages(error, "options")) from None
 
+    @extend_schema(request=NewNameSerializer, responses={200: WorkloadSerializer, 400: Problem})
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """Another name. What it does stays: runs refer to it."""
+        return self._renamed(request, NewNameSerializer)
 
-class Campaigns(OfCampaigns, ReadOnly[Campaign]):
+
+class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
     """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
 
     library = True
@@ -232,6 +239,13 @@ class Campaigns(OfCampaigns, ReadOnly[Campaign]):
         except ValidationError as error:
             raise serializers.ValidationError(messages(error)) from None
         return Response(self.get_serializer(made).data, status=201)
+
+    @extend_schema(
+        request=NewCampaignNameSerializer, responses={200: CampaignSerializer, 400: Problem}
+    )
+    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+        """Another name or question. Its runs, and every address, stay."""
+        return self._renamed(request, NewCampaignNameSerializer)
 
     @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
     @action(detail=True, methods=["post"])

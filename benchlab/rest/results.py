@@ -61,7 +61,8 @@ class Table(viewsets.GenericViewSet[Any]):
 
     def _list(self, request: Request) -> HttpResponseBase:
         asked = language.understand(self.shape, dict(request.query_params.lists()))
-        seen = reading.campaigns(request.user, asked.library)
+        certain = reading.names_campaigns(asked)
+        seen = reading.campaigns(request.user, asked.library, archived=certain)
         asked = reading.resolved(asked, seen)
         form = cast(Form, request.accepted_renderer)
         made = self.made(asked, seen, form)

@@ -13,11 +13,14 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from benchlab.audit import view_notes
+from benchlab.audit.subjects import renamed, words
 from benchlab.engine import dry_run
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import FactSnapshot, Host, HostTask
 from benchlab.rest.host_serializers import DestroyedSerializer
 from benchlab.rest.host_tasks import GOES_ON, answered
+from benchlab.rest.kept import Keeps
 from benchlab.topologies import planned, services
 from benchlab.topologies.models import OnDegraded, Topology
 from benchlab.web.api import OwnRow, Problem, ReadOnly, Whose, messages, stays, storable, taken
@@ -53,7 +56,7 @@ class TopologySerializer(serializers.ModelSerializer[Topology]):
 
     class Meta:
         model = Topology
-        fields = ["id", "team", *EDITED, "created_at"]
+        fields = ["id", "team", *EDITED, "created_at", "archived_at"]
         validators: list[Any] = []  # of a name that is taken the service tells
 
 
@@ -93,7 +96,7 @@ class DryRunSerializer(serializers.Serializer[dry_run.DryRun]):
     error = serializers.CharField(help_text="Why it cannot be built; empty: it can")
 
 
-class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
+class Topologies(Keeps, mixins.CreateModelMixin, ReadOnly[Topology]):
     """Named stacks of layers, bottom up, in terms of roles."""
 
     library = True
@@ -142,6 +145,8 @@ class Topologies(mixins.CreateModelMixin, ReadOnly[Topology]):
         now = {name: getattr(row, name) for name in EDITED}
         with _told():
             changed = services.change_topology(row, **now | stays(row, sent.validated_data))
+        said = f"{words(changed)}{renamed(str(now['name']), changed.name)}"
+        view_notes.about(request, changed.team_id, said)
         return Response(self.get_serializer(changed).data)
 
 

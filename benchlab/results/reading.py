@@ -25,6 +25,9 @@ SPOKEN: Mapping[str, Callable[[], Iterable[str]]] = {
     "sampler": registry.all_samplers,
 }
 
+# Columns that tell which campaigns are meant.
+CERTAIN = ("campaign", "campaign_id", "run", "attempt")
+
 
 def database() -> psycopg.Connection[Any]:
     connection.ensure_connection()
@@ -32,16 +35,30 @@ def database() -> psycopg.Connection[Any]:
 
 
 def campaigns(
-    user: AbstractBaseUser | AnonymousUser, library: bool, *, few_rows: bool = False
+    user: AbstractBaseUser | AnonymousUser,
+    library: bool,
+    *,
+    few_rows: bool = False,
+    archived: bool = False,
 ) -> Composable:
-    """The subquery of what this person may see. `few_rows`: of a table that is not read whole, which costs a query."""
+    """The subquery of what this person may see. `few_rows`: of a table that is not read whole, which costs a query.
+
+    `archived`: also what is; else a table would have what lists leave out.
+    """
     every = Campaign.objects.teams_first() if few_rows else Campaign.objects.all()
     seen = every.visible_to(user) if library else every.for_user(user)
+    seen = seen if archived else seen.current()
     try:
         statement, parameters = seen.order_by().values("pk").query.sql_with_params()
     except EmptyResultSet:  # of nobody's teams
         return raw("SELECT NULL::bigint")
     return raw(psycopg.ClientCursor(database()).mogrify(statement, parameters))
+
+
+def names_campaigns(asked: Asked | None) -> bool:
+    """Whether it asks for certain campaigns, runs or attempts: then what is archived may be among them."""
+    conditions = asked.conditions if asked else ()
+    return any(one.column.name in CERTAIN and one.operator in ("eq", "in") for one in conditions)
 
 
 def resolved(asked: Asked, seen: Composable) -> Asked:

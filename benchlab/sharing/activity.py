@@ -58,8 +58,26 @@ TOLD: Mapping[str, str] = {
     "team-member-role": "changed somebody's role in",
     "team-member-remove": "removed somebody from",
     "team-leave": "left",
+    **{
+        f"{kind}{action}": said
+        for kind in ("campaign", "topology", "workload")
+        for action, said in {
+            "-rename": "renamed",
+            ".partial_update": "changed",
+            "-archive": "archived",
+            ".archive": "archived",
+            "-restore": "restored",
+            ".restore": "restored",
+            "-delete": "deleted",
+            ".destroy": "deleted",
+            "-bring-back": "brought back",
+            ".bring_back": "brought back",
+            "-remove": "removed for good",
+        }.items()
+    },
 }
 SUBJECT = re.compile(rf"^({'|'.join(Kind.values)}) (\d{{1,18}}) \(")
+GONE = ("-delete", ".destroy", "-remove")  # nothing is at the address of what it is about
 SHOWN = 200  # characters of a comment
 
 
@@ -111,7 +129,8 @@ def events(user: Person, found: Sequence[Any]) -> list[Event]:
 
 def _entry(entry: Entry) -> Event:
     about = SUBJECT.match(entry.subject)
-    url = targets.url(about[1], int(about[2])) if about and "-delete" not in entry.action else ""
+    there = not entry.action.endswith(GONE)
+    url = targets.url(about[1], int(about[2])) if about and there else ""
     says = f"{TOLD[entry.action]} {'' if entry.subject.startswith('/') else entry.subject}".strip()
     return Event(at=entry.at, source="entry", who=entry.actor or "engine", says=says, url=url)
 

@@ -34,6 +34,11 @@ def cards_of(link: Opened, request: HttpRequest) -> list[Card]:
     return with_differences(made, unequal)
 
 
+def shows_anything(link: Opened) -> bool:
+    """Whether a campaign of what it is about is still there."""
+    return Campaign.objects.visible_to(link.guest).exists()
+
+
 def campaign_of(link: Opened) -> Campaign:
     """Raises Http404: it is gone, or the link is about something else."""
     campaign = Campaign.objects.visible_to(link.guest).filter(pk=link.share.object_id or 0).first()

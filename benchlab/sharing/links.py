@@ -127,7 +127,7 @@ class Opened:
 
 
 def opened(share: Share, token: str) -> Opened:
-    runs = Run.objects.filter(_runs(share))
+    runs = Run.objects.there().filter(_runs(share))
     sees: dict[str, Any] = {
         "campaigns.Run": Q(pk__in=runs.values("pk")),
         "campaigns.Campaign": Q(pk__in=runs.order_by().values("campaign")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -10,13 +10,16 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.topologies.models import Topology
 from benchlab.web.written_text import MOST_TEXT
 
 COLOURS = (
     7  # as many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
 )
 MOST_QUERY = 2000  # characters
+M = TypeVar("M", bound=models.Model, covariant=True)
 
 
 class Kind(models.TextChoices):
@@ -27,6 +30,25 @@ class Kind(models.TextChoices):
     WORKLOAD = "workload", "Workload"
     CAMPAIGN = "campaign", "Campaign"
     RUN = "run", "Run"
+
+
+def of_deleted() -> Q:
+    """What is about something that is deleted, or about a run of it."""
+    found = Q(pk__in=[])
+    for kind, model in (
+        (Kind.TOPOLOGY, Topology),
+        (Kind.WORKLOAD, Workload),
+        (Kind.CAMPAIGN, Campaign),
+    ):
+        gone = model.even_deleted.exclude(deleted_at=None).order_by()
+        found |= Q(kind=kind, object_id__in=gone.values("pk"))
+    gone_runs = Run.objects.exclude(campaign__deleted_at=None).order_by()
+    return found | Q(kind=Kind.RUN, object_id__in=gone_runs.values("pk"))
+
+
+class AboutQuerySet(OwnedQuerySet[M]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return super().for_user(user).exclude(of_deleted())
 
 
 class About(models.Model):
@@ -48,7 +70,7 @@ class Comment(About):
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     edited_at = models.DateTimeField(null=True, editable=False)
 
-    objects = OwnedQuerySet["Comment"].as_manager()
+    objects = AboutQuerySet["Comment"].as_manager()
 
     class Meta:
         ordering = ["pk"]
@@ -84,7 +106,7 @@ class Tagging(About):
     tag = models.ForeignKey(Tag, on_delete=models.CASCADE, related_name="taggings")
 
     TEAM_PATH = "tag__team"
-    objects = OwnedQuerySet["Tagging"].as_manager()
+    objects = AboutQuerySet["Tagging"].as_manager()
 
     class Meta:
         ordering = ["tag__name"]
@@ -104,7 +126,7 @@ class Note(About):
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     changed_at = models.DateTimeField(auto_now=True)
 
-    objects = OwnedQuerySet["Note"].as_manager()
+    objects = AboutQuerySet["Note"].as_manager()
 
     class Meta:
         ordering = ["pk"]
@@ -147,7 +169,7 @@ class ReportText(models.Model):
 class StarQuerySet(models.QuerySet["Star"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> StarQuerySet:
         """A person's own, whatever their teams: which rows they still see is asked when they are shown."""
-        return self.filter(user_id=user.pk or 0)
+        return self.filter(user_id=user.pk or 0).exclude(of_deleted())
 
 
 class Star(About):
@@ -199,6 +221,14 @@ class SavedView(models.Model):
         return self.name
 
 
+class ShareQuerySet(OwnedQuerySet["Share"]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Without those that show something deleted: they open nothing until that is brought back."""
+        gone = Campaign.even_deleted.exclude(deleted_at=None).order_by().values("pk")
+        whole = Q(kind__in=(Share.Kind.CAMPAIGN, Share.Kind.REPORT), object_id__in=gone)
+        return super().for_user(user).exclude(whole | of_deleted())
+
+
 class Share(models.Model):
     """A link that shows one thing to whoever has it (benchlab/sharing/links.py). The link itself is not kept."""
 
@@ -227,7 +257,7 @@ class Share(models.Model):
     views = models.PositiveBigIntegerField(default=0, editable=False)
     viewed_at = models.DateTimeField(null=True, editable=False)
 
-    objects = OwnedQuerySet["Share"].as_manager()
+    objects = ShareQuerySet.as_manager()
 
     class Meta:
         ordering = ["-pk"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.apps import apps
@@ -80,13 +80,24 @@ def url(kind: str, pk: int) -> str:
 
 def named(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
     """(kind, id) -> name, of those that the user sees. A query per kind."""
+    return _names(pairs, lambda kind: rows(kind).visible_to(user))
+
+
+def current(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    """Likewise, without what is archived."""
+    return _names(pairs, lambda kind: rows(kind).visible_to(user).current())
+
+
+def _names(
+    pairs: Iterable[tuple[str, int]], seen: Callable[[str], QuerySet[Any]]
+) -> dict[tuple[str, int], str]:
     ids: dict[str, list[int]] = {}
     for kind, pk in pairs:
         ids.setdefault(kind, []).append(pk)
     return {
         (kind, row.pk): str(row)
         for kind, some in ids.items()
-        for row in rows(kind).visible_to(user).filter(pk__in=some)
+        for row in seen(kind).filter(pk__in=some)
     }
 
 

@@ -32,6 +32,8 @@ def shared(request: HttpRequest, link: Opened) -> HttpResponse:
 def _page(request: HttpRequest, link: Opened) -> tuple[str, dict[str, Any]]:
     if link.of_a_run:
         return "sharing/guest_run.html", guest_content.run_context(link)
+    if not guest_content.shows_anything(link):
+        raise Http404
     cards, lines = guest_content.cards_of(link, request), guest_content.lines_of(link)
     if link.share.kind in BY_QUERY:
         names = dict.fromkeys(line.campaign_name for line in lines)

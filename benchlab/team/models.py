@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from benchlab.team import kept
 from benchlab.team.guests import Guest
 from benchlab.team.roles import Role, asked_of, most_of, only_team
 
@@ -43,7 +44,7 @@ class OwnedQuerySet(models.QuerySet[M]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Also the reference library's: for pages that only show. Whatever changes something asks `for_user`."""
         if isinstance(user, Guest):
-            return self.filter(user.rows_of(self.model))
+            return self.there().filter(user.rows_of(self.model))
         if not user.is_authenticated:
             return self.none()
         mine = Q(pk__in=teams_of(user).values("team_id"))
@@ -53,7 +54,32 @@ class OwnedQuerySet(models.QuerySet[M]):
         # Models that reach their team through another one name the path.
         path = getattr(self.model, "TEAM_PATH", "team")
         lookup: dict[str, Any] = {f"{path}__in": list(teams) if self._teams_first else teams}
-        return self.filter(**lookup)
+        return self.filter(**lookup, **kept.there(self.model))
+
+    def there(self) -> Self:
+        """Without what is part of something deleted; `for_user` and `visible_to` ask it themselves."""
+        return self.filter(**kept.there(self.model))
+
+    def current(self) -> Self:
+        """What lists, pickers, Home and the search begin with: without what is archived, or part of such."""
+        return self.filter(**kept.current(self.model))
+
+    def archived(self) -> Self:
+        """The others: what a list's *Archived* shows."""
+        return self.filter(**kept.archived(self.model))
+
+
+class ThereQuerySet(OwnedQuerySet[M]):
+    """Of what can be deleted (kept.py): its manager leaves out what is. A row's own relations still lead to it."""
+
+    # To mypy, which knows it by its class's name and base, the manager is the one that Django makes.
+    if not TYPE_CHECKING:
+
+        @classmethod
+        def as_manager(cls) -> models.Manager[Any]:
+            made = models.Manager.from_queryset(cls)
+            made.get_queryset = lambda self: super(made, self).get_queryset().filter(kept.THERE)
+            return made()
 
 
 class TeamQuerySet(models.QuerySet["Team"]):

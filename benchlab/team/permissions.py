@@ -126,6 +126,20 @@ PAGES: Mapping[str, Rule] = {
     "layout-teardown": Rule(do=OPERATOR),
     # What is left on the host stays there: who may give its disks away may let it go.
     "layout-release": Rule(OWNER, OWNER),
+    # What becomes of a noun (benchlab/lifecycle): whoever may make one may name it otherwise and archive it; deleting
+    # takes results away from everybody.
+    "deleted-list": Rule(VIEWER),
+    **{
+        f"{kind}-{action}": rule
+        for kind in ("campaign", "topology", "workload")
+        for action, rule in {
+            "rename": Rule(OPERATOR, OPERATOR),
+            "archive": Rule(do=OPERATOR),
+            "restore": Rule(do=OPERATOR),
+            "delete": Rule(OWNER, OWNER),
+            "bring-back": Rule(do=OWNER),
+        }.items()
+    },
     "run-list": Rule(VIEWER),
     "run-words": Rule(VIEWER),
     "run-compare": Rule(VIEWER),

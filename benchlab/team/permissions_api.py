@@ -73,6 +73,18 @@ API: Mapping[str, Level] = {
     "workload.retrieve": VIEWER,
     "workload.create": OPERATOR,
     "workload.icf": VIEWER,
+    "workload.partial_update": OPERATOR,
+    "campaign.partial_update": OPERATOR,
+    **{
+        f"{noun}.{action}": level
+        for noun in ("campaign", "topology", "workload")
+        for action, level in {
+            "archive": OPERATOR,
+            "restore": OPERATOR,
+            "destroy": OWNER,
+            "bring_back": OWNER,
+        }.items()
+    },
     "icf.create": OPERATOR,
     "campaign.list": VIEWER,
     "campaign.retrieve": VIEWER,

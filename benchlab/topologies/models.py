@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from benchlab.team.models import OwnedQuerySet, Team
+from benchlab.team.kept import THERE, Kept
+from benchlab.team.models import OwnedQuerySet, Team, ThereQuerySet
 
 
 class OnDegraded(models.TextChoices):
@@ -15,7 +16,7 @@ class OnDegraded(models.TextChoices):
     MEASURE = "measure", "Measure on, and mark every run"
 
 
-class Topology(models.Model):
+class Topology(Kept):
     """`stack` is a list of {"kind", "options", "devices": [{"use", "role", "count"}]}, bottom up (plans.stack)."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="topologies")
@@ -39,12 +40,20 @@ class Topology(models.Model):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = OwnedQuerySet["Topology"].as_manager()
+    objects = ThereQuerySet["Topology"].as_manager()
+    even_deleted = OwnedQuerySet["Topology"].as_manager()
 
     class Meta:
         ordering = ["name"]
         verbose_name_plural = "topologies"
-        constraints = [models.UniqueConstraint(fields=["team", "name"], name="topology_name_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "name"],
+                condition=THERE,
+                name="topology_name_once",
+                violation_error_message="A topology of this name already exists.",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

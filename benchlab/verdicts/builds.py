@@ -107,7 +107,8 @@ def rebuilt(teams: Collection[int]) -> tuple[float, ...]:
 
 def _rebuilt(teams: Collection[int]) -> tuple[float, ...]:
     equal = (
-        Attempt.objects.filter(
+        Attempt.objects.there()
+        .filter(
             outcome=Outcome.SUCCEEDED,
             degraded=[],
             run__campaign__team__in=teams,
@@ -120,15 +121,19 @@ def _rebuilt(teams: Collection[int]) -> tuple[float, ...]:
         .filter(builds__gte=2)
         .values("fingerprint")
     )
-    rows = Measurement.objects.filter(
-        attempt__fingerprint__in=equal,
-        attempt__run__campaign__team__in=teams,
-        attempt__outcome=Outcome.SUCCEEDED,
-        attempt__degraded=[],
-        name__in=RATES,
-        labels={},
-        value__gt=0,
-    ).values_list("attempt__fingerprint", "name", "attempt__layout_id", "value")
+    rows = (
+        Measurement.objects.there()
+        .filter(
+            attempt__fingerprint__in=equal,
+            attempt__run__campaign__team__in=teams,
+            attempt__outcome=Outcome.SUCCEEDED,
+            attempt__degraded=[],
+            name__in=RATES,
+            labels={},
+            value__gt=0,
+        )
+        .values_list("attempt__fingerprint", "name", "attempt__layout_id", "value")
+    )
     cells: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(dict)
     for fingerprint, name, layout, value in rows:
         of_rate = cells[fingerprint].setdefault(name, defaultdict(list))

@@ -49,7 +49,9 @@ def _is_newest(found: History, campaign: Campaign) -> bool:
 def _told_before(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
     """What this look replaces. That an earlier campaign's run stands out is told until somebody dismisses it."""
     own = Q(kind=STANDS_OUT, campaign=campaign)
-    rows = Finding.objects.filter(attempt__fingerprint=fingerprint, campaign__team=campaign.team_id)
+    rows = Finding.objects.there().filter(
+        attempt__fingerprint=fingerprint, campaign__team=campaign.team_id
+    )
     return rows.filter(own | Q(kind=CHANGE) if newest else own)
 
 
@@ -63,7 +65,8 @@ def _runs(campaign: Campaign) -> list[Run]:
     mine = keeping.succeeded(campaign).filter(degraded=[]).exclude(fingerprint="")
     newest = dict(mine.order_by("pk").values_list("fingerprint", "run"))
     often = (
-        Attempt.objects.filter(
+        Attempt.objects.there()
+        .filter(
             fingerprint__in=list(newest),
             outcome=Outcome.SUCCEEDED,
             run__campaign__team=campaign.team_id,

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from rest_framework import mixins, serializers, status, viewsets
@@ -26,10 +26,11 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView, exception_handler
 
+from benchlab.team import kept
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.team.roles import asked_of
 from benchlab.team.services import team_of
-from benchlab.web import conflicts, filters, unknown_fields
+from benchlab.web import conflicts, filters, gone, unknown_fields
 from benchlab.web.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.web.idempotency.once import Once
 from benchlab.web.problem import KIND
@@ -48,6 +49,13 @@ class Conflict(APIException):
     default_code = "conflict"
 
 
+class Deleted(APIException):
+    """The row was there; a member of its team may bring it back for a while."""
+
+    status_code = status.HTTP_410_GONE
+    default_code = "gone"
+
+
 def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     """Every refusal as a Problem. What is not a refusal stays an exception (and a 500)."""
     if isinstance(error, DjangoValidationError):
@@ -56,6 +64,8 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
         error = ParseError("The JSON is nested too deeply.")
     if said := conflicts.words(error):
         error = Conflict(said)
+    if isinstance(error, Http404 | NotFound) and (deleted := _deleted(context)):
+        error = Deleted(deleted.says)
     response = exception_handler(error, context)
     if response is None:
         return None
@@ -74,6 +84,14 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     context["request"].accepted_renderer = Json()
     context["request"].accepted_media_type = Json.media_type
     return response
+
+
+def _deleted(context: dict[str, Any]) -> gone.Gone | None:
+    """What the address was about, where that was deleted."""
+    queryset, pk = getattr(context["view"], "queryset", None), context["kwargs"].get("pk")
+    if queryset is None or pk is None or not context["request"].user.is_authenticated:
+        return None
+    return gone.of(context["request"].user, queryset.model, pk)
 
 
 def messages(error: DjangoValidationError, field: str = "") -> dict[str, list[str]]:
@@ -247,16 +265,31 @@ class Owned(viewsets.GenericViewSet[M]):
         if getattr(self, "swagger_fake_view", False):
             return queryset.none()
         if self.action == "list" and isinstance(queryset, OwnedQuerySet):
-            queryset = queryset.teams_first()
+            queryset = self._in_lists(queryset).teams_first()
         if self.library and self.request.method in SAFE_METHODS:
             asked = self.request.query_params.get(filters.LIBRARY, "").lower() == "true"
             if self.detail or asked:
                 return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
 
+    @property
+    def archives(self) -> bool:
+        """Whether its lists leave out what is archived, and take `archived`."""
+        return kept.owner(cast(Any, self).queryset.model) is not None
+
+    def _in_lists(self, queryset: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
+        asked = self.request.query_params
+        if not self.archives:
+            return queryset
+        if asked.get(filters.ARCHIVED, "").lower() == "true":
+            return queryset.archived()
+        return queryset if filters.PARTS_OF & asked.keys() else queryset.current()
+
 
 class OneAnswer(Owned[M]):
     """What comes whole: no pages, no order, and no filters but its own parameters."""
+
+    archives = False  # a property of the others
 
     pagination_class = None
     filter_backends = ()

@@ -21,6 +21,9 @@ MOST_WORDS = 30  # that a refusal lists
 GREATEST = 2**63 - 1  # PostgreSQL's bigint: a larger number would be an error of the server's
 SHARED = ("page", "page_size", "cursor", "ordering", "fields")
 LIBRARY = "library"
+ARCHIVED = "archived"
+# Whose parts a list's rows are: asked for one of these, it has all of it, also of an archived campaign.
+PARTS_OF = frozenset({"campaign", "run", "layout", "attempt"})
 
 
 class WholeField(forms.IntegerField):
@@ -135,6 +138,7 @@ class Filters(DjangoFilterBackend):  # type: ignore[misc]
         chosen = self.get_filterset_class(view, queryset)
         known = [*(chosen.base_filters if chosen else ()), *SHARED]
         known += [LIBRARY] if view.library else []
+        known += [ARCHIVED] if view.archives else []
         unknown = [name for name in request.query_params if name not in known]
         if unknown:
             raise ValidationError(
@@ -161,6 +165,30 @@ class Library(BaseFilterBackend):
                 "in": "query",
                 "required": False,
                 "description": "Also the rows of the reference library",
+                "schema": {"type": "boolean"},
+            }
+        ]
+
+
+class Archived(BaseFilterBackend):
+    """`archived=true`: what is, instead of what is not. Which rows these are: benchlab.web.api.Owned."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
+        asked = request.query_params.get(ARCHIVED, "true")
+        if view.archives and not view.detail and asked.lower() not in ("true", "false"):
+            raise ValidationError({ARCHIVED: [f"Give true or false, not {shortened(asked)}."]})
+        return queryset
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        if not view.archives:
+            return []
+        return [
+            {
+                "name": ARCHIVED,
+                "in": "query",
+                "required": False,
+                "description": "true: what is archived, and nothing else. Without it such rows are left out, unless a "
+                "campaign, run, layout or attempt is asked for",
                 "schema": {"type": "boolean"},
             }
         ]

@@ -14,7 +14,8 @@ from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest, QueryDict
 
-from benchlab.web.filters import none_of
+from benchlab.team.models import OwnedQuerySet
+from benchlab.web.filters import ARCHIVED, none_of
 from benchlab.web.natural import Natural
 
 M = TypeVar("M", bound=Model)
@@ -54,6 +55,11 @@ class Listed(Generic[M]):
     kept: list[tuple[str, str]]
     query: str  # of the address without a page: "&sort=name&q=a"
     clear: str
+
+
+def kept(request: HttpRequest, rows: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
+    """Without what is archived; with ?archived=true (lists/_archived.html) that and nothing else."""
+    return rows.archived() if request.GET.get(ARCHIVED) == "true" else rows.current()
 
 
 def by_name(label: str = "Name", name: str = "name") -> By:

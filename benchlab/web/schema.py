@@ -59,6 +59,10 @@ class Schema(AutoSchema):
     def _sparse(self) -> bool:
         return bool(getattr(self.view, "takes_fields", False)) and sparse(self.view)
 
+    def _archives(self) -> bool:
+        """Whether a row may be deleted and brought back, or be part of what may."""
+        return bool(getattr(self.view, "archives", False))
+
     def _is_list_view(self, serializer: Any = None) -> bool:
         """Some lists are one object: a column each, not a row."""
         return not getattr(self.view, "answers_whole", False) and bool(
@@ -80,6 +84,8 @@ class Schema(AutoSchema):
             found |= {"400", "404"}
         if "{" in self.path:
             found.add("404")
+            if self._archives():
+                found.add("410")
         return found
 
 

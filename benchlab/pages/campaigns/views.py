@@ -58,7 +58,7 @@ COLUMNS = {
 @require_GET
 def campaign_list(request: HttpRequest) -> HttpResponse:
     mine = Campaign.objects.teams_first().for_user(request.user).select_related("created_by")
-    rows = by_tag(request, Kind.CAMPAIGN, mine)
+    rows = by_tag(request, Kind.CAMPAIGN, lists.kept(request, mine))
     listed = lists.listed(request, rows, COLUMNS, ("name", "question"))
     page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
     found = progress.of(page.object_list)

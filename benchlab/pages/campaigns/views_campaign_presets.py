@@ -35,6 +35,7 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
         one = TOPOLOGIES[slug]
         defaults = {"stack": one.stack, "stages": one.stages}
         row, _ = Topology.objects.get_or_create(team=team, name=one.name, defaults=defaults)
+        row.offer()
         said.append(("topologies", str(row.pk)))
     for slug in preset.workloads:
         load = WORKLOADS[slug]
@@ -47,5 +48,6 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
             options=load.options,
             sweep=load.sweep,
         )
+        found.offer()
         said.append(("workloads", str(found.pk)))
     return redirect(f"{reverse('campaign-new')}?{urlencode(said)}")

@@ -85,7 +85,7 @@ PARTS: Mapping[str, Callable[[HttpRequest], dict[str, Any]]] = {NOW: _now, "home
 
 
 def _mine(request: HttpRequest) -> QuerySet[Campaign]:
-    return Campaign.objects.for_user(request.user)
+    return Campaign.objects.for_user(request.user).current()
 
 
 def _is_open() -> Exists:

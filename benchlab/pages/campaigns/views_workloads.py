@@ -37,7 +37,8 @@ COLUMNS = {
 
 @require_GET
 def workload_list(request: HttpRequest) -> HttpResponse:
-    every = by_tag(request, Kind.WORKLOAD, Workload.objects.for_user(request.user))
+    kept = lists.kept(request, Workload.objects.for_user(request.user))
+    every = by_tag(request, Kind.WORKLOAD, kept)
     listed = lists.listed(request, every, COLUMNS, ("name", "tool"))
     mine = listed.rows
     rows = [

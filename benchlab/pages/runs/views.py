@@ -52,7 +52,8 @@ def run_list(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('run-list')}?{query.from_form(request.GET)}")
     wish = query.read(request.GET)
     library = wish.asked is not None and wish.asked.library
-    seen = reading.campaigns(request.user, library, few_rows=True)
+    certain = reading.names_campaigns(wish.asked)
+    seen = reading.campaigns(request.user, library, few_rows=True, archived=certain)
     found: dict[str, Any] = {}
     if wish.asked is not None:
         try:

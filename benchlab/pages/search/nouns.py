@@ -129,9 +129,8 @@ def _disks(sought: Sought) -> Section:
 
 
 def _campaigns(sought: Sought) -> Section:
-    rows = Campaign.objects.for_user(sought.user).filter(
-        matching(("name", "question"), sought.text)
-    )
+    rows = Campaign.objects.for_user(sought.user).current()
+    rows = rows.filter(matching(("name", "question"), sought.text))
     return _cut(
         "Campaigns",
         rows[: MOST + 1],
@@ -145,9 +144,8 @@ def _campaigns(sought: Sought) -> Section:
 
 
 def _topologies(sought: Sought) -> Section:
-    rows = Topology.objects.for_user(sought.user).filter(
-        matching(("name", "description"), sought.text)
-    )
+    rows = Topology.objects.for_user(sought.user).current()
+    rows = rows.filter(matching(("name", "description"), sought.text))
     return _cut(
         "Topologies",
         rows.order_by(Natural("name"), "pk")[: MOST + 1],
@@ -161,7 +159,8 @@ def _topologies(sought: Sought) -> Section:
 
 
 def _workloads(sought: Sought) -> Section:
-    rows = Workload.objects.for_user(sought.user).filter(matching(("name", "tool"), sought.text))
+    rows = Workload.objects.for_user(sought.user).current()
+    rows = rows.filter(matching(("name", "tool"), sought.text))
     return _cut(
         "Workloads",
         rows.order_by(Natural("name"), "pk")[: MOST + 1],
@@ -183,9 +182,9 @@ def _comments(sought: Sought) -> Section:
 
 
 def _said(sought: Sought, noun: str, rows: Iterable[Note | Comment]) -> Section:
-    """About rows that are still there."""
+    """About rows that are still there, and not archived."""
     found = list(rows)
-    named = targets.named(sought.user, [(row.kind, row.object_id) for row in found])
+    named = targets.current(sought.user, [(row.kind, row.object_id) for row in found])
     there = [row for row in found if (row.kind, row.object_id) in named]
     return _cut(
         noun,

@@ -13,6 +13,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from benchlab.audit import view_notes
+from benchlab.audit.subjects import renamed, words
+from benchlab.campaigns.models import Campaign
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
 from benchlab.pages.topologies import builder
@@ -41,8 +44,9 @@ COLUMNS = {
 
 @require_GET
 def topology_list(request: HttpRequest) -> HttpResponse:
-    mine = by_tag(request, Kind.TOPOLOGY, Topology.objects.for_user(request.user))
-    listed = lists.listed(request, mine, COLUMNS, ("name", "description"))
+    mine = lists.kept(request, Topology.objects.for_user(request.user))
+    found = by_tag(request, Kind.TOPOLOGY, mine)
+    listed = lists.listed(request, found, COLUMNS, ("name", "description"))
     rows = [{"topology": row, "summary": picture.summary(row.stack)} for row in listed.rows]
     context = {"rows": rows, "listed": listed, "presets": _presets(request)}
     return render(request, "topologies/list.html", context)
@@ -73,7 +77,7 @@ def _short(fit: tuple[Host, dict[str, int]]) -> tuple[int, str]:
 @require_GET
 def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Topology.objects.visible_to(request.user).select_related("team"), pk=pk)
-    campaigns = {layout.campaign for layout in row.layouts.select_related("campaign")}
+    campaigns = Campaign.objects.filter(layouts__topology=row).distinct()
     return render(
         request,
         "topologies/detail.html",
@@ -81,7 +85,7 @@ def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
             "topology": row,
             "boxes": picture.boxes(row.stack),
             "growths": picture.growths(row.stack, row.stages),
-            "campaigns": sorted(campaigns, key=lambda campaign: -campaign.pk),
+            "campaigns": campaigns,
         },
     )
 
@@ -195,6 +199,11 @@ def _save(
     }
     if topology:
         saved = _changed(topology, was, wanted)
+        view_notes.about(
+            request,
+            saved.team_id,
+            f"{words(saved)}{renamed(name_form.initial['name'], saved.name)}",
+        )
     else:
         saved = services.create_topology(team=team_of(request.user), user=request.user, **wanted)
     messages.success(request, f"{saved} is saved.")

@@ -65,10 +65,10 @@ def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
 
 @register.inclusion_tag("sharing/_starred.html", takes_context=True)
 def starred(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The person's stars, of rows that they still see."""
+    """The person's stars, of rows that they still see and that are not archived."""
     user = context["request"].user
     stars = [(star.kind, star.object_id) for star in Star.objects.for_user(user)[:STARRED]]
-    names = targets.named(user, stars)
+    names = targets.current(user, stars)
     rows = [
         (Kind(kind).label, names[kind, pk], targets.url(kind, pk))
         for kind, pk in stars

@@ -1,0 +1,50 @@
+"""Out of lists and pickers, and back. What is archived can be read by its address, as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import transaction
+from django.utils import timezone
+
+from benchlab.lifecycle.nouns import NOUNS, Refused, noun_of
+from benchlab.runs.models import Layout
+from benchlab.runs.states import LayoutPhase
+
+AT_REST = (LayoutPhase.DRAFT, LayoutPhase.DONE)
+
+
+@transaction.atomic
+def archive(row: Any, by: AbstractBaseUser | AnonymousUser) -> None:
+    """Twice is as once. Raises Refused: it runs."""
+    there = locked(row)
+    if going := at_work(there):
+        raise Refused(
+            f"It is not over: {going.name} ({going.get_phase_display()}) still stands on {going.host}. "
+            "Archive it when it has ended, or cancel it first."
+        )
+    if there.archived_at is None:
+        there.archived_at, there.archived_by = timezone.now(), by.get_username()
+        there.save(update_fields=["archived_at", "archived_by"])
+    row.archived_at, row.archived_by = there.archived_at, there.archived_by
+
+
+def restore(row: Any) -> None:
+    """Twice is as once."""
+    row.offer()
+
+
+def at_work(row: Any) -> Layout | None:
+    """A layout of the campaign that holds a host, or waits for one; None of other nouns."""
+    if not isinstance(row, NOUNS["campaign"].model):
+        return None
+    return row.layouts.exclude(phase__in=AT_REST).select_related("host").first()  # type: ignore[no-any-return]
+
+
+def locked(row: Any) -> Any:
+    """As it is now, until the transaction ends; whoever starts or uses it waits. Raises Refused: it was deleted."""
+    there = noun_of(row).model.objects.select_for_update().filter(pk=row.pk).first()
+    if there is None:
+        raise Refused("It was deleted in the meantime.")
+    return there

@@ -1,0 +1,140 @@
+"""Delete: gone from everywhere at once, and for a period of grace it can be brought back. What uses it keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.urls import reverse
+from django.utils import timezone
+
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.engine import orphans, release
+from benchlab.hosts.models import Host
+from benchlab.lifecycle import archiving
+from benchlab.lifecycle.nouns import NOUNS, Refused, Use, noun_of
+from benchlab.runs.models import Attempt, Layout, StepLog
+from benchlab.runs.states import LayoutPhase
+from benchlab.topologies import planned
+from benchlab.web.free_names import free_name
+
+Person = AbstractBaseUser | AnonymousUser
+NAMED = 10  # of what stands in the way
+
+
+def phrase(row: Any) -> str:
+    """What a person types to agree, where results go; "": nothing has to be."""
+    if not isinstance(row, Campaign):
+        return ""
+    tried = Attempt.objects.filter(run__campaign=row).exclude(started_at=None)
+    return f"delete {row}" if tried.exists() or row.source else ""
+
+
+@transaction.atomic
+def delete(row: Any, by: Person, typed: str = "") -> None:
+    """Raises Refused: it is used, it runs, its disks are not proven blank, or something else was typed."""
+    there = archiving.locked(row)
+    if uses := tuple(uses_of(there)):
+        raise Refused("It cannot be deleted now.", uses)
+    wanted = phrase(there)
+    if wanted and not planned.agreed(typed, wanted):
+        raise Refused(f"Nothing was done: type “{wanted}” to agree to it.")
+    there.deleted_at, there.deleted_by = timezone.now(), by.get_username()
+    there.save(update_fields=["deleted_at", "deleted_by"])
+
+
+@transaction.atomic
+def bring_back(row: Any) -> str:
+    """As it was, with what its runs refer to. What is to be said of it. Raises Refused: it is there, or it goes."""
+    noun = noun_of(row)
+    there = noun.model.even_deleted.select_for_update().filter(pk=row.pk).first()
+    if there is None or there.going_at is not None:
+        raise Refused("It is being removed for good: it cannot be brought back any more.")
+    if there.deleted_at is None:
+        raise Refused("It is not deleted.")
+    said = [_back(there), *(_back(one) for one in _of_its_runs(there))]
+    return " ".join(filter(None, said))
+
+
+def _back(row: Any) -> str:
+    """Under another name where that was taken meanwhile; that is said."""
+    noun, before = noun_of(row), row.name
+    if noun.kind != "campaign":  # campaigns may have the same name
+        taken = set(noun.model.objects.filter(team=row.team_id).values_list("name", flat=True))
+        row.name = free_name(row.name, taken)
+    row.deleted_at, row.deleted_by = None, ""
+    row.save(update_fields=["name", "deleted_at", "deleted_by"])
+    if row.name == before:
+        return ""
+    return f"The name {before} was given to another {noun.kind} meanwhile: it is called {row.name} now."
+
+
+def _of_its_runs(row: Any) -> Iterator[Any]:
+    if not isinstance(row, Campaign):
+        return
+    for noun in (NOUNS["topology"], NOUNS["workload"]):
+        gone = noun.model.even_deleted.exclude(deleted_at=None).select_for_update()
+        used = Q(pk__in=row.runs.order_by().values(noun.kind))
+        if noun.kind == "topology":
+            used |= Q(pk__in=row.layouts.order_by().values("topology"))
+        yield from gone.filter(used)
+
+
+def uses_of(row: Any) -> Iterator[Use]:
+    """What stands in the way of deleting it, with names and addresses."""
+    if isinstance(row, Campaign):
+        yield from _of_campaign(row)
+        return
+    kind = noun_of(row).kind
+    using = Q(Exists(Run.objects.filter(**{kind: row.pk}, campaign=OuterRef("pk"))))
+    if kind == "topology":
+        using |= Q(Exists(Layout.objects.filter(topology=row.pk, campaign=OuterRef("pk"))))
+    found = list(Campaign.objects.filter(using)[: NAMED + 1])
+    for campaign in found[:NAMED]:
+        yield Use("It is used in the campaign", str(campaign), NOUNS["campaign"].url(campaign.pk))
+    if len(found) > NAMED:
+        yield Use("and in others")
+
+
+def _of_campaign(campaign: Campaign) -> Iterator[Use]:
+    layouts = list(campaign.layouts.select_related("host", "topology"))
+    url = NOUNS["campaign"].url(campaign.pk)
+    for layout in layouts:
+        if layout.phase not in archiving.AT_REST:
+            says = f"{layout.topology} on {layout.host} is {layout.get_phase_display()}: cancel it first"
+            yield Use(f"{says}, on", f"the page of {campaign}", url)
+    over = [layout for layout in layouts if layout.phase == LayoutPhase.DONE]
+    yield from _not_blank(over)
+    yield from _left_over(over)
+
+
+def _not_blank(layouts: list[Layout]) -> Iterator[Use]:
+    """Of layouts that were let go as they were: their plan tells what to take down, should a disk come back."""
+    touched = StepLog.objects.filter(kind=StepLog.Kind.APPLY, layout__in=layouts)
+    done = set(touched.values_list("layout", flat=True))
+    for layout in layouts:
+        if layout.pk not in done or layout.facts_after_id is not None:
+            continue
+        disks = release.disks(layout).filter(spare=False)
+        if names := ", ".join(disk.name for disk in disks):
+            says = f"{layout.name} was released before its disks were proven blank ({names}): mark them spare again on"
+            yield _on_host(says, layout.host)
+
+
+def _left_over(layouts: list[Layout]) -> Iterator[Use]:
+    """What the last look at its host found of a layout that is over."""
+    own = {layout.pk for layout in layouts}
+    for host in {layout.host_id: layout.host for layout in layouts}.values():
+        snapshot = host.snapshots.first()
+        if snapshot is None or host.access == Host.Access.DESCRIBED:
+            continue
+        for orphan in orphans.of(host, snapshot):
+            if orphan.layout is not None and orphan.layout.pk in own:
+                yield _on_host(f"Something of {orphan.name} is still there: take it down on", host)
+
+
+def _on_host(says: str, host: Host) -> Use:
+    return Use(says, f"the page of {host}", reverse("host-detail", args=[host.pk]))

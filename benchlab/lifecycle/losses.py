@@ -1,0 +1,103 @@
+"""What goes with something that is deleted, counted; and what stays. For the page that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q, Sum
+from django.http import QueryDict
+from django.utils import timezone
+
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import request_params
+from benchlab.findings.models import Finding
+from benchlab.lifecycle.nouns import noun_of
+from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series
+from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tagging
+
+NAMED = 20  # comparisons and links that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """`size`: in bytes, where that says more."""
+
+    what: str
+    number: int
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """`lines`: saved comparisons that lose a line, `links`: what guests cannot open any more, by name."""
+
+    counted: list[Loss]
+    lines: list[str]
+    links: list[str]
+
+
+def of(row: Any) -> Losses:
+    if not isinstance(row, Campaign):
+        return Losses([one for one in _said(row) if one.number], [], [])
+    counted = [one for one in (*_of_campaign(row), *_said(row)) if one.number]
+    return Losses(counted, _lines(row), _links(row))
+
+
+def _of_campaign(row: Campaign) -> Iterator[Loss]:
+    of_it = {"attempt__run__campaign": row}
+    artifacts = Artifact.objects.filter(**of_it)
+    sources = row.sources.all()
+    yield Loss("runs", row.runs.count())
+    yield Loss(
+        "tries of them, with conditions and log", Attempt.objects.filter(run__campaign=row).count()
+    )
+    yield Loss("layouts, with every command", Layout.objects.filter(campaign=row).count())
+    yield Loss("figures", Measurement.objects.filter(**of_it).count())
+    yield Loss("files of raw output", artifacts.count(), _size(artifacts))
+    yield Loss("sampled series", Series.objects.filter(**of_it).count())
+    yield Loss("uploaded files", sources.count(), _size(sources))
+    yield Loss("findings", Finding.objects.filter(campaign=row, stands=True).count())
+
+
+def _size(rows: Any) -> int:
+    return rows.aggregate(size=Sum("size"))["size"] or 0
+
+
+def _said(row: Any) -> Iterator[Loss]:
+    about = Q(kind=noun_of(row).kind, object_id=row.pk)
+    if isinstance(row, Campaign):
+        about |= Q(kind="run", object_id__in=row.runs.order_by().values("pk"))
+    for what, model in (
+        ("comments", Comment),
+        ("notes", Note),
+        ("tags on it", Tagging),
+        ("stars", Star),
+    ):
+        yield Loss(what, model.objects.filter(about).count())
+
+
+def _lines(row: Campaign) -> list[str]:
+    """Others' personal views are not named to anybody."""
+    views = SavedView.objects.filter(team=row.team_id, for_team=True)
+    return [view.name for view in views if row.pk in _campaigns(view.query)][:NAMED]
+
+
+def _links(row: Campaign) -> list[str]:
+    still_open = Share.objects.filter(
+        team=row.team_id, revoked_at=None, expires_at__gt=timezone.now()
+    )
+    return [f"{one.get_kind_display()}: {one}" for one in still_open if _shows(one, row)][:NAMED]
+
+
+def _shows(share: Share, row: Campaign) -> bool:
+    if share.kind == Share.Kind.RUN:
+        return row.runs.filter(pk=share.object_id or 0).exists()
+    if share.kind in (Share.Kind.CAMPAIGN, Share.Kind.REPORT):
+        return share.object_id == row.pk
+    return row.pk in _campaigns(share.query)
+
+
+def _campaigns(query: str) -> tuple[int, ...]:
+    return tuple(request_params.lines(QueryDict(query)).campaigns)

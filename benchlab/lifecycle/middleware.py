@@ -1,0 +1,33 @@
+"""410 instead of 404, for members of the team: it was here, and for a while it can be brought back."""
+
+from __future__ import annotations
+
+from django.apps import apps
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
+
+from benchlab.audit.subjects import MODELS
+from benchlab.lifecycle.nouns import noun_of
+from benchlab.web import gone
+
+
+class GoneSays(MiddlewareMixin):
+    """Of pages; the API's answers are benchlab.web.api's."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, Http404) or not request.user.is_authenticated:
+            return None
+        found = _asked_for(request)
+        if found is None:
+            return None
+        context = {"gone": found, "kind": noun_of(found.row).kind}
+        return render(request, "410.html", context, status=410)
+
+
+def _asked_for(request: HttpRequest) -> gone.Gone | None:
+    match = request.resolver_match
+    label = MODELS.get((match.url_name or "").partition("-")[0]) if match else None
+    if match is None or label is None or "pk" not in match.kwargs:
+        return None
+    return gone.of(request.user, apps.get_model(label), match.kwargs["pk"])

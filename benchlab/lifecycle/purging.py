@@ -1,0 +1,134 @@
+"""For good, once the period of grace is over: a little in each transaction, so that nobody waits for it.
+
+All there is of a campaign lies in the database, raw output too, so a row and its bytes go in one transaction: a crash
+leaves both or neither, and the next sweep goes on. What has begun to go (`going_at`) cannot be brought back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.http import QueryDict
+from django.utils import timezone
+
+from benchlab.audit import chain
+from benchlab.audit.subjects import words
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import request_params
+from benchlab.lifecycle import archiving, deleting
+from benchlab.lifecycle.nouns import NOUNS, noun_of
+from benchlab.runs.models import Artifact, Attempt, Layout
+from benchlab.sharing.models import SavedView, Share
+from benchlab.web import gone
+
+ATTEMPTS, RUNS, LAYOUTS, SOURCES = 10, 100, 10, 1  # of a batch
+BUDGET_S = 20.0  # of a sweep
+
+
+def sweep() -> int:
+    """What is due, as far as the time goes; the number of batches. Several at once take different rows."""
+    until, done = time.monotonic() + BUDGET_S, 0
+    for noun in NOUNS.values():  # campaigns first: the others are what their runs refer to
+        tried: set[int] = set()
+        while time.monotonic() < until and _batch(noun.model, tried):
+            done += 1
+    return done
+
+
+@transaction.atomic
+def _batch(model: Any, kept: set[int]) -> bool:
+    """A part of one row that is due. False: there is no such. `kept`: those that cannot go now, which it adds to."""
+    row = due(model).exclude(pk__in=kept).select_for_update(skip_locked=True, of=("self",)).first()
+    if row is None:
+        return False
+    if archiving.at_work(row) or (row.going_at is None and any(deleting.uses_of(row))):
+        # Something was found on a host since: its record stays until that is taken down.
+        kept.add(row.pk)
+    elif row.going_at is None:
+        _begin(row)
+    elif not (isinstance(row, Campaign) and _part_of(row)):
+        _end(row)
+    return True
+
+
+def due(model: Any) -> QuerySet[Any]:
+    """Oldest first. Topologies and workloads stay while a run refers to them, be its campaign deleted or not."""
+    rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - gone.grace())
+    if model is not Campaign:
+        kind = NOUNS["topology"].kind if model is NOUNS["topology"].model else "workload"
+        rows = rows.filter(~Exists(Run.objects.filter(**{kind: OuterRef("pk")})))
+        if kind == "topology":
+            rows = rows.filter(~Exists(Layout.objects.filter(topology=OuterRef("pk"))))
+    found: QuerySet[Any] = rows.order_by("deleted_at", "pk")
+    return found
+
+
+def _begin(row: Any) -> None:
+    """From here on there is no way back; what it is, the log says before anything of it is gone."""
+    row.going_at = timezone.now()
+    row.save(update_fields=["going_at"])
+    details: dict[str, Any] = {
+        "deleted_by": row.deleted_by,
+        "deleted_at": row.deleted_at.isoformat(),
+    }
+    if isinstance(row, Campaign):
+        artifacts = Artifact.objects.filter(attempt__run__campaign=row)
+        size = (artifacts.aggregate(size=Sum("size"))["size"] or 0) + (
+            row.sources.aggregate(size=Sum("size"))["size"] or 0
+        )
+        details |= {"runs": row.runs.count(), "files": artifacts.count(), "bytes": size}
+    _told(row, "remove-begin", details)
+
+
+def _end(row: Any) -> None:
+    if isinstance(row, Campaign) and row.layouts.exists():
+        return  # one that is taken down once more, as of this moment
+    _told(row, "remove", {})
+    team, pk = row.team_id, row.pk
+    if isinstance(row, Campaign):
+        Share.objects.filter(
+            team=team, kind__in=(Share.Kind.CAMPAIGN, Share.Kind.REPORT), object_id=pk
+        ).delete()
+    row.delete()
+    if isinstance(row, Campaign):
+        for view in SavedView.objects.filter(team=team):
+            _drop_if_empty(view, pk)
+
+
+def _told(row: Any, action: str, details: dict[str, Any]) -> None:
+    chain.record(
+        f"{noun_of(row).kind}-{action}", team_id=row.team_id, subject=words(row), details=details
+    )
+
+
+def _part_of(row: Campaign) -> bool:
+    """The next part of what a campaign has; False: nothing is left but itself."""
+    return any(_gone(rows, most) for rows, most in _parts(row))
+
+
+def _parts(row: Campaign) -> Iterator[tuple[QuerySet[Any], int]]:
+    yield Attempt.objects.filter(run__campaign=row), ATTEMPTS  # with output, figures, series
+    yield Attempt.objects.filter(layout__campaign=row), ATTEMPTS
+    yield row.sources.all(), SOURCES
+    yield row.runs.all(), RUNS
+    yield row.layouts.filter(phase__in=archiving.AT_REST), LAYOUTS
+
+
+def _gone(rows: QuerySet[Any], most: int) -> bool:
+    """Locked first: a layout that is being taken down once more at this moment is not among them."""
+    some = rows.only("pk").order_by("pk").select_for_update(of=("self",))[:most]
+    pks = [row.pk for row in some]
+    if pks and rows.model is Run:
+        Share.objects.filter(Q(kind=Share.Kind.RUN, object_id__in=pks)).delete()
+    return bool(pks) and bool(rows.model._base_manager.filter(pk__in=pks).delete())
+
+
+def _drop_if_empty(view: SavedView, campaign: int) -> None:
+    """A saved comparison of which nothing is left; one that has other campaigns lost a line."""
+    wanted = set(request_params.lines(QueryDict(view.query)).campaigns)
+    if campaign in wanted and not Campaign.even_deleted.filter(pk__in=wanted).exists():
+        view.delete()

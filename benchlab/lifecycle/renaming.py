@@ -1,0 +1,59 @@
+"""Another name. What was made under the old one (links for guests, saved comparisons, the audit log) keeps that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from benchlab.audit.subjects import renamed, words
+from benchlab.lifecycle.nouns import Refused, noun_of
+
+# What tells whether a name is taken, beside itself.
+ASKED = ("team", "deleted_at")
+
+
+def rename(row: Any, before: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """`before`: what the person saw; `wanted`: what they want instead. What was done, as the audit log has it.
+
+    Raises Refused when it is not as they saw it, and ValidationError for a name that cannot be.
+    """
+    noun = noun_of(row)
+    old = {name: getattr(row, name) for name in noun.fields}
+    for name, value in wanted.items():
+        setattr(row, name, value)
+    try:
+        row.full_clean(
+            exclude=[one.name for one in row._meta.fields if one.name not in (*ASKED, *wanted)]
+        )
+        asked = noun.model.objects.filter(pk=row.pk, **{name: before[name] for name in wanted})
+        done = asked.update(**wanted)
+    except ValidationError as error:
+        _take_back(row, old)
+        raise ValidationError(_told(error)) from None
+    if not done:
+        row.refresh_from_db(fields=list(noun.fields))
+        raise Refused(
+            f"Somebody was faster: it is called “{row.name}” now. Nothing was changed; what you typed is still here."
+        )
+    return f"{words(row)}{_changed(old, wanted)}"
+
+
+def _take_back(row: Any, old: Mapping[str, str]) -> None:
+    """A page goes on to show it as it is."""
+    for name, value in old.items():
+        setattr(row, name, value)
+
+
+def _told(error: ValidationError) -> dict[str, list[str]]:
+    """A name that is taken is told of the name, not of the row."""
+    told = error.message_dict
+    taken = told.pop("__all__", [])
+    return told | {"name": told.get("name", []) + taken} if taken else told
+
+
+def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    said = renamed(old["name"], new.get("name", old["name"]))
+    others = [name for name in new if name != "name" and new[name] != old[name]]
+    return said + "".join(f"; another {name}" for name in others)

@@ -1,0 +1,160 @@
+"""Pages: another name, archive and restore, delete and bring back; and what is deleted and can be brought back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from benchlab.audit import view_notes
+from benchlab.lifecycle import archiving, deleting, losses, renaming
+from benchlab.lifecycle.forms import WAS, RenameForm
+from benchlab.lifecycle.nouns import NOUNS, Noun, Refused
+from benchlab.topologies import planned
+from benchlab.web import gone
+
+MOST = 100  # of each noun on the page of what is deleted
+
+
+def _row(request: HttpRequest, kind: str, pk: int) -> tuple[Noun, Any]:
+    noun = NOUNS[kind]
+    return noun, get_object_or_404(noun.model.objects.for_user(request.user), pk=pk)
+
+
+@require_http_methods(["GET", "POST"])
+def rename(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    """GET asks; `was-name` and its like are what the person saw. Only the form, to htmx."""
+    noun, row = _row(request, kind, pk)
+    form = RenameForm(row, request.POST if request.method == "POST" else None)
+    if not (form.is_bound and form.is_valid()):
+        return _rename_page(request, noun, row, form)
+    try:
+        done = renaming.rename(row, form.before, form.wanted)
+    except ValidationError as error:
+        form.add_error(None, ValidationError(error.message_dict))
+        return _rename_page(request, noun, row, form)
+    except Refused as refused:
+        return _rename_page(request, noun, row, form, refused.why, 409)
+    view_notes.about(request, row.team_id, done)
+    messages.success(request, f"It is called {row} now.")
+    if request.htmx:  # type: ignore[attr-defined]
+        answer = HttpResponse(status=204)
+        answer["HX-Redirect"] = noun.url(pk)
+        return answer
+    return redirect(noun.url(pk))
+
+
+def _rename_page(
+    request: HttpRequest,
+    noun: Noun,
+    row: Any,
+    form: RenameForm,
+    clash: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """After a clash with what is there now as what was seen: whoever saves once more means it."""
+    shown = form.before if form.is_bound and not clash else form.initial
+    now = {name: getattr(row, name) for name in noun.fields} if clash else shown
+    context = {
+        "noun": noun,
+        "row": row,
+        "form": form,
+        "was": [(f"{WAS}{name}", now[name]) for name in noun.fields],
+        "now": now if clash else None,
+        "clash": clash,
+        "url": noun.url(row.pk),
+    }
+    # htmx puts no answer in place that is an error.
+    part = "#rename-form" if request.htmx else ""  # type: ignore[attr-defined]
+    return render(request, f"lifecycle/rename.html{part}", context, status=200 if part else status)
+
+
+@require_POST
+def archive(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    noun, row = _row(request, kind, pk)
+    try:
+        archiving.archive(row, request.user)
+    except Refused as refused:
+        messages.error(request, refused.why)
+    else:
+        messages.success(
+            request, f"{row} is archived: it has left lists and pickers, and stays readable here."
+        )
+    return redirect(noun.url(pk))
+
+
+@require_POST
+def restore(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    noun, row = _row(request, kind, pk)
+    archiving.restore(row)
+    messages.success(request, f"{row} is back in lists and pickers.")
+    return redirect(noun.url(pk))
+
+
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    """GET says what goes and what stays, and asks; POST deletes. `typed`: the phrase."""
+    noun, row = _row(request, kind, pk)
+    if request.method != "POST":
+        return _delete_page(request, noun, row)
+    try:
+        deleting.delete(row, request.user, str(request.POST.get("typed", "")))
+    except Refused as refused:
+        wanted = deleting.phrase(row)
+        typed = str(request.POST.get("typed", ""))
+        wrong = "" if refused.uses else planned.not_agreed(typed, wanted)
+        more = {"typed": typed, "wrong": wrong}
+        return _delete_page(request, noun, row, 409 if refused.uses else 200, **more)
+    days = settings.BENCHLAB_GRACE_DAYS
+    messages.success(request, f"{row} is deleted. It can be brought back for {days} days.")
+    return redirect("deleted-list")
+
+
+def _delete_page(
+    request: HttpRequest, noun: Noun, row: Any, status: int = 200, **more: str
+) -> HttpResponse:
+    context = {
+        "noun": noun,
+        "row": row,
+        "uses": list(deleting.uses_of(row)),
+        "losses": losses.of(row),
+        "phrase": deleting.phrase(row),
+        "days": settings.BENCHLAB_GRACE_DAYS,
+        "url": noun.url(row.pk),
+        **more,
+    }
+    return render(request, "lifecycle/delete.html", context, status=status)
+
+
+@require_POST
+def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    noun = NOUNS[kind]
+    row = get_object_or_404(noun.model.even_deleted.for_user(request.user), pk=pk)
+    try:
+        said = deleting.bring_back(row)
+    except Refused as refused:
+        messages.error(request, refused.why)
+        return redirect("deleted-list")
+    messages.success(request, f"{row} is back. {said}".strip())
+    return redirect(noun.url(pk))
+
+
+@require_GET
+def deleted_list(request: HttpRequest) -> HttpResponse:
+    """What members of the team can see of it: that it was there, who deleted it, and until when it can come back."""
+    rows = [
+        (noun, gone.Gone(row))
+        for noun in NOUNS.values()
+        for row in noun.model.even_deleted.for_user(request.user)
+        .exclude(deleted_at=None)
+        .select_related("team")
+        .order_by("-deleted_at")[:MOST]
+    ]
+    rows.sort(key=lambda one: one[1].row.deleted_at, reverse=True)
+    context = {"rows": rows, "days": settings.BENCHLAB_GRACE_DAYS}
+    return render(request, "lifecycle/deleted.html", context)

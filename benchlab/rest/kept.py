@@ -1,0 +1,107 @@
+"""Renaming, archiving, deleting and bringing back over REST: the same for campaigns, topologies and workloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from benchlab.audit import view_notes
+from benchlab.lifecycle import archiving, deleting, renaming
+from benchlab.lifecycle.nouns import Refused, noun_of
+from benchlab.web.api import Conflict, Owned, Problem, messages
+
+TYPED = OpenApiParameter(
+    "typed",
+    OpenApiTypes.STR,
+    description="Of a campaign with results: “delete” and its name, to agree to their loss",
+)
+
+
+class NewNameSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(required=False, max_length=100)
+    was = serializers.CharField(
+        required=False,
+        help_text="The name as you know it: refused when it is another one by now",
+    )
+
+
+class NewCampaignNameSerializer(NewNameSerializer):
+    name = serializers.CharField(required=False, max_length=200)
+    question = serializers.CharField(required=False, allow_blank=True)
+
+
+class Keeps(Owned[Any]):
+    """Of viewsets whose rows can be archived and deleted."""
+
+    def get_queryset(self) -> QuerySet[Any]:
+        if self.action == "bring_back" and not getattr(self, "swagger_fake_view", False):
+            model: Any = super().get_queryset().model
+            return model.even_deleted.for_user(self.request.user)  # type: ignore[no-any-return]
+        return super().get_queryset()
+
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"])
+    def archive(self, request: Request, pk: str | None = None) -> Response:
+        """Out of lists and pickers; it stays readable by its id. 409 while it runs. Safe to send twice."""
+        row = self.get_object()
+        try:
+            archiving.archive(row, request.user)
+        except Refused as refused:
+            raise Conflict(refused.words) from None
+        return Response(self.get_serializer(row).data)
+
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"])
+    def restore(self, request: Request, pk: str | None = None) -> Response:
+        """Back into lists and pickers. Safe to send twice."""
+        row = self.get_object()
+        archiving.restore(row)
+        return Response(self.get_serializer(row).data)
+
+    @extend_schema(parameters=[TYPED], responses={204: None, 409: Problem})
+    def destroy(self, request: Request, pk: str | None = None) -> Response:
+        """Gone from everywhere at once, for good after a period of grace; 409 while it runs or something uses it."""
+        try:
+            typed = request.query_params.get("typed", "")
+            deleting.delete(self.get_object(), request.user, typed)
+        except Refused as refused:
+            raise Conflict(refused.words) from None
+        return Response(status=204)
+
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"], url_path="bring-back")
+    def bring_back(self, request: Request, pk: str | None = None) -> Response:
+        """What was deleted, as it was, while the period of grace lasts; where its name was taken, under another one."""
+        row = self.get_object()
+        try:
+            deleting.bring_back(row)
+        except Refused as refused:
+            raise Conflict(refused.words) from None
+        row.refresh_from_db()
+        return Response(self.get_serializer(row).data)
+
+    def _renamed(self, request: Request, taken: type[NewNameSerializer]) -> Response:
+        row = self.get_object()
+        sent = taken(data=request.data)
+        sent.is_valid(raise_exception=True)
+        wanted = dict(sent.validated_data)
+        before = {name: getattr(row, name) for name in noun_of(row).fields}
+        before["name"] = wanted.pop("was", before["name"])
+        if "name" not in wanted and before["name"] != row.name:
+            raise Conflict(f"It is called “{row.name}” now.")
+        try:
+            done = renaming.rename(row, before, wanted)
+        except ValidationError as error:
+            raise serializers.ValidationError(messages(error)) from None
+        except Refused as refused:
+            raise Conflict(refused.why) from None
+        view_notes.about(request, row.team_id, done)
+        return Response(self.get_serializer(row).data)

@@ -1,0 +1,77 @@
+"""What can be archived and deleted, and the one place that says what is seen of it.
+
+Deleted is gone from everywhere at once: the model's own manager leaves it out, and so does every queryset that a
+person sees of what is part of it (`OwnedQuerySet.there`). `even_deleted` has it, for who brings it back or removes it.
+Archived stays readable by its address; what lists begin with is `OwnedQuerySet.current`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+
+class Kept(models.Model):
+    """The columns. Whoever has them also has `objects` without the deleted ones, and `even_deleted`."""
+
+    archived_at = models.DateTimeField(null=True, editable=False)
+    archived_by = models.CharField(max_length=200, blank=True, editable=False)
+    deleted_at = models.DateTimeField(null=True, editable=False)
+    deleted_by = models.CharField(max_length=200, blank=True, editable=False)
+    # Removing it for good has begun: from here it cannot be brought back.
+    going_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    def offer(self) -> None:
+        """Back into lists and pickers: somebody asks for just this one."""
+        if self.archived_at:
+            self.archived_at, self.archived_by = None, ""
+            self.save(update_fields=["archived_at", "archived_by"])
+
+
+THERE = models.Q(deleted_at=None)
+
+
+def is_kept(model: type[Model]) -> bool:
+    return issubclass(model, Kept)
+
+
+@cache
+def owner(model: type[Model]) -> str | None:
+    """The way from a row to what it is part of and can be deleted: "run__campaign"; "" for that itself; None: there is
+    no such.
+    """
+    if is_kept(model):
+        return ""
+    path, _, last = getattr(model, "TEAM_PATH", "team").rpartition("__")
+    found: Any = model
+    for step in path.split("__") if path else ():
+        found = found._meta.get_field(step).related_model
+    return path if path and last == "team" and is_kept(found) else None
+
+
+def there(model: type[Model]) -> dict[str, Any]:
+    """Of the deletable itself the manager leaves out what is deleted, so that `even_deleted` need not."""
+    path = owner(model)
+    return {f"{path}__deleted_at": None} if path else {}
+
+
+def current(model: type[Model]) -> dict[str, Any]:
+    path = owner(model)
+    return {} if path is None else {_column(path): None}
+
+
+def archived(model: type[Model]) -> dict[str, Any]:
+    path = owner(model)
+    return {"pk__in": []} if path is None else {f"{_column(path)}__isnull": False}
+
+
+def _column(path: str) -> str:
+    return f"{path}__archived_at" if path else "archived_at"
