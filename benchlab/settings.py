@@ -141,6 +141,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 300.0,
         "options": {"expires": 300},
     },
+    # Raw output that is older than a team's rule.
+    "raw": {
+        "task": "benchlab.lifecycle.tasks.sweep_raw",
+        "schedule": 900.0,
+        "options": {"expires": 900},
+    },
 }
 
 # Attempts to log in are counted there, for all web processes together.

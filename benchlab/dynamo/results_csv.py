@@ -12,6 +12,7 @@ from agents.dynamo.wire import DynamoError
 from agents.tools.dynamo import MESSAGES
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.runs.models import Artifact, Attempt
+from benchlab.runs.outputs import RawRemoved
 from benchlab.runs.progress import latest_attempts
 from benchlab.runs.states import Outcome
 
@@ -33,7 +34,7 @@ def of_attempts(attempts: Iterable[Attempt], description: str) -> str:
             continue
         try:
             tests = account.tests(transcript.read(row.read()))
-        except DynamoError:
+        except (DynamoError, RawRemoved):
             continue  # the run's page says what is wrong with it
         ended = attempt.ended_at or row.created_at
         found += [

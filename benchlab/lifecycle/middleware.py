@@ -1,4 +1,7 @@
-"""410 instead of 404, for members of the team: it was here, and for a while it can be brought back."""
+"""410 instead of 404, for members of the team: it was here, and for a while it can be brought back.
+
+Raw output that the team's rule removed is told to whoever may see it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from benchlab.audit.subjects import MODELS
 from benchlab.lifecycle.nouns import noun_of
+from benchlab.runs.outputs import RawRemoved
 from benchlab.web import gone
 
 
@@ -16,6 +20,8 @@ class GoneSays(MiddlewareMixin):
     """Of pages; the API's answers are benchlab.web.api's."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, RawRemoved):
+            return render(request, "lifecycle/raw_removed.html", {"said": error}, status=410)
         if not isinstance(error, Http404) or not request.user.is_authenticated:
             return None
         found = _asked_for(request)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from benchlab.celery import app
-from benchlab.lifecycle import purging
+from benchlab.lifecycle import purging, retention
 
 
 @app.task
 def sweep_deleted() -> None:
     purging.sweep()
+
+
+@app.task
+def sweep_raw() -> None:
+    retention.sweep()

@@ -138,6 +138,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
             "started_at",
             "seen_at",
             "ended_at",
+            "raw_removed_at",
         ]
 
 

@@ -35,7 +35,7 @@ from benchlab.rest.run_serializers import (
 from benchlab.results import answers
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
 from benchlab.runs.states import LayoutPhase
-from benchlab.web.api import Conflict, Problem, ReadOnly
+from benchlab.web.api import Conflict, Deleted, Problem, ReadOnly
 from benchlab.web.filters import OneOf, Spoken, Strict, Whole
 from benchlab.web.paging import FewAtOnce, KeysFirst
 
@@ -181,6 +181,8 @@ class Artifacts(ReadOnly[Artifact]):
         row = self.get_object()
         kind, name = "application/octet-stream", f"attempt-{row.attempt_id}-{row.name}"
         answer: HttpResponseBase
+        if said := row.attempt.raw_removed:
+            raise Deleted(f"{row.name}: {said}")
         if row.is_small:
             answer = HttpResponse(row.read(), content_type=kind)
         else:

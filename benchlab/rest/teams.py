@@ -34,7 +34,7 @@ def or_conflict(act: Callable[[], Any]) -> Any:
 class TeamSerializer(serializers.ModelSerializer[Team]):
     class Meta:
         model = Team
-        fields = ["id", "name", "require_mfa", "created_at"]
+        fields = ["id", "name", "require_mfa", "keep_raw_days", "created_at"]
 
 
 class Teams(ReadOnly[Team]):
@@ -58,7 +58,7 @@ class Teams(ReadOnly[Team]):
 
     @extend_schema(responses={200: TeamSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
-        """Another name, or whether every member needs a second factor."""
+        """Another name, whether every member needs a second factor, or how long raw output is kept."""
         sent = self.get_serializer(self.get_object(), data=request.data, partial=True)
         sent.is_valid(raise_exception=True)
         sent.save()

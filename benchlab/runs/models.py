@@ -249,6 +249,9 @@ class Attempt(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    # By its team's rule of so many days: artifacts are empty from then on, and series gone (benchlab/lifecycle).
+    raw_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    raw_removed_after = models.PositiveIntegerField(null=True, blank=True, editable=False)
 
     TEAM_PATH = "run__campaign__team"
     objects = OwnedQuerySet["Attempt"].as_manager()
@@ -284,6 +287,16 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number} of run {self.run_id}"
+
+    @property
+    def raw_removed(self) -> str:
+        """What became of its raw output and samples, in words; empty: they are there."""
+        if self.raw_removed_at is None:
+            return ""
+        return (
+            f"Removed on {self.raw_removed_at:%Y-%m-%d} by the team's rule of {self.raw_removed_after} days. "
+            "Its figures stay."
+        )
 
     @property
     def spool(self) -> str:

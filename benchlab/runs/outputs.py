@@ -13,8 +13,12 @@ from benchlab.team.models import OwnedQuerySet
 SMALL = 32 << 20  # bytes
 
 
+class RawRemoved(Exception):
+    """It was there, and is not any more; the text says since when and why."""
+
+
 class Artifact(models.Model):
-    """Raw output, byte for byte, with its SHA-256. Never changed.
+    """Raw output, byte for byte, with its SHA-256. Never changed; a team's rule may remove it after a time.
 
     `content` is empty where it is large: then it lies in pieces. Who wants it calls `read`, or `pieces` for all sizes.
     """
@@ -50,14 +54,16 @@ class Artifact(models.Model):
         return self.size <= SMALL
 
     def read(self) -> bytes:
-        """All of it, in memory."""
+        """All of it, in memory. Raises RawRemoved."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it, bit by bit."""
+        """All of it, bit by bit. Raises RawRemoved."""
         if self.content or not self.size:
             yield bytes(self.content)
             return
+        if said := self.attempt.raw_removed:
+            raise RawRemoved(f"{self.name}: {said}")
         rows = ArtifactPiece.objects.filter(attempt=self.attempt_id, name=self.name)
         for number in rows.order_by("number").values_list("number", flat=True):
             yield rows.get(number=number).read()

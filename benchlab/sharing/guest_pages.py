@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from benchlab.runs.outputs import RawRemoved
 from benchlab.sharing import links
 
 Shown = Callable[..., HttpResponseBase]
@@ -40,6 +41,8 @@ def _answered(
             return view(request, links.opened(share, token), **rest)
     except Http404:
         pass
+    except RawRemoved as error:
+        return HttpResponse(f"{error}\n", status=410, content_type="text/plain")
     return render(request, "sharing/gone.html", status=404)
 
 

@@ -69,7 +69,7 @@ class Email(forms.ModelForm):  # type: ignore[type-arg]
 class TeamSettings(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Team
-        fields = ("name", "require_mfa")
+        fields = ("name", "require_mfa", "keep_raw_days")
         labels = {"require_mfa": "Every member needs a second factor"}
 
 

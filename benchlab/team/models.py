@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -98,6 +99,14 @@ class Team(models.Model):
         "second factor demanded",
         default=False,
         help_text="Members see nothing of the team until they have set up a second factor",
+    )
+    keep_raw_days = models.PositiveIntegerField(
+        "days to keep raw output",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(36500)],
+        help_text="Raw output and samples of a campaign are removed so many days after it has ended; its figures stay. "
+        "Empty: they are kept for ever",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

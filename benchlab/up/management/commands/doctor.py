@@ -49,7 +49,8 @@ class Command(terminal.Command):
 
     def _artifacts(self) -> str:
         count, wrong = 0, []
-        for row in Artifact.objects.order_by("pk").iterator(chunk_size=20):
+        there = Artifact.objects.filter(attempt__raw_removed_at=None)
+        for row in there.order_by("pk").iterator(chunk_size=20):
             count += 1
             digest = hashlib.sha256()
             for piece in row.pieces():

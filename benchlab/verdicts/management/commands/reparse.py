@@ -29,7 +29,10 @@ class Command(terminal.Command):
         parser.add_argument("--attempt", type=int, help="only this attempt")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        attempts = Attempt.objects.filter(phase=AttemptPhase.DONE, artifacts__isnull=False)
+        # Of what a team's rule removed there is nothing to read: its figures stay as they are.
+        attempts = Attempt.objects.filter(
+            phase=AttemptPhase.DONE, artifacts__isnull=False, raw_removed_at=None
+        )
         attempts = attempts.distinct().select_related("run").order_by("pk")
         if options["campaign"]:
             attempts = attempts.filter(run__campaign=options["campaign"])
