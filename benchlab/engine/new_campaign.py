@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import models, transaction
 
 from benchlab.campaigns import building, cost, matrix
 from benchlab.campaigns.models import Campaign, Run, Workload
@@ -69,12 +70,24 @@ def create_campaign(
 
 
 def _still_there(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> None:
-    """Whoever deletes one waits for the runs that refer to it by now, or was faster. Raises ValidationError."""
-    for rows in (topologies, workloads):
-        known = {row.pk for row in rows}
-        there = set(type(rows[0]).objects.filter(pk__in=known).values_list("pk", flat=True))
-        if gone := [str(row) for row in rows if row.pk not in there]:
-            raise ValidationError(f"{gone[0]} was deleted in the meantime.")
+    """Whoever deletes one waits for the runs that refer to it by now, or was faster. One query. Raises
+    ValidationError."""
+    of = {**_by_key(topologies), **_by_key(workloads)}
+    found = _there(Topology.objects.all(), topologies).union(
+        _there(Workload.objects.all(), workloads), all=True
+    )
+    if gone := of.keys() - set(found):
+        raise ValidationError(f"{of[min(gone)]} was deleted in the meantime.")
+
+
+def _by_key(rows: Sequence[models.Model]) -> dict[tuple[str, int], models.Model]:
+    return {(str(row._meta.model_name), row.pk): row for row in rows}
+
+
+def _there(known: models.QuerySet[Any], rows: Sequence[models.Model]) -> Any:
+    noun = models.Value(str(known.model._meta.model_name), models.CharField())
+    wanted = known.filter(pk__in=[row.pk for row in rows]).order_by()
+    return wanted.values_list(noun, "pk")
 
 
 def _create_layouts(

@@ -36,7 +36,7 @@ def test_the_page_says_what_goes_and_what_stays(web, lab, user):
         team=lab.team, kind="campaign", object_id=lab.campaign.pk, text="Look at this."
     )
     page = web.get(f"/campaigns/{lab.campaign.pk}/delete/").content.decode()
-    for said in ("4 runs", "4 files of raw output", "1 comments", "Both", "A campaign: its charts",
+    for said in ("runs: 4", "files of raw output: 4", "comments: 1", "Both", "A campaign: its charts",
                  "the audit log", "delete Stripe sizes", "14 days"):  # fmt: skip
         assert said in page, said
 

@@ -27,7 +27,7 @@ SEEN = sorted(
     if rule.see not in (None, Level.SITE_ADMIN) and name in PAGES and "<" not in PAGES[name]
 )
 NOT_HERE = {"schema", "api-docs", "healthz", "readyz", "api-nowhere", "openid_connect_login"}
-LOG = {"audit-log", "activity"}  # what was done stays told
+LOG = {"audit-log", "audit-csv", "activity"}  # what was done stays told
 HISTORY = {"entry", "event"}
 # What is said of, or shows, a row: it goes with a row that is deleted, and stays with one that is archived.
 SAID = {"comment", "note", "tagging", "star", "share", "savedview", "tag"}
@@ -91,7 +91,7 @@ def pages(web) -> dict[str, str]:
     found = {}
     for name in sorted(set(SEEN) - NOT_HERE - LOG):
         answer = web.get(f"/{PAGES[name]}")
-        assert answer.status_code in (200, 302, 404, 429), f"{name}: {answer.status_code}"
+        assert answer.status_code < 500, f"{name}: {answer.status_code}"
         found[name] = text_of(answer)
     home = web.get("/").context
     found["home"] = "".join(
