@@ -111,8 +111,8 @@ def _shown(request: HttpRequest, tried: list[Tried]) -> Tried | None:
     wanted = request.GET.get("attempt")
     if wanted is None:
         return tried[0] if tried else None
-    if not wanted.isascii() or not wanted.isdigit():
-        raise BadRequest(f"attempt: {wanted!r} is no number")
+    if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
+        raise BadRequest(f"attempt: {wanted[:100]!r} is no number")
     for one in tried:
         if one.attempt.number == int(wanted):
             return one

@@ -125,7 +125,14 @@ def test_the_page_says_what_its_numbers_are_over_and_lets_choose(web, attempt):
 
 
 @pytest.mark.parametrize(
-    ("query", "status"), [("window=3", 404), ("window=-1", 400), ("window=x", 400)]
+    ("query", "status"),
+    [
+        ("window=3", 404),
+        ("window=-1", 400),
+        ("window=x", 400),
+        (f"window={'9' * 5000}", 400),
+        (f"attempt={'9' * 5000}", 400),
+    ],
 )
 def test_a_window_that_is_not_there(web, attempt, query, status):
     assert web.get(f"/runs/{attempt.run_id}/?{query}").status_code == status
