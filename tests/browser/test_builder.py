@@ -70,7 +70,7 @@ def test_a_stripe_by_clicks_with_its_sizes_and_the_whole_look(person):
     expect(page.locator("#builder-fits")).to_contain_text("1 hdd short.")
     person.look("builder-short")
     page.get_by_role("button", name="Make it 5 hdd").click()
-    expect(page.locator("#builder-fits")).to_contain_text("Fits")
+    expect(page.locator("#id_layer0-data-count")).to_have_value("5")
     page.fill("#id_name", "Stripe of 5")
     page.get_by_role("button", name="Save").click()
     page.wait_for_url(re.compile(r"/topologies/\d+/$"))
@@ -83,20 +83,20 @@ def test_a_stripe_by_clicks_with_its_sizes_and_the_whole_look(person):
 def test_by_keys_alone(person):
     """The places to add are reached by Tab and opened by Enter; arrows move what has the focus, Delete removes it."""
     page, keys = person.page, person.page.keyboard
-    page.locator("#gap-0 summary").focus()
-    page.locator("#gap-0 .fits button", has_text="LVM").first.focus()
+    page.locator("#gap-0 > summary").focus()
+    page.locator("#gap-0 button[value='add 0 lvm']").focus()
     keys.press("Enter")
     expect(page.locator("#lay-0")).to_be_focused()
     keys.press("Shift+Tab")
-    expect(page.locator("#gap-1 summary")).to_be_focused()
+    expect(page.locator("#gap-1 > summary")).to_be_focused()
     keys.press("Enter")
     keys.press("Tab")
     expect(page.locator("#gap-1 .fits button").first).to_be_focused()
     keys.press("Escape")
-    expect(page.locator("#gap-1 summary")).to_be_focused()
+    expect(page.locator("#gap-1 > summary")).to_be_focused()
     expect(page.locator("#gap-1 .fits")).to_be_hidden()
     keys.press("Enter")
-    page.locator("#gap-1 .fits button", has_text="File system").first.focus()
+    page.locator("button[value='add 1 filesystem']").first.focus()
     keys.press("Enter")
     expect(cards(page)).to_have_text(["File system", "LVM"])
     expect(page.locator("#lay-1")).to_be_focused()
@@ -119,12 +119,12 @@ def test_by_keys_alone(person):
 
 def test_dragged_wrongly_it_says_so_and_its_button_mends_it(person):
     page = person.page
-    page.locator("#gap-0 .fits button", has_text="LVM").first.click()
-    for kind in ("LVM cache", "File system"):
-        top = page.locator(".plus").first
-        top.locator("summary").click()
-        top.locator(".fits > ul button", has_text=kind).first.click()
-        expect(cards(page).first).to_have_text(kind)
+    page.locator("#gap-0 button[value='add 0 lvm']").click()
+    expect(cards(page)).to_have_text(["LVM"])
+    for at, kind, label in ((1, "lvm_cache", "LVM cache"), (2, "filesystem", "File system")):
+        page.locator(f"#gap-{at} > summary").click()
+        page.locator(f"#gap-{at} button[value='add {at} {kind}']").click()
+        expect(cards(page).first).to_have_text(label)
     expect(page.locator(".riser .dev b")).to_have_text("nvme0n1")
     person.look("builder-cache")
     page.evaluate(DRAG, ["lay-2", "gap-1"])  # the file system between the stripe and the cache
@@ -143,7 +143,7 @@ def test_dragged_wrongly_it_says_so_and_its_button_mends_it(person):
 
 def test_what_is_wrong_is_told_at_its_field_while_it_is_typed(person):
     page = person.page
-    page.locator("#gap-0 .fits button", has_text="LVM").first.click()
+    page.locator("#gap-0 button[value='add 0 lvm']").click()
     field = page.locator("#id_layer0-stripe_size")
     field.fill("65537")
     expect(page.locator("#said-id_layer0-stripe_size")).to_contain_text("is no power of two")
@@ -165,7 +165,8 @@ def test_what_is_wrong_is_told_at_its_field_while_it_is_typed(person):
 
 def test_who_comes_back_finds_what_was_built(person):
     page = person.page
-    page.locator("#gap-0 .fits button", has_text="LVM").first.click()
+    page.locator("#gap-0 button[value='add 0 lvm']").click()
+    expect(cards(page)).to_have_text(["LVM"])
     page.fill("#id_name", "so far")
     page.locator("#id_layer0-data-count").fill("3")
     expect(page.locator(".dev b")).to_have_count(3)

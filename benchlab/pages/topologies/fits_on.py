@@ -101,7 +101,7 @@ def table(layers: Stack, wants: Mapping[str, int], looked: Looked, on: Ground) -
 def _row(host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on: Ground) -> Row:
     counts = on.counts[host]
     short = lacking(wants, counts)
-    spare = tuple(f"{n} of {counts.get(role, 0)} spare" for role, n in wants.items())
+    spare = tuple(_spare(n, counts.get(role, 0)) for role, n in wants.items())
     if short:
         said = " and ".join(f"{n} {role}" for role, n in short.items())
         role = next(iter(short))
@@ -113,6 +113,10 @@ def _row(host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on
     if host == on.host and on.facts and looked.valid and (said := _refused(host, layers, on.facts)):
         return Row(host, spare, SHORT, f"Not as it was read last: {said}")
     return Row(host, spare, FITS, "Fits")
+
+
+def _spare(wanted: int, there: int) -> str:
+    return f"{wanted} of {there} spare" if wanted <= there else f"has {there} spare"
 
 
 def _refused(host: Host, layers: Stack, facts: HostFacts) -> str:
