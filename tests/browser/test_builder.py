@@ -47,7 +47,11 @@ def cards(page):
 
 
 def settled(page) -> None:
+    """What htmx has under way is done: it gives the focus last."""
     page.wait_for_load_state("networkidle")
+    page.wait_for_function(
+        "!document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling, .htmx-added')"
+    )
 
 
 def test_a_stripe_by_clicks_with_its_sizes_and_the_whole_look(person):
@@ -69,6 +73,7 @@ def test_a_stripe_by_clicks_with_its_sizes_and_the_whole_look(person):
     page.locator("#id_layer0-data-count").fill("6")
     expect(page.locator("#builder-fits")).to_contain_text("1 hdd short.")
     person.look("builder-short")
+    settled(page)
     page.get_by_role("button", name="Make it 5 hdd").click()
     expect(page.locator("#id_layer0-data-count")).to_have_value("5")
     page.fill("#id_name", "Stripe of 5")
@@ -87,6 +92,7 @@ def test_by_keys_alone(person):
     page.locator("#gap-0 button[value='add 0 lvm']").focus()
     keys.press("Enter")
     expect(page.locator("#lay-0")).to_be_focused()
+    settled(page)
     keys.press("Shift+Tab")
     expect(page.locator("#gap-1 > summary")).to_be_focused()
     keys.press("Enter")
@@ -100,17 +106,21 @@ def test_by_keys_alone(person):
     keys.press("Enter")
     expect(cards(page)).to_have_text(["File system", "LVM"])
     expect(page.locator("#lay-1")).to_be_focused()
+    settled(page)
     keys.press("ArrowDown")
     expect(cards(page)).to_have_text(["LVM", "File system"])
     expect(page.locator("#lay-0")).to_be_focused()
     expect(page.locator("#builder-verdict")).to_contain_text("Not valid")
+    settled(page)
     keys.press("ArrowDown")  # it is the lowest already
     keys.press("ArrowUp")
     expect(cards(page)).to_have_text(["File system", "LVM"])
     expect(page.locator("#builder-verdict")).to_contain_text("Valid")
+    settled(page)
     keys.press("Delete")
     expect(cards(page)).to_have_text(["LVM"])
     expect(page.locator("#lay-0")).to_be_focused()
+    settled(page)
     keys.press("Enter")
     expect(page.locator("#id_layer0-data-role")).to_be_focused()
     settled(page)
