@@ -112,7 +112,7 @@ def _row(host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on
         return Row(host, spare, LATER, "Fits, once what stands there is taken down")
     if host == on.host and on.facts and looked.valid and (said := _refused(host, layers, on.facts)):
         return Row(host, spare, SHORT, f"Not as it was read last: {said}")
-    return Row(host, spare, FITS, "Fits")
+    return Row(host, spare, FITS, "Fits" if looked.valid else "Has the disks")
 
 
 def _spare(wanted: int, there: int) -> str:
