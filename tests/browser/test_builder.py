@@ -49,9 +49,8 @@ def cards(page):
 def settled(page) -> None:
     """What htmx has under way is done: it gives the focus last."""
     page.wait_for_load_state("networkidle")
-    page.wait_for_function(
-        "!document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling, .htmx-added')"
-    )
+    busy = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"
+    expect(page.locator(busy)).to_have_count(0)
 
 
 def test_a_stripe_by_clicks_with_its_sizes_and_the_whole_look(person):
