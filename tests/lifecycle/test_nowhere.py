@@ -48,7 +48,7 @@ def away(team, user) -> SimpleNamespace:
         attempt.artifacts.update(name=f"{WORD}.json")
         attempt.measurements.update(note=WORD)
     made.sampled(attempts[0], disks=1, seconds=5)
-    one = attempts[0].series.first()
+    one = attempts[0].series.order_by("pk").last()
     one.device = WORD
     one.save()
     StepLog.objects.update(says=WORD)

@@ -80,7 +80,7 @@ def test_no_name_is_none(web, lab):
     assert "This field is required." in page
 
 
-def test_in_place_with_script(htmx, lab):
+def test_with_script_the_form_alone_comes_back(htmx, lab):
     address = f"/campaigns/{lab.campaign.pk}/rename/"
     part = htmx.get(address).content.decode()
     assert part.strip().startswith("<form") and "<html" not in part
