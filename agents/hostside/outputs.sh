@@ -8,8 +8,10 @@ fetch() { # FILE... of the tool (plain names): as pack
 
 pack() { # FILE...: a tar of all there is, the marker last; `waiting` in it tells BYTES PATH of what is too large for it
   now
+  from=$ns
   wall
-  printf '%s\n' "state=$state" "fetched_ns=$ns" "fetched_at=$at" >fetched
+  now
+  printf '%s\n' "state=$state" "fetched_from_ns=$from" "fetched_ns=$ns" "fetched_at=$at" >fetched
   : >waiting
   found=
   for file in stdout stderr samples runner.log begun running ended fetched "$@"; do

@@ -123,13 +123,15 @@ cached() {
 }
 
 note_running() { # the wall clock only now: a fork before the tool would be time between two runs
+  now
+  from=$ns # on a busy host a fork takes long: what the wall clock said was so between these two
   wall
   now
   helpers=
   for helper in $watcher $sampler $sources; do
     look "$helper" && helpers="$helpers $helper $born"
   done
-  printf '%s\n' "noted_at=$at" "noted_ns=$ns" "started_ns=$started" \
+  printf '%s\n' "noted_at=$at" "noted_from_ns=$from" "noted_ns=$ns" "started_ns=$started" \
     "helpers=\"$helpers\"" "dropped=$dropped" "cached_before_kib=$before" \
     "cached_after_kib=$cached_kib" running=whole >running
 }

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import copysign
 
 from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch
 from agents.jobs.spool import (
@@ -91,7 +92,8 @@ class Meta:
     ended_at: float | None  # epoch: start plus the monotonic time since
     started_mono: float | None
     ended_mono: float | None
-    clock_step: float | None  # by how much the wall clock jumped between start and fetch
+    # By how much the wall clock jumped at least between start and fetch; what reading two clocks takes is no jump.
+    clock_step: float | None
     caches: str  # "yes" dropped, "no" not asked, "refused" by the kernel
     cached_before: int | None  # bytes of page cache before and after dropping
     cached_after: int | None
@@ -243,18 +245,29 @@ def _pairs(text: str) -> dict[str, str]:
     return {name[:WORD_MAX]: visible(value[:WORD_MAX]) for name, value in pairs}
 
 
+def _between(notes: Mapping[str, str], name: str) -> tuple[float | None, float]:
+    """(monotonic seconds when the wall clock was read, by how much that may be wrong): it is read by a program, between
+    two looks at the monotonic one. Spools from before had the second look only.
+    """
+    began, ended = _mono(notes, f"{name}_from_ns"), _mono(notes, f"{name}_ns")
+    if began is None or ended is None or began > ended:
+        return ended, 0.0
+    return (began + ended) / 2, (ended - began) / 2
+
+
 def _meta(notes: Mapping[str, str], sample_bytes: int) -> Meta:
-    started, noted = _mono(notes, "started_ns"), _mono(notes, "noted_ns")
+    started, (noted, unsure) = _mono(notes, "started_ns"), _between(notes, "noted")
     started_at = _number(notes, "noted_at")  # read a moment after the start
     if started_at is not None and started is not None and noted is not None:
         started_at -= noted - started
     ended, code = _mono(notes, "ended_ns"), _number(notes, "exit")
-    fetched_at, fetched = _number(notes, "fetched_at"), _mono(notes, "fetched_ns")
+    fetched_at, (fetched, as_unsure) = _number(notes, "fetched_at"), _between(notes, "fetched")
     ended_at = step = None
     if started_at is not None and started is not None:
         ended_at = started_at + ended - started if ended is not None else None
         if fetched_at is not None and fetched is not None:
             step = (fetched_at - started_at) - (fetched - started)
+            step = copysign(max(0.0, abs(step) - unsure - as_unsure), step)
     return Meta(
         state=_state(notes),
         exit_code=_exit(code),
