@@ -12,7 +12,10 @@ from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 from benchlab.workers import messages
 from tests.api.conftest import client_of
+from tests.audit.test_audit import sealed
 from tests.charts import made
+
+__all__ = ["sealed"]  # of each test its own: some before it empty all tables
 
 
 @pytest.fixture(autouse=True)
