@@ -21,7 +21,7 @@ from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.web.shared_answers import Answers
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 TOKEN = re.compile(r'(name="csrfmiddlewaretoken" value=")([^"]+)')
 
 

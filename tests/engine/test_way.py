@@ -15,7 +15,7 @@ from tests.engine import way
 from tests.runs import drive
 from tests.runs.test_engine_local import SLOW, here, make_campaign, server  # noqa: F401
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 TO_THE_HOST, UP = 20, 3
 TO_THE_FIRST_STEP = 57  # with the parsers of facts, of which each machine needs others
 DESIGN = ROOT / "docs" / "design.md"
