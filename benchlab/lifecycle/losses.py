@@ -58,6 +58,7 @@ def _of_campaign(row: Campaign) -> Iterator[Loss]:
     yield Loss("files of raw output", artifacts.count(), _size(artifacts))
     yield Loss("sampled series", Series.objects.filter(**of_it).count())
     yield Loss("uploaded files", sources.count(), _size(sources))
+    yield Loss("texts in its report", row.report_texts.exclude(text="").count())
     yield Loss("findings", Finding.objects.filter(campaign=row, stands=True).count())
 
 

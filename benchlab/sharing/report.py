@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.conditions import claims
+from benchlab.charts.cards import campaign_cards, with_differences
+from benchlab.charts.conditions import claims, differences
+from benchlab.charts.queries import groups
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
 from benchlab.runs.models import Artifact, Layout, StepLog
@@ -68,6 +71,15 @@ def context(campaign: Campaign) -> dict[str, Any]:
         "artifacts": list(artifacts[:MOST_ARTIFACTS]),
         "artifacts_left": max(0, artifacts.count() - MOST_ARTIFACTS),
     }
+
+
+def for_member(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+    """With its cards and lines, as who is logged in sees them. ?metric= and ?moment= as on the campaign's page."""
+    lines = groups(request.user, [campaign.pk])
+    unequal = differences(request.user, lines)
+    cards = campaign_cards(request.user, campaign.pk, request.GET, lines)
+    shown = with_differences(cards, unequal)
+    return {**context(campaign), "cards": shown, "campaign_lines": lines}
 
 
 def _machines(campaign: Campaign, layouts: Iterable[Layout]) -> list[Machine]:

@@ -26,11 +26,10 @@ from django.utils.safestring import SafeString, mark_safe
 import benchlab
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params, tables
-from benchlab.charts.cards import Card, campaign_cards, with_differences
-from benchlab.charts.conditions import differences
+from benchlab.charts.cards import Card
 from benchlab.charts.figure import dumped
 from benchlab.charts.figure_views import curve_or_bars
-from benchlab.charts.queries import Group, groups
+from benchlab.charts.queries import Group
 from benchlab.sharing import report
 
 SCRIPTS = ("vendor/plotly/plotly-cartesian.min.js", "pictures.js", "charts.js", "sharing.js")
@@ -51,17 +50,8 @@ class Nobody:
 
 def page(request: HttpRequest, campaign: Campaign, *, attached: bool) -> str:
     """The whole file. ?metric= and ?moment= as on the campaign's page; `attached`: each run's numbers are in it too."""
-    lines = groups(request.user, [campaign.pk])
-    unequal = differences(request.user, lines)
-    cards = with_differences(campaign_cards(request.user, campaign.pk, request.GET, lines), unequal)
-    told = {
-        **report.context(campaign),
-        "cards": cards,
-        "campaign_lines": lines,
-        "in_file": True,
-        "guest": True,
-        "may": Nobody(),
-    }
+    told = report.for_member(request, campaign) | {"in_file": True, "guest": True, "may": Nobody()}
+    cards, lines = told["cards"], told["campaign_lines"]
     origin = request.build_absolute_uri("/").rstrip("/")
     body = render_to_string("sharing/_report.html", told, request)
     scripts = [_script(name) for name in SCRIPTS]

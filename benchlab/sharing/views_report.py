@@ -10,9 +10,6 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_POST
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.cards import campaign_cards, with_differences
-from benchlab.charts.conditions import differences
-from benchlab.charts.queries import groups
 from benchlab.sharing import report as reports
 from benchlab.sharing import report_file as files
 from benchlab.sharing import report_texts
@@ -49,10 +46,7 @@ def _page(
     texts: dict[str, report_texts.Written] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    lines = groups(request.user, [campaign.pk])
-    unequal = differences(request.user, lines)
-    cards = with_differences(campaign_cards(request.user, campaign.pk, request.GET, lines), unequal)
-    context = {**reports.context(campaign), "cards": cards, "campaign_lines": lines}
+    context = reports.for_member(request, campaign)
     context["writable"] = has_role(request.user, campaign.team_id, Role.OPERATOR)
     if texts is not None:
         context["texts"] = texts
