@@ -33,11 +33,13 @@ def lasting(shell: Shell) -> Iterator[Shell]:
     try:
         yield quick
     finally:
-        quick.close()
+        quick.rest()
 
 
 class LastingShell:
     """Implements `agents.contracts.Shell`: root's commands without stdin go to a `sh` that stays, others as ever.
+
+    Where root has logged in, every command is root's.
 
     For one thread. A command is sent at most once; after an error the next one gets a new `sh`.
     """
@@ -56,7 +58,7 @@ class LastingShell:
         root: bool = False,
         timeout_s: float = 60.0,
     ) -> Ran:
-        if stdin or not root:
+        if stdin or not (root or self.shell.address.user == "root"):
             if self._first:
                 self.run(("true",), root=True)
             return self.shell.run(argv, stdin=stdin, root=root, timeout_s=timeout_s)
@@ -98,6 +100,7 @@ class LastingShell:
             self._first, self._quiet = (FREE,), ()
 
     def _complete(self, line: str, says: str, timeout_s: float) -> Lasting:
+        self._held = self._held or loop.run(loop.pool.rested(self.shell.address))
         for fresh in (self._held is None, True):
             self._held = self._held or self._open(timeout_s)
             command = self._held[1]
@@ -126,6 +129,14 @@ class LastingShell:
         line = command_line((*sudo, "env", "LC_ALL=C", "sh"))
         command = Lasting()
         return loop.run(loop.pool.open(address, line, command, timeout_s, "sh")), command
+
+    def rest(self) -> None:
+        """The next block's, if it comes soon; one that keeps udev from disks ends, and that with it."""
+        if self._held is None or self._quiet or self._first:
+            self.close()
+            return
+        held, self._held = self._held, None
+        loop.run(loop.pool.rest(self.shell.address, *held))
 
     def close(self) -> None:
         """End the `sh`. It may be used again, and then gets another."""

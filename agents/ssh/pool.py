@@ -13,8 +13,10 @@ import asyncssh
 from agents.contracts import AgentError, Reason
 from agents.ssh.command import Command
 from agents.ssh.dial import Address, dial, why
+from agents.ssh.lasting import Lasting
 
 IDLE_S = 60.0  # an unused connection is closed after this
+REST_S = 2.0  # and a lasting shell that nobody uses after this: runs that follow each other find it again
 SESSIONS = 8  # per connection; sshd's MaxSessions is 10 by default
 
 
@@ -41,12 +43,22 @@ class Link:
             self.idle = asyncio.get_running_loop().call_later(IDLE_S, self.connection.close)
 
 
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """A channel that waits for its next user, and what ends it when none comes."""
+
+    link: Link
+    command: Lasting
+    end: asyncio.TimerHandle
+
+
 @dataclass
 class Pool:
     """Connections by address. Lives on the loop thread; nothing here is called from outside it."""
 
     links: dict[Address, list[Link]] = field(default_factory=dict)
     locks: dict[Address, asyncio.Lock] = field(default_factory=dict)
+    resting: dict[Address, Resting] = field(default_factory=dict)  # one each is enough
 
     async def ready(self, address: Address) -> None:
         (await self._take(address)).give()
@@ -95,6 +107,26 @@ class Pool:
                     raise
                 link.connection.abort()
         raise AssertionError("unreachable")
+
+    async def rest(self, address: Address, link: Link, command: Lasting) -> None:
+        """Who had this lasting shell is through with it; the next one within REST_S need not open another."""
+        if address in self.resting:
+            release(link, command)
+            return
+        end = asyncio.get_running_loop().call_later(REST_S, self._end, address)
+        self.resting[address] = Resting(link, command, end)
+
+    def _end(self, address: Address) -> None:
+        rested = self.resting.pop(address)
+        release(rested.link, rested.command)
+
+    async def rested(self, address: Address) -> tuple[Link, Lasting] | None:
+        """The one that rests; whether it is still there its next user finds out."""
+        rested = self.resting.pop(address, None)
+        if rested is None:
+            return None
+        rested.end.cancel()
+        return rested.link, rested.command
 
 
 def release(link: Link, command: Command) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -13,7 +14,7 @@ from agents import lasting as lasting_module
 from agents import shell
 from agents.contracts import Reason, Secret
 from agents.lasting import LastingShell, lasting
-from agents.ssh import command, loop
+from agents.ssh import command, loop, pool
 from tests.agents.local_shell import LocalShell
 from tests.agents.sshd import sshd
 from tests.agents.test_shell import refused
@@ -27,6 +28,22 @@ pytestmark = pytest.mark.skipif(
 def address(tmp_path_factory):
     with sshd(tmp_path_factory.mktemp("sshd")) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def nothing_rests(address, monkeypatch):
+    """What one test left to rest is not the next one's."""
+    monkeypatch.setattr(pool, "REST_S", 0.1)
+    yield
+    wait_until(lambda: address not in loop.pool.resting)
+
+
+def wait_until(true):
+    for _ in range(50):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError("not within 5 s")
 
 
 @pytest.fixture
@@ -49,8 +66,7 @@ def test_words_output_and_exit_code(remote):
 
 
 def test_all_of_them_have_one_shell(remote):
-    parents = {run(remote, "sh", "-c", "read -r _ _ _ p _ </proc/$PPID/stat; echo $p").stdout
-               for _ in range(3)}  # fmt: skip
+    parents = {run(remote, *PARENT).stdout for _ in range(3)}
     assert len(parents) == 1
 
 
@@ -154,13 +170,45 @@ def test_stdin_and_users_go_their_own_way(remote):
     assert remote.run(("echo", "plain")).stdout == b"plain\n"
 
 
+PARENT = ("sh", "-c", "echo $PPID")
+
+
+def sessions(address):
+    return sum(link.sessions for link in loop.pool.links[address])
+
+
 def test_the_channel_is_given_back(address):
     with lasting(shell.connect(address)) as remote:
         run(remote, "true")
-        assert sum(link.sessions for link in loop.pool.links[address]) == 1
-    assert sum(link.sessions for link in loop.pool.links[address]) == 0
+        assert sessions(address) == 1
+    wait_until(lambda: sessions(address) == 0)
     assert isinstance(remote, LastingShell)
     remote.close()
+
+
+def test_the_next_block_finds_the_shell_of_the_last_one(address, monkeypatch):
+    monkeypatch.setattr(pool, "REST_S", 5.0)
+    remote = shell.connect(address)
+    with lasting(remote) as first:
+        parent = run(first, *PARENT).stdout
+    with lasting(remote) as second, lasting(remote) as beside:
+        assert run(second, *PARENT).stdout == parent
+        assert run(beside, *PARENT).stdout != parent
+    monkeypatch.setattr(pool, "REST_S", 0.1)
+    with lasting(remote) as third:  # one of the two rested, the other was ended
+        run(third, "true")
+        assert sessions(address) == 1
+
+
+def test_a_shell_that_died_while_it_rested_is_replaced(address, monkeypatch):
+    monkeypatch.setattr(pool, "REST_S", 5.0)
+    with lasting(shell.connect(address)) as remote:
+        os.kill(int(run(remote, *PARENT).stdout), signal.SIGKILL)
+        time.sleep(0.2)
+        assert remote._held is not None  # nobody has noticed
+    monkeypatch.setattr(pool, "REST_S", 0.1)
+    with lasting(shell.connect(address)) as remote:
+        assert run(remote, "echo", "on").stdout == b"on\n"
 
 
 def test_another_shell_stays_as_it_is(tmp_path):
@@ -220,11 +268,7 @@ def test_a_shell_that_ends_holds_no_disk(address, node):
         remote.hold({node})
         run(remote, "true")
         assert not is_free(node)
-    for _ in range(50):
-        if is_free(node):
-            return
-        time.sleep(0.1)
-    raise AssertionError("still held")
+    wait_until(lambda: is_free(node))
 
 
 def test_more_disks_than_can_be_held(remote, tmp_path):
@@ -248,3 +292,7 @@ def test_a_disk_that_cannot_be_opened_ends_nothing(remote, node, tmp_path):
         ran = run(remote, "echo", "on")
     assert (ran.stdout, ran.stderr) == (b"on\n", b"")
     assert not is_free(node)
+
+
+def test_where_root_has_logged_in_every_command_is_roots(remote):
+    assert run(remote, *PARENT).stdout == remote.run(PARENT).stdout

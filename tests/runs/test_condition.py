@@ -184,3 +184,33 @@ def test_a_topology_chooses_by_the_api_and_on_its_page(team, user, web):
     assert Topology.objects.get(name="v").on_degraded == "stop"
     web.post(reverse("topology-new"), post | {"name": "w", "on_degraded": "measure"})
     assert Topology.objects.get(name="w").on_degraded == "measure"
+
+
+def test_the_look_after_a_run_is_the_one_before_the_next(ready, paper, monkeypatch):
+    """Only for a moment, of the same stage, and where nothing ailed."""
+    attempt, looks = attempt_of(ready), []
+
+    def look(layout: Layout, shell: object) -> Condition:
+        looks.append(layout.stage)
+        return paper.condition
+
+    monkeypatch.setattr(condition, "look", look)
+    condition.after(ready, attempt, paper)
+    assert condition.before(ready, paper) == paper.condition and len(looks) == 1
+    condition.before(ready, paper)  # it serves one run
+    assert len(looks) == 2
+    condition.after(ready, attempt, paper)
+    ready.stage = 1
+    condition.before(ready, paper)
+    assert looks[3:] == [1]
+    monkeypatch.setattr(condition, "SAME_S", 0.0)
+    condition.after(ready, attempt, paper)
+    condition.before(ready, paper)
+    assert len(looks) == 6
+
+
+def test_what_ailed_after_a_run_is_looked_at_again(ready, paper):
+    paper.condition = Condition((FAILED,))
+    condition.after(measuring(ready), attempt_of(ready), paper)
+    paper.condition = Condition()
+    assert condition.before(ready, paper) == Condition()

@@ -6,6 +6,7 @@ it goes unmarked. One command a look.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from benchlab.runs.states import LAYOUT_IS_LOST
 from benchlab.topologies.models import OnDegraded
 
 BEFORE, DURING = "before", "during"
+SAME_S = 1.0  # so old may the look after a run be, to be the one before the next run too
 LINES = 3  # of the kernel's log are told, and how many more there are
 
 
@@ -33,6 +35,22 @@ class Condition:
     gone: frozenset[str] = frozenset()  # nodes of disks that are not there any more
     log_end: float | None = None
     rebooted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen right after a run: where nothing ailed, of a layout as it stood then."""
+
+    began: float  # time.monotonic() before the host was asked
+    stands: tuple[int | None, int]  # since which reading it is ready, and its stage
+    found: Condition
+
+    @property
+    def fresh(self) -> bool:
+        return time.monotonic() - self.began < SAME_S
+
+
+_seen: dict[int, _Seen] = {}  # by layout; of this process, whose lease lets one thread step it
 
 
 def look(layout: Layout, shell: Shell) -> Condition:
@@ -60,7 +78,14 @@ def _told(lines: list[str]) -> list[str]:
 
 
 def before(layout: Layout, shell: Shell) -> Condition:
-    """Raises AgentError DEGRADED when the layout is to be measured in order only."""
+    """Raises AgentError DEGRADED when the layout is to be measured in order only.
+
+    Between two runs nothing of ours touches the layout: what was in order right after one is so right before the next.
+    What fails in that moment is found after the next run, as what fails right after its start is.
+    """
+    seen = _seen.pop(layout.pk, None)
+    if seen and seen.fresh and seen.stands == _stands(layout):
+        return seen.found
     found = look(layout, shell)
     if found.ails and not measures_on(layout):
         raise _degraded(found.ails)
@@ -75,6 +100,7 @@ def begun(layout: Layout, attempt: Attempt, found: Condition) -> None:
 
 def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Mark an attempt during which something failed. Doing it twice marks it once; what it measured is never lost."""
+    began = time.monotonic()
     try:
         found = look(layout, shell)
     except AgentError as error:
@@ -87,6 +113,18 @@ def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     with transaction.atomic():
         _mark(attempt, found.ails, DURING)
         _remember(layout, found)
+    _keep(layout, began, found)
+
+
+def _keep(layout: Layout, began: float, found: Condition) -> None:
+    for pk in [pk for pk, one in list(_seen.items()) if not one.fresh]:
+        _seen.pop(pk, None)
+    if not found.ails:
+        _seen[layout.pk] = _Seen(began, _stands(layout), found)
+
+
+def _stands(layout: Layout) -> tuple[int | None, int]:
+    return layout.facts_ready_id, layout.stage
 
 
 def _remember(layout: Layout, found: Condition) -> None:
