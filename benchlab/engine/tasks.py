@@ -11,6 +11,7 @@ import logging
 import time
 import traceback
 from datetime import timedelta
+from enum import Enum, auto
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutdown
@@ -30,13 +31,23 @@ from benchlab.engine.waits import waits
 from benchlab.engine.wishes import nudge
 from benchlab.hosts import services as hosts
 from benchlab.runs import moves
+from benchlab.runs.states import AttemptPhase
 from benchlab.workers.lease import lease
 
 log = logging.getLogger(__name__)
 
 # A task goes on with what follows at once for this long, then lets others have the worker.
 BUDGET_S = 8.0
+LOST_S = 30.0  # what was put off is stepped by then, or was lost with its worker
 BUSY_S = 15.0  # a look at a machine that another host's layout holds costs that one a reading
+
+
+class _Next(Enum):
+    """What follows a step."""
+
+    LATER = auto()  # when to look again is stored, if there is anything left to do
+    NOW = auto()
+    PUT_OFF = auto()  # at once, but others' results come first
 
 
 def step(layout_id: int) -> None:
@@ -45,29 +56,39 @@ def step(layout_id: int) -> None:
         if not held:
             return
         until = time.monotonic() + BUDGET_S
-        more = _once(layout_id, until)
-        while more and time.monotonic() < until:
-            more = _once(layout_id, until)
-    if more:
+        follows = _once(layout_id, until)
+        while follows is _Next.NOW and time.monotonic() < until:
+            follows = _once(layout_id, until)
+    if follows is _Next.PUT_OFF:
+        waits.put_off(layout_id)
+    elif follows is _Next.NOW:
         nudge(layout_id)
     else:
         waits.follow(layout_id)
 
 
-def _once(layout_id: int, until: float) -> bool:
-    """Whether there is something to do at once; otherwise, or when the time is up, when to look again is stored."""
+def _once(layout_id: int, until: float) -> _Next:
+    """One step. Unless there is something to do at once, when to look again is stored."""
     rows = load.rows(layout_id)
     try:
         delay = _acted(rows)
     except moves.Moved:
-        return True
-    goes_on = delay == 0.0 and time.monotonic() < until
-    if delay is None or goes_on:
+        return _Next.NOW
+    follows = _Next.NOW if delay == 0.0 else _Next.LATER
+    if follows is _Next.NOW and waits.crowded and not _brings(rows):
+        follows, delay = _Next.PUT_OFF, LOST_S
+    if delay is None or (follows is _Next.NOW and time.monotonic() < until):
         moves.note(rows.layout)
     else:
         then = timezone.now() + timedelta(seconds=delay)
         moves.note(rows.layout, next_step_at=then)
-    return delay == 0.0
+    return follows
+
+
+def _brings(rows: Rows) -> bool:
+    """Whether it is on its way to a result itself."""
+    on_its_way = (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
+    return rows.attempt is not None and rows.attempt.phase in on_its_way
 
 
 def _acted(rows: Rows) -> float | None:

@@ -6,13 +6,14 @@ is lost with a process, the sweeper has asked anew. Where nobody serves (in a te
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from queue import PriorityQueue
 
 from django.db import Error, close_old_connections
 
@@ -24,6 +25,7 @@ from agents.shell import SshShell
 log = logging.getLogger(__name__)
 
 THREADS = 8  # that take up what came; each has one connection to the database
+LAST, CAME, PUT_OFF = range(3)  # in this order: the process ends; a result; the next start
 STALE_S = 30.0  # an answer that nobody took by then is asked for anew
 RATE = 15  # polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
 
@@ -59,6 +61,60 @@ class Answer:
         return job.polled(self.ran, asked.spool, asked.offset, asked.outputs)
 
 
+class Steps:
+    """Threads that step layouts: those first of which an answer came."""
+
+    def __init__(self, step: Callable[[int], None]) -> None:
+        self._step = step
+        self._queue: PriorityQueue[tuple[int, int, int]] = PriorityQueue()
+        self._number = itertools.count()  # of one kind the oldest first
+        self._came = 0
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"step-{n}", daemon=True)
+            for n in range(THREADS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def put(self, layout_id: int, kind: int) -> None:
+        with self._lock:
+            self._came += kind == CAME
+        self._queue.put((kind, next(self._number), layout_id))
+
+    @property
+    def crowded(self) -> bool:
+        """Answers came that no thread has taken up."""
+        return self._came > 0
+
+    def end(self) -> None:
+        """No more steps; those that are under way are waited for."""
+        for _ in self._threads:
+            self._queue.put((LAST, next(self._number), 0))
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            kind, _, layout_id = self._queue.get()
+            if kind == LAST:
+                return
+            with self._lock:
+                self._came -= kind == CAME
+            self._stepped(layout_id)
+
+    def _stepped(self, layout_id: int) -> None:
+        close_old_connections()  # as Celery does around a task
+        try:
+            self._step(layout_id)
+        except Error as error:
+            log.warning(
+                "layout %s: the database said no, the sweeper comes again: %s", layout_id, error
+            )
+        except Exception:
+            log.exception("layout %s", layout_id)
+
+
 class Waits:
     """Those of one process, by layout."""
 
@@ -66,22 +122,33 @@ class Waits:
         self._lock = threading.Lock()
         self._pending: dict[int, Question] = {}
         self._came: dict[int, Answer] = {}
-        self._steps: ThreadPoolExecutor | None = None
-        self._step: Callable[[int], None] = lambda layout_id: None
+        self._steps: Steps | None = None
 
     def serve(self, step: Callable[[int], None]) -> None:
         """From now on an answer has its layout stepped, in a thread of ours."""
-        self._step, self._steps = step, ThreadPoolExecutor(THREADS, "step")
+        self._steps = Steps(step)
 
     def end(self) -> None:
         """No more steps; those that are under way are waited for."""
         steps, self._steps = self._steps, None
         if steps is not None:
-            steps.shutdown(cancel_futures=True)
+            steps.end()
 
     @property
     def serves(self) -> bool:
         return self._steps is not None
+
+    @property
+    def crowded(self) -> bool:
+        """Results wait to be taken up: what else there is to do has time until they are."""
+        steps = self._steps
+        return steps is not None and steps.crowded
+
+    def put_off(self, layout_id: int) -> None:
+        """Step it once no answer waits. Lost with the process, as answers are."""
+        steps = self._steps
+        if steps is not None:
+            steps.put(layout_id, PUT_OFF)
 
     def patience_s(self, wished: float) -> float:
         """So long a poll waits for the job's end; that is told at once, samples by the way only then."""
@@ -124,8 +191,7 @@ class Waits:
         """Who stepped it is through: what came meanwhile, and found it held, is taken up now."""
         steps = self._steps
         if steps is not None and layout_id in self._came:
-            with suppress(RuntimeError):  # the process ends: a sweeper has it asked anew
-                steps.submit(self._stepped, layout_id)
+            steps.put(layout_id, CAME)
 
     def _put(self, layout_id: int, answer: Answer) -> None:
         with self._lock:
@@ -142,17 +208,6 @@ class Waits:
         error = done.exception()
         self._put(layout_id, Answer(asked, None if error else done.result(), error))
         self.follow(layout_id)
-
-    def _stepped(self, layout_id: int) -> None:
-        close_old_connections()  # as Celery does around a task
-        try:
-            self._step(layout_id)
-        except Error as error:
-            log.warning(
-                "layout %s: the database said no, the sweeper comes again: %s", layout_id, error
-            )
-        except Exception:
-            log.exception("layout %s", layout_id)
 
 
 waits = Waits()
