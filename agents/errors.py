@@ -41,6 +41,7 @@ class Reason(StrEnum):
     NO_SPACE = "no_space"
     TOO_LARGE = "too_large"
     TOO_LATE = "too_late"
+    CHANGED_MEANWHILE = "changed_meanwhile"
     CANCELLED = "cancelled"
     INTERNAL = "internal"
 

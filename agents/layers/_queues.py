@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.contracts import Claim, PlanError, Step, Target
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
+from agents.facts.queues import chosen, path
 from agents.layers import _scripts
 from agents.layers._steps import is_claimed
 from agents.safety.guard import claims_of
@@ -24,21 +25,14 @@ class Disk:
     device: BlockDevice
 
     def path(self, attribute: str) -> str:
-        return f"/sys/block/{self.device.name}/queue/{attribute}"
+        return path(self.device.name, attribute)
 
     def key(self, attribute: str) -> str:
         """Under which the old value is kept: by identity, for names change at a reboot."""
         return f"{self.claim.identity} {attribute}"
 
     def value(self, attribute: str) -> str:
-        return shown(attribute, self.device.queue.get(attribute, ""))
-
-
-def shown(attribute: str, said: str) -> str:
-    """What the kernel's line means: "[none] mq-deadline" is none."""
-    if attribute != "scheduler" or "[" not in said:
-        return said.strip()
-    return said.partition("[")[2].partition("]")[0]
+        return chosen(attribute, self.device.queue.get(attribute, ""))
 
 
 def disks(target: Target, facts: HostFacts) -> list[Disk]:
@@ -53,25 +47,38 @@ def plan(
     """Steps that set each wish on every disk, and the old values. Raises PlanError naming disk and attribute."""
     if not wishes:
         return [], {}
+    found = checked(wishes, target, facts)
+    steps = []
+    for attribute, step in zip(wishes, bare(wishes, found), strict=True):
+        # The old nr_requests may be more than the new scheduler takes: it comes back with the old one.
+        with_old = attribute == "nr_requests" and "scheduler" in wishes
+        undo = () if with_old else restore(found, as_now(found, [attribute]), always=True)
+        steps.append(replace(step, undo=undo))
+    return steps, as_now(found, wishes)
+
+
+def checked(wishes: Mapping[str, str], target: Target, facts: HostFacts) -> list[Disk]:
+    """The disks, each of which can take these. Raises PlanError naming disk and attribute."""
     found = disks(target, facts)
     if not found:
         raise PlanError("there are no disks below whose queue could be set: put tuning above them")
     for disk in found:
         for attribute, wish in wishes.items():
             _check(disk, attribute, wish, facts)
-    steps = []
-    for attribute, wish in wishes.items():
-        before = _values(found, touched([attribute]))
-        says = f"Set {attribute} to {wish} on {_names(found)}"
-        # The old nr_requests may be more than the new scheduler takes: it comes back with the old one.
-        with_old = attribute == "nr_requests" and "scheduler" in wishes
-        undo = () if with_old else restore(found, before, always=True)
-        steps.append(_write(wish, attribute, found, says, undo))
-    return steps, _values(found, touched(wishes))
+    return found
 
 
-def _values(found: Sequence[Disk], attributes: Sequence[str]) -> dict[str, str]:
-    return {d.key(a): d.value(a) for d in found for a in attributes if d.value(a)}
+def bare(wishes: Mapping[str, str], found: Sequence[Disk]) -> tuple[Step, ...]:
+    """A step for each wish, in their order, that sets it on all of them."""
+    return tuple(
+        _write(wish, attribute, found, f"Set {attribute} to {wish} on {_names(found)}")
+        for attribute, wish in wishes.items()
+    )
+
+
+def as_now(found: Sequence[Disk], wishes: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """How all that changes with these wishes is now."""
+    return {d.key(a): d.value(a) for d in found for a in touched(wishes) if d.value(a)}
 
 
 def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
@@ -151,14 +158,10 @@ def volume_differences(volume: str, wish: str, facts: HostFacts) -> list[str]:
     return [] if now == wish else [f"{volume}: read_ahead_kb is {now or 'not there'}, not {wish}"]
 
 
-def _write(
-    value: str, attribute: str, found: Sequence[Disk], says: str, undo: tuple[Step, ...] = ()
-) -> Step:
+def _write(value: str, attribute: str, found: Sequence[Disk], says: str) -> Step:
     paths = tuple(disk.path(attribute) for disk in found)
     claims = tuple(disk.claim for disk in found)
-    return Step(
-        ("sh", "-c", _scripts.QUEUE_WRITE, "set", value, *paths), says, destroys=claims, undo=undo
-    )
+    return Step(("sh", "-c", _scripts.QUEUE_WRITE, "set", value, *paths), says, destroys=claims)
 
 
 def _names(found: Sequence[Disk]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import options, registry
@@ -22,7 +22,8 @@ from agents.contracts import (
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers._steps import settle
-from agents.plans import plan_fingerprint
+from agents.plans import before_runs, plan_fingerprint
+from agents.plans.before_runs import Swept
 from agents.plans.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
 from agents.protocols import Layer
 from agents.safety.guard import Spare, claims_of
@@ -58,18 +59,23 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StackPlan:
-    """The layers bottom up, then how they grow. `fingerprint` changes when the commands, or the disks, do."""
+    """The layers bottom up, then how they grow. `fingerprint` changes when the commands, or the disks, do.
+
+    `swept`: what is set before each run, where runs of the layout differ in that.
+    """
 
     name: str
     layers: tuple[Placed, ...]
     fingerprint: str
     stages: tuple[Stage, ...] = ()
+    swept: Swept = field(default_factory=Swept)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """All of them, those of the stages last."""
+        """All of them: what builds it, the stages, then those before runs."""
         built = tuple(step for layer in self.layers for step in layer.steps)
-        return built + tuple(step for stage in self.stages for step in stage.steps)
+        grown = tuple(step for stage in self.stages for step in stage.steps)
+        return built + grown + self.swept.steps
 
     @property
     def target(self) -> Target:
@@ -101,8 +107,12 @@ def plan(
     facts: HostFacts,
     pool: Iterable[Spare],
     stages: Sequence[StageSpec] = (),
+    schedulers: Sequence[str] = (),
 ) -> StackPlan:
-    """The layers, bottom up, on disks of the pool. Raises PlanError or OptionsError saying which layer."""
+    """The layers, bottom up, on disks of the pool; runs ask for one of `schedulers`, where there are any.
+
+    Raises PlanError or OptionsError saying which layer.
+    """
     check_chain(specs)
     check_stages(specs, stages)
     free = free_disks(facts, pool)
@@ -117,7 +127,9 @@ def plan(
     for number, stage in enumerate(stages, start=1):
         with _named(f"stage {number}"):
             grown.append(_grow(stage, grown[-1].layers if grown else tuple(placed), free, facts))
-    made_up = StackPlan(name, tuple(placed), "", tuple(grown))
+    gives = [placed[-1].gives, *(stage.layers[-1].gives for stage in grown)]
+    swept = before_runs.plan(schedulers, specs, gives, facts)
+    made_up = StackPlan(name, tuple(placed), "", tuple(grown), swept)
     return replace(made_up, fingerprint=plan_fingerprint.of(made_up.steps, made_up.claims, facts))
 
 
@@ -258,8 +270,13 @@ def needs(specs: Iterable[LayerSpec]) -> list[Need]:
 
 
 def teardown(stack: StackPlan, facts: HostFacts) -> list[Step]:
-    """Top down; only what is there, with the disks of all stages. The order within a layer is the layer's."""
-    steps: list[Step] = []
+    """Top down; only what is there, with the disks of all stages. The order within a layer is the layer's.
+
+    First what was set for runs: also where a layer cannot be taken down, the host has that as it was.
+    """
+    if not stack.layers:
+        return []
+    steps = [*before_runs.put_back(stack.swept, stack.at(len(stack.stages))[-1].gives, facts)]
     for layer in reversed(stack.at(len(stack.stages))):
         driver, built = _driver(layer)
         steps += driver.teardown(built, layer.target, _uncut(facts, steps))
@@ -314,6 +331,9 @@ def not_restored(stack: StackPlan, facts: HostFacts) -> list[str]:
     for layer in stack.at(len(stack.stages)):
         if driver := registry.restoring(layer.spec.kind):
             left += driver.restored(_driver(layer)[1], layer.target, facts)
+    if stack.layers:
+        top = stack.at(len(stack.stages))[-1]
+        left += before_runs.not_put_back(stack.swept, top.gives, facts)
     return left
 
 

@@ -154,6 +154,7 @@ class Run:
     conditions: Mapping[str, str] = field(default_factory=dict)
     # What the runner recorded: "clock_step", caches, resyncs meanwhile.
     meta: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()  # what was set for it on purpose: "scheduler"
     degraded: tuple[str, ...] = ()
     unwritten: str = ""  # in words, why it may have read blocks that nothing ever wrote
     stage: str = ""  # the moment of a layout that grows: "" as built

@@ -62,17 +62,18 @@ def estimate(
     repeats: int,
     order: str = matrix.RANDOM_BLOCKS,
     visits: int | None = None,
+    schedulers: Sequence[str] = (),
 ) -> Estimate:
     """Nothing is stored and no host is asked. The order may be ordering.RECOMMENDED.
 
     Raises ValidationError as `create_campaign`.
     """
-    once = services.factors(hosts, topologies, workloads, repeats)
+    once = services.factors(hosts, topologies, workloads, repeats, schedulers=schedulers)
     costs = services.all_costs(hosts, topologies, workloads)
-    advice = ordering.advise(hosts, topologies, workloads, repeats)
+    advice = ordering.advise(hosts, topologies, workloads, repeats, schedulers)
     order = advice.order if order == ordering.RECOMMENDED else order
     visits = visits if order == matrix.ABBA else None
-    wanted = services.factors(hosts, topologies, workloads, repeats, order, visits)
+    wanted = services.factors(hosts, topologies, workloads, repeats, order, visits, schedulers)
     takes = building.of(hosts, topologies)
     each = tuple(_of_host(host, topologies, wanted, costs, takes) for host in hosts)
     slowest = max(found.building for found in each)

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+from agents.plans import before_runs
 from benchlab.campaigns import matrix, ordering
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
@@ -59,6 +60,15 @@ class CampaignForm(forms.Form):
         initial=matrix.VISITS,
         help_text="How often each layout is built in the order ABBA. Its repeats are divided over the visits.",
     )
+    schedulers = forms.MultipleChoiceField(
+        label="I/O schedulers",
+        required=False,
+        choices=[(name, name) for name in before_runs.KNOWN],
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Each point is measured with each of them, in the same blocks of one build: set on the layout's "
+        "disks before each run, and put back afterwards. None chosen: they stay as the host has them. "
+        "cfq, noop and deadline are of kernels before 5.0.",
+    )
     seed = forms.IntegerField(
         required=False,
         min_value=0,
@@ -89,7 +99,13 @@ class CampaignForm(forms.Form):
         if not all(found.values()):
             return None
         many = {name: list(found[name]) for name in MANY}  # type: ignore[arg-type]
-        return {**found, **many, "visits": self.cleaned_data.get("visits")}
+        schedulers = self.cleaned_data.get("schedulers", [])
+        return {
+            **found,
+            **many,
+            "visits": self.cleaned_data.get("visits"),
+            "schedulers": schedulers,
+        }
 
     def wish(self) -> dict[str, Any]:
         """What `create_campaign` takes, of a form that is valid, the recommended order put in.
@@ -99,7 +115,9 @@ class CampaignForm(forms.Form):
         chosen = {**self.cleaned_data, **{name: list(self.cleaned_data[name]) for name in MANY}}
         if chosen["order"] == ordering.RECOMMENDED:
             hosts, topologies, workloads = (chosen[name] for name in MANY)
-            advice = ordering.advise(hosts, topologies, workloads, chosen["repeats"])
+            advice = ordering.advise(
+                hosts, topologies, workloads, chosen["repeats"], chosen["schedulers"]
+            )
             chosen["order"] = advice.order
         if chosen["order"] != matrix.ABBA:
             chosen["visits"] = None

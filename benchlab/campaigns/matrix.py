@@ -5,6 +5,8 @@ block in which all points of all workloads appear once, in a new random order, s
 A topology with stages has such blocks for each of its moments, in the order of time; what the kernel does meanwhile (a
 resync, a reshape) lasts only so long, so a moment of that kind has one block.
 
+Schedulers of the disks below are a factor within a layout: a block has every point with each of them.
+
 Between layouts that helps nothing: there drift and the luck of one build are the effect (ANALYSIS.md, section 1). In
 the order ABBA each layout is built in several visits, every round in the reverse order of the one before (A B C, C B A,
 …), and its blocks are divided over them.
@@ -32,6 +34,7 @@ ORDERS = (RANDOM_BLOCKS, AS_WRITTEN, ABBA)
 VISITS = 2  # of each layout in the order ABBA, unless more are asked for
 MAX_RUNS = 20_000
 AS_BUILT = (Moment(),)
+SCHEDULER = "scheduler"  # what a point calls it
 
 
 class MatrixError(ValueError):
@@ -44,6 +47,7 @@ class Factors:
 
     `moments`: topology -> when in its life it is measured, in the order of time; one that is not there: as built.
     `visits`: how often each layout is built; more than once in the order ABBA only.
+    `schedulers`: each point is measured with each; without any it has none.
     """
 
     hosts: tuple[int, ...]
@@ -52,6 +56,7 @@ class Factors:
     repeats: int = 3
     moments: Mapping[int, Sequence[Moment]] = field(default_factory=dict)
     visits: int = 1
+    schedulers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         named = {
@@ -59,6 +64,7 @@ class Factors:
             "topologies": self.topologies,
             "workloads": tuple(pk for pk, _ in self.workloads),
         }
+        _refuse_twice("schedulers", self.schedulers)
         for name, values in named.items():
             if not values:
                 raise MatrixError(f"{name}: choose at least one")
@@ -68,6 +74,8 @@ class Factors:
         self._check_visits()
         for pk, sweep in self.workloads:
             _check_sweep(pk, sweep)
+            if self.schedulers and SCHEDULER in sweep:
+                raise MatrixError(f"workload {pk}: it sweeps an option {SCHEDULER} of its own")
         if (runs := count(self)) > MAX_RUNS:
             raise MatrixError(f"{runs} runs are more than {MAX_RUNS}; split the campaign")
 
@@ -79,6 +87,16 @@ class Factors:
                 f"repeats: {self.repeats} cannot be divided over {self.visits} visits of each layout (ABBA): "
                 f"every visit measures at least one; take {self.visits} repeats or more, or another order"
             )
+
+    @property
+    def times(self) -> int:
+        """How often a block has each point of a workload."""
+        return len(self.schedulers) or 1
+
+    def points(self, sweep: Sweep) -> list[dict[str, Any]]:
+        """Every point of a workload, with the scheduler that it is measured with."""
+        asked: Sweep = {SCHEDULER: self.schedulers} if self.schedulers else {}
+        return points({**asked, **sweep})
 
     def blocks(self, topology: int, visit: int = 1) -> list[tuple[Moment, int]]:
         """(moment, repeat) of every block of one visit of a layout, in order; repeats count on over the visits."""
@@ -121,6 +139,13 @@ class Cell:
     repeat: int
     moment: Moment
     visit: int = 1
+    scheduler: str = ""  # of its point; "": none is asked for
+
+    @property
+    def of_tool(self) -> dict[str, Any]:
+        """The point as far as it is the tool's."""
+        asked = {SCHEDULER} if self.scheduler else set[str]()
+        return {name: value for name, value in self.point.items() if name not in asked}
 
     @property
     def build(self) -> Build:
@@ -170,7 +195,7 @@ def count(factors: Factors) -> int:
         for topology in factors.topologies
         for visit in range(1, factors.visits + 1)
     )
-    return len(factors.hosts) * blocks * per_block
+    return len(factors.hosts) * blocks * per_block * factors.times
 
 
 def layouts(factors: Factors, order: str, seed: int) -> list[Build]:
@@ -188,12 +213,13 @@ def layouts(factors: Factors, order: str, seed: int) -> list[Build]:
 
 def cells(factors: Factors, order: str, seed: int) -> Iterator[Cell]:
     """Every cell once, in the order in which they run."""
-    per_layout = [(pk, point) for pk, sweep in factors.workloads for point in points(sweep)]
+    per_layout = [(pk, point) for pk, sweep in factors.workloads for point in factors.points(sweep)]
     for host, topology, visit in layouts(factors, order, seed):
         for moment, repeat in factors.blocks(topology, visit):
             block = Block(host, topology, repeat, moment)
             for workload, point in in_block(per_layout, block, order, seed):
-                yield Cell(host, topology, workload, point, repeat, moment, visit)
+                scheduler = point[SCHEDULER] if factors.schedulers else ""
+                yield Cell(host, topology, workload, point, repeat, moment, visit, scheduler)
 
 
 def in_block(items: Iterable[T], block: Block, order: str, seed: int) -> list[T]:

@@ -68,6 +68,11 @@ class Campaign(Kept):
     visits = models.PositiveSmallIntegerField(
         default=1, help_text="How often each layout is built; more than once in the order ABBA"
     )
+    schedulers = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="I/O schedulers of the disks below: each point is measured with each; empty: as the host has it",
+    )
     seed = models.BigIntegerField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -106,6 +111,12 @@ class Run(models.Model):
     tool = models.CharField(max_length=40)
     options = models.JSONField(help_text="Complete options of this cell, the sweep's values put in")
     point = models.JSONField(help_text="Only what the sweep varies: {'iodepth': 4}")
+    scheduler = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        help_text="I/O scheduler that is set on the layout's disks before it; empty: it stays as it is",
+    )
     stage = models.CharField(
         max_length=20,
         blank=True,

@@ -48,6 +48,7 @@ def advise(
     topologies: Sequence[Topology],
     workloads: Sequence[Workload],
     repeats: int,
+    schedulers: Sequence[str] = (),
 ) -> Advice:
     """ABBA where layouts are compared on the same disks and building them costs less than a third of the measuring.
 
@@ -62,7 +63,12 @@ def advise(
         return _one_after_other(
             f"{repeats} repeat cannot be divided over {matrix.VISITS} visits of each layout (ABBA)"
         )
-    return _by_cost(hosts, topologies, workloads, repeats)
+    return _by_cost(
+        hosts,
+        topologies,
+        services.factors(hosts, topologies, workloads, repeats, matrix.ABBA, schedulers=schedulers),
+        services.all_costs(hosts, topologies, workloads),
+    )
 
 
 def _one_after_other(why: str) -> Advice:
@@ -72,15 +78,16 @@ def _one_after_other(why: str) -> Advice:
 def _by_cost(
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
-    workloads: Sequence[Workload],
-    repeats: int,
+    wanted: matrix.Factors,
+    costs: cost.Costs,
 ) -> Advice:
+    """`wanted`: in the order ABBA."""
     takes = building.of(hosts, topologies)
     if any(one.by_hand for one in takes.values()):
         why = "a person would have to do their part of each layout twice"
     elif any(one.whole is None for one in takes.values()):
         why = "how long the kernel's first resync takes is not known yet, and every visit waits for it again"
-    elif _is_cheap(hosts, topologies, workloads, repeats, takes):
+    elif _is_cheap(hosts, topologies, wanted, costs, takes):
         return Advice(
             matrix.ABBA,
             "The layouts take turns on the same disks (A B B A), each built twice: drift and the luck of one build "
@@ -94,13 +101,11 @@ def _by_cost(
 def _is_cheap(
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
-    workloads: Sequence[Workload],
-    repeats: int,
+    wanted: matrix.Factors,
+    costs: cost.Costs,
     takes: building.Buildings,
 ) -> bool:
     """On each host."""
-    wanted = services.factors(hosts, topologies, workloads, repeats, matrix.ABBA)
-    costs = services.all_costs(hosts, topologies, workloads)
     for host in hosts:
         builds = sum(takes[host.pk, one.pk].whole or 0.0 for one in topologies) * wanted.visits
         if builds * CHEAP >= measuring(host, topologies, wanted, costs):
@@ -125,6 +130,7 @@ def every_run(
         for visit in range(1, wanted.visits + 1)
         for moment, _ in wanted.blocks(topology.pk, visit)
         for workload, _ in wanted.workloads
+        for _ in range(wanted.times)
         for found in costs[host.pk, topology.pk, workload, moment.grown].values()
     ]
 

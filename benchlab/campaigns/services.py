@@ -11,7 +11,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from agents import registry
-from agents.plans import chain
+from agents.contracts import OptionsError
+from agents.plans import before_runs, chain
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Device, Host
@@ -135,8 +136,10 @@ def factors(
     repeats: int,
     order: str = matrix.RANDOM_BLOCKS,
     visits: int | None = None,
+    schedulers: Sequence[str] = (),
 ) -> matrix.Factors:
     """The matrix of these rows. Raises ValidationError."""
+    check_schedulers(schedulers, hosts, topologies)
     try:
         return matrix.Factors(
             tuple(host.pk for host in hosts),
@@ -145,9 +148,30 @@ def factors(
             repeats,
             {row.pk: moments.moments(row.stages, row.measure_resync) for row in topologies},
             matrix.visits_in(order, visits),
+            tuple(schedulers),
         )
     except matrix.MatrixError as error:
         raise ValidationError(_named(str(error), workloads)) from None
+
+
+def check_schedulers(
+    schedulers: Sequence[str], hosts: Sequence[models.Model], topologies: Sequence[Topology]
+) -> None:
+    """Known ones, of disks below each layout, where no layer sets one itself. Raises ValidationError."""
+    if not schedulers:
+        return
+    try:
+        before_runs.check(schedulers)
+    except OptionsError as error:
+        raise ValidationError(str(error)) from None
+    for host in hosts:
+        if only := getattr(host, "only_tool", ""):
+            raise ValidationError(
+                f"schedulers: {host} is reached by {only} only, and nothing can be set there."
+            )
+    for topology in topologies:
+        if said := before_runs.conflict(schedulers, chain.specs(topology.stack)):
+            raise ValidationError(f"{topology}: {said}.")
 
 
 def all_costs(

@@ -8,6 +8,7 @@ different, and a driver's default is no fact of a result that it did not make.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,15 +20,16 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts.equal_workloads import cards_of
 from benchlab.charts.queries import Group, Person, labels
 from benchlab.hosts.models import FactSnapshot
+from benchlab.runs import in_force
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
 from benchlab.web.units import size
 
 NOT_TOLD = "not told"
-LAYOUT = "Layout"
+LAYOUT, POINT = "Layout", "Point"
 OPTION, OPTIONS = "Option ", "some options of the tool"
 # What a line is, by the attribute that tells whether lines differ in it on purpose.
-CHOSEN = {"Host": "host", LAYOUT: "topology", "Moment": "stage", "Point": "rest"}
+CHOSEN = {"Host": "host", LAYOUT: "topology", "Moment": "stage", POINT: "rest"}
 OF_HOST = ("CPU", "Memory")  # a host has its own
 DEVICES = "Devices"
 # Of each device that a layout claims: what facts and plan call it.
@@ -38,7 +40,7 @@ OF_DEVICE = {
     "Sectors": "sectors",
     "Scheduler": "scheduler",
 }
-TUNED = "Scheduler"  # a layer of the layout may set it
+TUNED = "Scheduler"  # a layer of the layout may set it, or the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Condition:
 
     words: Mapping[str, str]
     devices: Devices
-    tunes: bool  # its layout sets schedulers
+    set_by: str = ""  # what of CHOSEN sets its schedulers: its layout, or its point
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _between(lines: Sequence[Line]) -> Differences:
 def _follows(lines: Sequence[Line], chosen: Sequence[str]) -> tuple[str, ...]:
     """What differs because of what one compares."""
     of_host = OF_HOST if "Host" in chosen else ()
-    tuned = LAYOUT in chosen and any(one.tunes for line in lines for one in line.conditions)
+    tuned = any(one.set_by in chosen for line in lines for one in line.conditions)
     return *of_host, *((TUNED,) if tuned else ())
 
 
@@ -220,7 +222,9 @@ def _conditions(user: Person, groups: Sequence[Group]) -> dict[int, Condition]:
             "layout",
             "tool_version",
             "degraded",
+            "meta",
             "run__tool",
+            "run__scheduler",
             "run__options",
             "run__point",
             "run__stage",
@@ -230,18 +234,27 @@ def _conditions(user: Person, groups: Sequence[Group]) -> dict[int, Condition]:
     )
     facts = FactSnapshot.objects.in_bulk({row.facts_id for row in rows if row.facts_id})
     layouts = Layout.objects.only("stack", "plan").in_bulk({row.layout_id for row in rows})
-    shared: dict[tuple[int | None, int], tuple[dict[str, str], Devices]] = {}
+    shared: dict[tuple[int | None, int, str], tuple[dict[str, str], Devices]] = {}
     found = {}
     for row in rows:
-        layout, key = layouts[row.layout_id], (row.facts_id, row.layout_id)
+        layout, queues = layouts[row.layout_id], row.meta.get(in_force.QUEUES)
+        key = row.facts_id, row.layout_id, json.dumps(queues)
         if key not in shared:
-            shared[key] = _of_layout(facts[row.facts_id].facts if row.facts_id else {}, layout)
+            told = facts[row.facts_id].facts if row.facts_id else {}
+            shared[key] = _of_layout(in_force.told(told, row.meta), layout)
         words, devices = shared[key]
-        tunes = any(one["kind"] == "tuning" for one in layout.stack)
         found[row.pk] = Condition(
-            {**_of_run(row, rest[row.pk]), **words, **_of_options(row)}, devices, tunes
+            {**_of_run(row, rest[row.pk]), **words, **_of_options(row)},
+            devices,
+            _set_by(row, layout),
         )
     return found
+
+
+def _set_by(row: Attempt, layout: Layout) -> str:
+    if row.run.scheduler:
+        return POINT
+    return LAYOUT if any(one["kind"] == "tuning" for one in layout.stack) else ""
 
 
 def _of_run(attempt: Attempt, rest: str) -> dict[str, str]:
@@ -249,7 +262,7 @@ def _of_run(attempt: Attempt, rest: str) -> dict[str, str]:
     return {
         "Host": attempt.run.host.name,
         "Moment": moment,
-        "Point": rest,
+        POINT: rest,
         "Tool": attempt.tool_version,
         "Condition": "; ".join(one["says"] for one in attempt.degraded) or "in order",
     }

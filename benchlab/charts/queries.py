@@ -12,6 +12,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from agents import registry
 from benchlab.campaigns import points
+from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
 from benchlab.charts.palette import Identity, Style, styles
@@ -44,6 +45,7 @@ ATTEMPT = (
     "run__tool",
     "run__options",
     "run__point",
+    "run__scheduler",
     "run__stage",
     "run__outstanding",
     "run__repeat",
@@ -97,6 +99,8 @@ class Group:
     units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
     options: Mapping[str, Any] = field(default_factory=dict)  # of its first run, as stored
     varied: tuple[str, ...] = ()  # options that `rest` tells
+    scheduler: str = ""  # that its runs asked for; `rest` tells it too
+    load: str = ""  # `rest` without it
     axis: bool = False  # whether the sweep varies the outstanding I/Os, over however many depths
     ours: bool = True  # measured here, so the options that are left out are known
     over: bool = True  # whether its campaign is; what is told of a whole curve waits for that
@@ -217,6 +221,12 @@ def rest_of(point: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in sorted(point.items()) if key != axis}
 
 
+def _load(point: Mapping[str, Any], scheduler: str) -> str:
+    """In words what the sweep of the tool varies, beside the x axis."""
+    asked = {SCHEDULER} if scheduler else set[str]()
+    return points.words({key: value for key, value in rest_of(point).items() if key not in asked})
+
+
 def _axis(point: Mapping[str, Any]) -> str | None:
     """The first option in it that makes the outstanding I/Os."""
     known = (*registry.depth_options(), OUTSTANDING)
@@ -262,6 +272,8 @@ def _group(
         units={name: units[name] for sample in samples for name in sample.values},
         options=first.run__options,
         varied=tuple(rest_of(first.run__point)),
+        scheduler=first.run__scheduler,
+        load=_load(first.run__point, first.run__scheduler),
         axis=_axis(first.run__point) is not None,
         ours=first.run__campaign__source == Campaign.Source.MEASURED,
         over=not any(a.going for a in attempts),

@@ -23,7 +23,7 @@ from benchlab.charts.figure_views import tracks_of, tracks_so_far, windows_of
 from benchlab.charts.panels import Track
 from benchlab.charts.queries import during
 from benchlab.charts.tables import device_rows
-from benchlab.runs import reason_texts
+from benchlab.runs import in_force, reason_texts
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
 from benchlab.topologies import moments
@@ -49,6 +49,7 @@ META: dict[str, tuple[str, Callable[[Any], str]]] = {
     "state": ("Ended as", str),
     "started_at": ("Started, host's clock", clock),
     "ended_at": ("Ended, host's clock", clock),
+    "queues": ("I/O schedulers in force", in_force.words),
     "caches": ("Page cache dropped", str),
     "cached_before": ("Page cache before", size),
     "cached_after": ("Page cache after", size),

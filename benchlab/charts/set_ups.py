@@ -9,7 +9,6 @@ not equal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
@@ -17,6 +16,7 @@ from django.db.models.functions import Coalesce
 from benchlab.charts.conditions import claims, device_words
 from benchlab.charts.queries import Person
 from benchlab.hosts.models import FactSnapshot
+from benchlab.runs import in_force
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import Outcome
 
@@ -96,7 +96,7 @@ def _equal_but(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dic
         .order_by("fingerprint", "-pk")
         .distinct("fingerprint")
         .select_related("layout", "facts")
-        .only("fingerprint", "tool_version", "layout__plan", "facts__facts")
+        .only("fingerprint", "tool_version", "meta", "layout__plan", "facts__facts")
     )
     wanted = parts_of(reference, reference.layout, reference.facts)
     known = {one.fingerprint: parts_of(one, one.layout, one.facts) for one in each}
@@ -110,7 +110,7 @@ def _equal_but(let_go: str, reference: Attempt, found: QuerySet[Attempt]) -> dic
 
 def parts_of(attempt: Attempt, layout: Layout, facts: FactSnapshot | None) -> dict[str, str]:
     """The parts of a fingerprint that no column holds, in words; "" where nobody told."""
-    told: Mapping[str, Any] = facts.facts if facts else {}
+    told = in_force.told(facts.facts if facts else {}, attempt.meta)
     devices = {identity: device_words(told, claim) for identity, claim in claims(layout.plan)}
     return {
         "kernel": str(told.get("kernel", "")),

@@ -36,16 +36,18 @@ def create_campaign(
     order: str,
     seed: int | None = None,
     visits: int | None = None,
+    schedulers: Sequence[str] = (),
 ) -> Campaign:
     """Freeze the matrix into runs with their layouts and first attempts, and have it planned.
 
-    `visits`: how often each layout is built in the order ABBA; two unless told.
+    `visits`: how often each layout is built in the order ABBA; two unless told. `schedulers`: of the disks below,
+    with each of which every point is measured.
     Raises ValidationError when options, factors or ownership are wrong; then nothing was stored.
     """
     check_owned(team, hosts, topologies, workloads)
     check_reach(hosts, topologies, workloads)
     seed = secrets.randbelow(2**31) if seed is None else seed
-    wanted = factors(hosts, topologies, workloads, repeats, order, visits)
+    wanted = factors(hosts, topologies, workloads, repeats, order, visits, schedulers)
     costs = all_costs(hosts, topologies, workloads)
     campaign = Campaign(
         team=team,
@@ -55,6 +57,7 @@ def create_campaign(
         repeats=repeats,
         order=order,
         visits=wanted.visits,
+        schedulers=list(schedulers),
         seed=seed,
     )
     campaign.full_clean(exclude=["created_by"])
@@ -108,6 +111,7 @@ def _create_layouts(
             stack=rows[topology].stack,
             stages=rows[topology].stages,
             measure_resync=rows[topology].measure_resync,
+            schedulers=campaign.schedulers,
             on_degraded=rows[topology].on_degraded,
             position=position,
             visit=visit,
@@ -134,7 +138,9 @@ def _runs(
 
 
 def _cost_of(cell: matrix.Cell, costs: cost.Costs) -> cost.Cost:
-    return costs[cell.host, cell.topology, cell.workload, cell.moment.grown][matrix.key(cell.point)]
+    return costs[cell.host, cell.topology, cell.workload, cell.moment.grown][
+        matrix.key(cell.of_tool)
+    ]
 
 
 def _run(campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, position: int) -> Run:
@@ -147,6 +153,7 @@ def _run(campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, pos
         options=found.options,
         point=dict(cell.point),
         outstanding=found.outstanding,
+        scheduler=cell.scheduler,
         stage=cell.moment.code,
         repeat=cell.repeat,
         visit=cell.visit,

@@ -177,6 +177,7 @@ def once_more(old: Layout, *, position: int, visit: int) -> Layout:
         stack=old.stack,
         stages=old.stages,
         measure_resync=old.measure_resync,
+        schedulers=old.schedulers,
         on_degraded=old.on_degraded,
         position=position,
         visit=visit,

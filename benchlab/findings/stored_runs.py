@@ -20,6 +20,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.findings import written_before
 from benchlab.hosts.models import Device as Disk
 from benchlab.hosts.models import FactSnapshot
+from benchlab.runs import in_force
 from benchlab.runs.collect import DISKS, RATED, READERS
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
 from benchlab.topologies import moments
@@ -65,7 +66,7 @@ class _Shared:
     facts: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     plans: dict[int, StackPlan | None] = field(default_factory=dict)
     built: dict[tuple[int, str, str], _Built] = field(default_factory=dict)
-    hosts: dict[int, _Host] = field(default_factory=dict)
+    hosts: dict[tuple[int, str], _Host] = field(default_factory=dict)
     rated: dict[tuple[int, str], _Rated] = field(default_factory=dict)  # by host and identity
 
     def read(self, rows: Iterable[Attempt]) -> None:
@@ -106,9 +107,10 @@ class _Shared:
         facts = self._facts_of(row)
         if facts is None or facts not in self.facts:
             return _Host()
-        if facts not in self.hosts:
-            self.hosts[facts] = _host(self.facts[facts])
-        return self.hosts[facts]
+        key = facts, json.dumps(row.meta.get(in_force.QUEUES))
+        if key not in self.hosts:
+            self.hosts[key] = _host(in_force.told(self.facts[facts], row.meta))
+        return self.hosts[key]
 
 
 def _some(attempts: Sequence[int], shared: _Shared, of_disks: bool) -> Iterator[Run]:
@@ -149,6 +151,7 @@ def _run(row: Attempt, shared: _Shared, printed: _Printed, series: Sequence[Seri
         memory=host.memory,
         conditions=host.conditions,
         meta=row.meta,
+        asked=("scheduler",) if run.scheduler else (),
         degraded=tuple(one["says"] for one in row.degraded),
         unwritten=unwritten,
         stage=run.stage,

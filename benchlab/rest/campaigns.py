@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents import registry
+from agents.plans import before_runs
 from benchlab.analysis.in_reason import MOST_REPEATS
 from benchlab.campaigns import matrix, services
 from benchlab.campaigns.models import Campaign, Run, Workload
@@ -66,6 +67,11 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
     origin = serializers.DictField(
         child=serializers.CharField(), read_only=True, help_text="Where imported results come from"
     )
+    schedulers = serializers.ListField(
+        child=serializers.CharField(),
+        read_only=True,
+        help_text="I/O schedulers of the disks below a layout; each point is measured with each",
+    )
     state = serializers.SerializerMethodField()
     progress = serializers.SerializerMethodField()
 
@@ -79,6 +85,7 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
             "repeats",
             "order",
             "visits",
+            "schedulers",
             "seed",
             "source",
             "origin",
@@ -131,6 +138,18 @@ class NewCampaignSerializer(serializers.Serializer[Campaign]):
         max_value=100,
         help_text="How often each layout is built in the order abba: 2 unless told, at most as many as repeats",
     )
+    schedulers = serializers.ListField(
+        child=serializers.ChoiceField(
+            choices=before_runs.KNOWN,
+            error_messages={
+                "invalid_choice": f"{{input}} is no I/O scheduler; there are {', '.join(before_runs.KNOWN)}."
+            },
+        ),
+        required=False,
+        max_length=len(before_runs.KNOWN),
+        help_text="I/O schedulers of the disks below each layout: each point is measured with each of them, in the "
+        "same blocks of one build. Set before each run, put back afterwards. Without any they stay as they are",
+    )
     seed = serializers.IntegerField(required=False, min_value=0, max_value=2**53)
 
 
@@ -178,6 +197,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             "options",
             "point",
             "outstanding",
+            "scheduler",
             "stage",
             "repeat",
             "visit",
@@ -343,6 +363,7 @@ class RunFilter(Strict):
             "tool",
             "stage",
             "outstanding",
+            "scheduler",
             "repeat",
             "visit",
         ]

@@ -23,6 +23,9 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
     degraded = serializers.ListField(
         child=serializers.CharField(), help_text="What was not in order at the last look, in words"
     )
+    schedulers = serializers.ListField(
+        child=serializers.CharField(), help_text="I/O schedulers that its runs ask for"
+    )
     plan = serializers.DictField(allow_null=True)
     build_s = serializers.FloatField(
         read_only=True, allow_null=True, help_text="Seconds that building it took; null: not built"
@@ -45,6 +48,7 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
             "stack",
             "stages",
             "measure_resync",
+            "schedulers",
             "on_degraded",
             "degraded",
             "stage",

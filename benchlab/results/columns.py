@@ -89,6 +89,13 @@ OF_AN_ATTEMPT = (
     Column("tool", TEXT, "r.tool", "fio, dd, …"),
     Column("tool_version", TEXT, "a.tool_version", "As the tool says it"),
     Column("outstanding", WHOLE, "r.outstanding", "Outstanding I/Os: queue depth times jobs"),
+    Column(
+        "scheduler",
+        TEXT,
+        "r.scheduler",
+        "The I/O scheduler that was set for the run; empty: it was as the host has it",
+        shown=False,
+    ),
     Column("repeat", WHOLE, "r.repeat", "From 1"),
     Column("visit", WHOLE, "r.visit", "Which time that its layout was built (order ABBA), from 1"),
     Column(

@@ -64,6 +64,9 @@ class Layout(models.Model):
     stack = models.JSONField(help_text="The topology's stack, copied")
     stages = models.JSONField(default=list, blank=True, help_text="Its stages, copied")
     measure_resync = models.BooleanField(default=False)
+    schedulers = models.JSONField(
+        default=list, blank=True, help_text="I/O schedulers that its runs ask for"
+    )
     on_degraded = models.CharField(max_length=10, choices=OnDegraded, default=OnDegraded.STOP)
     tag = models.CharField(max_length=3, default=installation_tag, editable=False)
     # The boot id under which it was built: two rows may be one machine, whose disks are there once.

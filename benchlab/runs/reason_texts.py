@@ -135,6 +135,10 @@ WORDS: dict[str, Words] = {
         "What this run was to measure (a resync or reshape) was over too soon.",
         "Slow it down (md: /proc/sys/dev/raid/speed_limit_max), take larger disks or make the run shorter; then retry.",
     ),
+    Reason.CHANGED_MEANWHILE: Words(
+        "Something on the host changed, during the run, what was set for it.",
+        "Find what sets it there (a rule of udev, tuned, a person); then retry.",
+    ),
     Reason.CANCELLED: Words("It was cancelled.", "Retry if you still want its result."),
     Reason.INTERNAL: Words(
         "BenchLab itself failed; the host is not at fault.",

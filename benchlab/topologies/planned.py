@@ -78,13 +78,17 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`down`: what is taken down afterwards, in words: its commands are made from what is there then."""
+    """`down`: what is taken down afterwards, in words: its commands are made from what is there then.
+
+    `before_runs`: what is set before each run, in words; each run has one of these.
+    """
 
     commands: list[Command] = field(default_factory=list)
     chapters: list[Chapter] = field(default_factory=list)
     destroyed: list[Destroyed] = field(default_factory=list)
     picture: drawing.Drawing | None = None
     down: list[Command] = field(default_factory=list)
+    before_runs: str = ""
 
     @property
     def marks(self) -> list[tuple[Command, int]]:
@@ -100,13 +104,31 @@ def read(plan: StackPlan, facts: HostFacts | None) -> Planned:
     Raises AgentError for a plan with a layer that there is no driver for any more.
     """
     lost = what_is_destroyed(plan, facts) if facts else [_unknown(claim) for claim in plan.claims]
-    rows = commands(plan.steps)
-    down = [*_down(plan, lost)]
-    return Planned(rows, _chapters(plan, rows), lost, drawing.draw(plan, facts), down)
+    as_before = [step for one in plan.swept.each for step in one.as_before]
+    rows = commands([*plan.steps, *as_before])
+    return Planned(
+        rows,
+        _chapters(plan, rows),
+        lost,
+        drawing.draw(plan, facts),
+        [*_down(plan, lost)],
+        _before_runs(plan),
+    )
+
+
+def _before_runs(plan: StackPlan) -> str:
+    """ "set the I/O scheduler of sda, sdb to none / mq-deadline"."""
+    if not plan.swept.each:
+        return ""
+    nodes = ", ".join(claim.node.removeprefix("/dev/") for claim in plan.claims)
+    return f"set the I/O scheduler of {nodes} to {' / '.join(plan.swept.schedulers)}"
 
 
 def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
-    """The layers, the top one first; then what is proven."""
+    """What was set for runs, the layers, the top one first; then what is proven."""
+    if plan.swept.each:
+        where = " ".join(claim.node for claim in plan.claims)
+        yield Command("~", where, "Bring back the I/O scheduler that was there before")
     nodes = {disk.node for disk in lost}
     for layer in reversed(plan.at(len(plan.stages))):
         gives, goes = layer.gives.mount or layer.gives.volume, _goes(layer)
@@ -128,17 +150,29 @@ def _goes(layer: Placed) -> str:
 
 
 def _chapters(plan: StackPlan, rows: Sequence[Command]) -> list[Chapter]:
-    """The building, then each stage: what grows, and what follows when the kernel is through."""
-    counts = [("", len(rows) - sum(len(stage.steps) for stage in plan.stages))]
+    """The building, then each stage: what grows, and what follows when the kernel is through; then what is set."""
+    counts = [("", sum(len(layer.steps) for layer in plan.layers))]
     for number, stage in enumerate(plan.stages, start=1):
         counts.append((f"Stage {number}: it grows", len(stage.grow)))
         counts.append((f"Stage {number}: what stands on it follows", len(stage.follow)))
+    for stage, title in enumerate(_moments(plan)):
+        some = [one for one in plan.swept.each if one.stage == stage]
+        counts.append((title, sum(len(one.steps) for one in some)))
+    same = sum(len(one.as_before) for one in plan.swept.each)
+    counts.append(("With the scheduler that was there before, also", same))
     found, at = [], 0
     for title, count in counts:
         if count:
             found.append(Chapter(title, fold(rows[at : at + count])))
         at += count
     return found
+
+
+def _moments(plan: StackPlan) -> list[str]:
+    """Of each stage, from none: when the commands before runs are run."""
+    said = "Before each run, the one that it asks for"
+    later = [f"{said}, after growth {number}" for number in range(1, len(plan.stages) + 1)]
+    return [f"{said}, as built" if later else said, *later]
 
 
 def _unknown(claim: Claim) -> Destroyed:

@@ -26,6 +26,7 @@ TAILS = ("lat.p99", "clat.p99")
 # What lines of one answer have in common; the first that leaves two in one.
 ALIKE = (
     ("campaign", "host", "stage", "rest"),
+    ("campaign", "host", "topology", "stage", "load"),  # schedulers of one build
     ("campaign", "host", "rest"),
     ("host", "stage", "rest"),
     ("campaign", "stage", "rest"),

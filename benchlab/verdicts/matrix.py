@@ -10,7 +10,7 @@ from benchlab.charts.queries import Group
 from benchlab.topologies.models import Topology
 from benchlab.verdicts.settings_apart import Apart, apart
 
-FACTORS = ("Layout", "Settings", "Host", "Moment", "Point")
+FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
 BUILT = 2  # of them: each of their levels is a build of its own
 SHOWN = 8  # on a page
 
@@ -19,7 +19,8 @@ def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
     """Of lines in order; None where not every cell of the matrix was measured.
 
     A point is a workload with what it sweeps. Where layouts differ in their tuning alone, that is a factor of its own
-    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by.
+    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by. A
+    scheduler that runs of one build ask for is measured in the same blocks, and carries none of that.
     """
     names = _apart(found)
     cells: dict[tuple[str, ...], list[float]] = {}
@@ -29,12 +30,13 @@ def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
         for sample in line.samples:
             if metric in sample.values:
                 point = " · ".join(
-                    filter(None, [line.workload_name, line.rest, _depth(sample.outstanding)])
+                    filter(None, [line.workload_name, line.load, _depth(sample.outstanding)])
                 )
                 place = (
                     *names.get(line.topology, (line.topology_name, "")),
                     line.host_name,
                     line.stage_name or "as built",
+                    line.scheduler,
                     point,
                 )
                 cells.setdefault(place, []).append(sample.values[metric])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import given
@@ -164,3 +164,63 @@ def test_a_stage_leaves_the_order_of_what_comes_before_it_as_it_was():
     grows = Factors((1,), (7,), plain.workloads, 2, GROWS)
     as_built = [cell for cell in cells(grows, RANDOM_BLOCKS, 5) if cell.moment == Moment()]
     assert as_built == list(cells(plain, RANDOM_BLOCKS, 5))
+
+
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+swept = st.builds(
+    Factors,
+    ids,
+    ids,
+    workloads,
+    st.integers(1, 3),
+    schedulers=st.lists(st.sampled_from(SCHEDULERS), min_size=1, max_size=3, unique=True).map(
+        tuple
+    ),
+)
+
+
+@given(swept, st.sampled_from(ONCE), seeds)
+def test_every_point_comes_with_each_scheduler_in_every_block(factors, order, seed):
+    made = list(cells(factors, order, seed))
+    assert len(made) == count(factors)
+    for _, block in groupby(made, lambda c: (c.host, c.topology, c.repeat)):
+        by_point: dict[object, list[str]] = {}
+        for cell in block:
+            assert cell.point["scheduler"] == cell.scheduler
+            where = cell.workload, tuple(sorted(cell.of_tool.items()))
+            by_point.setdefault(where, []).append(cell.scheduler)
+        assert all(sorted(asked) == sorted(factors.schedulers) for asked in by_point.values())
+
+
+@given(factors, st.sampled_from(ONCE), seeds)
+def test_without_schedulers_nothing_is_another_run_than_before(factors, order, seed):
+    assert all(
+        not cell.scheduler and cell.of_tool == cell.point for cell in cells(factors, order, seed)
+    )
+
+
+def test_schedulers_are_mixed_with_the_other_points():
+    wanted = Factors((1,), (1,), ((1, {"iodepth": [1, 4]}),), 20, schedulers=("none", "kyber"))
+    orders = [
+        tuple((cell.scheduler, cell.of_tool["iodepth"]) for cell in block)
+        for _, block in groupby(cells(wanted, RANDOM_BLOCKS, 7), lambda cell: cell.repeat)
+    ]
+    assert len(set(orders)) > 10, "each block has an order of its own"
+    changes = [sum(a[0] != b[0] for a, b in pairwise(order)) for order in orders]
+    assert sum(one > 1 for one in changes) > len(orders) / 3, "and schedulers take turns within it"
+    first = list(cells(wanted, AS_WRITTEN, 1))[:4]
+    assert [(c.scheduler, c.of_tool["iodepth"]) for c in first] == [
+        ("none", 1), ("none", 4), ("kyber", 1), ("kyber", 4),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "sweep", "said"),
+    [
+        (("none", "none"), {}, "schedulers: none is there twice"),
+        (("none",), {"scheduler": ["a"]}, "workload 3: it sweeps an option scheduler of its own"),
+    ],
+)
+def test_schedulers_that_make_no_matrix(schedulers, sweep, said):
+    with pytest.raises(MatrixError, match=said):
+        Factors((1,), (1,), ((3, sweep),), schedulers=schedulers)

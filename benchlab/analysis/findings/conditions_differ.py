@@ -1,4 +1,4 @@
-"""Set-ups differ in what no layout asks for: scheduler, write cache, sectors, firmware, kernel."""
+"""Set-ups differ in what no layout or run asks for: scheduler, write cache, sectors, firmware, kernel."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def _sides(lines: Sequence[Line], what: str) -> dict[str, Sides]:
     for line in lines:
         if not _asks(line, what):
             for run in line.runs:
+                if what in run.asked:
+                    continue
                 for kind, values in _of_run(run, what).items():
                     sides = found.setdefault(kind, {})
                     sides.setdefault(values, Counter())[line.name] += 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from agents import registry
 from agents.facts.model import HostFacts
+from agents.facts.queues import Queues
 from agents.plans.stack import StackPlan
 from agents.safety.guard import claims_of
 from benchlab.runs.models import Attempt, Layout
@@ -16,11 +18,16 @@ from benchlab.topologies import moments
 
 
 def context(
-    layout: Layout, plan: StackPlan, attempt: Attempt, facts: HostFacts, ails: Sequence[str] = ()
+    layout: Layout,
+    plan: StackPlan,
+    attempt: Attempt,
+    facts: HostFacts,
+    ails: Sequence[str] = (),
+    queues: Queues = MappingProxyType({}),
 ) -> dict[str, Any]:
     """What the fingerprint is made of, so that a page can say in which of these two results differ.
 
-    `ails`: what was not in order when the run began.
+    `ails`: what was not in order when the run began. `queues`: what was set for it, of disks whose facts are of before.
     """
     moment = moments.parse(attempt.run.stage)
     claims = claims_of(plan.target_at(moment.stage))
@@ -29,7 +36,7 @@ def context(
         "kernel": facts.kernel,
         "cpu": f"{facts.cpus} x {facts.cpu_model}",
         "memory": facts.memory,
-        "devices": [_device(facts, claim.node) for claim in claims],
+        "devices": [_device(facts, claim.node, queues) for claim in claims],
         "stack": layout.stack,
         "tool": attempt.run.tool,
         "tool_version": tool_version(attempt.run.tool, facts),
@@ -59,7 +66,7 @@ def tool_version(kind: str, facts: HostFacts) -> str:
     return facts.tools.get(needs[0].program, "") if needs else ""
 
 
-def _device(facts: HostFacts, node: str) -> dict[str, Any]:
+def _device(facts: HostFacts, node: str, queues: Queues) -> dict[str, Any]:
     found = facts.device(node)
     if found is None:
         return {"node": node}
@@ -67,7 +74,7 @@ def _device(facts: HostFacts, node: str) -> dict[str, Any]:
         "identity": found.identity,
         "model": found.model,
         "size": found.size,
-        "scheduler": found.scheduler,
+        "scheduler": queues.get(found.name, {}).get("scheduler", found.scheduler),
         "sectors": [found.logical_sector, found.physical_sector],
     }
     # Without a key of its own, what was measured on disks that tell none stays equal.

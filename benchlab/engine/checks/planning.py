@@ -41,7 +41,12 @@ def fitted(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) -> sta
     if lacking := packages.missing(stack.needs(specs(layout.stack)), facts).words(str(layout.host)):
         raise AgentError(lacking, Reason.TOOL_MISSING)
     plan = stack.plan(
-        specs(layout.stack), layout.name, facts, spares.values(), stage_specs(layout.stages)
+        specs(layout.stack),
+        layout.name,
+        facts,
+        spares.values(),
+        stage_specs(layout.stages),
+        layout.schedulers,
     )
     said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
     if said:

@@ -94,6 +94,7 @@ def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bo
     return (
         seen.fingerprint == layout.confirmed_fingerprint
         and (seen.layers, seen.stages) == (plan.layers, plan.stages)
+        and seen.swept.steps == plan.swept.steps
         and not not_blank(plan.claims, facts, layout.name)
     )
 

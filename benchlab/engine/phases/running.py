@@ -16,10 +16,11 @@ from agents.lasting import lasting
 from agents.plans import stack
 from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
-from benchlab.engine.phases import ending, growing
+from benchlab.engine.phases import ending, growing, schedulers
 from benchlab.hosts import services as hosts
 from benchlab.runs import collect, large, moves
 from benchlab.runs.artifact_reader import Outputs
+from benchlab.runs.in_force import QUEUES
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 from benchlab.runs.states import LAYOUT_IS_LOST, AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
@@ -40,6 +41,7 @@ def start(layout: Layout, attempt: Attempt) -> None:
         with lasting(shell) as quick:
             found = condition.before(layout, quick)
             facts, awaited = preflight.check(layout, attempt, work, quick, found)
+            queues = schedulers.put_in_force(layout, attempt, quick, found.gone)
         sampled = (*collect.sampled(facts.os_family), *registry.live(attempt.run.tool))
         spool = jobs.spool(attempt, work)
         playing = console.begin(attempt, work, facts, shell, spool, sampled)
@@ -58,7 +60,9 @@ def start(layout: Layout, attempt: Attempt) -> None:
         return
     if awaited:
         growing.tell(layout, awaited)
-    context = fingerprint.context(layout, planning.stored(layout), attempt, facts, found.ails)
+    plan = planning.stored(layout)
+    context = fingerprint.context(layout, plan, attempt, facts, found.ails, queues)
+    in_force = {QUEUES: queues} if queues else {}
     during = {"during": {"start": [asdict(one) for one in awaited]}} if awaited else {}
     moves.attempt(
         attempt,
@@ -69,7 +73,7 @@ def start(layout: Layout, attempt: Attempt) -> None:
         facts_id=layout.facts_ready_id,
         fingerprint=fingerprint.digest(context),
         tool_version=context["tool_version"][:200],
-        meta=during | console.notes(playing),
+        meta=during | in_force | console.notes(playing),
         seen_at=timezone.now(),
     )
     moves.seen(layout)
@@ -144,7 +148,8 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         files = Outputs(attempt)
     console = consoles.of(attempt)
     judged = console.judged(attempt, judge(attempt, work), planning.at_ready(layout))
-    judged = ending.on_host(attempt, _in_time(layout, attempt, judged, shell))
+    judged = schedulers.held(attempt, _in_time(layout, attempt, judged, shell), shell)
+    judged = ending.on_host(attempt, judged)
     verdict, figures = collect.conclude(attempt, judged, files)
     console.ended(attempt)
     if verdict.reason == Reason.JOB_VANISHED:

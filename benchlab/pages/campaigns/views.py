@@ -72,7 +72,7 @@ def campaign_new(request: HttpRequest) -> HttpResponse:
     """The wizard. GET with ?hosts= and the like fills it in; POST with `estimate` only estimates."""
     if request.method != "POST":
         many: dict[str, Any] = {
-            n: request.GET.getlist(n) for n in ("hosts", "topologies", "workloads")
+            n: request.GET.getlist(n) for n in ("hosts", "topologies", "workloads", "schedulers")
         }
         names = ("name", "question", "repeats", "order", "visits")
         plain = {n: request.GET[n] for n in names if n in request.GET}
@@ -93,6 +93,7 @@ def campaign_again(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign.objects.for_user(request.user).filter(source=""), pk=pk)
     said = [(name, getattr(campaign, name)) for name in ("name", "question", "repeats", "order")]
     said += [("visits", campaign.visits)] if campaign.visits > 1 else []
+    said += [("schedulers", name) for name in campaign.schedulers]
     runs = campaign.runs.order_by()
     for many, field in (("hosts", "host"), ("topologies", "topology"), ("workloads", "workload")):
         said += [(many, one) for one in sorted(set(runs.values_list(field, flat=True)))]

@@ -1,0 +1,182 @@
+"""The I/O scheduler of the disks below as a factor of the runs of one build: how it is set before each of them, and how
+it was before all of them. Pure.
+
+The scheduler is set on the disks that the layout has by then and on no others. A new one brings its own number of
+requests (nr_requests): what the tuning layer asks of it is set again, and where the scheduler is the one that was there
+before, what was there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents import options, registry
+from agents.contracts import OptionsError, PlanError, Step, Target
+from agents.facts.model import HostFacts
+from agents.facts.queues import Queues, kernel_name
+from agents.layers import _queues as queues
+from agents.plans.chain import LayerSpec
+from agents.safety.guard import claims_of
+
+# Linux's own. The last three went with the single-queue block layer (5.0).
+KNOWN = ("none", "mq-deadline", "kyber", "bfq", "cfq", "noop", "deadline")
+TUNING = "tuning"
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeRun:
+    """What is done before a run that asks for `scheduler`, on the layout after so many stages.
+
+    `wishes`: attribute -> value that every disk must then tell. `as_before`: commands of which the values are those
+    that were there before; no part of the plan's fingerprint, as what brings things back is none.
+    """
+
+    scheduler: str
+    stage: int
+    wishes: Mapping[str, str]
+    steps: tuple[Step, ...]
+    as_before: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """`each`: one for each scheduler and stage. `kept`: how all disks were before, as in agents.contracts.Plan."""
+
+    each: tuple[BeforeRun, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Those that the fingerprint is of."""
+        return tuple(step for one in self.each for step in one.steps)
+
+    @property
+    def schedulers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.scheduler for one in self.each))
+
+    def at(self, scheduler: str, stage: int) -> BeforeRun:
+        """Raises PlanError where the plan knows of no such run."""
+        for one in self.each:
+            if (one.scheduler, one.stage) == (scheduler, stage):
+                return one
+        raise PlanError(f"the plan sets no I/O scheduler {scheduler!r} before a run")
+
+
+def check(schedulers: Sequence[str]) -> None:
+    """Raises OptionsError naming the word, and those that are allowed."""
+    for name in schedulers:
+        if name not in KNOWN:
+            raise OptionsError(
+                f"schedulers: {name!r} is no I/O scheduler; there are {', '.join(KNOWN)}"
+            )
+        if schedulers.count(name) > 1:
+            raise OptionsError(f"schedulers: {name} is there twice")
+
+
+def conflict(schedulers: Sequence[str], specs: Sequence[LayerSpec]) -> str:
+    """Why schedulers cannot be swept on these layers; "" where they can."""
+    if not schedulers:
+        return ""
+    for number, layer, asked in _tuned(specs):
+        if asked:
+            return (
+                f"layer {number} ({layer}) sets the I/O scheduler {asked} itself, and schedulers asks for "
+                f"{', '.join(schedulers)}: leave one of the two out"
+            )
+    if not any(wanted.count for spec in specs for wanted in spec.devices):
+        return "it takes no disk, so there is none whose I/O scheduler could be set: leave schedulers out"
+    return ""
+
+
+def _tuned(specs: Sequence[LayerSpec]) -> Iterator[tuple[int, str, str]]:
+    """(number, name, scheduler or "") of each layer that tunes."""
+    for number, spec in enumerate(specs, start=1):
+        if spec.kind == TUNING:
+            driver = registry.layer(spec.kind)
+            yield number, driver.LABEL, options.build(driver.Options, spec.options).scheduler
+
+
+def _requests(specs: Sequence[LayerSpec]) -> dict[str, str]:
+    """What the topmost tuning layer that says anything of nr_requests asks for."""
+    driver = registry.layer(TUNING)
+    tuned = (
+        options.build(driver.Options, spec.options).nr_requests
+        for spec in reversed(specs)
+        if spec.kind == TUNING
+    )
+    return next(({"nr_requests": str(asked)} for asked in tuned if asked >= 0), {})
+
+
+def plan(
+    schedulers: Sequence[str],
+    specs: Sequence[LayerSpec],
+    gives: Sequence[Target],
+    facts: HostFacts,
+) -> Swept:
+    """`gives`: what the layout gives its runs after each stage, from none. Raises PlanError or OptionsError."""
+    check(schedulers)
+    if said := conflict(schedulers, specs):
+        raise PlanError(said)
+    if not schedulers:
+        return Swept()
+    each, kept = [], dict[str, str]()
+    for stage, target in enumerate(gives):
+        for name in schedulers:
+            wishes = {"scheduler": name, **_requests(specs)}
+            found = queues.checked(wishes, target, facts)
+            kept |= queues.as_now(found, wishes)
+            # Another layout may be at work on the host when this is planned, and its schedulers in force: the plan is
+            # made again before it is carried out, and commands that depend on that would make it another one.
+            each.append(
+                BeforeRun(
+                    name, stage, wishes, queues.bare(wishes, found), _as_before(wishes, found, kept)
+                )
+            )
+    return Swept(tuple(each), kept)
+
+
+def _as_before(
+    wishes: Mapping[str, str], found: Sequence[queues.Disk], kept: Mapping[str, str]
+) -> tuple[Step, ...]:
+    """nr_requests of disks that had this scheduler before, unless something else is asked of it."""
+    if "nr_requests" in wishes:
+        return ()
+    same = [disk for disk in found if kept.get(disk.key("scheduler")) == wishes["scheduler"]]
+    only = {disk.key("nr_requests"): kept.get(disk.key("nr_requests"), "") for disk in same}
+    return queues.restore(same, only, always=True)
+
+
+def lacking(wanted: BeforeRun, found: Queues) -> list[str]:
+    """What is not in force of what is to be: disk, attribute, and what is."""
+    return [
+        f"{attribute} of {name} is {values.get(attribute) or 'not there'}, not {wish}"
+        for name, values in found.items()
+        for attribute, wish in wanted.wishes.items()
+        if values.get(attribute) != wish
+    ]
+
+
+def not_as_before(wanted: BeforeRun, swept: Swept, target: Target, found: Queues) -> bool:
+    """Whether a disk that had this scheduler before has another number of requests than before."""
+    if not wanted.as_before:
+        return False
+    for claim in claims_of(target):
+        scheduler, requests = (
+            swept.kept.get(f"{claim.identity} {attribute}", "")
+            for attribute in ("scheduler", "nr_requests")
+        )
+        values = found.get(kernel_name(claim.node), {})
+        if scheduler == wanted.scheduler and values and requests != values["nr_requests"]:
+            return True
+    return False
+
+
+def put_back(swept: Swept, target: Target, facts: HostFacts) -> tuple[Step, ...]:
+    """Steps that bring back what was there before all runs, where it differs now."""
+    return queues.restore(queues.disks(target, facts), swept.kept) if swept.kept else ()
+
+
+def not_put_back(swept: Swept, target: Target, facts: HostFacts) -> list[str]:
+    """What is not as it was, after teardown. [] is right."""
+    return queues.not_restored(queues.disks(target, facts), swept.kept) if swept.kept else []
