@@ -9,10 +9,11 @@ before, what was there before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agents import options, registry
-from agents.contracts import OptionsError, PlanError, Step, Target
+from agents.contracts import Claim, OptionsError, PlanError, Step, Target
 from agents.facts.model import HostFacts
 from agents.facts.queues import Queues, kernel_name
 from agents.layers import _queues as queues
@@ -78,10 +79,10 @@ def conflict(schedulers: Sequence[str], specs: Sequence[LayerSpec]) -> str:
     """Why schedulers cannot be swept on these layers; "" where they can."""
     if not schedulers:
         return ""
-    for number, layer, asked in _tuned(specs):
-        if asked:
+    for number, layer, tuned in _tuned(specs):
+        if tuned.scheduler:
             return (
-                f"layer {number} ({layer}) sets the I/O scheduler {asked} itself, and schedulers asks for "
+                f"layer {number} ({layer}) sets the I/O scheduler {tuned.scheduler} itself, and schedulers asks for "
                 f"{', '.join(schedulers)}: leave one of the two out"
             )
     if not any(wanted.count for spec in specs for wanted in spec.devices):
@@ -89,23 +90,18 @@ def conflict(schedulers: Sequence[str], specs: Sequence[LayerSpec]) -> str:
     return ""
 
 
-def _tuned(specs: Sequence[LayerSpec]) -> Iterator[tuple[int, str, str]]:
-    """(number, name, scheduler or "") of each layer that tunes."""
+def _tuned(specs: Sequence[LayerSpec]) -> Iterator[tuple[int, str, Any]]:
+    """(number, name, options) of each layer that tunes."""
     for number, spec in enumerate(specs, start=1):
         if spec.kind == TUNING:
             driver = registry.layer(spec.kind)
-            yield number, driver.LABEL, options.build(driver.Options, spec.options).scheduler
+            yield number, driver.LABEL, options.build(driver.Options, spec.options)
 
 
 def _requests(specs: Sequence[LayerSpec]) -> dict[str, str]:
     """What the topmost tuning layer that says anything of nr_requests asks for."""
-    driver = registry.layer(TUNING)
-    tuned = (
-        options.build(driver.Options, spec.options).nr_requests
-        for spec in reversed(specs)
-        if spec.kind == TUNING
-    )
-    return next(({"nr_requests": str(asked)} for asked in tuned if asked >= 0), {})
+    asked = [str(tuned.nr_requests) for *_, tuned in _tuned(specs) if tuned.nr_requests >= 0]
+    return {"nr_requests": asked[-1]} if asked else {}
 
 
 def plan(
@@ -170,6 +166,19 @@ def not_as_before(wanted: BeforeRun, swept: Swept, target: Target, found: Queues
         if scheduler == wanted.scheduler and values and requests != values["nr_requests"]:
             return True
     return False
+
+
+def without(steps: Sequence[Step], lost: Sequence[Claim]) -> list[Step]:
+    """The steps on the disks that are there: the guard refuses one that names a disk which is not."""
+    away = tuple(f"/sys/block/{kernel_name(claim.node)}/" for claim in lost)
+    return [
+        replace(
+            step,
+            argv=tuple(word for word in step.argv if not str(word).startswith(away)),
+            destroys=tuple(claim for claim in step.destroys if claim not in lost),
+        )
+        for step in steps
+    ]
 
 
 def put_back(swept: Swept, target: Target, facts: HostFacts) -> tuple[Step, ...]:

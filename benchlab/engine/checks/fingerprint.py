@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from agents import registry
+from agents.contracts import NOTHING
 from agents.facts.model import HostFacts
 from agents.facts.queues import Queues
 from agents.plans.stack import StackPlan
@@ -23,7 +23,7 @@ def context(
     attempt: Attempt,
     facts: HostFacts,
     ails: Sequence[str] = (),
-    queues: Queues = MappingProxyType({}),
+    queues: Queues = NOTHING,
 ) -> dict[str, Any]:
     """What the fingerprint is made of, so that a page can say in which of these two results differ.
 
@@ -66,7 +66,7 @@ def tool_version(kind: str, facts: HostFacts) -> str:
     return facts.tools.get(needs[0].program, "") if needs else ""
 
 
-def _device(facts: HostFacts, node: str, queues: Queues) -> dict[str, Any]:
+def _device(facts: HostFacts, node: str, queues: Queues = NOTHING) -> dict[str, Any]:
     found = facts.device(node)
     if found is None:
         return {"node": node}

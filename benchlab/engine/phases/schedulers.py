@@ -12,7 +12,6 @@ from agents.contracts import AgentError, Claim, Reason, Shell, Step
 from agents.facts import queues
 from agents.facts.queues import Queues
 from agents.plans import before_runs
-from agents.plans.lost_disks import without
 from agents.safety.guard import claims_of
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import step_log
@@ -63,7 +62,8 @@ def put_in_force(
 
 
 def _run(layout: Layout, steps: Sequence[Step], lost: Sequence[Claim], shell: Shell) -> None:
-    step_log.run(layout, without(steps, lost), shell, StepLog.Kind.APPLY, part=PART)
+    commands = before_runs.without(steps, lost)
+    step_log.run(layout, commands, shell, StepLog.Kind.APPLY, part=PART)
 
 
 def held(attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
