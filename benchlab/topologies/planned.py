@@ -155,8 +155,8 @@ def _chapters(plan: StackPlan, rows: Sequence[Command]) -> list[Chapter]:
     for number, stage in enumerate(plan.stages, start=1):
         counts.append((f"Stage {number}: it grows", len(stage.grow)))
         counts.append((f"Stage {number}: what stands on it follows", len(stage.follow)))
-    for stage, title in enumerate(_moments(plan)):
-        some = [one for one in plan.swept.each if one.stage == stage]
+    for at, title in enumerate(_moments(plan)):
+        some = [one for one in plan.swept.each if one.stage == at]
         counts.append((title, sum(len(one.steps) for one in some)))
     same = sum(len(one.as_before) for one in plan.swept.each)
     counts.append(("With the scheduler that was there before, also", same))

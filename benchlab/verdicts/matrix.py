@@ -8,7 +8,7 @@ from benchlab.analysis.designs import TAU, Order
 from benchlab.analysis.factors import Effect, Effects, effects
 from benchlab.charts.queries import Group
 from benchlab.topologies.models import Topology
-from benchlab.verdicts.settings_apart import Apart, apart
+from benchlab.verdicts.settings_apart import AS_IT_IS, Apart, apart
 
 FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
 BUILT = 2  # of them: each of their levels is a build of its own
@@ -36,7 +36,7 @@ def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
                     *names.get(line.topology, (line.topology_name, "")),
                     line.host_name,
                     line.stage_name or "as built",
-                    line.scheduler,
+                    line.scheduler or AS_IT_IS,
                     point,
                 )
                 cells.setdefault(place, []).append(sample.values[metric])

@@ -102,11 +102,60 @@ def test_a_campaign_takes_nothing_of_another_team(api, wish, theirs, noun):
         ({"order": "best"}, "order"),
         ({"seed": -1}, "seed"),
         ({"name": ""}, "name"),
+        ({"schedulers": "none"}, "schedulers"),
     ],
 )
 def test_a_wrong_campaign_is_refused(api, wish, wrong, field):
     assert is_problem(api.post("/api/campaigns/", wish | wrong), 400)["errors"].keys() == {field}
     assert not Campaign.objects.filter(name=wish["name"]).exists()
+
+
+RAW = [{"kind": "raw", "options": {}, "devices": [{"use": "data", "role": "hdd", "count": 1}]}]
+
+
+@pytest.fixture
+def on_a_disk(api, wish) -> dict:
+    topology = api.post("/api/topologies/", {"name": "disk", "stack": RAW}).json()
+    return wish | {"topologies": [topology["id"]]}
+
+
+def test_schedulers_are_a_factor(api, on_a_disk):
+    answer = api.post(
+        "/api/campaigns/", on_a_disk | {"schedulers": ["none", "kyber"], "repeats": 2}
+    )
+    assert answer.status_code == 201, answer.content
+    made = answer.json()
+    assert made["schedulers"] == ["none", "kyber"] and made["progress"]["runs"] == 8
+    runs = api.get(f"/api/runs/?campaign={made['id']}&scheduler=kyber").json()["results"]
+    assert len(runs) == 4 and {run["scheduler"] for run in runs} == {"kyber"}
+    assert {run["point"]["scheduler"] for run in runs} == {"kyber"}
+    assert all("scheduler" not in run["options"] for run in runs), "the tool is asked for none"
+    (layout,) = api.get(f"/api/layouts/?campaign={made['id']}").json()["results"]
+    assert layout["schedulers"] == ["none", "kyber"]
+
+
+@pytest.mark.parametrize(
+    "word", ["../x", "none\nkyber", "none; rm", "", "NONE", "$(reboot)", "a{0}"]
+)
+def test_a_word_that_is_no_scheduler_is_refused_with_those_that_are(api, on_a_disk, word):
+    answer = api.post("/api/campaigns/", on_a_disk | {"schedulers": ["none", word]})
+    said = is_problem(answer, 400)["detail"]
+    assert "mq-deadline, kyber, bfq, cfq, noop, deadline" in said
+    assert not Campaign.objects.filter(name=on_a_disk["name"]).exists()
+
+
+def test_schedulers_that_conflict_are_refused_and_both_are_named(api, wish, on_a_disk):
+    tuned = [*RAW, {"kind": "tuning", "options": {"scheduler": "bfq"}, "devices": []}]
+    topology = api.post("/api/topologies/", {"name": "tuned", "stack": tuned}).json()["id"]
+    asked = {"schedulers": ["none", "kyber"]}
+    answer = api.post("/api/campaigns/", on_a_disk | asked | {"topologies": [topology]})
+    said = is_problem(answer, 400)["detail"]
+    assert "tuned: layer 2 (Tuning) sets the I/O scheduler bfq itself" in said
+    assert "schedulers asks for none, kyber" in said
+    twice = api.post("/api/campaigns/", on_a_disk | {"schedulers": ["none", "none"]})
+    assert "none is there twice" in is_problem(twice, 400)["detail"]
+    folder = api.post("/api/campaigns/", wish | asked)
+    assert "dir: it takes no disk" in is_problem(folder, 400)["detail"]
 
 
 def test_a_stack_that_cannot_stand_is_refused(api):

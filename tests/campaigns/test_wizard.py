@@ -27,6 +27,33 @@ def test_the_wizard_makes_a_campaign(web, user, wish, host):
     assert (made.created_by, made.repeats, made.runs.count()) == (user, 3, 9)
 
 
+def test_the_wizard_offers_schedulers_and_counts_with_them(web, wish, raw, host):
+    wish = {**wish, "topologies": [raw.pk], "schedulers": ["none", "mq-deadline"]}
+    page = web.post(reverse("campaign-new"), {**wish, "estimate": "1"})
+    assert page.context["estimate"].runs == 18
+    assert 'name="schedulers" value="mq-deadline"' in page.text and "before each run" in page.text
+    plain = web.post(reverse("campaign-new"), {**wish, "schedulers": [], "estimate": "1"})
+    once, both = (one.context["estimate"] for one in (plain, page))
+    measuring = once.seconds - once.building
+    assert both.seconds - both.building == pytest.approx(2 * measuring)
+    web.post(reverse("campaign-new"), {**wish, "create": "1"})
+    made = Campaign.objects.get()
+    assert made.schedulers == ["none", "mq-deadline"] and made.runs.count() == 18
+    assert set(made.runs.values_list("scheduler", flat=True)) == set(made.schedulers)
+    assert made.layouts.get().schedulers == made.schedulers
+    shown = web.get(url("campaign-detail", made)).text
+    assert "none, mq-deadline: each point with each, in one build" in shown
+    again = web.get(url("campaign-again", made), follow=True).context["form"]
+    assert again["schedulers"].value() == made.schedulers
+
+
+def test_the_wizard_refuses_what_is_no_scheduler_and_what_takes_no_disk(web, wish):
+    said = web.post(reverse("campaign-new"), {**wish, "schedulers": ["none; rm"], "create": "1"})
+    assert "none; rm is not one of the available choices" in said.text
+    said = web.post(reverse("campaign-new"), {**wish, "schedulers": ["none"], "create": "1"})
+    assert "it takes no disk" in said.text and not Campaign.objects.exists()
+
+
 def test_the_estimate_without_javascript_is_the_page_again(web, wish):
     answer = web.post(reverse("campaign-new"), {**wish, "estimate": "1"})
     assert "<html" in answer.text and answer.context["estimate"].runs == 9

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Credential, FactSnapshot, Host
+from benchlab.runs.in_force import QUEUES
 from benchlab.runs.models import (
     Artifact,
     Attempt,
@@ -145,16 +146,24 @@ def done_layout(made: Campaign, where: Host, stack: Topology) -> Layout:
     return layout
 
 
-def run(made: Campaign, layout: Layout, load: Workload, depth: int | None, repeat: int) -> Run:
-    point = {"iodepth": depth} if depth else {}
+def run(
+    made: Campaign,
+    layout: Layout,
+    load: Workload,
+    depth: int | None,
+    repeat: int,
+    scheduler: str = "",
+) -> Run:
+    swept = {"iodepth": depth} if depth else {}
     return Run.objects.create(
         campaign=made,
         host=layout.host,
         topology=layout.topology,
         workload=load,
         tool=load.tool,
-        options={**load.options, **point},
-        point=point,
+        options={**load.options, **swept},
+        point={**({"scheduler": scheduler} if scheduler else {}), **swept},
+        scheduler=scheduler,
         outstanding=depth,
         repeat=repeat,
         position=made.runs.count() + 1,
@@ -163,20 +172,26 @@ def run(made: Campaign, layout: Layout, load: Workload, depth: int | None, repea
 
 
 def finished(
-    made: Campaign, layout: Layout, load: Workload, depth: int | None, repeat: int, iops: float
+    made: Campaign,
+    layout: Layout,
+    load: Workload,
+    depth: int | None,
+    repeat: int,
+    iops: float,
+    scheduler: str = "",
 ) -> Attempt:
     now = timezone.now()
     attempt = Attempt.objects.create(
-        run=run(made, layout, load, depth, repeat),
+        run=run(made, layout, load, depth, repeat, scheduler),
         layout=layout,
         phase=AttemptPhase.DONE,
         outcome=Outcome.SUCCEEDED,
         facts=layout.facts_ready,
-        fingerprint=hashlib.sha256(f"{layout.pk} {depth}".encode()).hexdigest(),
+        fingerprint=hashlib.sha256(f"{layout.pk} {depth} {scheduler}".strip().encode()).hexdigest(),
         tool_version="fio-3.33",
         argv=["fio", "--output-format=json+", "--output=fio.json", "job.fio"],
         exit_code=0,
-        meta={"state": "exited", "caches": "yes", "clock_step": 0.0, "sample_bytes": 81234},
+        meta={**_in_force(scheduler), "state": "exited", "caches": "yes", **CLOCKS},
         started_at=now,
         ended_at=now,
     )
@@ -192,6 +207,14 @@ def finished(
     for old, new in (("queued", "starting"), ("starting", "running"), ("running", "collecting")):
         Transition.objects.create(layout=layout, attempt=attempt, old=old, new=new)
     return attempt
+
+
+CLOCKS = {"clock_step": 0.0, "sample_bytes": 81234}
+
+
+def _in_force(scheduler: str) -> dict[str, Any]:
+    """Of a run that asked for one."""
+    return {QUEUES: {"sdb": {"scheduler": scheduler, "nr_requests": "64"}}} if scheduler else {}
 
 
 def _measure(attempt: Attempt, iops: float, depth: int | None) -> None:

@@ -120,6 +120,26 @@ def test_a_scheduler_that_the_layout_sets_is_what_is_compared(pair):
     assert found.others.names == ()
 
 
+def test_a_scheduler_that_runs_ask_for_is_what_is_compared(team, user):
+    """The host's facts tell one for both: they were read when the layout stood."""
+    host, stack, load = made.host(team), made.topology(team, "raw"), made.workload(team)
+    changed(host, scheduler="none", serial="S1")
+    campaign = made.campaign(team, "Schedulers")
+    layout = made.done_layout(campaign, host, stack)
+    for scheduler in ("mq-deadline", "kyber"):
+        for depth in (1, 4):
+            made.finished(campaign, layout, load, depth, 1, 1000.0, scheduler)
+    lines = groups(user, [campaign.pk])
+    assert labels(lines) == ["scheduler kyber", "scheduler mq-deadline"]
+    found = differences(user, lines)[load.pk]
+    assert found.compared.names == ("Point", "Scheduler")
+    assert [cells for _, cells in found.compared.rows] == [
+        ("scheduler kyber", "kyber"),
+        ("scheduler mq-deadline", "mq-deadline"),
+    ]
+    assert found.others.names == ()
+
+
 def test_what_nobody_told_is_neither_equal_nor_different(pair):
     """An imported result: no facts, and of its options only what the text says."""
     Campaign.objects.filter(pk=pair.both[1].pk).update(source=Campaign.Source.LIBRARY)

@@ -68,14 +68,14 @@ def lab(team, machine) -> Host:
 
 @pytest.fixture
 def make(team, user, lab):
-    def make(stack) -> Campaign:
+    def make(stack, **told) -> Campaign:
         topology = Topology.objects.create(
             team=team, name=f"t{Topology.objects.count()}", stack=stack
         )
         workload, _ = Workload.objects.get_or_create(team=team, name="w", tool="dd", options={})
         made = create_campaign(
             team=team, user=user, name="c", question="", hosts=[lab], topologies=[topology],
-            workloads=[workload], repeats=1, order="as_written", seed=1,
+            workloads=[workload], repeats=1, order="as_written", seed=1, **told,
         )  # fmt: skip
         preview(made)
         return made
@@ -109,6 +109,28 @@ def test_the_plan_is_drawn_listed_and_folded(web, make):
     for words in ("WD-01", "NV-0", "sdb: ext4 &#x27;home&#x27;", "(12 times, 12 commands)"):
         assert words in text
     assert f'<q class="phrase">{PHRASE}</q>' in text
+
+
+def test_schedulers_are_told_before_anything_runs_and_pinned(web, make, machine):
+    queue = {"scheduler": "[mq-deadline] none", "nr_requests": "64"}
+    machine.facts = replace(HOST, devices=tuple(replace(one, queue=queue) for one in HOST.devices))
+    plain, campaign = make(cached(2)), make(cached(2), schedulers=["none", "mq-deadline"])
+    text = unescape(page(web, campaign))
+    assert (
+        "<strong>Before each run:</strong> set the I/O scheduler of nvme0n1, sdb, sdc to none / mq-deadline; "
+        "put back afterwards, also when it is cancelled or fails." in text
+    )
+    assert "Before each run, the one that it asks for" in text
+    assert "set none /sys/block/nvme0n1/queue/scheduler /sys/block/sdb/queue/scheduler" in text
+    assert "Bring back the I/O scheduler that was there before" in text
+    assert "I/O scheduler" not in page(web, plain)
+    layout = campaign.layouts.get()
+    stored = layout.plan_fingerprint
+    layout.schedulers = ["none"]
+    layout.save()
+    planning.preview(layout.pk)
+    layout.refresh_from_db()
+    assert layout.plan_fingerprint != stored
 
 
 @pytest.mark.parametrize(

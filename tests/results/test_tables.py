@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from benchlab.campaigns.models import Run
 from benchlab.runs.models import Attempt, Measurement, Series
 from benchlab.team.models import Team
 from tests.api.conftest import everything, is_problem
@@ -112,12 +113,21 @@ def test_the_library_when_it_is_asked_for(api, ours):
         ("started_at__lt=2001-01-01", lambda r: False),
         ("labels={}", lambda r: r["labels"] == "{}"),
         ("stage=", lambda r: True),
+        ("scheduler=", lambda r: True),
+        ("scheduler__in=none,mq-deadline", lambda r: False),
     ],
 )  # fmt: skip
 def test_a_filter_finds_what_it_says(api, ours, query, holds):
     every = rows(api)
     found = rows(api, query)
     assert found == [row for row in every if holds(row)]
+
+
+def test_a_filter_finds_the_scheduler_that_was_asked_for(api, ours):
+    Run.objects.filter(pk=ours.run.pk).update(scheduler="kyber")
+    found = rows(api, "scheduler=kyber&fields=run,scheduler")
+    assert {(row["run"], row["scheduler"]) for row in found} == {(str(ours.run.pk), "kyber")}
+    assert not rows(api, f"scheduler__ne=kyber&run={ours.run.pk}")
 
 
 def test_by_id_or_name_and_by_a_metric_of_the_attempt(api, ours):

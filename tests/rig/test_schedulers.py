@@ -134,13 +134,12 @@ def test_two_schedulers_and_two_depths_are_mixed_in_the_blocks_of_one_build(
         if one.run.scheduler == "mq-deadline":
             assert queues["ubdc"]["nr_requests"] == "96"
     # Each block has each point once, and is no list of one scheduler after the other.
-    asked = [(one.run.repeat, one.run.scheduler, one.run.options["iodepth"]) for one in attempts]
+    ran = [(one.run.repeat, one.run.scheduler, one.run.options["iodepth"]) for one in attempts]
     every = {(scheduler, depth) for scheduler in ASKED for depth in (1, 4)}
-    for block in (asked[:4], asked[4:]):
+    for block in (ran[:4], ran[4:]):
         assert len({repeat for repeat, *_ in block}) == 1
         assert {(scheduler, depth) for _, scheduler, depth in block} == every
-    order = [scheduler for _, scheduler, _ in asked]
-    assert order not in (["none"] * 4 + ["mq-deadline"] * 4, ["mq-deadline"] * 4 + ["none"] * 4)
+    order = [scheduler for _, scheduler, _ in ran]
     assert sum(a != b for a, b in pairwise(order)) >= 2
     # One fingerprint for each scheduler and depth, in both repeats.
     by_point: dict[tuple[str, int], set[str]] = {}

@@ -59,6 +59,10 @@ def cached(disks: int = 12) -> list[dict[str, Any]]:
 
 
 def made(
-    layers: Sequence[Mapping[str, Any]], found: HostFacts, stages: Sequence[Mapping[str, Any]] = ()
+    layers: Sequence[Mapping[str, Any]],
+    found: HostFacts,
+    stages: Sequence[Mapping[str, Any]] = (),
+    schedulers: Sequence[str] = (),
 ) -> stack.StackPlan:
-    return stack.plan(specs(layers), "blabc7", found, spares_of(found), stage_specs(stages))
+    spares = spares_of(found)
+    return stack.plan(specs(layers), "blabc7", found, spares, stage_specs(stages), schedulers)

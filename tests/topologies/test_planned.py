@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchlab.topologies import planned
@@ -135,3 +137,39 @@ def test_only_spaces_may_be_typed_differently():
     assert planned.agreed("  destroy 1  disk on lab1 ", "destroy 1 disk on lab1")
     assert not planned.agreed("Destroy 1 disk on lab1", "destroy 1 disk on lab1")
     assert not planned.agreed("", "destroy 1 disk on lab1")
+
+
+def with_queues(found):
+    queue = {"scheduler": "[mq-deadline] none", "nr_requests": "64"}
+    return replace(found, devices=tuple(replace(one, queue=queue) for one in found.devices))
+
+
+def test_what_is_set_before_runs_is_told_and_listed():
+    host = with_queues(HOST)
+    told = planned.read(made(cached(2), host, schedulers=["none", "mq-deadline"]), host)
+    assert told.before_runs == "set the I/O scheduler of nvme0n1, sdb, sdc to none / mq-deadline"
+    titles = [chapter.title for chapter in told.chapters]
+    assert titles == [
+        "",
+        "Before each run, the one that it asks for",
+        "With the scheduler that was there before, also",
+    ]
+    assert [r for c in told.chapters for p in c.parts for r in p.rows] == told.commands
+    assert [row.says for row in told.commands[-3:]] == [
+        "Set scheduler to none on nvme0n1, sdb, sdc",
+        "Set scheduler to mq-deadline on nvme0n1, sdb, sdc",
+        "Set nr_requests of nvme0n1, sdb, sdc back to 64",
+    ]
+    assert {row.mark for row in told.commands[-3:]} == {"~"}
+    assert told.down[0].says == "Bring back the I/O scheduler that was there before"
+    assert planned.read(made(cached(2), host), host).before_runs == ""
+
+
+def test_what_is_set_before_runs_of_each_stage_is_told_apart():
+    host = with_queues(HOST)
+    told = planned.read(made(GROWING, host, GROWTH, ["none"]), host)
+    assert [chapter.title for chapter in told.chapters][-2:] == [
+        "Before each run, the one that it asks for, as built",
+        "Before each run, the one that it asks for, after growth 1",
+    ]
+    assert [r for c in told.chapters for p in c.parts for r in p.rows] == told.commands

@@ -51,7 +51,9 @@ class Bench:
         self.position += 1
         return layout
 
-    def measure(self, layout, top, repeats=(1, 2, 3), depths=(1, 8, 16), noise=0.01, load=None):
+    def measure(
+        self, layout, top, repeats=(1, 2, 3), depths=(1, 8, 16), noise=0.01, load=None, scheduler=""
+    ):
         return [
             made.finished(
                 self.campaign,
@@ -60,6 +62,7 @@ class Bench:
                 depth,
                 repeat,
                 top * depth / (depth + 8) * self.dice.gauss(1, noise),
+                scheduler,
             )
             for repeat in repeats
             for depth in depths
@@ -382,6 +385,36 @@ def test_an_effect_of_settings_carries_the_luck_of_builds(bench, api):
         for load in (bench.load, other):
             bench.measure(layout, 1000 * factor, load=load, noise=0.001)
     assert api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()["effects"] == []
+
+
+def test_schedulers_of_one_build_are_held_against_each_other_in_its_blocks(bench, api, web):
+    """12 % is called, as no luck of a build is between them; as a factor it carries none of that either."""
+    layout = bench.build("stripe")
+    other = made.workload(bench.team, "randwrite 4 KiB")
+    for scheduler, factor in (("mq-deadline", 1.0), ("none", 1.12)):
+        for load in (bench.load, other):
+            bench.measure(layout, 1000 * factor, load=load, noise=0.001, scheduler=scheduler)
+    for told in bench.answers(api):
+        lines = by_name(told)
+        assert lines.keys() == {"scheduler none", "scheduler mq-deadline"}
+        (line,) = [one for one in lines.values() if one["design"]]
+        assert line["design"] == "interleaved" and line["tau"] == 0.0
+        assert line["curve"]["verdict"] in ("faster", "slower")
+    told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()["effects"]
+    by = {tuple(one["levels"].items()): one["ratio"] for one in told}
+    assert by[("Scheduler", "none"),] == pytest.approx(1.12**0.5, rel=0.01)
+    assert by[("Scheduler", "mq-deadline"),] == pytest.approx(1.12**-0.5, rel=0.01)
+    page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
+    assert "scheduler none: 1.06 times" in page
+
+
+def test_layouts_are_held_against_each_other_with_the_same_scheduler(bench, api):
+    for name, top in (("cached stripe", 400), ("stripe", 1000)):
+        layout = bench.build(name)
+        for scheduler in ("none", "mq-deadline"):
+            bench.measure(layout, top, scheduler=scheduler)
+    found = bench.answers(api)
+    assert [by_name(one).keys() for one in found] == [{"cached stripe", "stripe"}] * 2
 
 
 @pytest.mark.parametrize("kind", ["report", "campaign", "comparison"])
