@@ -98,7 +98,7 @@ class Group:
     samples: tuple[Sample, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)  # metric -> its unit
     options: Mapping[str, Any] = field(default_factory=dict)  # of its first run, as stored
-    varied: tuple[str, ...] = ()  # options that `rest` tells
+    varied: tuple[str, ...] = ()  # options of the tool that `rest` tells
     scheduler: str = ""  # that its runs asked for; `rest` tells it too
     load: str = ""  # `rest` without it
     axis: bool = False  # whether the sweep varies the outstanding I/Os, over however many depths
@@ -221,10 +221,12 @@ def rest_of(point: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in sorted(point.items()) if key != axis}
 
 
-def _load(point: Mapping[str, Any], scheduler: str) -> str:
-    """In words what the sweep of the tool varies, beside the x axis."""
-    asked = {SCHEDULER} if scheduler else set[str]()
-    return points.words({key: value for key, value in rest_of(point).items() if key not in asked})
+def _load(point: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
+    """What the sweep of the tool varies, beside the x axis: without a scheduler that the run asked for."""
+    rest = rest_of(point)
+    if scheduler:
+        rest.pop(SCHEDULER, None)
+    return rest
 
 
 def _axis(point: Mapping[str, Any]) -> str | None:
@@ -241,6 +243,7 @@ def _group(
 ) -> Group:
     """`attempts`: rows of ATTEMPT."""
     first = attempts[0]
+    load = _load(first.run__point, first.run__scheduler)
     samples = tuple(
         Sample(
             run=a.run_id,
@@ -271,9 +274,9 @@ def _group(
         samples=samples,
         units={name: units[name] for sample in samples for name in sample.values},
         options=first.run__options,
-        varied=tuple(rest_of(first.run__point)),
+        varied=tuple(load),
         scheduler=first.run__scheduler,
-        load=_load(first.run__point, first.run__scheduler),
+        load=points.words(load),
         axis=_axis(first.run__point) is not None,
         ours=first.run__campaign__source == Campaign.Source.MEASURED,
         over=not any(a.going for a in attempts),

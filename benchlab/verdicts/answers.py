@@ -194,7 +194,7 @@ def _answer(
     return Answer(
         cards.key(card[0].workload, any(line.swept for line in card)),
         " · ".join(dict.fromkeys(line.workload_name for line in lines)),
-        _where(lines[0], card),
+        _where(lines, card),
         metric,
         unit,
         next(row for row in rows if row.against is None),
@@ -222,11 +222,12 @@ def _ranked(
     return tuple(ranked(thawed, baseline, dict(designs), lower_is_better=lower_is_better))
 
 
-def _where(line: Group, card: Sequence[Group]) -> str:
+def _where(lines: Sequence[Group], card: Sequence[Group]) -> str:
     """In words what this answer's lines have in common and others of the card have not."""
-    parts = ("stage_name", "host_name", "rest")
+    rest = "rest" if len({one.rest for one in lines}) == 1 else "load"
+    parts = ("stage_name", "host_name", rest)
     told = [part for part in parts if len({getattr(one, part) for one in card}) > 1]
-    return " · ".join(filter(None, (str(getattr(line, part)) for part in told)))
+    return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in told)))
 
 
 def _tail(

@@ -131,6 +131,11 @@ def test_a_scheduler_that_runs_ask_for_is_what_is_compared(team, user):
             made.finished(campaign, layout, load, depth, 1, 1000.0, scheduler)
     lines = groups(user, [campaign.pk])
     assert labels(lines) == ["scheduler kyber", "scheduler mq-deadline"]
+    # Which is nothing that the tool was asked: who measured without shares the chart (equal_workloads).
+    assert {(line.scheduler, line.load, line.varied) for line in lines} == {
+        ("kyber", "", ()),
+        ("mq-deadline", "", ()),
+    }
     found = differences(user, lines)[load.pk]
     assert found.compared.names == ("Point", "Scheduler")
     assert [cells for _, cells in found.compared.rows] == [

@@ -13,7 +13,7 @@ from agents.contracts import AgentError, Ran, Reason
 from agents.layers import _scripts
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.checks.condition import Condition
-from benchlab.engine.phases import provision, running, schedulers, teardown
+from benchlab.engine.phases import provision, running, teardown
 from benchlab.engine.wishes import once_more
 from benchlab.findings import stored_runs
 from benchlab.runs import in_force
@@ -117,7 +117,7 @@ def attempt_of(layout: Layout, scheduler: str) -> Attempt:
 
 
 def set_for(layout: Layout, scheduler: str, paper: Paper, **more: Any):
-    return schedulers.put_in_force(layout, attempt_of(layout, scheduler), paper, **more)
+    return running.put_in_force(layout, attempt_of(layout, scheduler), paper, **more)
 
 
 def test_it_is_set_on_the_disks_below_and_on_no_others(ready, kernel, paper):
@@ -128,7 +128,7 @@ def test_it_is_set_on_the_disks_below_and_on_no_others(ready, kernel, paper):
         ("/sys/block/sdc/queue/scheduler", "kyber"),
     ]
     assert kernel.queues["sdd"] == BEFORE["sdd"]
-    step = StepLog.objects.get(part=schedulers.PART)
+    step = StepLog.objects.get(part=running.PART)
     assert (step.kind, step.exit_code) == ("apply", 0)
     assert step.says == "Set scheduler to kyber on sdb, sdc"
 
@@ -197,7 +197,7 @@ def test_a_run_that_asks_for_none_reads_and_writes_nothing(ready, kernel, paper)
     attempt = attempt_of(ready, "kyber")
     attempt.run.scheduler = ""
     ran = len(paper.ran)
-    assert schedulers.put_in_force(ready, attempt, paper) == {}
+    assert running.put_in_force(ready, attempt, paper) == {}
     assert len(paper.ran) == ran
 
 
@@ -227,13 +227,13 @@ def test_what_cannot_be_put_back_is_said(ready, kernel, paper):
 def test_what_somebody_changed_during_a_run_has_measured_two_states(ready, kernel, paper):
     attempt, fine = attempt_of(ready, "kyber"), Verdict(Outcome.SUCCEEDED)
     attempt.meta = {QUEUES: set_for(ready, "kyber", paper)}
-    assert schedulers.held(attempt, fine, paper) == fine
+    assert running.held(attempt, fine, paper) == fine
     kernel.queues["sdc"]["scheduler"] = "none"
-    judged = schedulers.held(attempt, fine, paper)
+    judged = running.held(attempt, fine, paper)
     assert (judged.outcome, judged.reason) == (Outcome.FAILED, Reason.CHANGED_MEANWHILE)
     assert "sdc had kyber when the run began and none when it was over" in judged.text
     failed = Verdict(Outcome.FAILED, Reason.TOOL_FAILED, "x")
-    assert schedulers.held(attempt, failed, paper) == failed
+    assert running.held(attempt, failed, paper) == failed
 
 
 def test_the_looks_between_runs_call_it_no_change(ready, kernel, paper):

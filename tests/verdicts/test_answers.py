@@ -397,6 +397,7 @@ def test_schedulers_of_one_build_are_held_against_each_other_in_its_blocks(bench
     for told in bench.answers(api):
         lines = by_name(told)
         assert lines.keys() == {"scheduler none", "scheduler mq-deadline"}
+        assert told["where"] == "", "what they differ in is not where they are"
         (line,) = [one for one in lines.values() if one["design"]]
         assert line["design"] == "interleaved" and line["tau"] == 0.0
         assert line["curve"]["verdict"] in ("faster", "slower")

@@ -1,8 +1,14 @@
-"""The attempts of a layout that is ready, one at a time: start detached, poll, collect."""
+"""The attempts of a layout that is ready, one at a time: start detached, poll, collect.
+
+An I/O scheduler that a run asks for is set before it by the commands of the plan that a person agreed to, each guarded,
+looked at again, and still there when the run is over. What was there before is kept with the plan, and every way down
+brings it back first (agents.plans.stack.teardown).
+"""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 from django.conf import settings
@@ -10,24 +16,29 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents import registry
-from agents.contracts import AgentError, Reason, Shell
+from agents.contracts import AgentError, Claim, Reason, Shell, Step
+from agents.facts import queues as disk_queues
+from agents.facts.queues import Queues
 from agents.jobs import job
 from agents.lasting import lasting
-from agents.plans import stack
+from agents.plans import before_runs, stack
+from agents.safety.guard import claims_of
 from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
-from benchlab.engine.phases import ending, growing, schedulers
+from benchlab.engine.phases import ending, growing, step_log
 from benchlab.hosts import services as hosts
 from benchlab.runs import collect, large, moves
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.in_force import QUEUES
-from benchlab.runs.models import Attempt, Layout, LiveChunk
+from benchlab.runs.models import Attempt, Layout, LiveChunk, StepLog
 from benchlab.runs.states import LAYOUT_IS_LOST, AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
+from benchlab.topologies import moments
 
 LIVE_S = (
     0.8  # one poll of a job that says each second what happens; what is around it takes the rest
 )
+PART = "before a run"  # of the log: what is set for a run
 LIVE_MAX = 256 << 20  # bytes of samples that are kept of a running attempt
 
 
@@ -41,7 +52,7 @@ def start(layout: Layout, attempt: Attempt) -> None:
         with lasting(shell) as quick:
             found = condition.before(layout, quick)
             facts, awaited = preflight.check(layout, attempt, work, quick, found)
-            queues = schedulers.put_in_force(layout, attempt, quick, found.gone)
+            queues = put_in_force(layout, attempt, quick, found.gone)
         sampled = (*collect.sampled(facts.os_family), *registry.live(attempt.run.tool))
         spool = jobs.spool(attempt, work)
         playing = console.begin(attempt, work, facts, shell, spool, sampled)
@@ -80,6 +91,48 @@ def start(layout: Layout, attempt: Attempt) -> None:
     condition.begun(layout, attempt, found)
     if playing:
         playing.go()
+
+
+def put_in_force(
+    layout: Layout, attempt: Attempt, shell: Shell, gone: Collection[str] = ()
+) -> Queues:
+    """What the layout's disks have in force now, with the scheduler that the run asks for; {} where it asks for none.
+
+    `gone`: nodes of disks that are not there, and measured without. Nothing is written where all is as asked. Raises
+    AgentError, COMMAND_FAILED where the kernel refuses.
+    """
+    if not attempt.run.scheduler:
+        return {}
+    plan, stage = planning.stored(layout), moments.parse(attempt.run.stage).stage
+    wanted, target = plan.swept.at(attempt.run.scheduler, stage), plan.at(stage)[-1].gives
+    claims = claims_of(target)
+    lost = [claim for claim in claims if claim.node in gone]
+    nodes = [claim.node for claim in claims if claim not in lost]
+    found = disk_queues.read(shell, nodes)
+    try:
+        if before_runs.lacking(wanted, found):
+            _set(layout, wanted.steps, lost, shell)
+            found = disk_queues.read(shell, nodes)
+        if before_runs.not_as_before(wanted, plan.swept, target, found):
+            _set(layout, wanted.as_before, lost, shell)
+            found = disk_queues.read(shell, nodes)
+    except AgentError as error:
+        if error.reason != Reason.COMMAND_FAILED:
+            raise
+        said = f"The I/O scheduler {wanted.scheduler} could not be set: {error}"
+        raise AgentError(said, error.reason) from error
+    if wrong := before_runs.lacking(wanted, found):
+        raise AgentError(
+            f"The I/O scheduler {wanted.scheduler} is not in force after it was set: {'; '.join(wrong)}. "
+            "The kernel refuses it, or something else on the host sets another one.",
+            Reason.COMMAND_FAILED,
+        )
+    return found
+
+
+def _set(layout: Layout, steps: Sequence[Step], lost: Sequence[Claim], shell: Shell) -> None:
+    commands = before_runs.without(steps, lost)
+    step_log.run(layout, commands, shell, StepLog.Kind.APPLY, part=PART)
 
 
 def poll_s(attempt: Attempt) -> float:
@@ -148,7 +201,7 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         files = Outputs(attempt)
     console = consoles.of(attempt)
     judged = console.judged(attempt, judge(attempt, work), planning.at_ready(layout))
-    judged = schedulers.held(attempt, _in_time(layout, attempt, judged, shell), shell)
+    judged = held(attempt, _in_time(layout, attempt, judged, shell), shell)
     judged = ending.on_host(attempt, judged)
     verdict, figures = collect.conclude(attempt, judged, files)
     console.ended(attempt)
@@ -187,3 +240,27 @@ def _in_time(layout: Layout, attempt: Attempt, verdict: Verdict, shell: Shell) -
         return verdict
     what = attempt.meta["during"]["start"][0]["says"]
     return Verdict(Outcome.FAILED, Reason.TOO_LATE, f"The {what} was over before this run was.")
+
+
+def held(attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
+    """A run during which something else changed what was in force measured two states at once: no figure of either."""
+    began: Queues = attempt.meta.get(QUEUES) or {}
+    if not began or verdict.outcome != Outcome.SUCCEEDED:
+        return verdict
+    try:
+        now = disk_queues.read(shell, began)
+    except AgentError as error:
+        if error.reason in LAYOUT_IS_LOST:
+            raise
+        said = f"Nobody could look afterwards which I/O scheduler was in force: {error}"
+        return Verdict(Outcome.FAILED, error.reason, said)
+    changed = [
+        f"{name} had {values[what]} when the run began and {now[name][what]} when it was over ({what})"
+        for name, values in began.items()
+        for what in disk_queues.ATTRIBUTES
+        if values[what] != now[name][what]
+    ]
+    if not changed:
+        return verdict
+    said = f"Something on the host changed a disk's queue during the run: {'; '.join(changed)}."
+    return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, said)
