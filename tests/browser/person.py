@@ -11,7 +11,7 @@ from playwright.sync_api import TimeoutError
 from benchlab.testing import profiles
 from tests.browser.axe import violations
 
-PICTURES = Path(__file__).parent / "screenshots"
+PICTURES = Path(os.environ.get("BENCHLAB_SHOTS") or Path(__file__).parent / "screenshots")
 PATIENCE_MS = 30_000  # a busy machine
 SETTLED_MS = 600  # charts are drawn anew a moment after the last change of width
 PICTURE_MS, PICTURE_TRIES = (
@@ -90,11 +90,11 @@ class Person:
         The profiles quick and ci draw one of the two themes for each page.
         """
         if not self.javascript:
-            self._picture(f"{name}-nojs")
+            self.picture(f"{name}-nojs")
             return
         for scheme in ("light",) if quick else themes(name):
             self.page.emulate_media(color_scheme=scheme)
-            self._picture(f"{name}-{scheme}")
+            self.picture(f"{name}-{scheme}")
             self.complaints += [f"{name}, {scheme}: {one}" for one in violations(self.page)]
         if not quick:
             self._on_a_phone(name)
@@ -105,7 +105,7 @@ class Person:
         wide = self.page.evaluate("document.documentElement.scrollWidth")
         if wide > PHONE["width"]:
             self.complaints.append(f"{name}: {wide} px wide on a phone of {PHONE['width']} px")
-        self._picture(f"{name}-phone")
+        self.picture(f"{name}-phone")
         self.page.set_viewport_size(DESK)
         self._redrawn()  # who clicks a point next would miss it
 
@@ -113,9 +113,9 @@ class Person:
         if self.page.locator(".chart").count():
             self.page.wait_for_timeout(SETTLED_MS)
 
-    def _picture(self, name: str) -> None:
+    def picture(self, name: str) -> None:
         """Taken again where Chromium stalled: what is proven is the page, not that the first picture came."""
-        PICTURES.mkdir(exist_ok=True)
+        PICTURES.mkdir(parents=True, exist_ok=True)
         for left in reversed(range(PICTURE_TRIES)):
             try:
                 self.page.screenshot(

@@ -97,7 +97,7 @@ def test_one_glance_tells_what_runs_what_came_out_and_which_disks_are_free(perso
     expect(page.locator(".fleet .disk")).to_have_count(16)
     person.look("home-lab")
     page.set_viewport_size({"width": 1920, "height": 1080})
-    person._picture("home-lab-wall")
+    person.picture("home-lab-wall")
     page.locator(".latest h3 a", has_text="raw SSD").first.click()
     page.wait_for_url("**/campaigns/*/")
     assert person.complaints == [], "\n".join(person.complaints)

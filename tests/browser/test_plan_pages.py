@@ -59,11 +59,13 @@ def lab(team) -> Host:
 
 def a_layout(team, lab: Host, **fields) -> Layout:
     campaign = Campaign.objects.create(team=team, name="Cached", seed=1)
-    topology = Topology.objects.create(team=team, name="LVM cache", stack=cached())
+    topology, _ = Topology.objects.get_or_create(
+        team=team, name="LVM cache", defaults={"stack": cached()}
+    )
     layout = Layout.objects.create(
         campaign=campaign, host=lab, topology=topology, stack=cached(), **fields
     )
-    workload = Workload.objects.create(team=team, name="w", tool="dd", options={})
+    workload, _ = Workload.objects.get_or_create(team=team, name="w", tool="dd", options={})
     run = Run.objects.create(
         campaign=campaign, host=lab, topology=topology, workload=workload, tool="dd", options={},
         point={}, repeat=1, position=1,

@@ -32,8 +32,15 @@ def document(text: str, addresses: dict[str, str]) -> Document:
     for one in _within(tokens):
         _lead(one, addresses)
     title = next((tokens[at + 1].content for at, one in enumerate(tokens) if one.type == HEAD), "")
-    html = PARSER.renderer.render(tokens, PARSER.options, {})
+    html = _scrolled(PARSER.renderer.render(tokens, PARSER.options, {}))
     return Document(title, mark_safe(html), frozenset(anchors))  # nosec B308 B703
+
+
+def _scrolled(html: str) -> str:
+    """What may be wider than a phone scrolls by itself, also by keys. In text there is no such tag: it is escaped."""
+    frame = '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>'
+    html = html.replace("<table>", frame).replace("</table>", "</table></div>")
+    return html.replace("<pre>", '<pre tabindex="0">')
 
 
 HEAD = "heading_open"
