@@ -33,7 +33,7 @@ def host(team, user, nudges) -> Host:
 
 def wish(host: Host, **changes: object) -> dict[str, object]:
     given = {
-        "host": host.pk, "layouts": ["stripe", "lvm-cache"], "matters": "random", "repeats": "3",
+        "host": host.pk, "layouts": ["stripe", "lvm-cache"], "matters": "random", "repeats": "4",
         "time": "look", "depths": "1, 4", "name": "",
     }  # fmt: skip
     return {**given, **changes}
@@ -45,7 +45,7 @@ def test_the_page_comes_filled_in(web, host):
     assert "sized to 4 hdd, 1 ssd" in answer.text
     ticked = [one.it.shape.slug for one in answer.context["offers"] if one.ticked]
     assert ticked == ["stripe", "lvm-cache"]
-    assert answer.context["estimate"].runs == 2 * 3 * (5 + 1)  # depths of fio, and the fsync test
+    assert answer.context["estimate"].runs == 2 * 4 * (5 + 1)  # depths of fio, and the fsync test
     assert answer.context["wish"].disks == 5
     assert not Campaign.objects.exists() and not Topology.objects.exists()
 
@@ -62,7 +62,7 @@ def test_it_makes_topologies_workloads_and_the_campaign(web, user, host):
     made = Campaign.objects.get()
     assert answer["Location"] == reverse("campaign-detail", args=[made.pk])
     assert made.created_by == user and made.question.startswith("Which is best on lab1: Stripe of")
-    assert made.runs.count() == 2 * 2 * 2 * 3
+    assert made.runs.count() == 2 * 2 * 2 * 4
     assert sorted(Topology.objects.values_list("name", flat=True)) == [
         "LVM cache on ssd before a stripe of 4 hdd, xfs", "Stripe of 4 hdd, xfs",
     ]  # fmt: skip

@@ -33,7 +33,8 @@ from benchlab.topologies.sized import FAST, TICKED
 LEAST, MOST = 2, 4  # layouts of one comparison
 MOST_DEPTHS, DEEPEST = 12, 1024
 MOST_DRAWN = 24  # disks of a card
-REPEATS = {1: "1, to try", 3: "3, enough for an interval", 5: "5", 10: "10, for small differences"}
+# Even ones: layouts that take turns are built in two visits, and each visit measures equally often.
+REPEATS = {1: "1, to try", 4: "4, enough for an interval", 6: "6", 10: "10, for small differences"}
 PAGE = "campaigns/compare_layouts.html"
 
 
@@ -92,7 +93,12 @@ class CompareForm(forms.Form):
     matters = forms.ChoiceField(
         choices=[(one.slug, one.name) for one in what_matters.MATTERS.values()]
     )
-    repeats = forms.TypedChoiceField(choices=list(REPEATS.items()), coerce=int, initial=3)
+    repeats = forms.TypedChoiceField(
+        choices=list(REPEATS.items()),
+        coerce=int,
+        initial=4,
+        help_text="Even: layouts that take turns are built twice, and measured equally often each time",
+    )
     time = forms.ChoiceField(
         label="Time a point",
         choices=[(one.slug, one.says) for one in what_matters.TIMES.values()],
