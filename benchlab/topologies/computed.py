@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from agents import registry
-from agents.contracts import Target
+from agents.contracts import Claim, Target
 from agents.plans.chain import WORDS
 from agents.plans.stack import BELOW, Placed
-from agents.safety.guard import claims_of
 from benchlab.topologies.acts import main_use
 from benchlab.topologies.looked_at import Looked
 from benchlab.web.units import size
@@ -37,11 +37,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """What files or a tool may fill, of what the disks beneath have."""
+    """What files or a tool may fill, of what the disks for data have. `beside`: the others, "1 cache disk"."""
 
     usable: str
     disks: str
     percent: str
+    beside: str = ""
 
 
 def rows(looked: Looked) -> list[Row]:
@@ -151,7 +152,16 @@ def total(looked: Looked) -> Sum | None:
     """None where nothing can be built, or its size is not known."""
     if not looked.valid or not (gives := looked.reckoned.placed[-1].gives).size:
         return None
-    disks = sum(claim.size for claim in claims_of(gives))
+    data, beside = set[Claim](), Counter[str]()
+    for layer in looked.reckoned.placed:
+        main = main_use(registry.layer(layer.spec.kind))
+        for use, claims in layer.target.devices.items():
+            if use == main:
+                data.update(claims)
+            elif use != BELOW:
+                beside[use] += len(claims)
+    disks = sum(claim.size for claim in data)
     if not disks:
         return None
-    return Sum(size(gives.size), size(disks), f"{100 * gives.size / disks:.0f} %")
+    others = " and ".join(f"{n} {use} disk{'s' * (n > 1)}" for use, n in beside.items() if n)
+    return Sum(size(gives.size), size(disks), f"{100 * gives.size / disks:.0f} %", others)

@@ -70,6 +70,8 @@ def test_what_is_wrong_has_no_size_and_what_is_below_has():
 def test_the_sum_says_what_is_left_of_the_disks():
     total = computed.total(look(built("add 0 md", "disks 0 data 4", "add 1 filesystem"), EXAMPLE))
     assert total == computed.Sum("10.9 TiB", "14.6 TiB", "75 %")
+    total = computed.total(look(built(*CACHED), EXAMPLE))
+    assert total == computed.Sum("14.6 TiB", "14.6 TiB", "100 %", "1 cache disk")
     assert computed.total(look(built("add 0 directory"), EXAMPLE)) is None
     assert computed.total(look(built("add 0 zpool"), EXAMPLE)) is None
 
