@@ -16,6 +16,7 @@ from agents.plans.destroyed import Destroyed, what_is_destroyed
 from agents.plans.stack import Placed, StackPlan
 from agents.quote import shown
 from benchlab.topologies import drawing
+from benchlab.topologies.script import script
 
 NODE = re.compile(r"/dev/[^\s'\",:;]+")
 PHRASE = re.compile(r"destroy (\d+) disks? on (.+)")
@@ -78,7 +79,8 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`down`: what is taken down afterwards, in words: its commands are made from what is there then.
+    """`down`: what is taken down afterwards, in words: its commands are made from what is there then. `script`: all of
+    it for a shell.
 
     `before_runs`: what is set before each run, in words; each run has one of these.
     """
@@ -89,6 +91,7 @@ class Planned:
     picture: drawing.Drawing | None = None
     down: list[Command] = field(default_factory=list)
     before_runs: str = ""
+    script: str = ""
 
     @property
     def marks(self) -> list[tuple[Command, int]]:
@@ -113,6 +116,7 @@ def read(plan: StackPlan, facts: HostFacts | None) -> Planned:
         drawing.draw(plan, facts),
         [*_down(plan, lost)],
         _before_runs(plan),
+        script(plan, (disk.node for disk in lost)),
     )
 
 

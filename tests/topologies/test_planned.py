@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 
 import pytest
 
+from agents.contracts import Secret, Step
 from benchlab.topologies import planned
+from benchlab.topologies.script import script
 from tests.topologies.plans import cached, layer, made, many_disks
 from tests.topologies.test_drawing import GROWING, GROWTH
 
@@ -173,3 +176,53 @@ def test_what_is_set_before_runs_of_each_stage_is_told_apart():
         "Before each run, the one that it asks for, after growth 1",
     ]
     assert [r for c in told.chapters for p in c.parts for r in p.rows] == told.commands
+
+
+RECORDER = """#!/bin/sh
+printf '%s\\037' "${0##*/}" "$@" >>"$RECORD"
+printf '\\036' >>"$RECORD"
+"""
+
+
+@pytest.mark.parametrize("growth", [False, True])
+def test_the_script_has_each_command_as_it_is_and_runs_none_by_itself(tmp_path, growth):
+    """A shell with programs that only note what they were given."""
+    plan = made(GROWING, HOST, GROWTH) if growth else made(cached(), HOST)
+    text = planned.read(plan, HOST).script
+    assert text.startswith("# Careful: this erases /dev/")
+    for step in plan.steps:
+        (tmp_path / step.argv[0]).write_text(RECORDER)
+        (tmp_path / step.argv[0]).chmod(0o755)
+    record = tmp_path / "record"
+    env = {"PATH": str(tmp_path), "RECORD": str(record)}
+    subprocess.run(["/bin/sh", "-euc", text], env=env, check=True)
+    assert not record.exists()
+    subprocess.run(["/bin/sh", "-euc", f"{text}\nbuild"], env=env, check=True)
+    noted = [tuple(one.split("\x1f")[:-1]) for one in record.read_text().split("\x1e")[:-1]]
+    assert noted == [step.argv for step in plan.steps]
+
+
+def test_the_script_says_what_undoes_it_as_comments():
+    text = planned.read(made(cached(2), HOST), HOST).script
+    down = text[text.index("# Taken down") :].splitlines()
+    assert all(line.startswith("# ") for line in down if line)
+    assert [line for line in down if line.startswith("#   umount")] == [
+        "#   umount /mnt/benchlab/blabc7"
+    ]
+    assert planned.Planned().script == ""
+
+
+def test_the_script_tells_what_is_set_before_runs():
+    host = with_queues(HOST)
+    text = planned.read(made(cached(2), host, schedulers=["none", "mq-deadline"]), host).script
+    before = text[text.index("# Before each run") : text.index("# Taken down")].splitlines()
+    assert [line.split()[-4] for line in before[1:] if line] == ["none", "mq-deadline"]
+    assert all(line.startswith("#") for line in before if line)
+
+
+def test_a_text_in_a_script_is_a_comment_and_a_secret_stays_out():
+    step = Step(("mkfs", Secret("hunter2")), "two\nlines; reboot")
+    plan = made([layer("raw", data=("hdd", 1))], HOST)
+    told = script(replace(plan, layers=(replace(plan.layers[0], steps=(step,)),)), ["/dev/sdb"])
+    assert "# two\n# lines; reboot\n# (left out, for it holds a secret) mkfs ***\n" in told
+    assert "hunter2" not in told

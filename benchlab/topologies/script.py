@@ -1,0 +1,74 @@
+"""A plan as a shell script, to read or to carry away: each step under what it does, what undoes it as comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from agents import registry
+from agents.contracts import Secret, Step
+from agents.plans import stack
+from agents.plans.stack import Placed, StackPlan
+from agents.quote import command_line, shown
+
+WARNING = "# Careful: this erases {disks}. BenchLab looks at the disks right before each command; a script does not."
+BEGIN = """# For root, on that host. Nothing is done before you say: build
+build() (
+set -eu"""
+DOWN = """
+# Taken down, the top first. BenchLab makes the commands from what it finds on the host then, and proves the
+# disks blank; what undoes single steps, the last one first, is:"""
+
+
+def script(plan: StackPlan, erased: Iterable[str]) -> str:
+    """`erased`: nodes of the disks. "" where there is nothing to do."""
+    if not plan.steps:
+        return ""
+    warning = WARNING.format(disks=", ".join(erased) or "no disk")
+    lines = [line for layer in plan.layers for line in _built(layer)]
+    for number, stage in enumerate(plan.stages, start=1):
+        lines += [f"\n# Stage {number}: it grows", *_steps(stage.steps)]
+    down = [line for layer in reversed(plan.at(len(plan.stages))) for line in _undone(layer)]
+    return "\n".join([warning, BEGIN, *lines, ")", *_before_runs(plan), DOWN, *down]) + "\n"
+
+
+def _label(layer: Placed) -> str:
+    return registry.layer(layer.spec.kind).LABEL
+
+
+def _built(layer: Placed) -> Iterator[str]:
+    yield f"\n# {_label(layer)}"
+    if ask := stack.asked(layer):
+        yield _comment(f"A person is needed here: {ask.says}")
+    yield from _steps(layer.steps)
+
+
+def _before_runs(plan: StackPlan) -> Iterator[str]:
+    """As comments: each run has the one that it asks for."""
+    if plan.swept.each:
+        yield "\n# Before each run, the one that it asks for:"
+    for step in plan.swept.steps:
+        yield _comment(f"  {_line(step)}")
+
+
+def _steps(steps: Iterable[Step]) -> Iterator[str]:
+    for step in steps:
+        yield _comment(step.says)
+        yield _line(step)
+
+
+def _line(step: Step) -> str:
+    if any(isinstance(word, Secret) for word in step.argv):
+        return _comment(f"(left out, for it holds a secret) {shown(step.argv)}")
+    line = command_line(step.argv)
+    return f"printf %s {command_line([step.stdin])} | {line}" if step.stdin else line
+
+
+def _undone(layer: Placed) -> Iterator[str]:
+    undo = [one for step in reversed(layer.steps) for one in step.undo]
+    yield f"# {_label(layer)}{'' if undo else ': nothing by itself'}"
+    yield from (_comment(f"  {_line(one)}") for one in undo)
+
+
+def _comment(text: str) -> str:
+    """On each line, so that nothing of a text is a command."""
+    return "\n".join(f"# {line}" for line in text.splitlines())
