@@ -22,7 +22,7 @@ DISK_W, DISK_H, GAP, PAD, HEAD = 176, 78, 10, 10, 22
 PIECE_W, PIECE_H = 176, 40
 LINE, RISE, MARGIN = 17, 30, 6  # pixels: a line of text, the room for arrows, around the picture
 LEAST_W = 420
-PER_ROW = 6
+PER_ROW = 4
 MOST = 24  # disks of a group that are drawn; the table beside the picture has all of them
 CHAR = 7.4  # width of a character of 12 px, on the safe side
 

@@ -97,6 +97,8 @@ def test_a_pasted_article_becomes_a_chart(person):
     person.press("Preview")
     page.get_by_text("2 results with").wait_for()
     person.look("import-found")
+    page.get_by_text("Disks, and what they are rated for").click()
+    person.look("import-disks")
     page.get_by_role("link", name="9", exact=True).first.click()
     page.locator("#L9", has_text="8022.741 ops/sec").wait_for()
     person.look("import-lines")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from agents import registry
+from agents.protocols import Layer
 from benchlab.campaigns import ordering, what_matters
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.models import Campaign, Workload
@@ -26,8 +28,8 @@ from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.disk_marks import Mark, marks
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
+from benchlab.topologies.canvas import told
 from benchlab.topologies.models import Topology
-from benchlab.topologies.picture import Box, boxes
 from benchlab.topologies.sized import FAST, TICKED
 
 LEAST, MOST = 2, 4  # layouts of one comparison
@@ -73,8 +75,10 @@ class Offer:
     ticked: bool
 
     @property
-    def boxes(self) -> list[Box]:
-        return boxes(self.it.shape.stack)
+    def layers(self) -> list[str]:
+        """The top one first, each with what says most of it."""
+        stack = reversed(self.it.shape.stack)
+        return [_in_short(registry.layer(one["kind"]), one["options"]) for one in stack]
 
     @property
     def marks(self) -> list[str]:
@@ -82,6 +86,10 @@ class Offer:
         wants = self.it.shape.wants.items()
         found = ["use ssd" if role in FAST else "use" for role, n in wants for _ in range(n)]
         return found[:MOST_DRAWN]
+
+
+def _in_short(driver: Layer[Any], options: Mapping[str, Any]) -> str:
+    return ", ".join((driver.LABEL, *told(driver, options)[:2]))
 
 
 class CompareForm(forms.Form):
