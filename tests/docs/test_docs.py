@@ -12,7 +12,7 @@ from django.core.management import get_commands
 from agents import registry
 from benchlab.up.bootstrap import ROOT
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GUIDE, OPERATING = ROOT / "docs" / "guide.md", ROOT / "docs" / "operating.md"
 OWN = {"up", "down", "test", "lint", "bench"}
 SETTING = (
