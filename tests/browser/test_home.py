@@ -67,7 +67,10 @@ def building(campaign, host, topology) -> None:
         topology=topology,
         stack=[],
         phase=LayoutPhase.PROVISIONING,
-        plan={"layers": [{"steps": steps}], "claims": [{"identity": f"serial:{host}sdb"}]},
+        plan={
+            "layers": [{"steps": steps}],
+            "claims": [{"identity": f"serial:{host}sdb", "node": "/dev/sdb"}],
+        },
         begun_at=timezone.now(),
     )
     Attempt.objects.create(

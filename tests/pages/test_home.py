@@ -13,13 +13,17 @@ from django.urls import reverse
 from django.utils import timezone
 from redis.exceptions import ConnectionError as Away
 
+from agents.plans import as_json
 from benchlab.hosts.models import Device
 from benchlab.runs.models import Attempt, Layout, Measurement, StepLog
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from tests.charts import made
 from tests.charts.test_heat import number
+from tests.topologies.plans import layer, many_disks
+from tests.topologies.plans import made as planned
 
 pytestmark = pytest.mark.django_db
+CLAIM = {"identity": "serial:A", "node": "/dev/A"}
 STEPS = [{"says": f"Step {n}", "argv": ["true", str(n)]} for n in (1, 2, 3)]
 
 
@@ -132,6 +136,11 @@ def test_each_part_is_asked_for_alone(web, lab, part, other):
     assert f'id="{part}"' in text and other not in text and "<html" not in text
 
 
+def stored(stack) -> dict:
+    """A plan as the planner stores it."""
+    return as_json.to_json(planned(stack, many_disks()))
+
+
 def building(lab, done: int = 1) -> Layout:
     layout = Layout.objects.create(
         campaign=made.campaign(lab.team, "Now"),
@@ -139,7 +148,7 @@ def building(lab, done: int = 1) -> Layout:
         topology=lab.stacks[0],
         stack=[],
         phase=LayoutPhase.PROVISIONING,
-        plan={"layers": [{"steps": STEPS}], "claims": [{"identity": "serial:A"}]},
+        plan={"layers": [{"steps": STEPS, "gives": {"devices": {"data": [CLAIM]}}}]},
         begun_at=timezone.now(),
     )
     for step in STEPS[: done + 1]:
@@ -204,10 +213,11 @@ def test_every_disk_is_a_block_that_says_what_it_is(web, lab):
 
 def test_first_steps_stay_until_a_layout_on_disks_was_measured(web, lab):
     assert 'id="steps-title"' not in home(web)
-    Layout.objects.update(plan={"claims": []})  # in a directory
+    Layout.objects.update(plan=stored([layer("directory", {"path": "/srv"})]))
     text = home(web)
     assert 'id="steps-title"' in text and text.count("data-done") == 4  # no disk is spare yet
-    Layout.objects.update(plan={"claims": [{"identity": "serial:S1"}]})
+    Layout.objects.update(plan=stored([layer("raw", data=("hdd", 1))]))
+    assert 'id="steps-title"' not in home(web)
     Attempt.objects.update(outcome=Outcome.FAILED)
     assert 'id="steps-title"' in home(web)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, F, Func, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -24,6 +24,12 @@ from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.sharing import activity
 from benchlab.topologies.models import Topology
 
+# Whether a plan claims a disk, however deep: it keeps its claims with its layers.
+ON_DISKS = Func(
+    F("plan"),
+    template="jsonb_path_exists(%(expressions)s, '$.**.identity')",
+    output_field=BooleanField(),
+)
 LATEST = 4
 DONE_LATELY = 6  # lines of the activity
 
@@ -117,7 +123,7 @@ def _measured_on_disks(request: HttpRequest) -> bool:
     """Whether a layout of the person's teams was measured on disks: in a directory it is no layout yet."""
     succeeded = Attempt.objects.filter(layout=OuterRef("pk"), outcome=Outcome.SUCCEEDED)
     built = Layout.objects.for_user(request.user).filter(
-        campaign__source=Campaign.Source.MEASURED, plan__claims__0__isnull=False
+        ON_DISKS, campaign__source=Campaign.Source.MEASURED
     )
     return built.filter(Exists(succeeded)).exists()
 

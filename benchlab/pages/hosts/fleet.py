@@ -10,6 +10,7 @@ from itertools import groupby
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
+from benchlab.charts.conditions import claims
 from benchlab.hosts import disk_marks
 from benchlab.hosts.disk_marks import Mark
 from benchlab.hosts.models import Device, Host
@@ -68,8 +69,8 @@ def _held(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
     """Host -> identities of the disks of the layout that holds it."""
     found: dict[int, set[str]] = defaultdict(set)
     rows = Layout.objects.holding().filter(host__in=list(hosts))
-    for host, claims in rows.values_list("host_id", "plan__claims"):
-        found[host] |= {claim["identity"] for claim in claims or ()}
+    for host, plan in rows.values_list("host_id", "plan"):
+        found[host] |= {identity for identity, _ in claims(plan)}
     return found
 
 
