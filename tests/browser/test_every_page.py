@@ -160,6 +160,7 @@ def faces(name: str, rows: Any, left: Layout, waits: Layout) -> Iterator[str]:  
             f"{url('host-install-confirm', rows)}?package={hosts.missing(rows.host).packages[0]}"
         ],
         "search": ["/search/?q=stripe"],
+        "share-new": [f"{reverse('share-new')}?kind=campaign&object={rows.campaign.pk}"],
         "compare": ["/compare/", f"/compare/?campaign={rows.campaign.pk}"],
         "shared": ["/s/the-link-of-a-run/", f"/s/{TOKEN}/"],
         "campaign-detail": [
