@@ -274,12 +274,11 @@
     return made;
   }
 
-  /* One moment in every panel: its labels, and a line through all of them. Plotly would do so for one column only. */
+  /* One moment in every panel: a line through all of them. What each has there is told for the panel one points at. */
   function cross(chart, event) {
     if (chart.figure?.layout.hoversubplots !== "axis" || !event.xvals) return;
     const [at] = event.xvals;
     const panels = Object.values(chart._fullLayout._plots);
-    Plotly.Fx.hover(chart, { xval: at }, panels.map((panel) => panel.id), true); /* without an event of its own */
     uncross(chart);
     chart.append(...panels.map(({ xaxis, yaxis }) => line(xaxis._offset + xaxis.d2p(at), yaxis._offset, yaxis._length)));
   }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -44,25 +43,6 @@ def summary(values: Sequence[float], weights: Sequence[float] = ()) -> Summary |
     )
 
 
-def decimate(
-    times: Sequence[float], values: Sequence[float], pixels: int
-) -> tuple[list[float], list[float]]:
-    """At most two points a pixel, the smallest and the largest of each, so that no peak is lost. For drawing only."""
-    if len(times) <= 2 * pixels:
-        return list(times), list(values)
-    width = -(-len(times) // pixels)
-    array = np.full(width * pixels, np.nan)
-    array[: len(values)] = values
-    grid = array.reshape(pixels, width)
-    unknown = np.isnan(grid)
-    lowest = np.where(unknown, np.inf, grid).argmin(axis=1)
-    highest = np.where(unknown, -np.inf, grid).argmax(axis=1)
-    starts = np.arange(pixels) * width
-    keep = np.unique(np.concatenate([starts + lowest, starts + highest]))  # all unknown: its first
-    keep = keep[keep < len(times)]
-    return np.asarray(times, dtype=float)[keep].tolist(), array[keep].tolist()
-
-
 def rounded(values: Sequence[float], digits: int = 5) -> list[float | None]:
     """To so many significant digits, unknown as None: what a chart needs, at a third of the bytes."""
     array = np.asarray(values, dtype=float)
@@ -73,15 +53,3 @@ def rounded(values: Sequence[float], digits: int = 5) -> list[float | None]:
     return [
         None if value != value else value for value in (np.round(array * factor) / factor).tolist()
     ]
-
-
-def averages(
-    times: Sequence[float], values: Sequence[float], buckets: int
-) -> tuple[list[float], list[float]]:
-    """Means over equal shares of the samples, for areas that are stacked: all get the same times."""
-    if len(times) <= buckets:
-        return list(times), list(values)
-    edges = np.linspace(0, len(times), buckets + 1).astype(int)
-    parts = [np.asarray(values[a:b], dtype=float) for a, b in pairwise(edges)]
-    means = [float("nan") if np.isnan(part).all() else float(np.nanmean(part)) for part in parts]
-    return [float(times[a]) for a in edges[:-1]], means

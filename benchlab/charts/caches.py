@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from agents.contracts import Window
 from benchlab.charts import figure
 from benchlab.charts.bands import bands
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import Panel, Track, axes, height, lines
+from benchlab.charts.panels import HOVER, Panel, axes, height, lines
+from benchlab.charts.spans import of_tracks
 from benchlab.charts.stack import Placed, order
+from benchlab.charts.tracks import Track
 
 CLASSES = ("logs", "cache", "special", "dedup")
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -107,22 +111,22 @@ def build(
         for m, look in one.metrics.items()
         if any(track.metric == m for track in known)
     ]
-    data, _ = lines(known, placed, panels)
+    data, _ = lines(of_tracks(known), placed, panels)
     high = max(height(panels, placed), 160 + 22 * len(placed))  # or the legend would scroll
     layout = figure.layout(f"{one.title} · {title}", one.says, height=high)
     layout |= axes(panels)
     layout["shapes"] = bands(windows, len(panels))
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
-    layout |= {"hovermode": "x", "hoversubplots": "axis", "showlegend": True}
+    layout |= HOVER | {"showlegend": True}
     return {"data": data, "layout": layout}
 
 
 def _shown(track: Track) -> bool:
     """A ratio of 0 is a finding; rates and sizes of 0 all the time are nothing."""
     if PANELS.get(track.metric, ("", ""))[1] == "%":
-        return any(not math.isnan(value) for value in track.values)
-    return any(value > 0 for value in track.values)
+        return bool((~np.isnan(np.asarray(track.values, dtype=float))).any())
+    return bool((np.asarray(track.values, dtype=float) > 0).any())
 
 
 def _panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) -> Panel:
@@ -130,7 +134,7 @@ def _panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) -> Panel
         return Panel(metric, title, unit, 100.0)
     if unit != "B":
         return Panel(metric, title, unit)
-    most = max((v for t in tracks if t.metric == metric for v in t.values if v > 0), default=1.0)
+    most = max((np.nanmax(t.values) for t in tracks if t.metric == metric), default=1.0)
     power = min(len(BINARY) - 1, max(0, int(math.log2(most) / 10)))
     return Panel(metric, title, BINARY[power], 1024.0**-power)
 

@@ -15,7 +15,7 @@ from benchlab.analysis.devices.balance import TELLS, Balance, Spread, of_samples
 from benchlab.analysis.devices.flushes import Flushes, flushes
 from benchlab.analysis.devices.hit_ratio import of_bytes, of_requests
 from benchlab.analysis.series import mean
-from benchlab.charts.panels import Track
+from benchlab.charts.tracks import Track
 from benchlab.charts.windows import Part
 
 NAMED = 3  # members that a cell names
@@ -135,7 +135,7 @@ def _balance(
     other = "write" if way == "read" else "read"
     across = [track for n in members if (track := by_key.get((n, f"{other}.bandwidth")))]
     known = [track for track in (*bandwidths, *rates) if track is not None]
-    if len(known) < 2 * len(members) or len({tuple(track.times) for track in known}) != 1:
+    if len(known) < 2 * len(members) or not all(map(known[0].beside, known)):
         return None
     of = len(members)
     first = known[0]
@@ -143,7 +143,7 @@ def _balance(
         [one.values for one in known[:of]],
         [one.values for one in known[of:]],
         first.lengths,
-        [one.values for one in across if list(one.times) == list(first.times)],
+        [one.values for one in across if one.beside(first)],
     )
 
 
@@ -234,7 +234,7 @@ def _hits(layers: Sequence[Placed], part: Part) -> list[Hit]:
 
 
 def _counted(found: Track | None, missed: Track | None) -> float | None:
-    if found is None or missed is None or list(found.times) != list(missed.times):
+    if found is None or missed is None or not found.beside(missed):
         return None
     return of_requests(found.values, missed.values, found.lengths)
 

@@ -1,4 +1,4 @@
-"""What every device and the CPU did over an attempt: small panels on one time axis. Pure: tracks -> figure."""
+"""What every device and the CPU did over an attempt: small panels on one time axis. Pure: rows -> figure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from agents.contracts import Window
 from benchlab.analysis.series import rounded
 from benchlab.charts import figure, palette
 from benchlab.charts.bands import bands
+from benchlab.charts.crowds import Crowd, crowds
+from benchlab.charts.device_work import Use
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import Panel, Track, any_above_zero, axes, height, lines
-from benchlab.charts.spans import WHOLE, Span
+from benchlab.charts.panels import HOVER, Panel, any_above_zero, axes, height, lines
 from benchlab.charts.stack import order
+from benchlab.runs.strips import Rows
 
-__all__ = ["CPU", "PANELS", "Track", "active", "build", "cpu"]
+Means = tuple[list[float | None], list[float | None]]  # times, and a share of each in percent
 
 # metric of the samplers -> title, unit on the axis
 PANELS: dict[str, tuple[str, str]] = {
@@ -39,57 +41,69 @@ HELD_BACK = {  # beside them, where the host tells
     "cpu.quota": "quota used up",
 }
 
+OF_HOST = (*CPU, *HELD_BACK)
 
-def active(tracks: Iterable[Track]) -> set[str]:
+
+def active(found: Iterable[Rows]) -> set[str]:
     """Devices that did anything at all."""
     return {
-        track.device
-        for track in tracks
-        if track.metric in PANELS and any(value > 0 for value in track.values)
+        name
+        for rows in found
+        if rows.metric in PANELS
+        for name, most in zip(rows.devices, rows.most, strict=True)
+        if most > 0
     }
 
 
 def build(
     title: str,
-    tracks: Sequence[Track],
+    found: Sequence[Rows],
     facts: Mapping[str, Any],
     windows: Sequence[Window] = (),
     *,
     every: bool = False,
-    span: Span = WHOLE,
+    uses: Iterable[Use] = (),
 ) -> Figure:
     """A panel per metric that is not all zero; a line per device, volumes above the disks they stand on.
 
-    Which panels and lines there are does not depend on `span`: who zooms keeps what they look at.
+    Disks that do the same work are a band where they are many; those of no `uses` are lines. `every`: idle ones, too.
+    Which panels and lines there are does not depend on which part is drawn: who zooms keeps what they look at.
     """
-    known = [track for track in tracks if track.metric in PANELS]
-    names = {track.device for track in known} if every else active(known)
+    known = [rows for rows in found if rows.metric in PANELS]
+    busy = active(known)
+    names = {name for rows in known for name in rows.devices} if every else busy
     if not names:
         return figure.empty(title, "No device did any I/O while this was measured.")
-    placed = order(names, facts)
+    bundled = [one for one in crowds(uses, known) if one.members & names]
+    within = {name for one in bundled for name in one.members}
+    placed = order(names - within, facts)
     panels = [
         Panel(m, *PANELS[m], 100.0 if PANELS[m][1] == "%" else 1.0)
         for m in PANELS
         if any_above_zero(known, m)
     ]
-    idle = sorted({track.device for track in known} - names)
-    data, thinned = lines(known, placed, panels, span)
+    idle = sorted({name for rows in known for name in rows.devices} - names)
+    data, thinned = lines(known, placed, panels, bundled)
     layout = figure.layout(
         f"Every device over the run · {title}",
-        _subtitle([p.metric for p in panels], idle, thinned),
+        _subtitle([p.metric for p in panels], idle, bundled, thinned),
         height=height(panels, placed),
     )
     layout |= axes(panels)
     layout["shapes"] = bands(windows, len(panels))
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
-    layout["hovermode"] = "x"
-    layout["hoversubplots"] = "axis"
+    layout |= HOVER
     return {"data": data, "layout": layout}
 
 
-def _subtitle(panels: Sequence[str], idle: Sequence[str], thinned: bool) -> str:
+def _subtitle(
+    panels: Sequence[str], idle: Sequence[str], bundled: Sequence[Crowd], thinned: bool
+) -> str:
     parts = ["1 s samples, from the host's own counters."]
+    if bundled:
+        said = " and ".join(one.label for one in bundled)
+        parts.append(f"Band: smallest to largest of {said}, line: their median.")
     quiet = [PANELS[m][0].lower() for m in ("read.iops", "write.iops") if m not in panels]
     if quiet:
         parts.append(f"No {' and no '.join(quiet)}: no panel.")
@@ -103,18 +117,16 @@ def _subtitle(panels: Sequence[str], idle: Sequence[str], thinned: bool) -> str:
     return " ".join(parts)
 
 
-def cpu(
-    title: str, tracks: Sequence[Track], windows: Sequence[Window] = (), span: Span = WHOLE
-) -> Figure:
+def cpu(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Figure:
     """Where the CPU's time went, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
-    by_metric = {track.metric: track for track in tracks if not track.device}  # the whole host
-    shown = [metric for metric in CPU if any_above_zero(by_metric.values(), metric)]
+    means = {rows.metric: _means(rows) for rows in found if "" in rows.devices}  # the whole host
+    shown = [metric for metric in CPU if metric in means and any_above_zero(found, metric)]
     if not shown:
         return figure.empty(title, "No CPU samples.")
-    over = [metric for metric in HELD_BACK if any_above_zero(by_metric.values(), metric)]
+    over = [metric for metric in HELD_BACK if metric in means and any_above_zero(found, metric)]
     data = [
-        *(_area(by_metric[metric], CPU[metric], index, span) for index, metric in enumerate(shown)),
-        *(_line(by_metric[m], HELD_BACK[m], index, span) for index, m in enumerate(over, len(CPU))),
+        *(_area(means[metric], CPU[metric], index) for index, metric in enumerate(shown)),
+        *(_line(means[m], HELD_BACK[m], index) for index, m in enumerate(over, len(CPU))),
     ]
     layout = figure.layout(
         f"CPU of the host over the run · {title}",
@@ -130,22 +142,28 @@ def cpu(
     return {"data": data, "layout": layout}
 
 
-def _line(track: Track, name: str, index: int, span: Span) -> dict[str, Any]:
+def _means(rows: Rows) -> Means:
+    """Means, for areas that are stacked: all get the same times."""
+    at = rows.devices.index("")
+    times = rounded(rows.buckets.middles, 6)
+    return times, rounded(100 * rows.buckets.means[at])
+
+
+def _line(means: Means, name: str, index: int) -> dict[str, Any]:
     """Not stacked: a share of something else than time."""
     kept = {"stackgroup", "fillcolor"}
-    return {key: value for key, value in _area(track, name, index, span).items() if key not in kept}
+    return {key: value for key, value in _area(means, name, index).items() if key not in kept}
 
 
-def _area(track: Track, name: str, index: int, span: Span) -> dict[str, Any]:
+def _area(means: Means, name: str, index: int) -> dict[str, Any]:
     look = palette.style(index)
-    times, values = span.averaged(track.times, track.values)
     return {
         "type": "scatter",
         "mode": "lines",
         "name": name,
         "stackgroup": "cpu",
-        "x": rounded(times, 6),
-        "y": rounded([100 * value for value in values]),
+        "x": means[0],
+        "y": means[1],
         "line": {"color": look.colour, "width": 1, "dash": look.dash},
         "fillcolor": look.faded(0.35),
         "hovertemplate": "%{y:.1f} %",

@@ -13,8 +13,8 @@ from rest_framework.exceptions import Throttled
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params, tables
-from benchlab.charts.figure_views import each_track_of
 from benchlab.charts.queries import groups
+from benchlab.charts.sampled import each_track_of
 from benchlab.results.answers import answer
 from benchlab.runs.models import Artifact, Attempt
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
 
 from django.core.exceptions import BadRequest
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404
 from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
 from django.views.decorators.http import require_GET
 
-from agents import registry
-from agents.contracts import ParseError, Window
-from agents.protocols import Reader, Tool
+from agents.contracts import AgentError, ParseError
+from agents.plans import as_json
+from agents.plans.stack import Placed
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import (
     caches,
     curve,
+    device_work,
     devices,
     dots,
     latency_against_iops,
@@ -27,19 +27,21 @@ from benchlab.charts import (
     naming,
     origins,
     request_params,
-    windows,
 )
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.devices import Track
+from benchlab.charts.device_work import Use
 from benchlab.charts.figure import Figure, dumped
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, groups, in_percent
-from benchlab.runs.collect import READERS
+from benchlab.charts.sampled import rows_of, tracks_of, windows_of
+from benchlab.charts.spans import of_tracks
+from benchlab.charts.tracks import Track
+from benchlab.runs.collect import DISKS
 from benchlab.runs.hearing import ear
-from benchlab.runs.models import Attempt, Series
+from benchlab.runs.models import Attempt
+from benchlab.topologies import moments
 from benchlab.web.shared_answers import Answers, may_be_shared, rights
 
-SERIES_AT_ONCE = 4  # an hour's is 60 KB
 KEPT: Answers[bytes] = Answers()
 
 
@@ -82,23 +84,48 @@ def curve_or_bars(title: str, found: list[Group], choice: Choice) -> Figure:
 
 @require_GET
 def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
-    """Every device over the run. ?every=1 draws the idle ones too, ?from= &to= &width= a part of it more finely."""
+    """Every device over the run. ?every=1 draws the idle ones too, ?members=1 each disk of a layout for itself,
+    ?from= &to= &width= a part of it more finely."""
     attempt = _attempt(request, pk)
+    return _json(of_attempt(devices_of(attempt, request.GET), attempt))
+
+
+def devices_of(attempt: Attempt, query: QueryDict) -> Figure:
+    """What `query` asks for, as of `attempt_devices`."""
     facts = attempt.facts.facts if attempt.facts else {}
-    every = bool(request.GET.get("every"))
+    every, single = bool(query.get("every")), bool(query.get("members"))
+    found = rows_of(attempt, devices.PANELS, request_params.span(query))
+    uses = () if every or single else uses_of(attempt)
     marks = windows_of(attempt)
-    span = request_params.span(request.GET)
-    found = tracks_of(attempt)
-    made = devices.build(title_of(attempt), found, facts, marks, every=every, span=span)
-    return _json(of_attempt(made, attempt))
+    return devices.build(title_of(attempt), found, facts, marks, every=every, uses=uses)
+
+
+def uses_of(attempt: Attempt) -> list[Use]:
+    """What the disks were for: by the plan, or as whoever imported it said."""
+    if layers := layers_of(attempt):
+        return device_work.uses(layers)
+    told = attempt.meta.get(DISKS) or {}
+    return [Use("imported", role, tuple(names)) for role, names in told.items()]
+
+
+def layers_of(attempt: Attempt) -> tuple[Placed, ...]:
+    """As they were when the plan was made; of a plan that cannot be read none are known."""
+    try:
+        plan = as_json.from_json(attempt.layout.plan or {})
+        return tuple(plan.at(moments.parse(attempt.run.stage).stage))
+    except AgentError:
+        return ()
 
 
 @require_GET
 def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
     attempt = _attempt(request, pk)
-    span = request_params.span(request.GET)
-    made = devices.cpu(title_of(attempt), tracks_of(attempt), windows_of(attempt), span)
-    return _json(of_attempt(made, attempt))
+    return _json(of_attempt(cpu_of(attempt, request.GET), attempt))
+
+
+def cpu_of(attempt: Attempt, query: QueryDict) -> Figure:
+    found = rows_of(attempt, devices.OF_HOST, request_params.span(query))
+    return devices.cpu(title_of(attempt), found, windows_of(attempt))
 
 
 @require_GET
@@ -133,39 +160,10 @@ def _so_far(request: HttpRequest, pk: int) -> Figure:
     stored = [] if attempt.outcome == "" else tracks_of(attempt)
     if stored:
         shown = live_samples.of_layout(stored, attempt, facts) if own else stored
-        made = devices.build(title_of(attempt), shown, facts, windows_of(attempt))
+        made = devices.build(title_of(attempt), of_tracks(shown), facts, windows_of(attempt))
     else:
         made = live_samples.build(title_of(attempt), attempt, facts, since, own=own)
     return of_attempt(made, attempt)
-
-
-def tracks_of(attempt: Attempt) -> list[Track]:
-    return list(each_track_of(attempt))
-
-
-def each_track_of(attempt: Attempt) -> Iterator[Track]:
-    """One after the other: one series is in memory at a time, or a few."""
-    rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
-    placed = sum(one.measured for one in windows_of(attempt)) == 1 or READERS in attempt.meta
-    for row in rows.iterator(chunk_size=SERIES_AT_ONCE):
-        name = "" if row.device else _tool_of(row)
-        apart = bool(name) and not placed
-        told = f"{name}, by its own clock" if apart else name or row.device
-        yield Track(told, row.metric, row.unit, row.times, row.values, apart=apart)
-
-
-def _tool_of(row: Series) -> str:
-    """Whose own figures these are: without a name they would be taken for the host's. "" where they are the host's."""
-    if row.sampler in registry.all_samplers() or row.metric.startswith("cpu."):
-        return ""
-    drivers: dict[str, Tool[Any] | Reader] = {**registry.all_readers(), **registry.all_tools()}
-    driver = drivers.get(row.sampler)
-    return f"{driver.LABEL} itself" if driver else row.sampler
-
-
-def windows_of(attempt: Attempt) -> list[Window]:
-    """What its tool did when, on the clock of its tracks; [] where nobody told."""
-    return windows.told(attempt.windows)
 
 
 def tracks_so_far(attempt: Attempt) -> list[Track]:
@@ -190,7 +188,7 @@ def title_of(attempt: Attempt) -> str:
 
 def _attempt(request: HttpRequest, pk: int) -> Attempt:
     rows = Attempt.objects.visible_to(request.user).select_related(
-        "facts", "run__campaign", "run__topology", "run__workload"
+        "facts", "layout", "run__campaign", "run__topology", "run__workload"
     )
     return get_object_or_404(rows, pk=pk)
 

@@ -22,8 +22,8 @@ from benchlab.analysis.plateaus import Cap
 from benchlab.analysis.series import mean
 from benchlab.charts import device_work, windows
 from benchlab.charts.curve_answers import answer_of
-from benchlab.charts.panels import Track
 from benchlab.charts.queries import Group, Sample
+from benchlab.charts.tracks import Track
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Series
 from benchlab.topologies import moments

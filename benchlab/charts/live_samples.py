@@ -11,8 +11,9 @@ from agents.contracts import ParseError
 from agents.jobs import job
 from benchlab.charts import devices, figure, stack
 from benchlab.charts.conditions import claims
-from benchlab.charts.devices import Track
 from benchlab.charts.figure import Figure
+from benchlab.charts.spans import of_tracks
+from benchlab.charts.tracks import Track
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 
 # A page asks every few seconds: it gets the last minutes, not hours of frames parsed again and again.
@@ -78,7 +79,9 @@ def build(
         return figure.empty(title, f"The samples cannot be read: {error}")
     if not found:
         return figure.empty(title, "Waiting for the first samples.")
-    return devices.build(title, of_layout(found, attempt, facts) if own else found, facts)
+    return devices.build(
+        title, of_tracks(of_layout(found, attempt, facts) if own else found), facts
+    )
 
 
 def of_layout(found: list[Track], attempt: Attempt, facts: Mapping[str, Any]) -> list[Track]:

@@ -1,43 +1,23 @@
-"""Small panels on one time axis: a line per device in each. Pure: tracks -> parts of a figure."""
+"""Small panels on one time axis: a line per device in each. Pure: rows -> parts of a figure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
+from benchlab.analysis.buckets import Floats
 from benchlab.analysis.series import rounded
 from benchlab.charts import figure, palette
-from benchlab.charts.spans import WHOLE, Span
+from benchlab.charts.crowds import Crowd
+from benchlab.charts.crowds import traces as of_crowd
 from benchlab.charts.stack import Placed
+from benchlab.runs.strips import Rows
 
+# One box for the panel one points at, what is most first; and a line through all panels (charts.js).
+HOVER = {"hovermode": "x unified", "hoversubplots": "axis", "hoversort": "value descending"}
 FEW = 20  # points that would not be seen without markers
-
-
-@dataclass(frozen=True, slots=True)
-class Track:
-    """One metric of one device: a row of Series, or what a running attempt has so far. NaN is unknown."""
-
-    device: str
-    metric: str
-    unit: str
-    times: Sequence[float]  # at the ends of what each value is of
-    values: Sequence[float]
-    spans: Sequence[float] = ()  # s that each value is of; empty: since the one before it
-    apart: bool = (
-        False  # its times are a tool's own, of which nobody knows how they stand to the host's
-    )
-
-    @property
-    def lengths(self) -> Sequence[float]:
-        """Of the first one nobody knows what was before it: it is taken for as long as the second."""
-        if self.spans or not self.times:
-            return self.spans
-        between = [after - before for before, after in pairwise(self.times)]
-        first = between[0] if between else self.times[0]
-        return [min(self.times[0], first) or first, *between]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +36,9 @@ class Panel:
         return "%{y:.3s}" + ("" if self.unit == "1" else self.unit)
 
 
-def any_above_zero(tracks: Iterable[Track], metric: str) -> bool:
-    return any(t.metric == metric and any(value > 0 for value in t.values) for t in tracks)
+def any_above_zero(found: Iterable[Rows], metric: str) -> bool:
+    """In the whole of it, whatever part is drawn."""
+    return any(rows.metric == metric and any(one > 0 for one in rows.most) for rows in found)
 
 
 def height(panels: Sequence[Panel], placed: Sequence[Placed]) -> int:
@@ -65,38 +46,42 @@ def height(panels: Sequence[Panel], placed: Sequence[Placed]) -> int:
 
 
 def lines(
-    tracks: Sequence[Track],
+    found: Sequence[Rows],
     placed: Sequence[Placed],
     panels: Sequence[Panel],
-    span: Span = WHOLE,
+    crowds: Sequence[Crowd] = (),
 ) -> tuple[list[dict[str, Any]], bool]:
-    """(a trace for each device and panel, whether any shows fewer points than there are)."""
-    by_key = {(track.device, track.metric): track for track in tracks}
+    """(a trace for each device and panel, then each crowd's; whether any shows fewer points than there are)."""
+    by_key = {
+        (name, rows.metric): (rows, at) for rows in found for at, name in enumerate(rows.devices)
+    }
     data: list[dict[str, Any]] = []
     thinned = False
     for index, device in enumerate(placed):
         look = palette.style(index)
         for number, panel in enumerate(panels, start=1):
-            track = by_key.get((device.name, panel.metric))
-            if track is None:
+            rows, at = by_key.get((device.name, panel.metric), (None, 0))
+            if rows is None:
                 continue
-            times, values = span.thinned(track.times, track.values)
-            thinned = thinned or len(times) < span.count(track.times)
-            data.append(_line(device, look, number, panel, times, values))
+            thinned = thinned or rows.buckets.every > 1
+            data.append(_line(device, look, number, panel, *rows.buckets.line(at)))
+    for index, crowd in enumerate(crowds, start=len(placed)):
+        for number, panel in enumerate(panels, start=1):
+            for rows in found:
+                if rows.metric == panel.metric and crowd.members & set(rows.devices):
+                    thinned = thinned or rows.buckets.every > 1
+                    where = {"xaxis": axis("x", number), "yaxis": axis("y", number)}
+                    look = palette.style(index)
+                    data += of_crowd(crowd, rows, panel.scale, panel.hover, look, where)
     seen: set[str] = set()
     for trace in data:  # one legend entry a device, at its first panel
-        trace["showlegend"] = trace["name"] not in seen
+        trace["showlegend"] = trace.get("showlegend", True) and trace["name"] not in seen
         seen.add(trace["name"])
     return data, thinned
 
 
 def _line(
-    device: Placed,
-    look: palette.Style,
-    number: int,
-    panel: Panel,
-    times: list[float],
-    values: list[float],
+    device: Placed, look: palette.Style, number: int, panel: Panel, times: Floats, values: Floats
 ) -> dict[str, Any]:
     return {
         "type": "scatter",
@@ -104,7 +89,7 @@ def _line(
         "name": device.indented,
         "legendgroup": device.name,
         "x": rounded(times, 6),
-        "y": rounded([value * panel.scale for value in values]),
+        "y": rounded(values * panel.scale),
         "xaxis": axis("x", number),
         "yaxis": axis("y", number),
         "line": {

@@ -6,11 +6,11 @@ it is what the counters at both ends of the window give.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from benchlab.charts.panels import Track
+from benchlab.charts.tracks import Numbers, Track
 
 HITS = ("read.hits", "read.misses", "write.hits", "write.misses")
 # metric -> the rates (op/s) that together are its requests; those that a host does not have are left out
@@ -26,12 +26,12 @@ OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def weights(track: Track, of_device: Mapping[str, Track]) -> Sequence[float]:
+def weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
     """Of each of its values: requests, where all are known, else seconds."""
     wanted = OF.get(track.metric, ())
     rates = [of_device[name] for name in wanted if name in of_device]
-    if not rates or any(list(one.times) != list(track.times) for one in rates):
+    if not rates or not all(map(track.beside, rates)):
         return track.lengths
     together = np.sum([np.asarray(one.values, dtype=float) for one in rates], axis=0)
-    found: list[float] = (together * np.asarray(track.lengths, dtype=float)).tolist()
+    found: Numbers = together * np.asarray(track.lengths, dtype=float)
     return found

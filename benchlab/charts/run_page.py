@@ -14,19 +14,17 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 from django_htmx.middleware import HtmxDetails
 
-from agents.contracts import AgentError
-from agents.plans import as_json
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import caches, device_work, naming, numbered_lines, tool_parts, windows
-from benchlab.charts.figure_views import tracks_of, tracks_so_far, windows_of
-from benchlab.charts.panels import Track
+from benchlab.charts import caches, crowds, device_work, naming, numbered_lines, tool_parts, windows
+from benchlab.charts.figure_views import layers_of, tracks_so_far, uses_of
 from benchlab.charts.queries import during
+from benchlab.charts.sampled import tracks_of, windows_of
 from benchlab.charts.tables import device_rows
+from benchlab.charts.tracks import Track
 from benchlab.runs import in_force, reason_texts
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
-from benchlab.topologies import moments
 from benchlab.web.units import size
 
 # Total latency as on the charts; what the tool told of its percentiles is most often completion latency.
@@ -143,6 +141,7 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         "little": _little(run, measured),
         "devices": device_rows(part.tracks, attempt.facts.facts if attempt.facts else {}),
         "sampled": bool(tracks),
+        "bundled": _bundled(attempt, tracks),
         "part": part,
         "windows": [one for one in windows_of(attempt) if one.measured],
         # Late, for a page that runs asks for its other parts every few seconds.
@@ -156,6 +155,12 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         "meta": _meta(attempt),
         **tool_parts.of(attempt, measured),
     }
+
+
+def _bundled(attempt: Attempt, tracks: Sequence[Track]) -> bool:
+    """Whether its chart draws disks as a band."""
+    sampled = {track.device for track in tracks}
+    return any(len(sampled & set(use.members)) > crowds.FEW for use in uses_of(attempt))
 
 
 def _figures(
@@ -189,12 +194,7 @@ def _meta(attempt: Attempt) -> list[tuple[str, str]]:
 def _device_work(
     attempt: Attempt, measured: list[Measurement], tracks: Sequence[Track]
 ) -> dict[str, Any]:
-    """Of the disks as they were when the plan was made; of a plan that cannot be read none are known."""
-    try:
-        plan = as_json.from_json(attempt.layout.plan or {})
-        layers = plan.at(moments.parse(attempt.run.stage).stage)
-    except AgentError:
-        layers = ()
+    layers = layers_of(attempt)
     parts = windows.parts(tracks, windows_of(attempt))
     figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
     return {

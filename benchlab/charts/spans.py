@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from benchlab.analysis.series import averages, decimate
+import numpy as np
+
+from benchlab.analysis.buckets import Floats, of_samples, width
+from benchlab.charts.tracks import Track
+from benchlab.runs.strips import Rows, Sampled, rows_of, together
 
 PIXELS = 500  # of a panel; more points than twice this in one line cannot be seen
 FEWEST, MOST = 100, 2000  # that anybody's screen may ask for
@@ -21,29 +24,32 @@ class Span:
     end: float = math.inf
     pixels: int = PIXELS
 
-    def thinned(
-        self, times: Sequence[float], values: Sequence[float]
-    ) -> tuple[list[float], list[float]]:
-        """The smallest and the largest of each pixel."""
-        return decimate(*self._inside(times, values), self.pixels)
+    def part(self, times: Floats) -> tuple[slice, int]:
+        """(which samples, how many of them to a bucket): whole buckets, which stay the same when somebody pans.
 
-    def averaged(
-        self, times: Sequence[float], values: Sequence[float]
-    ) -> tuple[list[float], list[float]]:
-        """Means, for areas that are stacked: all get the same times."""
-        return averages(*self._inside(times, values), self.pixels)
-
-    def count(self, times: Sequence[float]) -> int:
-        """How many samples there are in it."""
-        return len(self._inside(times, times)[0])
-
-    def _inside(
-        self, times: Sequence[float], values: Sequence[float]
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """With one sample before and one behind: a line goes on to the edge of its panel."""
-        first = max(0, bisect_left(times, self.start) - 1)
-        last = bisect_right(times, self.end) + 1
-        return times[first:last], values[first:last]
+        With one sample before and one behind: a line goes on to the edge of its panel.
+        """
+        first = max(0, int(np.searchsorted(times, self.start)) - 1)
+        last = min(len(times), int(np.searchsorted(times, self.end, "right")) + 1)
+        every = width(last - first, self.pixels)
+        return slice(first // every * every, min(len(times), -(-last // every) * every)), every
 
 
 WHOLE = Span()
+
+
+def of_tracks(tracks: Iterable[Track], span: Span = WHOLE) -> list[Rows]:
+    """As finely as `span` is seen."""
+    return [narrowed(rows_of(group), span) for group in together(map(_sampled, tracks))]
+
+
+def _sampled(one: Track) -> Sampled:
+    times, values = (np.asarray(told, dtype=np.float64) for told in (one.times, one.values))
+    return Sampled("", one.device, one.metric, one.unit, times, values)
+
+
+def narrowed(rows: Rows, span: Span) -> Rows:
+    """Of rows by sample. What is known of the whole stays."""
+    part, every = span.part(rows.buckets.times)
+    inside = of_samples(rows.buckets.times[part], rows.buckets.low[:, part])
+    return replace(rows, buckets=inside.coarser(every))

@@ -6,17 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.series import Summary, summary
 from benchlab.charts import caches, naming
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.curve_answers import answer_of
-from benchlab.charts.devices import CPU, PANELS, Track
+from benchlab.charts.devices import CPU, PANELS
 from benchlab.charts.per_request import weights
 from benchlab.charts.queries import BASES, Group, Sample, labels, unlike
 from benchlab.charts.repeat_spread import of_depths, of_lines, rate_of
 from benchlab.charts.stack import order
+from benchlab.charts.tracks import Numbers, Track
 from benchlab.web.spreadsheets import lines
 
 TITLES = {**PANELS, **caches.PANELS}
@@ -172,10 +175,10 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
     return [row for row in [*rows, *cpu] if row]
 
 
-def _device_row(device: str, track: Track, weights: Sequence[float]) -> DeviceRow | None:
+def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None:
     share = track.metric in CPU or TITLES[track.metric][1] == "%"
     title = f"CPU {CPU[track.metric]}" if track.metric in CPU else TITLES[track.metric][0]
-    values = [value * 100 for value in track.values] if share else track.values
+    values = np.asarray(track.values, dtype=float) * (100 if share else 1)
     found = summary(values, weights)
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 
@@ -217,11 +220,16 @@ def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 
 
+def _plain(numbers: Numbers) -> list[float]:
+    found: list[float] = np.asarray(numbers, dtype=float).tolist()
+    return found
+
+
 def series_csv(tracks: Iterable[Track]) -> Iterator[str]:
     """Line by line, in long form: one row per device, metric and sample; unknown values are empty."""
     rows = (
         (track.device, track.metric, track.unit, at, None if value != value else value)
         for track in tracks
-        for at, value in zip(track.times, track.values, strict=True)
+        for at, value in zip(*map(_plain, (track.times, track.values)), strict=True)
     )
     return lines(("device", "metric", "unit", "seconds", "value"), rows)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agents.contracts import Window
-from benchlab.charts.panels import Track
+from benchlab.charts.tracks import Track
 
 NEAR = 0.02  # s: two clocks of one host, read by different programs
 WHOLE = "the whole run"
@@ -48,7 +48,7 @@ def part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) ->
     chosen = measured if number == 0 else [measured[number - 1]]
     name = chosen[0].name if len(chosen) == 1 else TOGETHER
     known = (track for track in tracks if not track.apart)
-    inside = tuple(cut for track in known if (cut := _cut(track, chosen)).times)
+    inside = tuple(cut for track in known if len((cut := _cut(track, chosen)).times))
     return Part(number, name, inside, chosen[0].start, chosen[-1].end)
 
 
@@ -66,7 +66,7 @@ def _cut(track: Track, windows: Sequence[Window]) -> Track:
         inside |= (begins >= one.start - NEAR) & (ends <= one.end + NEAR)
     return replace(
         track,
-        times=ends[inside].tolist(),
-        values=np.asarray(track.values, dtype=float)[inside].tolist(),
-        spans=np.asarray(track.lengths)[inside].tolist(),
+        times=ends[inside],
+        values=np.asarray(track.values, dtype=float)[inside],
+        spans=np.asarray(track.lengths)[inside],
     )

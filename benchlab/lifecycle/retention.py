@@ -21,7 +21,7 @@ from benchlab.audit import chain
 from benchlab.audit.subjects import words
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import request_params
-from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout, Series
+from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout, Series, Strip
 from benchlab.runs.states import LayoutPhase
 from benchlab.sharing.models import Kind, Share, Star
 from benchlab.team.models import Team
@@ -88,6 +88,7 @@ def _batch(campaign: Campaign, days: int) -> bool:
     Artifact.objects.filter(**of).update(content=b"")
     ArtifactPiece.objects.filter(**of).delete()
     Series.objects.filter(**of).delete()
+    Strip.objects.filter(**of).delete()
     Attempt.objects.filter(pk__in=pks).update(raw_removed_at=timezone.now(), raw_removed_after=days)
     if not _raw(campaign).exists():
         _told(campaign, days)

@@ -18,7 +18,7 @@ from agents.contracts import Series as SeriesData
 from agents.jobs import job
 from agents.texts.found import Found
 from benchlab.analysis.findings.clock_jumped import STEP
-from benchlab.runs import bulk, moves, storable
+from benchlab.runs import bulk, moves, storable, strips
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement, Series
 from benchlab.runs.states import AttemptPhase, Outcome
@@ -393,6 +393,7 @@ def replace(attempt: Attempt, figures: Figures) -> None:
     samplers = registry.all_samplers() if SAMPLES in figures.doubts else figures.doubts
     attempt.measurements.all().delete()
     attempt.series.exclude(sampler__in=list(samplers)).delete()
+    attempt.strips.all().delete()
     put(attempt, figures)
     _note(attempt, figures)
     attempt.save(update_fields=["windows", "meta"])
@@ -441,3 +442,4 @@ def put(attempt: Attempt, figures: Figures) -> None:
             for kind, one in figures.series
         ],
     )
+    strips.put(attempt, (strips.of(kind, one) for kind, one in figures.series))

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.hosts.models import FactSnapshot, Host
-from benchlab.runs.outputs import Artifact, ArtifactPiece, LiveChunk, Measurement, Series
+from benchlab.runs.outputs import Artifact, ArtifactPiece, LiveChunk, Measurement, Series, Strip
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies.models import OnDegraded, Topology
@@ -26,6 +26,7 @@ __all__ = [
     "Measurement",
     "Series",
     "StepLog",
+    "Strip",
     "Transition",
     "installation_tag",
 ]

@@ -158,6 +158,36 @@ class Series(models.Model):
         return f"{self.device} {self.metric}"
 
 
+class Strip(models.Model):
+    """A stretch of one metric of all devices with one clock, as charts read a long run. Made of series, gone with them.
+
+    By `every`: the samples themselves (1), or what is the smallest and largest of so many of them (analysis.buckets);
+    0: the clock itself, the times of all samples.
+    """
+
+    attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="strips")
+    clock = models.PositiveSmallIntegerField()
+    sampler = models.CharField(max_length=40, blank=True)
+    metric = models.CharField(max_length=40, blank=True)
+    unit = models.CharField(max_length=8, blank=True)
+    every = models.PositiveSmallIntegerField()
+    first = models.PositiveIntegerField(help_text="Which of the clock's samples is its first")
+    devices = ArrayField(models.CharField(max_length=255))
+    most = ArrayField(models.FloatField(), help_text="Of each device; NaN where nothing is known")
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["attempt", "every", "clock", "sampler", "metric", "unit", "first"],
+                name="strip_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.metric} from sample {self.first}, {self.every} each"
+
+
 class LiveChunk(models.Model):
     """Sampler output of a running attempt, as far as it was read; gone once the artifact is stored."""
 

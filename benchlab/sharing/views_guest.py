@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.html import escape
 
-from benchlab.charts import caches, devices, downloads, figure_views, request_params, tables
+from benchlab.charts import caches, downloads, figure_views, request_params, sampled, tables
 from benchlab.charts.cards import Card
 from benchlab.charts.figure import Figure, dumped
 from benchlab.runs.models import Artifact
@@ -111,20 +111,14 @@ def numbers(request: HttpRequest, link: Opened) -> HttpResponseBase:
 @guest_page
 def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    facts = attempt.facts.facts if attempt.facts else {}
-    tracks = figure_views.tracks_of(attempt)
-    marks = figure_views.windows_of(attempt)
-    span = request_params.span(request.GET)
-    made = devices.build(figure_views.title_of(attempt), tracks, facts, marks, span=span)
+    made = figure_views.devices_of(attempt, request.GET)
     return _json(link, figure_views.of_attempt(made, attempt))
 
 
 @guest_page
 def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
-    tracks, marks = figure_views.tracks_of(attempt), figure_views.windows_of(attempt)
-    span = request_params.span(request.GET)
-    made = devices.cpu(figure_views.title_of(attempt), tracks, marks, span)
+    made = figure_views.cpu_of(attempt, request.GET)
     return _json(link, figure_views.of_attempt(made, attempt))
 
 
@@ -134,7 +128,7 @@ def run_cache(request: HttpRequest, link: Opened, which: str) -> HttpResponse:
     if chart is None:
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
-    tracks, marks = figure_views.tracks_of(attempt), figure_views.windows_of(attempt)
+    tracks, marks = sampled.tracks_of(attempt), sampled.windows_of(attempt)
     made = caches.build(figure_views.title_of(attempt), chart, tracks, facts, marks)
     return _json(link, figure_views.of_attempt(made, attempt))
 
@@ -144,7 +138,7 @@ def run_series(request: HttpRequest, link: Opened) -> HttpResponseBase:
     attempt = guest_content.attempt_of(link)
     tracks = (
         replace(track, device=link.hiding.text(track.device))
-        for track in figure_views.each_track_of(attempt)
+        for track in sampled.each_track_of(attempt)
     )
     return downloads.csv_file(request, lambda: tables.series_csv(tracks), "series.csv")
 

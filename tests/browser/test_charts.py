@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,12 @@ def drawn(page: Any) -> None:
     page.wait_for_load_state()
     for chart in page.locator(".chart").all():
         chart.locator(".main-svg").first.wait_for(state="attached")
+
+
+def si(told: str) -> float:
+    """Of "7.45k r/s sdb"."""
+    number, prefix = re.match(r"([-\d.]+)([kMm]?)", told).groups()  # type: ignore[union-attr]
+    return float(number) * {"": 1.0, "k": 1e3, "M": 1e6, "m": 1e-3}[prefix]
 
 
 def becomes(page: Any, true: str, seconds: float = 10.0) -> None:
@@ -148,8 +155,45 @@ def test_a_crosshair_goes_through_all_panels(chromium, live_server, campaign):
     panel.hover()
     page.locator(".crosshair").nth(panels - 1).wait_for()
     assert page.locator(".crosshair").count() == panels
-    assert page.locator("#devices .chart").first.locator(".hovertext").count() >= panels
+    told = page.locator("#devices .chart").first.locator(".hoverlayer .legend")
+    told.wait_for()
+    values = [si(line) for line in told.locator(".legendtext").all_text_contents()]
+    assert len(values) >= 5 and values == sorted(values, reverse=True)
     page.mouse.move(1, 1)
     page.locator(".crosshair").first.wait_for(state="detached")
     assert said == []
+    page.context.close()
+
+
+def test_many_disks_are_a_band_and_each_of_them_on_demand(chromium, live_server, campaign, team):
+    where, load = made.host(team, "many", disks=12), made.workload(team, "other")
+    [attempt] = made.swept(
+        campaign, where, made.topology(team, "stripe"), load, depths=(4,), repeats=1
+    )
+    made.sampled(attempt, disks=12, seconds=7200)
+    attempt.meta = {"disks": {"data": [f"sd{chr(98 + n)}" for n in range(12)]}}
+    attempt.windows = made.WINDOWS
+    attempt.save()
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/runs/{attempt.run_id}/")
+    drawn(page)
+    chart = "document.querySelector('#devices .chart')"
+    names = f"new Set({chart}.data.filter((one) => one.showlegend).map((one) => one.name)).size"
+    assert page.evaluate(names) == 3  # the volume, the band, the median
+    page.evaluate(f"Plotly.relayout({chart}, {{'xaxis.range': [600, 700]}})")
+    becomes(page, f"{chart}.data[0].x.length == 103")
+    with page.expect_response(lambda one: "members=1" in one.url and "from=600" in one.url):
+        page.select_option("select[name=members]", "1")
+    becomes(page, f"{names} == 13")
+    assert page.evaluate(f"{chart}.layout.xaxis.range") == [600, 700]
+    page.locator("#devices .chart .nsewdrag").first.hover()
+    told = page.locator("#devices .chart .hoverlayer .legendtext")
+    told.nth(12).wait_for()
+    values = [si(line) for line in told.all_text_contents()]
+    assert values == sorted(values, reverse=True)
+    assert violations(page) == [] and said == []
+    page.goto(f"{live_server.url}/runs/{attempt.run_id}/?members=1#devices-in-numbers")
+    becomes(page, f"{chart}.data?.length > 13")
+    assert page.evaluate(names) == 13
+    assert page.locator("#devices-in-numbers[open]").count() == 1
     page.context.close()

@@ -14,7 +14,7 @@ from agents.plans.stack import Placed, StackPlan
 from agents.samplers import diskstats
 from benchlab.analysis.devices.balance import Spread
 from benchlab.charts import device_work
-from benchlab.charts.panels import Track
+from benchlab.charts.tracks import Track
 from benchlab.charts.windows import parts
 from benchlab.runs.models import Measurement
 from tests.charts import made

@@ -18,8 +18,9 @@ from benchlab.charts import (
     tables,
 )
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.devices import Track
 from benchlab.charts.queries import Group, Sample, rest_of
+from benchlab.charts.spans import of_tracks
+from benchlab.charts.tracks import Track
 from tests.charts import made
 
 ARTICLE = dict(zip((1, 2, 4, 8, 16), (1683.0, 3327.0, 5095.0, 5101.0, 5099.0), strict=True))
@@ -310,7 +311,7 @@ def tracks(seconds: int = 30) -> list[Track]:
 
 
 def test_devices_stand_below_their_volume_and_idle_ones_are_named():
-    figure = devices.build("run 1", tracks(), made.facts(2))
+    figure = devices.build("run 1", of_tracks(tracks()), made.facts(2))
     go.Figure(figure)
     legend = [trace["name"] for trace in figure["data"] if trace["showlegend"]]
     assert [name.strip() for name in legend] == [
@@ -324,18 +325,18 @@ def test_devices_stand_below_their_volume_and_idle_ones_are_named():
 
 
 def test_every_draws_the_idle_too():
-    figure = devices.build("run 1", tracks(), made.facts(2), every=True)
+    figure = devices.build("run 1", of_tracks(tracks()), made.facts(2), every=True)
     assert any("sda" in trace["name"] for trace in figure["data"])
 
 
 def test_long_series_are_thinned_and_the_chart_says_so():
-    figure = devices.build("run 1", tracks(5000), {})
+    figure = devices.build("run 1", of_tracks(tracks(5000)), {})
     assert len(figure["data"][0]["x"]) <= 2 * spans.PIXELS
     assert "thinned" in figure["layout"]["title"]["subtitle"]["text"]
 
 
 def test_cpu_is_that_of_the_whole_host():
-    figure = devices.cpu("run 1", tracks())
+    figure = devices.cpu("run 1", of_tracks(tracks()))
     go.Figure(figure)
     assert [trace["y"][0] for trace in figure["data"]] == [25.0]
 
@@ -345,7 +346,7 @@ def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
         Track("", metric, "1", (1.0, 2.0), values)
         for metric, values in (("cpu.speed", (1.0, 0.5)), ("cpu.heat", (0.0, 1.0)), ("cpu.quota", (0.0, 0.0)))
     ]  # fmt: skip
-    figure = devices.cpu("run 1", [*tracks(), *held])
+    figure = devices.cpu("run 1", of_tracks([*tracks(), *held]))
     go.Figure(figure)
     drawn = {trace["name"]: trace for trace in figure["data"]}
     assert drawn["clock, of its highest"]["y"] == [100.0, 50.0]

@@ -8,8 +8,9 @@ import pytest
 
 from agents.contracts import Window
 from benchlab.charts import bands, devices
-from benchlab.charts.devices import Track
+from benchlab.charts.spans import of_tracks
 from benchlab.charts.tables import device_rows
+from benchlab.charts.tracks import Track
 from benchlab.charts.windows import TOGETHER, WHOLE, part, parts
 from tests.charts import made
 
@@ -28,7 +29,7 @@ def track(*values: float, times: tuple[float, ...] = (), apart: bool = False) ->
 def test_a_mean_is_of_samples_that_lie_wholly_in_what_was_measured():
     seen = track(900, 900, 900, 5, 5, 5, 10, 20, 5, 900)  # its seconds end at 1, 2, …
     found = part([seen], RAMP)
-    assert (found.name, found.tracks[0].times) == (
+    assert (found.name, list(found.tracks[0].times)) == (
         "measured",
         [7.0, 8.0],
     )  # 5 to 6 began in the ramp
@@ -77,7 +78,7 @@ def test_unknown_samples_are_no_part_of_a_mean():
 
 def test_every_panel_shows_every_window_by_name():
     seen = [track(1, 2, 3), Track("sdb", "util", "1", (1.0, 2.0, 3.0), (0.5, 0.5, 0.5))]
-    shapes = devices.build("run", seen, {}, RAMP)["layout"]["shapes"]
+    shapes = devices.build("run", of_tracks(seen), {}, RAMP)["layout"]["shapes"]
     assert [(s["xref"], s["yref"], s["label"]["text"]) for s in shapes] == [
         (x, f"{y} domain", name)
         for name in ("file layout", "ramp", "measured")

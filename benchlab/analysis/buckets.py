@@ -1,0 +1,128 @@
+"""Samples of many devices on one clock, so many to a bucket: no peak is lost, whatever is seen of how long a run.
+
+Pure numpy. A bucket keeps the smallest and the largest of what is known in it, each with its time, and what the mean
+is made of; buckets become coarser ones by the same rule, with what the samples themselves would give. NaN is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
+
+FINE, COARSE = 8, 64  # samples to a bucket, of what is stored beside the samples of a long run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buckets:
+    """`times` are its samples'; all else is device x bucket, and where a sample stood is told by its place in `times`.
+
+    Of a bucket in which nothing is known `low` and `high` are NaN, at its first sample.
+    """
+
+    every: int  # samples to a bucket; the last one may have fewer
+    times: Floats
+    low: Floats
+    low_at: Places
+    high: Floats
+    high_at: Places
+    total: Floats
+    known: Places  # how many samples
+
+    @property
+    def means(self) -> Floats:
+        """Of the samples that are known."""
+        unknown = np.full(self.total.shape, np.nan)
+        return np.divide(self.total, self.known, out=unknown, where=self.known > 0)
+
+    @property
+    def middles(self) -> Floats:
+        """When a mean is drawn."""
+        first = np.arange(0, len(self.times), self.every)
+        last = np.minimum(first + self.every, len(self.times)) - 1
+        return (self.times[first] + self.times[last]) / 2
+
+    def coarser(self, times: int) -> Buckets:
+        """So many of them in one, from the first on."""
+        if times == 1:
+            return self
+        low = np.where(np.isnan(self.low), np.inf, self.low)
+        high = np.where(np.isnan(self.high), -np.inf, self.high)
+        lowest = _folded(low, times, np.inf).argmin(axis=2)[:, :, None]
+        highest = _folded(high, times, -np.inf).argmax(axis=2)[:, :, None]
+        return Buckets(
+            self.every * times,
+            self.times,
+            _taken(self.low, times, lowest),
+            _taken(self.low_at, times, lowest),
+            _taken(self.high, times, highest),
+            _taken(self.high_at, times, highest),
+            _folded(self.total, times, 0).sum(axis=2),
+            _folded(self.known, times, 0).sum(axis=2),
+        )
+
+    def line(self, row: int) -> tuple[Floats, Floats]:
+        """(times, values) of one device: both ends of each bucket by their times, or the samples themselves."""
+        if self.every == 1:
+            return self.times, self.low[row]
+        at = self.times[np.stack([self.low_at[row], self.high_at[row]], axis=1)]
+        values = np.stack([self.low[row], self.high[row]], axis=1)
+        later = at[:, 0] > at[:, 1]
+        at[later], values[later] = at[later, ::-1], values[later, ::-1]
+        kept = np.ones(at.shape, dtype=bool)
+        kept[:, 1] = at[:, 0] != at[:, 1]
+        return at[kept], values[kept]
+
+    def band(self, rows: list[int]) -> tuple[Floats, Floats, Floats]:
+        """(smallest, largest, median of the means) of these devices, of each bucket."""
+        return (
+            np.fmin.reduce(self.low[rows], axis=0),
+            np.fmax.reduce(self.high[rows], axis=0),
+            _medians(self.means[rows]),
+        )
+
+
+def of_samples(times: Floats, values: Floats) -> Buckets:
+    """Each sample for itself. `values`: device x sample."""
+    at = np.broadcast_to(np.arange(len(times)), values.shape)
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0.0)
+    return Buckets(1, times, values, at, values, at, total, known.astype(np.int64))
+
+
+def width(samples: int, pixels: int) -> int:
+    """How many samples a bucket is to have: 1 where each is seen, else what can be made of what is stored."""
+    if samples <= 2 * pixels:
+        return 1
+    wanted = -(-samples // pixels)
+    step = COARSE if wanted > COARSE else FINE if wanted > FINE else 1
+    return -(-wanted // step) * step
+
+
+def step_of(every: int) -> int:
+    """The coarsest of what is stored that buckets of so many samples are made of: COARSE, FINE or 1."""
+    return next(one for one in (COARSE, FINE, 1) if every % one == 0)
+
+
+def _folded(array: Any, times: int, fill: float) -> Any:
+    """device x bucket x so many; what is missing at the end is `fill`."""
+    missing = -array.shape[1] % times
+    if missing:
+        array = np.pad(array, ((0, 0), (0, missing)), constant_values=fill)
+    return array.reshape(len(array), -1, times)
+
+
+def _taken(array: Any, times: int, which: Places) -> Any:
+    return np.take_along_axis(_folded(array, times, 0), which, axis=2)[:, :, 0]
+
+
+def _medians(means: Floats) -> Floats:
+    """Of those that are known, without numpy's word on columns in which none is."""
+    found = np.full(means.shape[1], np.nan)
+    known = ~np.isnan(means).all(axis=0)
+    found[known] = np.nanmedian(means[:, known], axis=0)
+    return found

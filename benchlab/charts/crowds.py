@@ -1,0 +1,111 @@
+"""Disks that do the same work as one band: from the smallest to the largest of them, and the median disk. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchlab.analysis.series import rounded
+from benchlab.charts.device_work import Use
+from benchlab.charts.palette import Style
+from benchlab.runs.strips import Rows
+
+FEW = 4  # disks that are told apart at a glance
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Disks with one use in a layout, by their kernel names."""
+
+    label: str  # "12 disks (lvm, data)"
+    members: frozenset[str]
+
+
+def crowds(uses: Iterable[Use], rows: Sequence[Rows]) -> list[Crowd]:
+    """Of the uses with more than a few disks that were sampled, all of a metric by one clock. A disk is in one only."""
+    found: list[Crowd] = []
+    taken: set[str] = set()
+    for use in uses:
+        members = frozenset(use.members) & {name for one in rows for name in one.devices}
+        if len(members) > FEW and not members & taken and _one_clock(members, rows):
+            taken |= members
+            found.append(Crowd(f"{len(members)} disks ({use.layer}, {use.use})", members))
+    return found
+
+
+def _one_clock(members: frozenset[str], rows: Sequence[Rows]) -> bool:
+    metrics = [one.metric for one in rows if members & set(one.devices)]
+    return len(set(metrics)) == len(metrics)
+
+
+def traces(
+    crowd: Crowd, rows: Rows, scale: float, hover: str, look: Style, common: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The band, its two edges, and the median. Idle members count: a disk that does nothing is what one looks for."""
+    places = [at for at, name in enumerate(rows.devices) if name in crowd.members]
+    low, high, median = rows.buckets.band(places)
+    x = rounded(rows.buckets.middles, 6)
+    edges = [rounded(one * scale) for one in (low, high)]
+    of = f"of {crowd.label}"
+    plain = {"type": "scatter", "mode": "lines", "legendgroup": crowd.label, **common}
+    edge = {**plain, "x": x, "showlegend": False, "line": {"color": look.faded(0.55), "width": 0.8}}
+    return [
+        {
+            **plain,
+            **_outline(x, *edges),
+            "name": f"{crowd.label}: smallest to largest",
+            "fill": "toself",
+            "fillcolor": look.faded(0.18),
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+        },
+        {
+            **edge,
+            "name": f"largest {of}",
+            "y": edges[1],
+            "text": _which(rows, places, high, rows.buckets.high),
+            "hovertemplate": f"{hover} largest, %{{text}}<extra></extra>",
+        },
+        {
+            **plain,
+            "name": f"{crowd.label}: median",
+            "x": x,
+            "y": rounded(median * scale),
+            "line": {"color": look.colour, "dash": look.dash, "width": 1.6},
+            "hovertemplate": f"{hover} median {of}<extra></extra>",
+        },
+        {
+            **edge,
+            "name": f"smallest {of}",
+            "y": edges[0],
+            "text": _which(rows, places, low, rows.buckets.low),
+            "hovertemplate": f"{hover} smallest, %{{text}}<extra></extra>",
+        },
+    ]
+
+
+def _which(rows: Rows, places: list[int], edge: Any, values: Any) -> list[str]:
+    """The first member that is at the edge, of each bucket; "" where nothing is known."""
+    first = (values[places] == edge).argmax(axis=0).tolist()
+    names = [rows.devices[at] for at in places]
+    return ["" if np.isnan(one) else names[at] for at, one in zip(first, edge, strict=True)]
+
+
+def _outline(
+    x: list[float | None], low: list[float | None], high: list[float | None]
+) -> dict[str, list[float | None]]:
+    """Round each stretch in which something is known, one after the other."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    begin = 0
+    for at in range(len(x) + 1):
+        if at < len(x) and low[at] is not None:
+            continue
+        if at > begin:
+            xs += [*x[begin:at], *reversed(x[begin:at]), None]
+            ys += [*high[begin:at], *reversed(low[begin:at]), None]
+        begin = at + 1
+    return {"x": xs, "y": ys}

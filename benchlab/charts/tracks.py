@@ -1,0 +1,40 @@
+"""One metric of one device over a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchlab.analysis.buckets import Floats
+
+Numbers = Sequence[float] | Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One metric of one device: a row of Series, or what a running attempt has so far. NaN is unknown."""
+
+    device: str
+    metric: str
+    unit: str
+    times: Numbers  # at the ends of what each value is of
+    values: Numbers
+    spans: Numbers = ()  # s that each value is of; empty: since the one before it
+    apart: bool = (
+        False  # its times are a tool's own, of which nobody knows how they stand to the host's
+    )
+
+    @property
+    def lengths(self) -> Numbers:
+        """Of the first one nobody knows what was before it: it is taken for as long as the second."""
+        if len(self.spans) or not len(self.times):
+            return self.spans
+        times = np.asarray(self.times, dtype=np.float64)
+        second = times[1] - times[0] if len(times) > 1 else times[0]
+        return np.diff(times, prepend=times[0] - (min(times[0], second) or second))
+
+    def beside(self, other: Track) -> bool:
+        """Whether both were sampled at the same times."""
+        return self.times is other.times or np.array_equal(self.times, other.times)

@@ -1,0 +1,188 @@
+"""What charts read of a long run instead of its series: stretches, by sample and in buckets, of all devices at once.
+
+A day of a hundred series is 10 million samples, and PostgreSQL reads an array as a whole. So each metric lies here once
+more, cut across: all devices of a stretch of time in one row, by sample and as buckets of FINE and COARSE samples with
+their smallest and largest. It is made with the series, in the same transaction, and holds nothing that they do not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psycopg
+from django.db import connection
+from psycopg.sql import SQL, Literal
+
+from agents.contracts import Series
+from benchlab.analysis.buckets import COARSE, FINE, Buckets, Floats, of_samples
+from benchlab.runs import bulk
+from benchlab.runs.models import Attempt, Strip
+
+LONG = 4096  # samples: shorter series are read as they are
+LENGTH = 1024  # buckets of one strip
+FIELDS = ("attempt", "clock", "sampler", "metric", "unit", "every", "first", "devices", "most", "data")  # fmt: skip
+# Of each device and bucket; what a strip of more than one sample each holds, one array after the other.
+COLUMNS = (
+    ("low", "<f8"), ("high", "<f8"), ("total", "<f8"), ("low_at", "u1"), ("high_at", "u1"), ("known", "u1"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One series, as arrays."""
+
+    sampler: str
+    device: str
+    metric: str
+    unit: str
+    times: Floats
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """One metric of some devices on one clock. `most` is over the whole of it, whatever `buckets` are of."""
+
+    sampler: str
+    metric: str
+    unit: str
+    devices: tuple[str, ...]
+    most: tuple[float, ...]
+    buckets: Buckets
+
+
+def of(sampler: str, one: Series) -> Sampled:
+    """As a sampler or tool tells it."""
+    times, values = (np.array(told, dtype=np.float64) for told in (one.times, one.values))
+    return Sampled(sampler, one.device, one.metric, str(one.unit), times, values)
+
+
+def put(attempt: Attempt, series: Iterable[Sampled]) -> None:
+    """Of those that are long. The attempt has none yet."""
+    clocks: dict[bytes, int] = {}
+    made: list[tuple[object, ...]] = []
+    for group in together(one for one in series if len(one.times) >= LONG):
+        raw = np.asarray(group[0].times, "<f8").tobytes()
+        if raw not in clocks:
+            clocks[raw] = len(clocks)
+            made.append((attempt.pk, clocks[raw], "", "", "", 0, 0, [], [], raw))
+        made += ((attempt.pk, clocks[raw], *row) for row in _cut(group))
+    bulk.copy(Strip, FIELDS, made)
+
+
+def together(series: Iterable[Sampled]) -> list[list[Sampled]]:
+    """Those of one sampler, metric and clock: they are rows of one table."""
+    found: dict[tuple[str, str, str, bytes], list[Sampled]] = defaultdict(list)
+    for one in series:
+        found[one.sampler, one.metric, one.unit, one.times.tobytes()].append(one)
+    return list(found.values())
+
+
+def rows_of(group: Sequence[Sampled]) -> Rows:
+    """A group of `together`, by sample."""
+    first = group[0]
+    buckets = of_samples(first.times, np.stack([one.values for one in group]))
+    names = tuple(one.device for one in group)
+    return Rows(first.sampler, first.metric, first.unit, names, _most(buckets), buckets)
+
+
+def _most(buckets: Buckets) -> tuple[float, ...]:
+    return tuple(np.fmax.reduce(buckets.high, axis=1, initial=np.nan).tolist())
+
+
+def _cut(group: Sequence[Sampled]) -> Iterator[tuple[object, ...]]:
+    """Rows of FIELDS, without attempt and clock."""
+    whole = rows_of(group)
+    fine = whole.buckets.coarser(FINE)
+    for buckets in (whole.buckets, fine, fine.coarser(COARSE // FINE)):
+        for at in range(0, buckets.low.shape[1], LENGTH):
+            stretch = slice(at, at + LENGTH)
+            first = at * buckets.every
+            yield (
+                whole.sampler, whole.metric, whole.unit, buckets.every, first,
+                list(whole.devices), list(whole.most), _packed(buckets, stretch),
+            )  # fmt: skip
+
+
+def _packed(buckets: Buckets, stretch: slice) -> bytes:
+    if buckets.every == 1:
+        return np.ascontiguousarray(buckets.low[:, stretch], "<f8").tobytes()
+    return b"".join(
+        _within(getattr(buckets, name)[:, stretch], name, buckets.every).astype(kind).tobytes()
+        for name, kind in COLUMNS
+    )
+
+
+def _within(array: Any, name: str, every: int) -> Any:
+    """A place is told from its bucket's first sample on, which fits in a byte."""
+    return array % every if name.endswith("_at") else array
+
+
+def clocks(attempt: Attempt) -> dict[int, Floats]:
+    """The times of all samples of each clock; {} of an attempt that has no strips."""
+    rows = attempt.strips.filter(every=0).values_list("clock", "data")
+    return {clock: np.frombuffer(bytes(data), "<f8") for clock, data in rows}
+
+
+def covered(attempt: Attempt) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(sampler, metric, devices) of what the strips have."""
+    rows = attempt.strips.filter(every=COARSE, first=0)
+    return [(s, m, tuple(d)) for s, m, d in rows.values_list("sampler", "metric", "devices")]
+
+
+def read(
+    attempt: Attempt, metrics: Sequence[str], clock: int, times: Floats, every: int, part: slice
+) -> Iterator[Rows]:
+    """Of samples `part` of a clock, in strips of `every` samples; both ends of it lie between two of its buckets."""
+    where = SQL(
+        "SELECT sampler, metric, unit, first, devices, most, data FROM runs_strip WHERE attempt_id = {}"
+        " AND every = {} AND clock = {} AND metric = ANY({}) AND first < {} AND first > {}"
+        " ORDER BY sampler, metric, unit, devices, first"
+    ).format(
+        Literal(attempt.pk),
+        Literal(every),
+        Literal(clock),
+        Literal(list(metrics)),
+        Literal(part.stop),
+        Literal(part.start - LENGTH * every),
+    )
+    found: dict[tuple[Any, ...], list[tuple[int, bytes]]] = defaultdict(list)
+    connection.ensure_connection()
+    with psycopg.Cursor(connection.connection) as cursor:
+        for sampler, metric, unit, first, devices, most, data in cursor.stream(where, binary=True):
+            key = sampler, metric, unit, tuple(devices), tuple(most)
+            found[key].append((first, data))
+    for (sampler, metric, unit, devices, most), strips in found.items():
+        buckets = _unpacked(strips, len(devices), every, part, times)
+        yield Rows(sampler, metric, unit, devices, most, buckets)
+
+
+def _unpacked(
+    strips: list[tuple[int, bytes]], devices: int, every: int, part: slice, times: Floats
+) -> Buckets:
+    """Of the strips that hold a part, that part."""
+    begin = strips[0][0] // every
+    wanted = slice(part.start // every - begin, -(-part.stop // every) - begin)
+    inside = times[part]
+    if every == 1:
+        values = [np.frombuffer(data, "<f8").reshape(devices, -1) for _, data in strips]
+        return of_samples(inside, np.concatenate(values, axis=1)[:, wanted])
+    columns: dict[str, list[Any]] = defaultdict(list)
+    for _, data in strips:
+        cells = len(data) // sum(np.dtype(kind).itemsize for _, kind in COLUMNS)
+        at = 0
+        for name, kind in COLUMNS:
+            columns[name].append(np.frombuffer(data, kind, cells, at).reshape(devices, -1))
+            at += cells * np.dtype(kind).itemsize
+    whole = {name: np.concatenate(many, axis=1)[:, wanted] for name, many in columns.items()}
+    steps = np.arange(whole["low"].shape[1]) * every
+    places = {
+        name: many.astype(np.int64) + (steps if name.endswith("_at") else 0)
+        for name, many in whole.items()
+        if many.dtype == np.uint8
+    }
+    return Buckets(every, inside, **{**whole, **places})
