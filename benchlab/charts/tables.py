@@ -48,7 +48,11 @@ def latency_columns(groups: Sequence[Group], operation: str = "") -> tuple[str, 
     """Every latency that a run told, total first: "lat.mean", "clat.p99"."""
     choice = Choice(operation=operation)
     values = [sample.values for group in groups for sample in group.samples]
-    names = [f"{kind}.{one}" for kind in naming.LATENCY_KINDS for one in naming.STATISTICS]
+    told = {
+        name.removeprefix("read.").removeprefix("write.") for one in groups for name in one.units
+    }
+    every = [f"{kind}.{one}" for kind in naming.LATENCY_KINDS for one in naming.STATISTICS]
+    names = [name for name in every if name in told]
     return tuple(n for n in names if any(choice.told(n, one) is not None for one in values))
 
 
