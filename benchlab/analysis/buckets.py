@@ -6,12 +6,14 @@ is made of; buckets become coarser ones by the same rule, with what the samples 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Numbers = Sequence[float] | Floats
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
 FINE, COARSE = 8, 64  # samples to a bucket, of what is stored beside the samples of a long run
@@ -37,14 +39,16 @@ class Buckets:
     def means(self) -> Floats:
         """Of the samples that are known."""
         unknown = np.full(self.total.shape, np.nan)
-        return np.divide(self.total, self.known, out=unknown, where=self.known > 0)
+        found: Floats = np.divide(self.total, self.known, out=unknown, where=self.known > 0)
+        return found
 
     @property
     def middles(self) -> Floats:
         """When a mean is drawn."""
         first = np.arange(0, len(self.times), self.every)
         last = np.minimum(first + self.every, len(self.times)) - 1
-        return (self.times[first] + self.times[last]) / 2
+        found: Floats = (self.times[first] + self.times[last]) / 2
+        return found
 
     def coarser(self, times: int) -> Buckets:
         """So many of them in one, from the first on."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from benchlab.analysis.buckets import Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Summary:
     maximum: float
 
 
-def mean(values: Sequence[float], weights: Sequence[float] = ()) -> float:
+def mean(values: Numbers, weights: Numbers = ()) -> float:
     """Of the known values, each as much as it weighs: a rate by the seconds that it is of, a wait by its requests."""
     array = np.asarray(values, dtype=float)
     weight = np.asarray(weights, dtype=float) if len(weights) else np.ones(array.shape)
@@ -26,7 +27,7 @@ def mean(values: Sequence[float], weights: Sequence[float] = ()) -> float:
     return float(np.average(array[known], weights=weight[known])) if known.any() else float("nan")
 
 
-def summary(values: Sequence[float], weights: Sequence[float] = ()) -> Summary | None:
+def summary(values: Numbers, weights: Numbers = ()) -> Summary | None:
     """Of the known values; None when there are none."""
     known = np.asarray(values, dtype=float)
     known = known[~np.isnan(known)]
@@ -43,7 +44,7 @@ def summary(values: Sequence[float], weights: Sequence[float] = ()) -> Summary |
     )
 
 
-def rounded(values: Sequence[float], digits: int = 5) -> list[float | None]:
+def rounded(values: Numbers, digits: int = 5) -> list[float | None]:
     """To so many significant digits, unknown as None: what a chart needs, at a third of the bytes."""
     array = np.asarray(values, dtype=float)
     known = np.isfinite(array) & (array != 0)

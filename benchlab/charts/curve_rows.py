@@ -6,27 +6,21 @@ from collections.abc import Iterable
 
 from django.template.defaultfilters import floatformat
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from benchlab.charts.tables import Point
 from benchlab.charts.templatetags.si import spread
 from benchlab.web.units import factor
 
-ROW = (
-    '<tr><th scope="row" class="line">{}</th><td class="num">{}{}</td><td class="num">{}{}{}</td>'
-    '<td class="num">{}</td>{}<td class="num">{}{}</td><td>{}{}</td></tr>'
-)
-KNEE = SafeString(' <span class="badge">knee</span>')
-DIFFER = ' <span class="badge badge-interrupted">repeats differ {}</span>'
-UNLIKE = SafeString(' <span class="badge badge-interrupted">unlike conditions</span>')
-OFF = SafeString(' <span class="badge badge-interrupted">off</span>')
+KNEE = ' <span class="badge">knee</span>'
+WARNED = ' <span class="badge badge-interrupted">{}</span>'
 
 
 def html(points: Iterable[Point], *, guest: bool) -> SafeString:
-    """A guest gets no links into the lab."""
+    """A guest gets no links into the lab. Only a line's name is not ours: it alone is escaped."""
     run, history = (_place(name) for name in ("run-detail", "run-history"))
-    return format_html_join("\n", "{}", ((_row(one, run, history, guest),) for one in points))
+    return SafeString("\n".join([_row(one, run, history, guest) for one in points]))
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -35,34 +29,27 @@ def _place(name: str) -> tuple[str, str]:
     return before, behind
 
 
-def _row(one: Point, run: tuple[str, str], history: tuple[str, str], guest: bool) -> SafeString:
-    little = one.little
-    return format_html(
-        ROW,
-        one.label,
-        "–" if one.outstanding is None else one.outstanding,
-        KNEE if one.knee else "",
-        spread(one.iops, "op/s"),
-        format_html(DIFFER, factor(one.differ)) if one.differ else "",
-        UNLIKE if one.unlike else "",
+def _row(one: Point, run: tuple[str, str], history: tuple[str, str], guest: bool) -> str:
+    depth = "–" if one.outstanding is None else str(one.outstanding)
+    differ = WARNED.format(f"repeats differ {factor(one.differ)}") if one.differ else ""
+    unlike = WARNED.format("unlike conditions") if one.unlike else ""
+    off = WARNED.format("off") if one.little and not one.little.holds else ""
+    numbers = [
+        depth + (KNEE if one.knee else ""),
+        spread(one.iops, "op/s") + differ + unlike,
         spread(one.bandwidth, "B/s"),
-        format_html_join("", '<td class="num">{}</td>', ((spread(c, "s"),) for c in one.latencies)),
-        floatformat(little.implied, 1) if little else "–",
-        OFF if little and not little.holds else "",
-        _runs(one.runs, run, guest),
-        "" if guest or not one.runs else _history(one.runs[0], history),
-    )
+        *(spread(cell, "s") for cell in one.latencies),
+        (floatformat(one.little.implied, 1) if one.little else "–") + off,
+    ]
+    cells = "".join([f'<td class="num">{number}</td>' for number in numbers])
+    runs = _runs(one.runs, run, history, guest)
+    return f'<tr><th scope="row" class="line">{escape(one.label)}</th>{cells}<td>{runs}</td></tr>'
 
 
-def _runs(runs: Iterable[int], place: tuple[str, str], guest: bool) -> SafeString:
-    if guest:
-        return format_html_join("", "{} ", ((pk,) for pk in runs))
-    before, behind = place
-    return format_html_join(
-        "", '<a href="{}{}{}">{}</a> ', ((before, pk, behind, pk) for pk in runs)
-    )
-
-
-def _history(run: int, place: tuple[str, str]) -> SafeString:
-    before, behind = place
-    return format_html('· <a href="{}{}{}">history</a>', before, run, behind)
+def _runs(
+    runs: tuple[int, ...], run: tuple[str, str], history: tuple[str, str], guest: bool
+) -> str:
+    if guest or not runs:
+        return " ".join(map(str, runs))
+    links = " ".join([f'<a href="{run[0]}{pk}{run[1]}">{pk}</a>' for pk in runs])
+    return f'{links} · <a href="{history[0]}{runs[0]}{history[1]}">history</a>'

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchlab.charts.tracks import Numbers, Track
+from benchlab.analysis.buckets import Numbers
+from benchlab.charts.tracks import Track
 
 HITS = ("read.hits", "read.misses", "write.hits", "write.misses")
 # metric -> the rates (op/s) that together are its requests; those that a host does not have are left out

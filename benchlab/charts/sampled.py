@@ -61,8 +61,8 @@ def _series(pks: Sequence[int]) -> Iterator[Sampled]:
         ).format(Literal(list(pks[at : at + SERIES_AT_ONCE])))
         with psycopg.Cursor(database()) as cursor:
             rows = cursor.execute(statement, binary=True).fetchall()
-        for *told, times, values in rows:
-            yield Sampled(*told, doubles(times), doubles(values))
+        for sampler, device, metric, unit, times, values in rows:
+            yield Sampled(sampler, device, metric, unit, doubles(times), doubles(values))
 
 
 def _named(attempt: Attempt, rows: Rows) -> Rows:

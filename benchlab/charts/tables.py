@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchlab.analysis.buckets import Numbers
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.series import Summary, summary
@@ -19,7 +20,7 @@ from benchlab.charts.per_request import weights
 from benchlab.charts.queries import BASES, Group, Sample, labels, unlike
 from benchlab.charts.repeat_spread import of_depths, of_lines, rate_of
 from benchlab.charts.stack import order
-from benchlab.charts.tracks import Numbers, Track
+from benchlab.charts.tracks import Track
 from benchlab.web.spreadsheets import lines
 
 TITLES = {**PANELS, **caches.PANELS}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchlab.analysis.buckets import Floats
-
-Numbers = Sequence[float] | Floats
+from benchlab.analysis.buckets import Numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def drawn(page: Any) -> None:
 
 def si(told: str) -> float:
     """Of "7.45k r/s sdb"."""
-    number, prefix = re.match(r"([-\d.]+)([kMm]?)", told).groups()  # type: ignore[union-attr]
+    number, prefix = re.match(r"([-\d.]+)([kMm]?)", told).groups()
     return float(number) * {"": 1.0, "k": 1e3, "M": 1e6, "m": 1e-3}[prefix]
 
 

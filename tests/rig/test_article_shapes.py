@@ -10,7 +10,7 @@ import pytest
 from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.device_work import worked
-from benchlab.charts.figure_views import tracks_of, windows_of
+from benchlab.charts.sampled import tracks_of, windows_of
 from benchlab.charts.windows import parts
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts

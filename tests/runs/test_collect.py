@@ -13,7 +13,7 @@ from agents.jobs import job
 from agents.samplers import zpool
 from agents.tools import dd
 from benchlab.charts import queries
-from benchlab.charts.figure_views import tracks_of, windows_of
+from benchlab.charts.sampled import tracks_of, windows_of
 from benchlab.charts.tables import device_rows
 from benchlab.charts.windows import part
 from benchlab.runs import collect, moves

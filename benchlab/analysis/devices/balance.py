@@ -13,6 +13,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from benchlab.analysis.buckets import Numbers
+
 Array = NDArray[np.float64]
 
 WORK = 0.90  # of the bytes: carried by those who do the work
@@ -50,10 +52,10 @@ class Balance:
 
 
 def of_samples(
-    bandwidths: Sequence[Sequence[float]],
-    rates: Sequence[Sequence[float]],
-    lengths: Sequence[float],
-    beside: Sequence[Sequence[float]] = (),
+    bandwidths: Sequence[Numbers],
+    rates: Sequence[Numbers],
+    lengths: Numbers,
+    beside: Sequence[Numbers] = (),
 ) -> Balance | None:
     """`bandwidths`, `rates`: B/s and op/s of each member (rows) in each sample of `lengths` s, as devices told them;
     `beside`: B/s that they moved the other way, where it is known.
@@ -76,8 +78,8 @@ def of_samples(
 
 
 def balance(
-    rates: Sequence[Sequence[float]],
-    lengths: Sequence[float],
+    rates: Sequence[Numbers],
+    lengths: Numbers,
     operations: float,
     *,
     averaged: bool = False,

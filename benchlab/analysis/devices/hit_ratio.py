@@ -6,16 +6,14 @@ are held against all requests, as the counters at both ends of the window would.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+
+from benchlab.analysis.buckets import Numbers
 
 LEAST = 1024.0  # B/s read from cache and backing disks together
 
 
-def of_requests(
-    hits: Sequence[float], misses: Sequence[float], lengths: Sequence[float]
-) -> float | None:
+def of_requests(hits: Numbers, misses: Numbers, lengths: Numbers) -> float | None:
     """`hits`, `misses`: op/s in each interval of `lengths` s; an interval in which one is unknown is left out.
 
     None where nothing was asked, or nothing is known.
