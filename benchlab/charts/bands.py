@@ -12,6 +12,7 @@ from benchlab.charts.panels import axis
 # was has a bar on top of its panel; every second one fainter, as they touch.
 BEFORE = "rgba(128,140,160,0.18)"
 MEASURED = ("rgba(128,140,160,0.9)", "rgba(128,140,160,0.5)")
+CLEAR = "rgba(0,0,0,0)"
 BAR = 0.025  # of a panel's height
 LETTER = (
     1 / 60
@@ -20,38 +21,38 @@ STANDING = 20  # letters that a panel is high; the table under the chart has the
 
 
 def bands(windows: Sequence[Window], panels: int) -> list[dict[str, Any]]:
-    """Shapes for panels 1, 2, …"""
+    """Shapes for panels 1, 2, …: each window with its name as high as the panel, then the bars of what was measured."""
     whole = max((one.end for one in windows), default=0.0)
     lying = all(one.end - one.start > whole * LETTER * len(one.name) for one in windows)
-    return [
-        _band(one, MEASURED[index % 2] if one.measured else BEFORE, number, standing=not lying)
-        for index, one in enumerate(windows)
-        for number in range(1, panels + 1)
+    numbers = range(1, panels + 1)
+    named = [_named(one, number, standing=not lying) for one in windows for number in numbers]
+    measured = [one for one in windows if one.measured]
+    return named + [
+        _shape(one, number, 1 - BAR, MEASURED[index % 2]) | {"layer": "above"}
+        for index, one in enumerate(measured)
+        for number in numbers
     ]
 
 
-def _band(one: Window, colour: str, number: int, *, standing: bool) -> dict[str, Any]:
+def _named(one: Window, number: int, *, standing: bool) -> dict[str, Any]:
+    label = _standing(one.name) if standing else {"text": one.name, "textposition": "top left"}
+    shape = _shape(one, number, 0, CLEAR if one.measured else BEFORE)
+    return shape | {"label": {"font": {"size": 9}, **label}}
+
+
+def _shape(one: Window, number: int, bottom: float, colour: str) -> dict[str, Any]:
     return {
         "type": "rect",
-        "layer": "above" if one.measured else "below",
+        "layer": "below",
         "xref": axis("x", number),
         "yref": f"{axis('y', number)} domain",
         "x0": one.start,
         "x1": one.end,
-        "y0": 1 - BAR if one.measured else 0,
+        "y0": bottom,
         "y1": 1,
         "line": {"width": 0},
         "fillcolor": colour,
-        "label": {
-            "font": {"size": 9},
-            **(_standing(one.name) if standing else _lying(one.name, bar=one.measured)),
-        },
     }
-
-
-def _lying(name: str, *, bar: bool) -> dict[str, Any]:
-    """Below a bar, which is lower than a letter is high."""
-    return {"text": name, "textposition": "top left", **({"yanchor": "top"} if bar else {})}
 
 
 def _standing(name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from benchlab.analysis.series import rounded
 from benchlab.charts.palette import dark_swaps
 from benchlab.web.units import si
 
@@ -112,10 +113,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return MARKUP.sub("&lt;", value)
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(_short(one) if name == "y" else one) for name, one in value.items()}
     if isinstance(value, list | tuple) and not (value and isinstance(value[0], float)):
         return [_plain(one) for one in value]
     return value
+
+
+def _short(values: Any) -> Any:
+    """The digits of a chart's figures that it needs: of a large campaign all others were half of what was sent."""
+    numbers = isinstance(values, list | tuple) and all(isinstance(one, float) for one in values)
+    return rounded(values, 6) if numbers else values
 
 
 def empty(title: str, says: str) -> Figure:

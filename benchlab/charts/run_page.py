@@ -145,7 +145,7 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         "part": part,
         "windows": [one for one in windows_of(attempt) if one.measured],
         # Late, for a page that runs asks for its other parts every few seconds.
-        "caches": lambda: caches.there(tracks_so_far(attempt)),
+        "caches": lambda: caches.there(tracks if attempt.outcome else tracks_so_far(attempt)),
         **_device_work(attempt, measured, tracks),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),

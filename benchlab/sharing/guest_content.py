@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import caches, request_params, run_page, sampled
+from benchlab.charts import request_params, run_page
 from benchlab.charts.cards import Card, cards, with_differences
 from benchlab.charts.conditions import differences
 from benchlab.charts.queries import Group, groups
@@ -86,7 +86,7 @@ def run_context(link: Opened) -> dict[str, Any]:
         "part": link.hiding.deep(replace(told["part"], tracks=())),
         "run": link.hiding.deep(run),
         "attempt": link.hiding.deep(attempt),
-        "caches": caches.there(sampled.tracks_of(attempt)),
+        "caches": told["caches"](),
         "meta": [pair for pair in plain["meta"] if pair[0] != "Boot"],
         "offered": not link.share.hide_hosts,
     }

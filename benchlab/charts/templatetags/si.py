@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from django import template
-from django.utils.html import format_html
+from django.utils.html import escape
+from django.utils.safestring import SafeString
 
 from benchlab.analysis.curves import Spread
 from benchlab.analysis.rate_words import shown_unit
@@ -42,8 +43,10 @@ def spread(found: Spread | None, unit: str) -> str:
     """A table's cell: the median, below it from where to where. Not an included template: a table has thousands."""
     if found is None:
         return "–"
+    unit = escape(unit)
     median = si(found.median, unit)
     if found.low is None:
         return median
     low, high = si(found.low, unit), si(found.high, unit)
-    return format_html('{}<small class="muted">{} to {}</small>', median, low, high)
+    # Only the unit is not ours, and escaped once: format_html does so with every part.
+    return SafeString(f'{median}<small class="muted">{low} to {high}</small>')
