@@ -238,20 +238,23 @@
     stack(layout);
   }
 
-  /* Panels in two columns go below one another. Panel n has the axes n and, for its heading, annotation n. */
+  /* Panels in columns go below one another. Panel n has the axes n and, for its heading, annotation n. */
   function stack(layout) {
     const panels = Object.keys(layout).filter((name) => /^yaxis\d*$/.test(name)).map((name) => name.slice(5));
     if (!panels.some((number) => layout["xaxis" + number]?.domain?.[0] > 0)) return;
+    const heading = panels.map((number) => layout["xaxis" + number].title).find((title) => title?.text);
     panels.forEach((number, index) => {
       const top = 1 - index / panels.length;
       const time = layout["xaxis" + number];
       time.domain = [0, 1];
       time.showticklabels = index === panels.length - 1;
       if (!time.showticklabels) delete time.title;
+      else if (heading) time.title = heading;
+      layout["yaxis" + number].showticklabels = true;
       layout["yaxis" + number].domain = [Math.max(0, top - 0.7 / panels.length), top];
       Object.assign(layout.annotations[index], { x: 0, y: top });
     });
-    layout.height *= 1.6;
+    layout.height *= 0.8 * (layout.meta?.columns ?? 2);
     layout.legend.y = -0.08;
   }
 

@@ -57,7 +57,10 @@ globalThis.pictures = (() => {
 
   /* `size`: width, height and scale, as Plotly takes them. */
   async function save(chart, format, name, size) {
-    const image = await Plotly.toImage(chart, { format, imageDataOnly: true, ...size });
+    /* Lines that a table beside the chart lists have their legend in the picture. */
+    const { data, layout } = chart;
+    const drawn = layout.meta?.listed ? { data, layout: { ...layout, showlegend: true } } : chart;
+    const image = await Plotly.toImage(drawn, { format, imageDataOnly: true, ...size });
     const [parts, type] = format === "svg" ? [described(image, facts(chart)), "image/svg+xml"] : [labelled(image, facts(chart)), "image/png"];
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob(parts, { type }));

@@ -49,6 +49,13 @@ def value(name: str, given: Any) -> str:
     return f"{text} B" if text.isdigit() else PREFIX.sub(" ", text)
 
 
+def number(name: str, given: Any) -> float | None:
+    """A value of that option as a number, sizes in bytes; None where it is none."""
+    size = _bytes(name, given)
+    found = given if size is None else size
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
 def rank(point: Mapping[str, Any]) -> Rank:
     """What points are sorted by: the option that is last by its name decides first."""
     return tuple(_rank(name, point[name]) for name in sorted(point, reverse=True))

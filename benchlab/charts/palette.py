@@ -27,8 +27,31 @@ MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle
 
 # Topology, host, workload (primary keys), rest of the point, and the moment's rank (benchlab.topologies.moments).
 Identity = tuple[int, int, int, str, tuple[int, bool]]
-# What is the same but for its moment shares a colour; these tell before, during and after apart.
-MOMENT_DASHES = ("solid", "9px,3px", "2px,3px", "14px,3px,3px,3px", "5px,2px", "20px,4px")
+# Dashes that tell what a line is: a host, or before, during and after of what is the same but for its moment.
+LINE_DASHES = ("solid", "9px,3px", "2px,3px", "14px,3px,3px,3px", "5px,2px", "20px,4px")
+# --h0 to --h8 of static/benchlab.css: more is stronger on either page.
+HEAT = (
+    "#f0f5fa",
+    "#dfebf5",
+    "#c8deef",
+    "#a6cae6",
+    "#79b0d8",
+    "#4d97cb",
+    "#1a6fae",
+    "#0b5690",
+    "#083f6b",
+)
+HEAT_DARK = (
+    "#18212b",
+    "#1a2b3b",
+    "#1c374f",
+    "#1d4666",
+    "#1e567f",
+    "#23689a",
+    "#3f92cb",
+    "#69b2e5",
+    "#a3d3f5",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +76,11 @@ def dark_swaps() -> dict[str, str]:
     for light, dark in DARK.items():
         swaps[rgba(light, 0).removesuffix("0)")] = rgba(dark, 0).removesuffix("0)")
     return swaps
+
+
+def heat_swaps() -> dict[str, str]:
+    """The same of what a heat map is filled with."""
+    return dict(zip(HEAT, HEAT_DARK, strict=True))
 
 
 def style(index: int) -> Style:
@@ -86,7 +114,7 @@ def styles(identities: Sequence[Identity]) -> dict[Identity, Style]:
         taken = used.setdefault(slot, set())
         marker = _free((topology + host + workload) % len(MARKERS), taken, len(MARKERS))
         taken.add(marker)
-        dash = MOMENT_DASHES[nth % len(MOMENT_DASHES)]
+        dash = LINE_DASHES[nth % len(LINE_DASHES)]
         found[identity] = Style(COLOURS[slot], dash, MARKERS[marker])
     return found
 

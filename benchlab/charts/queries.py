@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -34,6 +35,7 @@ ATTEMPT = (
     "fingerprint",
     "meta",
     "degraded",
+    "started_at",
     "run__campaign_id",
     "run__campaign__name",
     "run__campaign__source",
@@ -77,6 +79,7 @@ class Sample:
     during: str = ""  # what the kernel did meanwhile: "reshape of bl17 12 % to 40 %"
     ails: str = ""  # what of the layout was not in order then
     visit: int = 1  # which time that its layout was built; all visits of one are one line
+    at: datetime | None = None  # when its tool was started
 
     @property
     def which(self) -> str:
@@ -175,6 +178,26 @@ def groups(
     )
 
 
+def filled(found: Sequence[Group], names: Collection[str]) -> list[Group]:
+    """Lines that were read without numbers, with those of these metrics. One query."""
+    values, units = _values([one.attempt for line in found for one in line.samples], names)
+    return [
+        replace(
+            line,
+            samples=tuple(replace(one, values=values.get(one.attempt, {})) for one in line.samples),
+            units={n: units[n] for one in line.samples for n in values.get(one.attempt, {})},
+        )
+        for line in found
+    ]
+
+
+def measured(found: Iterable[Group]) -> dict[str, str]:
+    """{metric: unit} of all that was measured of these lines. One query."""
+    attempts = [one.attempt for line in found for one in line.samples]
+    rows = Measurement.objects.filter(attempt__in=attempts, labels={}, value__isnull=False)
+    return dict(rows.order_by("name", "unit").values_list("name", "unit").distinct())
+
+
 def _begun(found: list[Group]) -> list[Group]:
     """Those with one depth know whether others are planned: a chart does not change its kind with the second one."""
     single = [line for line in found if line.axis and not line.swept]
@@ -264,6 +287,7 @@ def _group(
             during=during(a.meta),
             ails="; ".join(dict.fromkeys(one["says"] for one in a.degraded)),
             visit=a.run__visit,
+            at=a.started_at,
         )
         for a in sorted(attempts, key=lambda a: (a.run__outstanding or 0, a.run__repeat))
     )

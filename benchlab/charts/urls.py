@@ -1,10 +1,11 @@
-"""URLs of runs, their figures, numbers and artifacts, and of the compare page."""
+"""URLs of runs, their figures, numbers and artifacts, and of what is explored and compared."""
 
 from __future__ import annotations
 
 from django.urls import path
 
 from benchlab.charts import compare, downloads, figure_views, history_page, run_page
+from benchlab.charts.explore import views as explore
 
 urlpatterns = [
     path("runs/<int:pk>/", run_page.run_detail, name="run-detail"),
@@ -25,6 +26,9 @@ urlpatterns = [
     path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
     path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),
     path("artifacts/<int:pk>/lines/", run_page.artifact_lines, name="artifact-lines"),
+    path("explore/", explore.explore, name="explore"),
+    path("explore/figure.json", explore.figure, name="explore-figure"),
+    path("explore/numbers.csv", explore.numbers_csv, name="explore-csv"),
     path("compare/", compare.compare, name="compare"),
     path("compare/figure.json", figure_views.compare_figure, name="compare-figure"),
     path("compare/numbers.csv", downloads.compare_csv, name="compare-csv"),

@@ -1,4 +1,4 @@
-"""A comparison's query as it is kept: only what the compare page knows, in one order."""
+"""A comparison's query as it is kept: only what Explore and the compare page know, in one order."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from urllib.parse import urlencode
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.http import QueryDict
+from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
+from benchlab.charts.explore import wish
 from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
 from benchlab.team.models import Team
@@ -19,10 +21,11 @@ Person = AbstractBaseUser | AnonymousUser
 
 
 def canonical(query: str) -> str:
-    """Raises ValidationError: no campaign, or a word that the compare page does not know."""
+    """Raises ValidationError: no campaign, or a word that neither Explore nor the compare page knows."""
     try:
         asks = QueryDict(query.removeprefix("?"))
         lines, metric = request_params.lines(asks), request_params.metric(asks)
+        explored = wish.read(asks).query()
     except BadRequest as error:
         raise ValidationError(str(error)) from None
     except (ValueError, UnicodeError):  # more fields than Django reads
@@ -32,12 +35,28 @@ def canonical(query: str) -> str:
     pairs = [("workload", pk) for pk in sorted(lines.workloads)]
     text = "&".join(
         filter(
-            None, [lines.query(), urlencode(pairs), urlencode({"metric": metric}) if metric else ""]
+            None,
+            [
+                lines.query(),
+                urlencode(pairs),
+                urlencode({"metric": metric}) if metric else "",
+                explored,
+            ],
         )
     )
     if len(text) > MOST_QUERY:
         raise ValidationError("That comparison has too many parts to be kept.")
     return text
+
+
+def is_explored(query: str) -> bool:
+    """Whether a canonical query says anything of axes, lines or filters, which Explore shows and no guest's page."""
+    return wish.is_asked(QueryDict(query))
+
+
+def address(query: str) -> str:
+    """Where a canonical query is shown."""
+    return f"{reverse('explore' if is_explored(query) else 'compare')}?{query}"
 
 
 def campaigns_of(user: Person, query: str) -> list[Campaign]:

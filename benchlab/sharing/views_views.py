@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from benchlab.audit import view_notes
@@ -17,13 +16,14 @@ from benchlab.team.services import person, team_of
 
 @require_GET
 def view_list(request: HttpRequest) -> HttpResponse:
-    rows = SavedView.objects.for_user(request.user).select_related("by", "team")
+    found = SavedView.objects.for_user(request.user).select_related("by", "team")
+    rows = [(row, queries.address(row.query), queries.is_explored(row.query)) for row in found]
     return render(request, "sharing/views.html", {"rows": rows})
 
 
 @require_POST
 def view_save(request: HttpRequest) -> HttpResponse:
-    """`query` is the compare page's; `whose`: "team" or "mine"."""
+    """`query` is Explore's or the compare page's; `whose`: "team" or "mine"."""
     query = request.POST.get("query", "")
     try:
         query = queries.canonical(query)
@@ -39,7 +39,7 @@ def view_save(request: HttpRequest) -> HttpResponse:
         messages.success(request, f"Saved as {made.name}.")
     except ValidationError as error:
         messages.error(request, error.messages[0])
-    return redirect(f"{reverse('compare')}?{query}" if query else "compare")
+    return redirect(queries.address(query) if query else "explore")
 
 
 @require_POST

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 
 from benchlab.charts import small
-from benchlab.charts.palette import COLOURS, MARKERS, MOMENT_DASHES, Style
+from benchlab.charts.palette import COLOURS, LINE_DASHES, MARKERS, Style
 from benchlab.charts.small import BOTTOM, LEFT, RIGHT, TOP, SetUp
 
 BLUE = Style(COLOURS[0], "solid", "circle")
-RED = Style(COLOURS[1], MOMENT_DASHES[1], "square")
+RED = Style(COLOURS[1], LINE_DASHES[1], "square")
 
 
 def places(path: str) -> list[tuple[float, float]]:
@@ -96,7 +96,7 @@ def test_a_set_up_without_a_depth_is_no_line_beside_curves():
 
 def test_every_marker_and_dash_of_the_palette_can_be_drawn():
     assert set(small.MARKS) == set(MARKERS)
-    for dash in MOMENT_DASHES[1:]:
+    for dash in LINE_DASHES[1:]:
         chart = small.chart(
             [SetUp("a", Style(COLOURS[6], dash, "x"), {1: 1.0, 2: 2.0})], "iops", "op/s"
         )

@@ -55,7 +55,7 @@ def test_every_setting_is_told(name):
 
 
 @pytest.mark.parametrize("page", ["Home", "Campaigns", "Hosts", "Topologies", "Workloads", "Import", "Library",
-                                  "Compare", "Team", "API"])  # fmt: skip
+                                  "Explore", "Team", "API"])  # fmt: skip
 def test_every_page_of_the_menu_is_in_the_guide(page):
     assert f">{page}</a>" in (ROOT / "templates" / "_side.html").read_text()
     assert page in GUIDE.read_text().partition("## Pages")[2]

@@ -42,6 +42,9 @@ PAGES = {
     "/campaigns/{0}/figure.json": 5,
     # 3 of answers: in what order layouts were built, whose they are, how alike rebuilt ones are (kept for 10 minutes).
     "/compare/?campaign={0}&campaign={1}": 15,
+    # 5 of conditions that differ and saved views, as the page that compares has them.
+    "/explore/?campaign={0}&campaign={1}&x=iops&y=lat.mean": 12,
+    "/explore/figure.json?campaign={0}&campaign={1}": 6,
     "/compare/figure.json?campaign={0}&campaign={1}": 12,
 }  # fmt: skip
 

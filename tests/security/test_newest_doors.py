@@ -107,6 +107,11 @@ PLACES = (
     "/runs/{run}/history/?without=kernel",
     "/runs/{run}/history.json",
     "/compare/?campaign={campaign}",
+    "/explore/?campaign={campaign}",
+    "/explore/figure.json?campaign={campaign}",
+    "/explore/numbers.csv?campaign={campaign}",
+    "/explore/?campaign={own}&campaign={campaign}&x=iops&y=lat.mean&facet=line",
+    "/explore/?campaign={own}&where=campaign_id = {campaign}",
     "/compare/?campaign={own}&campaign={campaign}",
     "/api/verdicts/?campaign={own}&campaign={campaign}",
     "/api/verdicts/?campaign={own}&baseline={topology}",
@@ -153,7 +158,9 @@ def test_theirs_and_what_never_was_answer_alike(web, both, place):
     theirs = web.get(place.format(campaign=campaign.pk, run=runs[0].run_id))
     never = web.get(place.format(campaign=10**9, run=10**9))
     assert theirs.status_code == never.status_code
-    assert theirs.status_code != 200 or place.startswith(("/compare/", "/api/verdicts/"))
+    assert theirs.status_code != 200 or place.startswith(
+        ("/compare/", "/explore/", "/api/verdicts/")
+    )
 
 
 @pytest.mark.django_db

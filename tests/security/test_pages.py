@@ -31,7 +31,8 @@ SLOW_S = 20.0  # a busy machine; a page that hangs takes for ever
 BIG = 8 << 20  # bytes of a page; a line of a megabyte is in several artifacts
 # Pages on which the hostile host is seen; it would prove nothing to look where it is not.
 SHOWN = {"host-list", "host-detail", "host-snapshot", "host-install", "device-detail", "run-detail", "campaign-detail",
-         "artifact-lines", "campaign-list", "host-history", "compare", "shared", "campaign-report"}  # fmt: skip
+         "artifact-lines", "campaign-list", "host-history", "compare", "explore",
+         "shared", "campaign-report"}  # fmt: skip
 
 
 def addresses(name, rows) -> list[str]:
@@ -41,7 +42,7 @@ def addresses(name, rows) -> list[str]:
     if name.startswith("artifact"):
         route = f"/{PAGES[name]}"
         found = [route.replace("<int:pk>", str(a.pk)) for a in attempt.artifacts.all()]
-    if name == "compare":
+    if name in ("compare", "explore", "explore-figure", "explore-csv"):
         found.append(f"{found[0]}?campaign={rows.campaign.pk}")
     return found
 

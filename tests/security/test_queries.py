@@ -147,6 +147,7 @@ def test_the_walk_looks_where_parameters_are(rows, owner, looked_for):
         f"/campaigns/{rows.campaign.pk}/": {"metric", "moment", "log", "fold", "heat", "baseline", "q"},
         "/runs/": {"fields", "ordering"},
         "/compare/": {"campaign", "topology", "host", "workload"},
+        "/explore/": {"campaign", "topology", "host", "workload", "x", "y", "where", "sort"},
         "/api/findings/": {"campaign", "severity", "kind", "dismissed", "ordering"},
     }.items():  # fmt: skip
         looked_for.clear()

@@ -1,0 +1,48 @@
+"""What pages that lay several campaigns side by side offer to be chosen: campaigns, and parts of what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db.models import Q
+
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import request_params
+from benchlab.charts.queries import Group, Person
+from benchlab.topologies import moments
+
+
+def offered(user: Person, wanted: request_params.Filter, every: Sequence[Group]) -> dict[str, Any]:
+    """For templates/charts/_chosen.html. `every`: the lines of the wanted campaigns. One query."""
+    seen = Campaign.objects.visible_to(user)
+    seen = seen.filter(
+        Q(archived_at=None) | Q(pk__in=wanted.campaigns)
+    )  # what the address names, too
+    campaigns = list(seen.only("name", "created_at", "source"))
+    library = [row for row in campaigns if row.source == Campaign.Source.LIBRARY]
+    return {
+        "campaigns": [row for row in campaigns if row.source != Campaign.Source.LIBRARY],
+        "library": library,
+        "topologies": _choices((group.topology, group.topology_name) for group in every),
+        "hosts": _choices((group.host, group.host_name) for group in every),
+        "workloads": _choices((group.workload, group.workload_name) for group in every),
+        "stages": _stages(every, wanted),
+    }
+
+
+def _choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    return sorted(set(pairs), key=lambda pair: pair[1])
+
+
+def _stages(every: Sequence[Group], wanted: request_params.Filter) -> list[tuple[str, str, bool]]:
+    """(value, words, whether ticked) of the moments that were measured, in the order of time."""
+    codes = sorted({group.stage for group in every}, key=lambda code: moments.parse(code).rank)
+    return [
+        (
+            code or request_params.BUILT,
+            moments.words(code, codes) or "as built",
+            code in wanted.stages,
+        )
+        for code in codes
+    ]

@@ -1,0 +1,1 @@
+"""Any parameter or metric on x, y, colour, dash, marker and facet: lines, their numbers and their figure."""

@@ -1,0 +1,57 @@
+"""What is drawn: lines that are shown, their looks and their axes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchlab.charts.explore import factors
+from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.lines import Line, Point, Quantity, coordinates
+from benchlab.charts.explore.wish import Axes
+from benchlab.charts.palette import Style
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is drawn: `lines` those that are shown, `x`, `y`, `colour` None where the axis is a factor (or nothing)."""
+
+    title: str
+    axes: Axes
+    lines: Sequence[Line]
+    styles: Mapping[str, Style]
+    x: Quantity | None
+    y: Quantity | None
+    colour: Quantity | None = None
+    logs: tuple[bool, bool] = (False, False)
+    baseline: str = ""  # label of the line that y is a ratio to
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        return coordinates(self.axes)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What the axes are called."""
+        x, y = (
+            quantity.word if quantity else factors.word(name)
+            for quantity, name in ((self.x, self.axes.x), (self.y, self.axes.y))
+        )
+        return x, y
+
+    @property
+    def heading(self) -> str:
+        x, y = self.words
+        over = "against" if self.x and self.y else "over"
+        if self.colour and not self.x and not self.y:
+            return f"{self.colour.word} by {factors.inside(x)} and {factors.inside(y)}"
+        said = f", as a ratio to {self.baseline}" if self.baseline else ""
+        return f"{y} {over} {factors.inside(x)}{said}"
+
+    def level(self, name: str, point: Point) -> Level:
+        return point.at[self.at.index(name)]
+
+    def levels(self, name: str) -> list[Level]:
+        """Every value that points are at, in order."""
+        found = {self.level(name, point) for line in self.lines for point in line.points}
+        return sorted(found, key=lambda one: one.rank)

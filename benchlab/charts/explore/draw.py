@@ -1,0 +1,313 @@
+"""The figure of Explore: one panel with every line, or small multiples on one scale. Pure: lines -> figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchlab.charts import figure
+from benchlab.charts.curve import url
+from benchlab.charts.explore import factors, heat
+from benchlab.charts.explore.chart import Chart
+from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.lines import Line, Point, Quantity, times
+from benchlab.charts.explore.wish import EACH
+from benchlab.charts.figure import Axis, Figure
+from benchlab.charts.palette import COLOURS, HEAT, Style, rgba
+from benchlab.charts.panels import axis
+from benchlab.web.units import si
+
+CROWD = rgba(COLOURS[-1], 0.22)  # all others, behind the one that a panel is about
+IN_LEGEND = 6  # more lines are told by the page's table alone
+BANDS = 6  # of more lines they would cover each other
+TIMES = "×"
+PANEL_PX, GAP_PX, EDGE_PX = 170, 46, 136
+WIDE = 130  # letters of headings beside each other
+
+
+def build(chart: Chart) -> Figure:
+    if not any(line.points for line in chart.lines):
+        x, y = chart.words
+        both = " and ".join(
+            dict.fromkeys(one.word for one in (chart.x, chart.y, chart.colour) if one)
+        )
+        return figure.empty(chart.heading, f"No run here measured {both or f'{y} over {x}'}.")
+    if chart.colour and not chart.x and not chart.y:
+        return heat.build(chart.heading, chart)
+    panels = _panels(chart)
+    data: list[dict[str, Any]] = []
+    for number, (_, lines) in enumerate(panels, start=1):
+        if len(panels) > 1:
+            data.append(_crowd(chart, lines, number))
+        for line in lines:
+            data += _traces(chart, line, number, alone=len(panels) == 1)
+    return {"data": [one for one in data if one], "layout": _layout(chart, panels)}
+
+
+Panels = list[tuple[str, list[Line]]]  # (heading, lines in colour)
+
+
+def _panels(chart: Chart) -> Panels:
+    facet = chart.axes.facet
+    if facet == EACH:
+        return [(line.label, [line]) for line in chart.lines]
+    if not facet or facet in chart.at:
+        return [("", list(chart.lines))]
+    levels = sorted({line.levels[facet] for line in chart.lines}, key=lambda one: one.rank)
+    word = "" if facet in factors.IDENTITY else factors.word(facet) + " "
+    return [
+        (word + level.text, [line for line in chart.lines if line.levels[facet] == level])
+        for level in levels
+    ]
+
+
+def _layout(chart: Chart, panels: Panels) -> dict[str, Any]:
+    several = len(panels) > 1
+    x, y = _axis(chart, 0), _axis(chart, 1)
+    subtitle = _subtitle(chart)
+    if not several:
+        made = figure.layout(chart.title, subtitle, height=520, xaxis=x, yaxis=y)
+        made["hovermode"] = "closest" if chart.x else "x unified"
+        made["hoversort"] = "value descending"  # as the lines lie above each other
+        made["showlegend"] = len(chart.lines) <= IN_LEGEND
+        made["meta"]["listed"] = len(chart.lines) > IN_LEGEND
+        made["legend"]["y"] = -0.18
+        if chart.baseline:
+            made["shapes"] = [_one()]
+        return made
+    columns = _columns(len(panels))
+    rows = math.ceil(len(panels) / columns)
+    inside = rows * PANEL_PX + (rows - 1) * GAP_PX
+    made = figure.layout(chart.title, subtitle, height=inside + EDGE_PX, showlegend=False)
+    made["meta"]["columns"] = columns
+    if not chart.x:
+        made |= {"hovermode": "x", "hoversubplots": "axis"}
+    made["annotations"] = []
+    domains = figure.rows(rows, GAP_PX / inside)
+    for index, (heading, _) in enumerate(panels):
+        row, column = divmod(index, columns)
+        left = column / columns
+        width = (1 - 0.035 * (columns - 1)) / columns
+        left = column * (width + 0.035)
+        number = axis("", index + 1)
+        last = index + columns >= len(panels)
+        made["xaxis" + number] = {
+            **x,
+            "domain": [left, left + width],
+            "anchor": axis("y", index + 1),
+            "showticklabels": last,
+            "title": x["title"] if row == rows - 1 else {"text": ""},
+            **({"matches": "x"} if index else {}),
+        }
+        made["yaxis" + number] = {
+            **y,
+            "title": {"text": ""},
+            "domain": domains[row],
+            "anchor": axis("x", index + 1),
+            "showticklabels": column == 0,
+            "nticks": 4,
+            **({"matches": "y"} if index else {}),
+        }
+        made["annotations"].append(
+            {
+                "text": f"<b>{_cut(heading, WIDE // columns)}</b>",
+                "hovertext": heading,
+                "x": left,
+                "y": domains[row][1],
+                "xref": "paper",
+                "yref": "paper",
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+                "font": {"size": 12 if columns < 4 else 11},
+            }
+        )
+    return made
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _columns(panels: int) -> int:
+    return 2 if panels <= 4 else 3 if panels <= 9 else 4
+
+
+def _one() -> dict[str, Any]:
+    """The baseline itself, across the panel."""
+    line = {"color": rgba(COLOURS[-1], 0.6), "width": 1, "dash": "dot"}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": line}
+
+
+def _subtitle(chart: Chart) -> str:
+    most = max(len(point.runs) for line in chart.lines for point in line.points)
+    median = f"Point: median of up to {most} runs" if most > 1 else "Point: one run"
+    per = f", at each {factors.inside(factors.word(chart.at[0]))}" if chart.x and chart.y else ""
+    band = "; band: smallest to largest" if _banded(chart) and most >= 3 else ""
+    ratio = (
+        f" Ratio of medians to {chart.baseline}, where both have the point."
+        if chart.baseline
+        else ""
+    )
+    return f"{median}{per}{band}.{ratio}"
+
+
+def _numbers(chart: Chart, place: int) -> list[float]:
+    found = [point.y if place else point.x for line in chart.lines for point in line.points]
+    return [number for number in found if number is not None]
+
+
+def _axis(chart: Chart, place: int) -> Axis:
+    """Of x (0) or y (1): of a metric, of a factor whose values are numbers, of names, or of time."""
+    quantity = chart.y if place else chart.x
+    word, log = chart.words[place], chart.logs[place]
+    if quantity:
+        if place and chart.baseline:
+            quantity = Quantity(quantity.name, f"{word}, ratio", TIMES)
+        numbers = _numbers(chart, place)
+        if log and any(number > 0 for number in numbers):
+            return figure.log_axis(quantity.word, quantity.unit, numbers)
+        return figure.value_axis(quantity.word, quantity.unit) | (
+            {"ticksuffix": " ×"} if quantity.unit == TIMES else {}
+        )
+    name = chart.axes.y if place else chart.axes.x
+    levels = chart.levels(name)
+    if name == "date":
+        return {"type": "date", "title": {"text": word}, "zeroline": False}
+    if not _is_number(levels):
+        texts = list(dict.fromkeys(level.text for level in levels))
+        array = {"categoryorder": "array", "categoryarray": texts}
+        return {"type": "category", "title": {"text": word}, "automargin": True, **array}
+    return {
+        "type": "log" if log and min(level.number or 0 for level in levels) > 0 else "linear",
+        "title": {"text": word},
+        "tickmode": "array",
+        "tickvals": [level.number for level in levels],
+        "ticktext": [level.text for level in levels],
+        "zeroline": False,
+    }
+
+
+def _is_number(levels: Sequence[Level]) -> bool:
+    return all(level.number is not None for level in levels)
+
+
+def _places(chart: Chart, points: Sequence[Point], place: int) -> list[Any]:
+    """Where points are on x (0) or y (1)."""
+    if chart.y if place else chart.x:
+        return [point.y if place else point.x for point in points]
+    name = chart.axes.y if place else chart.axes.x
+    as_text = name == "date" or not _is_number(chart.levels(name))
+    levels = [chart.level(name, point) for point in points]
+    return [level.text if as_text else level.number for level in levels]
+
+
+def _crowd(chart: Chart, lines: Sequence[Line], number: int) -> dict[str, Any]:
+    """Every other line, grey, so that a panel shows where its own are among all."""
+    own = {line.id for line in lines}
+    x: list[Any] = []
+    y: list[Any] = []
+    for line in chart.lines:
+        if line.id not in own:
+            x += [*_places(chart, line.points, 0), None]
+            y += [*_places(chart, line.points, 1), None]
+    if not x:
+        return {}
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "xaxis": axis("x", number),
+        "yaxis": axis("y", number),
+        "line": {"color": CROWD, "width": 1},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _traces(chart: Chart, line: Line, number: int, *, alone: bool) -> list[dict[str, Any]]:
+    style = chart.styles[line.id]
+    panel = {"xaxis": axis("x", number), "yaxis": axis("y", number)}
+    marker: dict[str, Any] = {
+        "color": style.colour,
+        "symbol": style.marker,
+        "size": 8 if alone else 5,
+    }
+    if chart.colour:
+        scale = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
+        bar = {"title": {"text": chart.colour.word}, "len": 0.6}
+        marker |= {
+            "color": [point.colour for point in line.points],
+            "colorscale": scale,
+            "showscale": line is chart.lines[0],
+            "colorbar": bar,
+            "line": {"color": style.colour, "width": 1.5},
+            "size": 11,
+        }
+        every = [
+            point.colour for one in chart.lines for point in one.points if point.colour is not None
+        ]
+        marker |= {"cmin": min(every), "cmax": max(every)}
+    median = panel | {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": line.label,
+        "legendgroup": line.id,
+        "x": _places(chart, line.points, 0),
+        "y": _places(chart, line.points, 1),
+        "line": {"color": style.colour, "dash": style.dash, "width": 2},
+        "marker": marker,
+        "customdata": [[url(point.nearest)] for point in line.points],
+        "hovertext": [_hover(chart, line, point) for point in line.points],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+    return [*(_band(chart, line, style, panel) if alone else []), median]
+
+
+def _banded(chart: Chart) -> bool:
+    return len(chart.lines) <= BANDS and not chart.x and bool(chart.y) and not chart.axes.facet
+
+
+def _band(chart: Chart, line: Line, style: Style, panel: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """From the smallest to the largest run, where there are enough of them."""
+    known = (
+        [point for point in line.points if point.spread.low is not None] if _banded(chart) else []
+    )
+    if not known:
+        return []
+    x = _places(chart, known, 0)
+    low, high = [point.spread.low for point in known], [point.spread.high for point in known]
+    return [
+        {
+            **panel,
+            "type": "scatter",
+            "mode": "lines",
+            "x": x + x[::-1],
+            "y": low + high[::-1],
+            "fill": "toself",
+            "fillcolor": style.faded(0.15),
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "showlegend": False,
+            "legendgroup": line.id,
+        }
+    ]
+
+
+def _hover(chart: Chart, line: Line, point: Point) -> str:
+    """Label and numbers; in a panel whose lines are told together, one line each."""
+    said = []
+    for quantity, value in ((chart.x, point.x), (chart.y, point.y), (chart.colour, point.colour)):
+        if quantity and value is not None:
+            ratio = quantity is chart.y and chart.baseline
+            said.append(f"<b>{times(value)}</b>" if ratio else f"<b>{si(value, quantity.unit)}</b>")
+    where = (
+        "" if not chart.x else f" at {factors.inside(factors.word(chart.at[0]))} {point.at[0].text}"
+    )
+    spread = point.spread if chart.y else None
+    span = ""
+    if spread and spread.low is not None and chart.y and not chart.baseline:
+        span = f" ({si(spread.low, chart.y.unit)} to {si(spread.high, chart.y.unit)})"
+    return f"{line.label}: {', '.join(said) or point.at[-1].text}{span}{where}"

@@ -1,0 +1,167 @@
+"""What runs were asked for and stored with, as something to draw over or to tell lines apart by. Pure.
+
+A factor is a fixed one (host, topology, outstanding I/Os, ...) or an option of the tool, "param.bs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents import registry
+from benchlab.campaigns import points
+from benchlab.charts.queries import OUTSTANDING, Group, Sample
+from benchlab.hosts.blocks import natural
+from benchlab.results.columns import OPTION_NAME, PARAM
+from benchlab.topologies import moments
+
+WORDS = {
+    OUTSTANDING: "Outstanding I/Os",
+    "topology": "Topology",
+    "host": "Host",
+    "campaign": "Campaign",
+    "workload": "Workload",
+    "stage": "Stage",
+    "condition": "Condition",
+    "tool": "Tool",
+    "repeat": "Repeat",
+    "visit": "Visit",
+    "date": "Date",
+}
+# What makes two runs be of different lines, whatever is drawn; the options that a sweep varies and the depth join them.
+IDENTITY = ("topology", "stage", "host", "workload", "campaign", "condition")
+ALWAYS = (
+    *IDENTITY,
+    OUTSTANDING,
+    "repeat",
+    "visit",
+    "date",
+    "tool",
+)  # no options, which only some lines have
+LIST_MOST = 20  # values of a list-like option that a text shows
+Told = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value of a factor. `number`: where it is one. What nobody told is last in the order."""
+
+    key: Hashable
+    text: str
+    number: float | None = None
+    order: tuple[Any, ...] = ()
+
+    @property
+    def rank(self) -> tuple[bool, tuple[Any, ...]]:
+        return self.key is None, self.order
+
+
+NOT_TOLD = Level(None, "not told")
+
+
+def is_factor(name: str) -> bool:
+    """Whether it may be one at all."""
+    return name in WORDS or (
+        name.startswith(PARAM) and bool(OPTION_NAME.fullmatch(name.removeprefix(PARAM)))
+    )
+
+
+def word(name: str) -> str:
+    return WORDS.get(name) or name.removeprefix(PARAM).replace("_", " ")
+
+
+def inside(words: str) -> str:
+    """As it stands within a sentence: "Total latency" -> "total latency", "IOPS" as it is."""
+    return words if words[:2].isupper() else words[:1].lower() + words[1:]
+
+
+def told(group: Group) -> Told:
+    """The options of a line's runs under one name each, its tool's defaults among them where we ran it."""
+    return registry.told(group.tool, group.options, ours=group.ours)
+
+
+def level(name: str, group: Group, sample: Sample, options: Told) -> Level:
+    """Of one run. `options`: what `told` says of its line."""
+    if name.startswith(PARAM):
+        return _option(name.removeprefix(PARAM), options)
+    return FIXED[name](group, sample)
+
+
+def _number(value: int | None) -> Level:
+    return NOT_TOLD if value is None else Level(value, str(value), float(value), (value,))
+
+
+def _named(pk: int, name: str) -> Level:
+    return Level(pk, name, None, (*natural(name.lower()), (pk, "")))
+
+
+def _stage(group: Group) -> Level:
+    words = group.stage_name or moments.parse(group.stage).words or "as built"
+    return Level(group.stage, words, None, (moments.parse(group.stage).rank,))
+
+
+def _date(sample: Sample) -> Level:
+    if sample.at is None:
+        return NOT_TOLD
+    at = sample.at.timestamp()
+    return Level(at, f"{sample.at:%Y-%m-%d %H:%M:%S}", at, (at,))
+
+
+def _text(text: str) -> Level:
+    return Level(text, text, None, (text,))
+
+
+FIXED = {
+    OUTSTANDING: lambda group, sample: _number(sample.outstanding),
+    "topology": lambda group, sample: _named(group.topology, group.topology_name),
+    "host": lambda group, sample: _named(group.host, group.host_name),
+    "campaign": lambda group, sample: _named(group.campaign, group.campaign_name),
+    "workload": lambda group, sample: _named(group.workload, group.workload_name),
+    "stage": lambda group, sample: _stage(group),
+    "condition": lambda group, sample: _text(group.condition or "in order"),
+    "tool": lambda group, sample: _text(group.tool),
+    "repeat": lambda group, sample: _number(sample.repeat),
+    "visit": lambda group, sample: _number(sample.visit),
+    "date": lambda group, sample: _date(sample),
+}
+
+
+def _option(name: str, options: Told) -> Level:
+    value = options.get(name)
+    if value is None or value == "":
+        return NOT_TOLD
+    if isinstance(value, bool):
+        return Level(value, "yes" if value else "no", None, (value,))
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value[:LIST_MOST]))
+    return Level(
+        str(value),
+        points.value(name, value),
+        points.number(name, value),
+        points.rank({name: value}),
+    )
+
+
+def swept(found: Iterable[Group]) -> list[str]:
+    """Options that tell lines of one workload apart: the sweep's, but for the depth."""
+    return sorted({PARAM + name for group in found for name in group.varied})
+
+
+def offered(found: Sequence[Group]) -> dict[str, str]:
+    """{factor: word} of all that these runs know, and of the options in which they differ. No list of a hundred options
+    in which all are alike."""
+    options = [told(group) for group in found]
+    seen: dict[str, set[Hashable]] = {}
+    for one in options:
+        for name in one:
+            if OPTION_NAME.fullmatch(name):
+                seen.setdefault(name, set())
+    for name, values in seen.items():
+        values.update(_option(name, one).key for one in options)
+    axes = {OUTSTANDING, *registry.depth_options()}
+    varied = sorted(
+        PARAM + name for name, keys in seen.items() if len(keys) > 1 and name not in axes
+    )
+    several = dict.fromkeys([*WORDS, *swept(found), *varied])
+    return {name: word(name) for name in several}

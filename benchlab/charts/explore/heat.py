@@ -1,0 +1,110 @@
+"""A metric by two factors as a heat map (depth by block size, say): one panel a line, one scale for all. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from benchlab.charts import figure
+from benchlab.charts.curve import url
+from benchlab.charts.explore import factors
+from benchlab.charts.explore.chart import Chart
+from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.lines import Line, Point
+from benchlab.charts.figure import Figure
+from benchlab.charts.palette import HEAT, heat_swaps
+from benchlab.charts.panels import axis
+from benchlab.web.units import short, si
+
+ROW_PX, GAP_PX, EDGE_PX = 30, 70, 150
+SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
+
+
+def build(title: str, chart: Chart) -> Figure:
+    """Cells that nobody measured stay empty."""
+    quantity = chart.colour
+    if quantity is None:
+        raise ValueError("a heat map needs a metric as its colour")
+    xs, ys = chart.levels(chart.axes.x), chart.levels(chart.axes.y)
+    columns = 1 if len(chart.lines) == 1 else 2
+    rows = math.ceil(len(chart.lines) / columns)
+    inside = rows * ROW_PX * max(3, len(ys)) + (rows - 1) * GAP_PX
+    made = figure.layout(
+        title,
+        "Each field: median over its runs; a click opens one of them.",
+        height=inside + EDGE_PX,
+    )
+    made["meta"]["dark"] |= heat_swaps()
+    made["meta"]["columns"] = columns
+    made["annotations"] = []
+    made["coloraxis"] = {"colorscale": SCALE, "colorbar": {"title": {"text": quantity.unit}}}
+    domains = figure.rows(rows, GAP_PX / inside if rows > 1 else 0.0)
+    data = []
+    for index, line in enumerate(chart.lines):
+        row, column = divmod(index, columns)
+        width = 1.0 if columns == 1 else 0.485
+        left = column * (1 - width)
+        number = axis("", index + 1)
+        made["xaxis" + number] = {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": [one.text for one in xs],
+            "domain": [left, left + width],
+            "anchor": axis("y", index + 1),
+            "title": {"text": chart.words[0] if index + columns >= len(chart.lines) else ""},
+            "zeroline": False,
+        }
+        made["yaxis" + number] = {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": [one.text for one in ys],
+            "domain": domains[row],
+            "anchor": axis("x", index + 1),
+            "automargin": True,
+            "showticklabels": column == 0,
+        }
+        made["annotations"].append(
+            {
+                "text": f"<b>{line.label}</b> {factors.inside(chart.words[1])}",
+                "x": left,
+                "y": domains[row][1],
+                "xref": "paper",
+                "yref": "paper",
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+            }
+        )
+        data.append(_panel(line, quantity.unit, xs, ys, index + 1))
+    return {"data": data, "layout": made}
+
+
+def _panel(
+    line: Line, unit: str, xs: Sequence[Level], ys: Sequence[Level], number: int
+) -> dict[str, Any]:
+    by_place: dict[tuple[Level, Level], Point] = {(p.at[0], p.at[-1]): p for p in line.points}
+    cells = [[by_place.get((x, y)) for x in xs] for y in ys]
+    return {
+        "type": "heatmap",
+        "name": line.label,
+        "x": [one.text for one in xs],
+        "y": [one.text for one in ys],
+        "z": [[cell.colour if cell else None for cell in row] for row in cells],
+        "text": [[short(cell.colour, unit) if cell else "" for cell in row] for row in cells],
+        "texttemplate": "%{text}",
+        "customdata": [[[url(cell.runs[0])] if cell else [""] for cell in row] for row in cells],
+        "hovertext": [[_hover(line, cell, unit) if cell else "" for cell in row] for row in cells],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "hoverongaps": False,
+        "coloraxis": "coloraxis",
+        "xgap": 2,
+        "ygap": 2,
+        "xaxis": axis("x", number),
+        "yaxis": axis("y", number),
+    }
+
+
+def _hover(line: Line, cell: Point, unit: str) -> str:
+    n = len(cell.runs)
+    return f"{line.label}<br>{cell.at[0].text}, {cell.at[-1].text}: <b>{si(cell.colour, unit)}</b><br>median of {n}"

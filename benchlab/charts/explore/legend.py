@@ -1,0 +1,187 @@
+"""The legend as a table: what each line looks like, its smallest, median and largest run, and the links that hide,
+isolate and sort. Pure: scene and address -> rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from benchlab.charts.explore import factors, lines
+from benchlab.charts.explore.lines import Line, Quantity, Statistics
+from benchlab.charts.explore.scene import Scene
+from benchlab.charts.explore.wish import STATISTICS
+from benchlab.charts.small import MARKS, css
+from benchlab.web.lists import Head, address, head, without
+from benchlab.web.units import short
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`cells`: words under the heads behind the name. `toggle`, `alone`: addresses."""
+
+    id: str
+    label: str
+    css: str
+    dash: str
+    mark: str
+    shown: bool
+    isolated: bool
+    baseline: bool
+    toggle: str
+    alone: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    heads: tuple[Head, ...]
+    rows: tuple[Row, ...]
+    hidden: int
+    all_shown: str  # the address without anything hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    word: str  # as an address has it
+    label: str
+    more: str
+    text: Callable[[Line], str]
+    key: Callable[[Line], float | None]
+
+
+def build(scene: Scene, query: QueryDict) -> Legend:
+    columns = _columns(scene)
+    asked = scene.wish.sort
+    heads = [head(query, "sort", "name", asked, "Line")]
+    heads += [head(query, "sort", c.word, asked, c.label, "num", c.more) for c in columns]
+    rows = [_row(scene, query, line, columns) for line in _sorted(scene, columns)]
+    return Legend(
+        tuple(heads),
+        tuple(rows),
+        sum(not row.shown for row in rows),
+        address(without(query, "hide", "only")),
+    )
+
+
+def _columns(scene: Scene) -> list[Column]:
+    found = [Column("runs", "Runs", "", lambda line: str(line.runs), lambda line: float(line.runs))]
+    for axis in ("x", "y"):
+        if quantity := scene.quantity(axis):
+            found += [_statistic(axis, quantity, one) for one in STATISTICS]
+    if (base := scene.baseline) and scene.quantity("y"):
+        places = lines.by_place(base)
+
+        def ratio(line: Line) -> float | None:
+            told = lines.against(line, places)
+            return told[0] if told else None
+
+        def words(line: Line) -> str:
+            if line.id == base.id:
+                return "baseline"
+            told = lines.against(line, places)
+            return (
+                f"{lines.times(told[0])} at {', '.join(one.text for one in told[1])}"
+                if told
+                else "–"
+            )
+
+        found.append(Column("baseline", "Against", base.label, words, ratio))
+    return found
+
+
+def _statistic(axis: str, quantity: Quantity, which: str) -> Column:
+    def value(line: Line) -> float | None:
+        told: Statistics | None = lines.statistics(line, axis)
+        return getattr(told, which) if told else None
+
+    def text(line: Line) -> str:
+        found = value(line)
+        return "–" if found is None else short(found, quantity.unit)
+
+    return Column(f"{axis}.{which}", which, quantity.word, text, value)
+
+
+def _sorted(scene: Scene, columns: Sequence[Column]) -> list[Line]:
+    """As asked; what is not known last. Else in the order of what lines are."""
+    word, down = scene.wish.sort.removeprefix("-"), scene.wish.sort.startswith("-")
+    if word == "name":
+        return sorted(scene.lines, key=lambda line: line.label.lower(), reverse=down)
+    column = next((one for one in columns if one.word == word), None)
+    if column is None:
+        return list(scene.lines)
+    keyed = [(column.key(line), line) for line in scene.lines]
+    known = [(key, line) for key, line in keyed if key is not None]
+    known.sort(key=lambda one: one[0], reverse=down)
+    return [line for _, line in known] + [line for key, line in keyed if key is None]
+
+
+def _row(scene: Scene, query: QueryDict, line: Line, columns: Sequence[Column]) -> Row:
+    wish, style = scene.wish, scene.styles[line.id]
+    alone = wish.only == {line.id}
+    return Row(
+        line.id,
+        line.label,
+        css(style),
+        "" if style.dash == "solid" else style.dash.replace("px", "").replace(",", " "),
+        f"M14 6{MARKS[style.marker]}",
+        wish.shows(line.id),
+        alone,
+        line.id == wish.baseline,
+        _toggled(query, scene, line.id),
+        address(without(query, "only"))
+        if alone
+        else _with(without(query, "hide"), "only", [line.id]),
+        tuple(column.text(line) for column in columns),
+    )
+
+
+def _toggled(query: QueryDict, scene: Scene, line: str) -> str:
+    """The address in which this line is hidden, or shown again."""
+    name = "only" if scene.wish.only else "hide"
+    ids = [one for one in query.getlist(name) if one]
+    return _with(query, name, [one for one in ids if one != line] if line in ids else [*ids, line])
+
+
+def _with(query: QueryDict, name: str, values: list[str]) -> str:
+    made = query.copy()
+    made.setlist(name, values)
+    return address(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A point in the table beneath the chart."""
+
+    label: str
+    at: tuple[str, ...]
+    cells: tuple[str, ...]
+    runs: tuple[int, ...]
+
+
+def numbers(scene: Scene) -> tuple[list[str], list[Number]]:
+    """(heads behind the line's, rows) of what is drawn."""
+    chart = scene.chart
+    metrics = [(q.word, axis) for axis in ("x", "y", "colour") if (q := scene.quantity(axis))]
+    rows = [
+        Number(
+            line.label,
+            tuple(level.text for level in point.at),
+            tuple(
+                _cell(scene, axis, getattr(point, axis), bool(chart.baseline))
+                for _, axis in metrics
+            ),
+            point.runs,
+        )
+        for line in chart.lines
+        for point in line.points
+    ]
+    return [*(factors.word(name) for name in chart.at), *(word for word, _ in metrics)], rows
+
+
+def _cell(scene: Scene, axis: str, value: float | None, ratio: bool) -> str:
+    quantity = scene.quantity(axis)
+    if value is None or quantity is None:
+        return "–"
+    return lines.times(value) if ratio and axis == "y" else short(value, quantity.unit)

@@ -1,0 +1,250 @@
+"""From groups of runs to lines: which runs share a point, its median, its ratio to another line's. Pure.
+
+A point is the median over the runs that share it (repeats and visits), and never a median of medians. What a line is
+does not depend on how it looks: two workloads, hosts or sizes of block are never one line, unless that is an axis.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from benchlab.analysis.curves import Spread, median_of, spread
+from benchlab.analysis.rate_words import shown_unit
+from benchlab.charts import naming
+from benchlab.charts.chart_options import Choice
+from benchlab.charts.explore import factors
+from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.wish import Axes
+from benchlab.charts.queries import OPERATIONS, OUTSTANDING, Group, Sample
+
+Key = tuple[Level, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A metric as it is drawn: shares in percent."""
+
+    name: str
+    word: str
+    unit: str
+    scale: float = 1.0
+
+    def of(self, sample: Sample) -> float | None:
+        """None: not measured. A run of reads alone tells of all its I/O what it tells of reads."""
+        told = Choice().told if _is_latency(self.name) else _given
+        value = told(self.name, sample.values)
+        return None if value is None or math.isnan(value) else value * self.scale
+
+
+def _given(name: str, values: Mapping[str, float]) -> float | None:
+    return values.get(name)
+
+
+def _is_latency(name: str) -> bool:
+    return name.partition(".")[0] in naming.LATENCY_KINDS
+
+
+def needed(axes: Axes) -> set[str]:
+    """The metrics to be read for these axes."""
+    names = {one for one in (axes.x, axes.y, axes.colour) if one and not factors.is_factor(one)}
+    rates = {f"{one}iops" for one in OPERATIONS if one}
+    return names.union(
+        *(rates | {op + name for op in OPERATIONS} for name in names if _is_latency(name))
+    )
+
+
+def quantity(name: str, units: Mapping[str, str]) -> Quantity:
+    """`units`: of what was measured."""
+    own = next((units[op + name] for op in OPERATIONS if op + name in units), "1")
+    if naming.is_share(name, own):
+        return Quantity(name, naming.title(name), "%", 100.0)
+    unit = naming.METRICS[name][1] if name in naming.METRICS else shown_unit(name, own)
+    return Quantity(name, naming.title(name), unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """`at`: what its runs share, of the axes that are factors; in base units but for shares.
+
+    `values`: y of each run, as `runs`; `x`, `y`, `colour` None where the axis is a factor.
+    """
+
+    at: Key
+    runs: tuple[int, ...]
+    values: tuple[float, ...] = ()
+    x: float | None = None
+    y: float | None = None
+    colour: float | None = None
+    xs: tuple[float, ...] = ()
+
+    @property
+    def spread(self) -> Spread:
+        return spread(self.values)
+
+    @property
+    def nearest(self) -> int:
+        """The run that is nearest to the median."""
+        if self.y is None:
+            return self.runs[0]
+        y = self.y
+        return min(zip(self.values, self.runs, strict=True), key=lambda one: abs(one[0] - y))[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    id: str
+    levels: Mapping[str, Level]  # of what makes it a line
+    points: tuple[Point, ...]
+    label: str = ""
+
+    @property
+    def runs(self) -> int:
+        return sum(len(point.runs) for point in self.points)
+
+    def text(self, name: str) -> str:
+        return self.levels[name].text if name in self.levels else ""
+
+
+def coordinates(axes: Axes) -> tuple[str, ...]:
+    """The factors whose values a point is at; of two metrics the depth, as of latency against IOPS."""
+    return tuple(dict.fromkeys(filter(factors.is_factor, (axes.x, axes.y)))) or (OUTSTANDING,)
+
+
+def build(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[Line]:
+    """In the order of what makes them. Lines without any point are left out."""
+    at = coordinates(axes)
+    looks = [
+        one for one in (axes.colour, axes.dash, axes.marker, axes.facet) if factors.is_factor(one)
+    ]
+    names = [
+        name
+        for name in dict.fromkeys([*factors.IDENTITY, *factors.swept(found), OUTSTANDING, *looks])
+        if name not in at
+    ]
+    metrics = [
+        None if not name or factors.is_factor(name) else quantity(name, units)
+        for name in (axes.x, axes.y, axes.colour)
+    ]
+    cells: dict[Key, dict[Key, list[tuple[int, list[float | None]]]]] = {}
+    marks: dict[Key, str] = {}
+    for group in found:
+        told = factors.told(group)
+        for sample in group.samples:
+            values = [one.of(sample) if one else None for one in metrics]
+            if any(one and value is None for one, value in zip(metrics, values, strict=True)):
+                continue
+            key = tuple(factors.level(name, group, sample, told) for name in names)
+            place = tuple(factors.level(name, group, sample, told) for name in at)
+            cells.setdefault(key, {}).setdefault(place, []).append((sample.run, values))
+            if key not in marks:
+                own = {*factors.ALWAYS, *(factors.PARAM + one for one in group.varied)}
+                marks[key] = _id(names, key, names if "workload" in at else own)
+    made = [
+        Line(marks[key], dict(zip(names, key, strict=True)), tuple(_points(cells[key])))
+        for key in sorted(cells, key=lambda key: [one.rank for one in key])
+    ]
+    return _labelled(made, names)
+
+
+def _id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
+    """The same for a line whatever else is shown with it: options that only others sweep do not count."""
+    told = [f"{name}={one.key}" for name, one in zip(names, key, strict=True) if name in own]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:10]
+
+
+def _points(cells: Mapping[Key, list[tuple[int, list[float | None]]]]) -> list[Point]:
+    return [_point(at, cells[at]) for at in sorted(cells, key=lambda at: [one.rank for one in at])]
+
+
+def _point(at: Key, samples: Sequence[tuple[int, list[float | None]]]) -> Point:
+    xs, ys, colours = (
+        tuple(value for _, values in samples if (value := values[place]) is not None)
+        for place in range(3)
+    )
+    return Point(
+        at,
+        tuple(run for run, _ in samples),
+        ys,
+        median_of(xs) if xs else None,
+        median_of(ys) if ys else None,
+        median_of(colours) if colours else None,
+        xs,
+    )
+
+
+def _labelled(made: list[Line], names: Sequence[str]) -> list[Line]:
+    """Named by what differs between them, as lines of other charts are."""
+    differing = [name for name in names if len({line.levels[name].key for line in made}) > 1]
+    first = [name for name in names if name == "topology"] or names[:1]
+    return [replace(line, label=_label(line, differing or first)) for line in made]
+
+
+def _label(line: Line, names: Sequence[str]) -> str:
+    return " · ".join(_said(name, line.levels[name]) for name in names) or "all runs"
+
+
+def _said(name: str, level: Level) -> str:
+    """Names speak for themselves; a number needs its factor."""
+    plain = name in (*factors.IDENTITY, "tool", "date")
+    return level.text if plain else f"{factors.inside(factors.word(name))} {level.text}"
+
+
+def ratio_of(lines: Sequence[Line], baseline: Line) -> list[Line]:
+    """Each run's y over the baseline's median at the same point; points that the baseline has not are left out."""
+    base = by_place(baseline)
+    made = (
+        replace(
+            line,
+            points=tuple(_over(one, base[one.at]) for one in line.points if base.get(one.at)),
+        )
+        for line in lines
+    )
+    return [line for line in made if line.points]
+
+
+def by_place(line: Line) -> dict[Key, float]:
+    """{where: its median there}."""
+    return {point.at: point.y for point in line.points if point.y is not None}
+
+
+def _over(point: Point, base: float) -> Point:
+    values = tuple(value / base for value in point.values)
+    return replace(point, values=values, y=median_of(values))
+
+
+def times(ratio: float) -> str:
+    """4.614 -> "4.61 ×"."""
+    return f"{ratio:.3g}\u00a0×"
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Over the runs of a line: the smallest, their median, the largest. `last`: the median at its last point."""
+
+    min: float
+    median: float
+    max: float
+    last: float
+
+
+def statistics(line: Line, axis: str) -> Statistics | None:
+    """None: the axis is no metric."""
+    pick: Callable[[Point], tuple[float, ...]] = (
+        (lambda p: p.xs) if axis == "x" else (lambda p: p.values)
+    )
+    values = [value for point in line.points for value in pick(point)]
+    if not values:
+        return None
+    return Statistics(min(values), median_of(values), max(values), median_of(pick(line.points[-1])))
+
+
+def against(line: Line, base: Mapping[Key, float]) -> tuple[float, Key] | None:
+    """(ratio of the medians, where) at the last point that both have."""
+    both = [point for point in line.points if base.get(point.at) and point.y is not None]
+    if not both:
+        return None
+    last = both[-1]
+    return (last.y or 0.0) / base[last.at], last.at

@@ -1,0 +1,353 @@
+"""Explore: lines, points, ratios and looks recomputed by hand; what the page offers, keeps and refuses."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from statistics import median
+
+import pytest
+from django.http import QueryDict
+from django.urls import reverse
+
+from benchlab.campaigns.models import Campaign
+from benchlab.charts.explore import draw, lines, looks, wish
+from benchlab.charts.explore.chart import Chart
+from benchlab.charts.explore.wish import Axes
+from benchlab.charts.palette import COLOURS
+from benchlab.charts.queries import Group, Sample
+from benchlab.imports import reference_library
+from benchlab.imports.articles import articles
+from benchlab.runs.models import Measurement
+from tests.charts import made
+
+UNITS = {"iops": "op/s", "lat.mean": "s"}
+
+
+def group(topology: int, values: dict[int, list[tuple[float, float]]], **more) -> Group:
+    """`values`: {depth: (op/s, s) of each repeat}."""
+    given = {
+        "campaign": 1,
+        "campaign_name": "c",
+        "topology": topology,
+        "topology_name": f"top {topology}",
+        "host": 1,
+        "host_name": "h1",
+        "workload": 1,
+        "workload_name": "w",
+        "tool": "fio",
+        "rest": "",
+        "options": {"rw": "randread", "bs": "4k"},
+    } | more
+    samples = tuple(
+        Sample(1000 * topology + 10 * depth + nth, 0, nth, depth, {"iops": a, "lat.mean": b})
+        for depth, repeats in values.items()
+        for nth, (a, b) in enumerate(repeats, start=1)
+    )
+    return Group(**given, samples=samples, units=UNITS)
+
+
+ONE = group(1, {1: [(100.0, 0.01), (120.0, 0.008), (50.0, 0.02)], 4: [(300.0, 0.013)]})
+TWO = group(2, {1: [(200.0, 0.005), (300.0, 0.003)]})
+
+
+def test_a_point_is_the_median_of_its_runs():
+    first, second = lines.build([ONE, TWO], Axes("outstanding", "iops", "topology"), UNITS)
+    assert [(p.at[0].key, p.y) for p in first.points] == [(1, 100.0), (4, 300.0)]
+    assert [(p.at[0].key, p.y) for p in second.points] == [(1, 250.0)]
+    assert first.points[0].nearest == 1011
+    assert (first.label, second.label) == ("top 1", "top 2")
+    told = lines.statistics(first, "y")
+    # Over its four runs, not over its two medians.
+    assert told == lines.Statistics(50.0, median([100.0, 120.0, 50.0, 300.0]), 300.0, 300.0)
+
+
+def test_two_metrics_are_drawn_a_point_per_depth():
+    [line] = lines.build([ONE], Axes("iops", "lat.mean"), UNITS)
+    assert [(p.x, p.y) for p in line.points] == [(100.0, 0.01), (300.0, 0.013)]
+
+
+def test_a_ratio_is_drawn_only_where_both_have_the_point():
+    found = lines.build([ONE, TWO], Axes("outstanding", "iops"), UNITS)
+    over = lines.ratio_of(found, found[1])
+    assert [[p.y for p in line.points] for line in over] == [[100.0 / 250.0], [1.0]]
+    assert over[0].points[0].values == (0.4, 120.0 / 250.0, 0.2)
+    assert lines.against(found[0], lines.by_place(found[1])) == (0.4, found[1].points[0].at)
+    assert lines.against(found[0], {}) is None
+
+
+def test_what_is_measured_apart_is_never_one_line():
+    """Another workload, host or size of block is another line, whatever the axes are."""
+    other = group(1, {1: [(7.0, 1.0)]}, workload=2, workload_name="w2")
+    far = group(1, {1: [(8.0, 1.0)]}, host=2, host_name="h2")
+    for axes in (Axes("outstanding", "iops"), Axes("iops", "lat.mean", "topology", "host")):
+        assert len(lines.build([ONE, other, far], axes, UNITS)) == 3
+    # ... unless that is the axis: then it is what a line goes over, a line for each depth.
+    over = lines.build([ONE, far], Axes("host", "iops"), UNITS)
+    assert [[p.at[0].text for p in line.points] for line in over] == [["h1", "h2"], ["h1"]]
+
+
+def sized(size: str, *repeats: tuple[float, float]) -> Group:
+    options = {"rw": "randread", "bs": size}
+    return group(1, {2: list(repeats)}, rest=f"bs {size}", options=options, varied=("bs",))
+
+
+def test_a_swept_option_is_an_axis_in_the_order_of_its_sizes():
+    some = [sized("128k", (3.0, 1.0)), sized("4k", (1.0, 1.0)), sized("64k", (2.0, 1.0))]
+    [line] = lines.build(some, Axes("param.bs", "iops"), UNITS)
+    assert [p.at[0].text for p in line.points] == ["4 KiB", "64 KiB", "128 KiB"]
+    assert [p.at[0].number for p in line.points] == [4096.0, 65536.0, 131072.0]
+    assert len(lines.build(some, Axes("outstanding", "iops"), UNITS)) == 3
+
+
+def test_who_is_shown_beside_a_line_does_not_change_its_id():
+    alone = lines.build([ONE], Axes("outstanding", "iops", "topology", "host"), UNITS)
+    beside = lines.build([ONE, TWO, sized("64k", (1.0, 1.0))], Axes("iops", "lat.mean"), UNITS)
+    assert alone[0].id in {line.id for line in beside}
+    assert len({line.id for line in beside}) == 3
+
+
+def many(count: int, hosts: int = 1):
+    some = [
+        group(n + 1, {1: [(n, 1.0)], 2: [(n + 1.0, 1.0)]}, host=h, host_name=f"h{h}")
+        for h in range(hosts)
+        for n in range(count // hosts)
+    ]
+    axes = Axes("outstanding", "iops", "topology", "host")
+    return lines.build(some, axes, UNITS), axes
+
+
+def test_ten_lines_have_ten_looks_and_fifty_have_fifty():
+    for count, hosts in ((10, 1), (10, 2), (50, 1), (50, 5), (300, 1)):
+        found, axes = many(count, hosts)
+        assert len(found) == count
+        assert len(set(looks.styles(found, axes).values())) == count
+
+
+def test_the_colour_is_the_topology_and_the_dash_the_host():
+    found, axes = many(12, 2)
+    styles = looks.styles(found, axes)
+    for part, name, size in (("topology", "colour", 6), ("host", "dash", 2)):
+        pairs = {(line.levels[part].key, getattr(styles[line.id], name)) for line in found}
+        assert len(pairs) == size == len({look for _, look in pairs})
+    assert [styles[line.id].colour for line in found[::2]] == list(COLOURS[:6])
+
+
+def chart(found, axes, **more) -> Chart:
+    x, y = (None if n == "outstanding" else lines.quantity(n, UNITS) for n in (axes.x, axes.y))
+    return Chart("t", axes, found, looks.styles(found, axes), x, y, **more)
+
+
+def test_small_multiples_share_one_scale_and_a_grey_crowd():
+    found, _ = many(50)
+    axes = Axes("outstanding", "iops", "topology", "host", "", wish.EACH)
+    figure = draw.build(chart(found, axes))
+    layout = figure["layout"]
+    panels = [name for name in layout if name.startswith("xaxis")]
+    assert len(panels) == 50
+    assert all(layout[n].get("matches") == n[0] for n in layout if re.fullmatch(r"[xy]axis\d+", n))
+    grey = [trace for trace in figure["data"] if trace["line"]["color"] == draw.CROWD]
+    assert len(grey) == 50
+    assert [v for v in grey[0]["y"] if v is not None].__len__() == 49 * 2
+    coloured = [trace for trace in figure["data"] if trace["line"]["color"] in COLOURS]
+    assert [trace["y"] for trace in coloured] == [[n, n + 1.0] for n in range(50)]
+    rights = [layout[name]["domain"][1] for name in panels[:3]]
+    assert all(end < layout[n]["domain"][0] for end, n in zip(rights, panels[1:4], strict=True))
+
+
+def test_all_lines_are_told_at_one_depth_in_the_order_of_their_values():
+    layout = draw.build(chart([], Axes("outstanding", "iops")))["layout"]
+    assert "No run here measured IOPS" in layout["annotations"][0]["text"]
+    found, axes = many(3)
+    layout = draw.build(chart(found, axes))["layout"]
+    assert (layout["hovermode"], layout["hoversort"]) == ("x unified", "value descending")
+
+
+def test_a_metric_by_two_parameters_is_a_heat_map():
+    some = [sized("4k", (10.0, 1.0), (30.0, 1.0), (11.0, 1.0)), sized("64k", (2.0, 1.0))]
+    axes = Axes("outstanding", "param.bs", "iops")
+    found = lines.build(some, axes, UNITS)
+    iops = lines.quantity("iops", UNITS)
+    figure = draw.build(Chart("t", axes, found, looks.styles(found, axes), None, None, iops))
+    [panel] = figure["data"]
+    assert panel["type"] == "heatmap"
+    assert (panel["x"], panel["y"], panel["z"]) == (["2"], ["4 KiB", "64 KiB"], [[11.0], [2.0]])
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("x=no%20such", "x: 'no such' is neither"),
+        ("dash=iops", "dash: 'iops' is neither"),
+        ("y=one.*.ops", "y: 'one.*.ops' is neither"),
+        ("hide=zz", "hide: 'zz' is no line's id"),
+        ("sort=colour", "sort: 'colour' is none of"),
+        ("logx=yes", "logx: 'yes' is neither 0 nor 1"),
+        ("where=" + "a" * 300, "is longer than 200"),
+        ("&".join(f"where=a{n}" for n in range(20)), "at most 12"),
+        ("campaign=x", "campaign: 'x' is no id"),
+    ],
+)
+@pytest.mark.django_db
+def test_a_wrong_word_is_refused_by_name(web, query, says):
+    for name in ("explore", "explore-figure", "explore-csv"):
+        answer = web.get(f"{reverse(name)}?{query}")
+        assert answer.status_code == 400
+        assert says in answer.content.decode().replace("&#x27;", "'"), name
+
+
+def test_an_address_is_kept_in_one_order():
+    asked = "hide=bbbbbbbbbb&y=iops&x=outstanding&logx=0&logx=1&hide=aaaaaaaaaa&where=oio%20%20<=%204&junk=1&ratio=1"
+    found = wish.read(QueryDict(asked))
+    kept = found.query()
+    assert kept == (
+        "x=outstanding&y=iops&where=oio+%3C%3D+4&logx=1&logy=0&ratio=1&hide=aaaaaaaaaa&hide=bbbbbbbbbb"
+    )
+    assert wish.read(QueryDict(kept)) == found
+    assert wish.is_asked(QueryDict(kept))
+    assert not wish.is_asked(QueryDict("campaign=1&stage=built"))
+
+
+@pytest.fixture
+def opened(web, lab):
+    def asked(query: str = "", name: str = "explore"):
+        answer = web.get(f"{reverse(name)}?campaign={lab.campaign.pk}&{query}")
+        assert answer.status_code == 200, answer.content
+        return answer
+
+    return asked
+
+
+def stored(lab, topology, name: str, depth: int) -> list[float]:
+    return list(
+        Measurement.objects.filter(
+            attempt__run__topology=topology,
+            attempt__run__campaign=lab.campaign,
+            attempt__run__outstanding=depth,
+            name=name,
+        ).values_list("value", flat=True)
+    )
+
+
+@pytest.mark.django_db
+def test_each_number_of_the_figure_is_in_the_measurements(opened, lab):
+    data = opened(name="explore-figure").json()["data"]
+    medians = [trace for trace in data if trace.get("mode") == "lines+markers"]
+    for trace, stack in zip(medians, sorted(lab.stacks, key=lambda one: one.name), strict=True):
+        assert trace["name"] == stack.name
+        assert trace["x"] == [1.0, 4.0, 16.0]
+        assert trace["y"] == [median(stored(lab, stack, "iops", int(d))) for d in trace["x"]]
+    both = opened("x=iops&y=lat.mean", "explore-figure").json()["data"]
+    for trace, stack in zip(both, sorted(lab.stacks, key=lambda one: one.name), strict=True):
+        assert trace["x"] == [median(stored(lab, stack, "iops", d)) for d in (1, 4, 16)]
+        assert trace["y"] == [median(stored(lab, stack, "lat.mean", d)) for d in (1, 4, 16)]
+
+
+@pytest.mark.django_db
+def test_the_legend_tells_each_line_hides_and_isolates_it(opened, lab):
+    legend = opened().context["legend"]
+    rows = {row.label: row for row in legend.rows}
+    assert list(rows) == ["LVM 64 KiB", "raw"]
+    every = [value for depth in (1, 4, 16) for value in stored(lab, lab.stacks[1], "iops", depth)]
+    scene = opened().context["scene"]
+    told = lines.statistics(scene.lines[1], "y")
+    last = median(stored(lab, lab.stacks[1], "iops", 16))
+    assert told == lines.Statistics(min(every), median(every), max(every), last)
+    assert rows["raw"].cells[0] == "9"
+    hidden = opened(rows["raw"].toggle.partition("&")[2])
+    assert [row.shown for row in hidden.context["legend"].rows] == [True, False]
+    assert [line.label for line in hidden.context["scene"].shown] == ["LVM 64 KiB"]
+    alone = opened(rows["raw"].alone.partition("&")[2])
+    assert [line.label for line in alone.context["scene"].shown] == ["raw"]
+    # Who is left has the look that it had.
+    assert alone.context["scene"].styles == scene.styles
+    figure = opened(rows["raw"].alone.partition("&")[2], "explore-figure").json()
+    assert {trace.get("name") for trace in figure["data"]} <= {"raw", None}
+
+
+@pytest.mark.django_db
+def test_the_legend_is_sorted_by_its_heads(opened):
+    orders = {
+        "y.max": ["raw", "LVM 64 KiB"],
+        "-y.max": ["LVM 64 KiB", "raw"],
+        "-name": ["raw", "LVM 64 KiB"],
+    }
+    for word, order in orders.items():
+        assert [row.label for row in opened(f"sort={word}").context["legend"].rows] == order
+    heads = opened("sort=-y.max").context["legend"].heads
+    assert [head.sort for head in heads if head.sort] == ["descending"]
+
+
+@pytest.mark.django_db
+def test_a_baseline_is_told_beside_each_line_and_drawn_as_a_ratio(opened, lab):
+    base = opened().context["scene"].lines[1]
+    rows = opened(f"baseline={base.id}").context["legend"].rows
+    one, two = (median(stored(lab, stack, "iops", 16)) for stack in lab.stacks)
+    assert [row.cells[-1] for row in rows] == [f"{one / two:.3g}\xa0× at 16", "baseline"]
+    data = opened(f"baseline={base.id}&ratio=1", "explore-figure").json()["data"]
+    drawn = next(trace for trace in data if trace.get("name") == "LVM 64 KiB")
+    assert drawn["y"][-1] == pytest.approx(one / two)
+
+
+@pytest.mark.django_db
+def test_filters_are_those_of_the_api(opened, web, lab):
+    scene = opened("where=oio+<=+4").context["scene"]
+    assert {p.at[0].key for line in scene.lines for p in line.points} == {1, 4}
+    assert len(opened("where=topology+=+raw").context["scene"].lines) == 1
+    assert len(opened("where=param.bs+=+4k&where=repeat+=+1").context["scene"].lines) == 2
+    answer = web.get(f"{reverse('explore')}?campaign={lab.campaign.pk}&where=oio")
+    assert answer.status_code == 400
+    assert "Write a column" in answer.content.decode()
+    answer = web.get(f"{reverse('explore')}?campaign={lab.campaign.pk}&where=colour+=+red")
+    assert answer.status_code == 400
+    text = web.get(
+        f"{reverse('explore-csv')}?campaign={lab.campaign.pk}&where=oio+=+4"
+    ).getvalue().decode()  # fmt: skip
+    assert len(text.splitlines()) == 1 + 6
+
+
+@pytest.mark.django_db
+def test_it_is_saved_as_a_view_and_opened_where_it_was(opened, web, lab):
+    asked = "x=iops&y=lat.mean&logx=1&logy=1"
+    kept = re.search(r'name="query" value="([^"]*)"', opened(asked).content.decode())[1]
+    query = unescape(kept)
+    answer = web.post(reverse("view-save"), {"query": query, "name": "Cost", "whose": "team"})
+    assert answer["Location"] == f"/explore/?campaign={lab.campaign.pk}&{asked}"
+    assert (
+        answer["Location"].replace("&", "&amp;") in web.get(reverse("view-list")).content.decode()
+    )
+    plain = re.search(r'name="query" value="([^"]*)"', opened().content.decode())[1]
+    assert plain.endswith("&amp;x=outstanding")
+
+
+@pytest.mark.django_db
+def test_other_teams_see_nothing(other_web, lab):
+    for name in ("explore", "explore-figure", "explore-csv"):
+        text = other_web.get(reverse(name), {"campaign": lab.campaign.pk})
+        body = b"".join(text.streaming_content) if text.streaming else text.content
+        assert text.status_code == 200
+        assert b"LVM 64 KiB" not in body
+        assert lab.campaign.name.encode() not in body
+
+
+@pytest.mark.django_db
+def test_the_reference_library_lies_beside_it(opened, web, lab):
+    reference_library.load(articles())
+    study = Campaign.objects.filter(name__startswith="bcache").get()
+    scene = web.get(reverse("explore"), {"campaign": [lab.campaign.pk, study.pk]}).context["scene"]
+    assert {line.text("campaign") for line in scene.lines} == {lab.campaign.name, study.name}
+
+
+@pytest.mark.django_db
+def test_it_asks_the_database_little_and_the_same_for_many_runs(
+    opened, lab, django_assert_max_num_queries
+):
+    opened()
+    with django_assert_max_num_queries(14):
+        opened("where=oio+<=+16&facet=line")
+    with django_assert_max_num_queries(7):
+        opened("", "explore-figure")
+    for n in range(4):
+        made.swept(lab.campaign, lab.host, made.topology(lab.team, f"t{n}"), lab.load)
+    with django_assert_max_num_queries(14):
+        opened("where=oio+<=+16&facet=line")
