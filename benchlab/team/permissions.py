@@ -162,6 +162,8 @@ PAGES: Mapping[str, Rule] = {
     "library": Rule(VIEWER),
     "source-download": Rule(VIEWER),
     "artifact-lines": Rule(VIEWER),
+    "run-side": Rule(VIEWER),
+    "run-side-figure": Rule(VIEWER),
     "explore": Rule(VIEWER),
     "explore-figure": Rule(VIEWER),
     "explore-csv": Rule(VIEWER),

@@ -24,21 +24,24 @@ from tests.charts import made
 UNITS = {"iops": "op/s", "lat.mean": "s"}
 
 
+BARE = {
+    "campaign": 1,
+    "campaign_name": "c",
+    "topology": 1,
+    "topology_name": "top 1",
+    "host": 1,
+    "host_name": "h1",
+    "workload": 1,
+    "workload_name": "w",
+    "tool": "fio",
+    "rest": "",
+    "options": {"rw": "randread", "bs": "4k"},
+}
+
+
 def group(topology: int, values: dict[int, list[tuple[float, float]]], **more) -> Group:
     """`values`: {depth: (op/s, s) of each repeat}."""
-    given = {
-        "campaign": 1,
-        "campaign_name": "c",
-        "topology": topology,
-        "topology_name": f"top {topology}",
-        "host": 1,
-        "host_name": "h1",
-        "workload": 1,
-        "workload_name": "w",
-        "tool": "fio",
-        "rest": "",
-        "options": {"rw": "randread", "bs": "4k"},
-    } | more
+    given = BARE | {"topology": topology, "topology_name": f"top {topology}"} | more
     samples = tuple(
         Sample(1000 * topology + 10 * depth + nth, 0, nth, depth, {"iops": a, "lat.mean": b})
         for depth, repeats in values.items()
@@ -172,6 +175,23 @@ def test_a_metric_by_two_parameters_is_a_heat_map():
     [panel] = figure["data"]
     assert panel["type"] == "heatmap"
     assert (panel["x"], panel["y"], panel["z"]) == (["2"], ["4 KiB", "64 KiB"], [[11.0], [2.0]])
+
+
+def test_percentiles_are_drawn_as_told_and_their_cdf_is_the_same_turned():
+    units = dict.fromkeys(["clat.p50", "clat.p99.9", "read.clat.p90", "clat.mean"], "s")
+    values = {"clat.p50": 0.001, "clat.p99.9": 0.02, "read.clat.p90": 0.005, "read.iops": 5.0}
+    some = [Group(**{**BARE, "samples": tuple(
+        Sample(n, 0, n, 4, {name: v * n for name, v in values.items()}) for n in (1, 2, 3)
+    )})]  # fmt: skip
+    [line] = lines.build(some, Axes("percentile", "clat.ranks"), units)
+    # 90 is of the reads alone, and reads are all there was.
+    assert [(p.at[0].text, p.y) for p in line.points] == [("p50", 0.002), ("p90", 0.01), ("p99.9", 0.04)]  # fmt: skip
+    [turned] = lines.build(some, Axes("clat.ranks", "percentile"), units)
+    assert [(p.x, p.at[0].text) for p in turned.points] == [(p.y, p.at[0].text) for p in line.points]  # fmt: skip
+    asked = lines.needed(Axes("percentile", "clat.ranks"), units)
+    assert asked >= {"clat.p50", "read.clat.p90", "clat.p99.9", "write.iops"}
+    assert lines.offered_ranks(units) == ["clat.ranks", "read.clat.ranks"]
+    assert lines.build([ONE], Axes("percentile", "clat.ranks"), UNITS) == []
 
 
 @pytest.mark.parametrize(
@@ -351,3 +371,51 @@ def test_it_asks_the_database_little_and_the_same_for_many_runs(
         made.swept(lab.campaign, lab.host, made.topology(lab.team, f"t{n}"), lab.load)
     with django_assert_max_num_queries(14):
         opened("where=oio+<=+16&facet=line")
+
+
+@pytest.mark.django_db
+def test_percentiles_of_runs_are_offered_where_a_tool_told_them(opened, lab):
+    presets = {words: url for words, url, _ in opened().context["presets"]}
+    assert {"Percentiles", "CDF"} <= set(presets)
+    figure = opened(presets["Percentiles"].partition("&")[2], "explore-figure").json()
+    trace = next(one for one in figure["data"] if one.get("name") == "raw · outstanding I/Os 16")
+    assert trace["x"] == ["p50", "p99", "p99.9"]
+    assert trace["y"] == [
+        median(stored(lab, lab.stacks[1], f"clat.{rank}", 16)) for rank in trace["x"]
+    ]
+
+
+@pytest.mark.django_db
+def test_devices_of_two_runs_stand_beside_each_other_on_one_scale(web, lab, other_web):
+    one, two = lab.attempts[0], lab.attempts[5]
+    made.sampled(two, disks=2, iops=9000.0)
+    query = {"run": [one.run_id, two.run_id]}
+    figure = web.get(reverse("run-side-figure"), query).json()
+    layout = figure["layout"]
+    assert layout["yaxis2"]["matches"] == "y"
+    assert layout["xaxis2"]["matches"] == "x"
+    assert layout["annotations"][0]["text"] == f"<b>Time busy, util</b> % · run {one.run_id}"
+    for attempt, panel in ((one, ("x", "y")), (two, ("x2", "y2"))):
+        stored = attempt.series.get(device="sdb", metric="util")
+        drawn = next(
+            t
+            for t in figure["data"]
+            if (t["xaxis"], t["yaxis"]) == panel and t["legendgroup"] == "sdb"
+        )
+        assert drawn["x"] == list(stored.times)
+        assert drawn["y"] == pytest.approx([100 * one for one in stored.values], rel=1e-4)
+    looks = {(t["legendgroup"], t["line"]["color"], t["line"]["dash"]) for t in figure["data"]}
+    assert len(looks) == len({name for name, _, _ in looks})
+    page = web.get(reverse("run-side"), query)
+    row = next(
+        r for r in page.context["rows"] if (r.device, r.metric) == ("sdb", "Time busy, util")
+    )
+    assert row.medians == tuple(
+        100 * median(a.series.get(device="sdb", metric="util").values) for a in (one, two)
+    )
+    assert "beside run" in web.get(reverse("run-side"), {"run": one.run_id}).content.decode()
+    for name in ("run-side", "run-side-figure"):
+        assert other_web.get(reverse(name), query).status_code == 404
+        assert web.get(reverse(name), {"run": list(range(9))}).status_code == 400
+        assert web.get(reverse(name), {"run": 10**9}).status_code == 404
+        assert web.get(reverse(name), {"run": "x"}).status_code == 400

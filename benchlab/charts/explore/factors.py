@@ -16,6 +16,7 @@ from benchlab.hosts.blocks import natural
 from benchlab.results.columns import OPTION_NAME, PARAM
 from benchlab.topologies import moments
 
+RANK = "percentile"  # which the tool told of a latency; a run has several
 WORDS = {
     OUTSTANDING: "Outstanding I/Os",
     "topology": "Topology",
@@ -28,6 +29,7 @@ WORDS = {
     "repeat": "Repeat",
     "visit": "Visit",
     "date": "Date",
+    RANK: "Percentile",
 }
 # What makes two runs be of different lines, whatever is drawn; the options that a sweep varies and the depth join them.
 IDENTITY = ("topology", "stage", "host", "workload", "campaign", "condition")
@@ -60,6 +62,11 @@ class Level:
 NOT_TOLD = Level(None, "not told")
 
 
+def rank(percentile: str) -> Level:
+    """ "p99.9", whatever its place on an axis of numbers would be: the last hundredth is what one looks at."""
+    return Level(percentile, percentile, None, (float(percentile[1:]),))
+
+
 def is_factor(name: str) -> bool:
     """Whether it may be one at all."""
     return name in WORDS or (
@@ -83,6 +90,8 @@ def told(group: Group) -> Told:
 
 def level(name: str, group: Group, sample: Sample, options: Told) -> Level:
     """Of one run. `options`: what `told` says of its line."""
+    if name == RANK:
+        return NOT_TOLD  # a run has several: benchlab.charts.explore.lines tells which
     if name.startswith(PARAM):
         return _option(name.removeprefix(PARAM), options)
     return FIXED[name](group, sample)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchlab.analysis.curves import Spread, median_of, spread
@@ -16,11 +17,14 @@ from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import naming
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.explore import factors
-from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.factors import RANK, Level
 from benchlab.charts.explore.wish import Axes
 from benchlab.charts.queries import OPERATIONS, OUTSTANDING, Group, Sample
 
 Key = tuple[Level, ...]
+Values = list[float | None]  # of x, y and colour
+RANKS = ".ranks"  # all percentiles of a latency: "clat.ranks" over the factor RANK
+PERCENTILE = re.compile(r"\.(p\d{1,2}(?:\.\d{1,9})?)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,26 @@ def _is_latency(name: str) -> bool:
     return name.partition(".")[0] in naming.LATENCY_KINDS
 
 
-def needed(axes: Axes) -> set[str]:
+def ranks_of(name: str, measured: Iterable[str]) -> dict[str, str]:
+    """{percentile: metric} of "clat.ranks", rising; a run of reads alone tells of reads. {}: another metric."""
+    base = name.removesuffix(RANKS)
+    if base == name:
+        return {}
+    names = [one for op in OPERATIONS for one in measured if one.startswith(f"{op}{base}.p")]
+    found = {m[1]: f"{base}.{m[1]}" for one in names if (m := PERCENTILE.search(one))}
+    return dict(sorted(found.items(), key=lambda one: float(one[0][1:])))
+
+
+def offered_ranks(measured: Iterable[str]) -> list[str]:
+    """The latencies of which any run told percentiles: "clat.ranks", "read.clat.ranks"."""
+    bases = dict.fromkeys(PERCENTILE.sub("", one) for one in measured if PERCENTILE.search(one))
+    return [f"{base}{RANKS}" for base in bases]
+
+
+def needed(axes: Axes, measured: Collection[str] = ()) -> set[str]:
     """The metrics to be read for these axes."""
-    names = {one for one in (axes.x, axes.y, axes.colour) if one and not factors.is_factor(one)}
+    asked = {one for one in (axes.x, axes.y, axes.colour) if one and not factors.is_factor(one)}
+    names = set().union(*(ranks_of(one, measured).values() or {one} for one in asked))
     rates = {f"{one}iops" for one in OPERATIONS if one}
     return names.union(
         *(rates | {op + name for op in OPERATIONS} for name in names if _is_latency(name))
@@ -58,11 +79,18 @@ def needed(axes: Axes) -> set[str]:
 
 def quantity(name: str, units: Mapping[str, str]) -> Quantity:
     """`units`: of what was measured."""
+    if name.endswith(RANKS):
+        return Quantity(name, _ranked(name.removesuffix(RANKS)), "s")
     own = next((units[op + name] for op in OPERATIONS if op + name in units), "1")
     if naming.is_share(name, own):
         return Quantity(name, naming.title(name), "%", 100.0)
     unit = naming.METRICS[name][1] if name in naming.METRICS else shown_unit(name, own)
     return Quantity(name, naming.title(name), unit)
+
+
+def _ranked(base: str) -> str:
+    operation, _, kind = base.rpartition(".")
+    return naming.LATENCY_KINDS.get(kind, base) + (f" of {operation}s" if operation else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +156,18 @@ def build(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[
         None if not name or factors.is_factor(name) else quantity(name, units)
         for name in (axes.x, axes.y, axes.colour)
     ]
-    cells: dict[Key, dict[Key, list[tuple[int, list[float | None]]]]] = {}
+    cells: dict[Key, dict[Key, list[tuple[int, Values]]]] = {}
     marks: dict[Key, str] = {}
     for group in found:
         told = factors.told(group)
         for sample in group.samples:
-            values = [one.of(sample) if one else None for one in metrics]
-            if any(one and value is None for one, value in zip(metrics, values, strict=True)):
-                continue
             key = tuple(factors.level(name, group, sample, told) for name in names)
-            place = tuple(factors.level(name, group, sample, told) for name in at)
-            cells.setdefault(key, {}).setdefault(place, []).append((sample.run, values))
+            there = {name: factors.level(name, group, sample, told) for name in at}
+            for rank, values in _values(metrics, sample, units, ranked=RANK in at):
+                place = tuple(rank if name == RANK and rank else there[name] for name in at)
+                cells.setdefault(key, {}).setdefault(place, []).append((sample.run, values))
+            if key not in cells:
+                continue
             if key not in marks:
                 own = {*factors.ALWAYS, *(factors.PARAM + one for one in group.varied)}
                 marks[key] = _id(names, key, names if "workload" in at else own)
@@ -149,17 +178,40 @@ def build(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[
     return _labelled(made, names)
 
 
+def _values(
+    metrics: Sequence[Quantity | None], sample: Sample, units: Mapping[str, str], *, ranked: bool
+) -> Iterator[tuple[Level | None, Values]]:
+    """Of one run what the axes need, if it measured all of it; over percentiles once for each that it told."""
+    if not ranked:
+        values = [one.of(sample) if one else None for one in metrics]
+        if not _missing(metrics, values):
+            yield None, values
+        return
+    every = [ranks_of(one.name, units) if one else {} for one in metrics]
+    for percentile in next(filter(None, every), {}):
+        values = [
+            replace(one, name=known.get(percentile, one.name)).of(sample) if one else None
+            for one, known in zip(metrics, every, strict=True)
+        ]
+        if not _missing(metrics, values):
+            yield factors.rank(percentile), values
+
+
+def _missing(metrics: Sequence[Quantity | None], values: Values) -> bool:
+    return any(one and value is None for one, value in zip(metrics, values, strict=True))
+
+
 def _id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
     """The same for a line whatever else is shown with it: options that only others sweep do not count."""
     told = [f"{name}={one.key}" for name, one in zip(names, key, strict=True) if name in own]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:10]
 
 
-def _points(cells: Mapping[Key, list[tuple[int, list[float | None]]]]) -> list[Point]:
+def _points(cells: Mapping[Key, list[tuple[int, Values]]]) -> list[Point]:
     return [_point(at, cells[at]) for at in sorted(cells, key=lambda at: [one.rank for one in at])]
 
 
-def _point(at: Key, samples: Sequence[tuple[int, list[float | None]]]) -> Point:
+def _point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
     xs, ys, colours = (
         tuple(value for _, values in samples if (value := values[place]) is not None)
         for place in range(3)

@@ -73,7 +73,7 @@ def read(user: Person, wish: Wish) -> Scene:
         kept, errors = [], dict(refused.errors)
     units = measured(kept)
     axes = wish.resolved(units)
-    found = lines.build(filled(kept, lines.needed(axes)), axes, units)
+    found = lines.build(filled(kept, lines.needed(axes, units)), axes, units)
     return Scene(wish, axes, every, kept, units, found, looks.styles(found, axes), errors)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 from benchlab.charts import chosen_lines, naming, tables
 from benchlab.charts.conditions import Differences, differences
 from benchlab.charts.downloads import csv_file
-from benchlab.charts.explore import draw, factors, legend, scene
+from benchlab.charts.explore import draw, factors, legend, lines, scene
 from benchlab.charts.explore import wish as wishes
 from benchlab.charts.explore.scene import Scene
 from benchlab.charts.figure import dumped
@@ -98,10 +98,10 @@ def numbers_csv(request: HttpRequest) -> HttpResponseBase:
     drawn = {run for line in found.shown for point in line.points for run in point.runs}
     rows = _only(found.kept, drawn)
 
-    def lines() -> Any:
+    def made() -> Iterator[str]:
         return tables.campaign_csv(filled(rows, list(found.measured)))
 
-    return csv_file(request, lines, "explore.csv")
+    return csv_file(request, made, "explore.csv")
 
 
 def _only(groups: Iterable[Group], runs: set[int]) -> list[Group]:
@@ -117,6 +117,8 @@ def _selects(found: Scene) -> list[Select]:
     parameters = factors.offered(found.kept)
     names = naming.ordered(sorted(found.measured), "", True)
     metrics = {name: naming.title(name) for name in names if "*" not in name}
+    ranked = lines.offered_ranks(found.measured)
+    metrics |= {one: f"{lines.quantity(one, {}).word}, percentiles" for one in ranked}
     for name in (axes.x, axes.y, axes.colour, axes.dash, axes.marker, axes.facet):
         if name and factors.is_factor(name):
             parameters.setdefault(name, factors.word(name))
@@ -133,7 +135,11 @@ def _selects(found: Scene) -> list[Select]:
             name,
             label,
             tuple(first),
-            tuple(Option(one, word, one == now) for one, word in parameters.items()),
+            tuple(
+                Option(one, word, one == now)
+                for one, word in parameters.items()
+                if one != factors.RANK or name in "xy"
+            ),
             tuple(Option(one, word, one == now) for one, word in metrics.items())
             if measured
             else (),
@@ -166,15 +172,18 @@ def _presets(found: Scene, query: QueryDict) -> list[tuple[str, str, bool]]:
         ("Latency against IOPS", "iops", latency),
         ("p99 over depth", OUTSTANDING, tail),
     ]
+    ranks = next((f"{kind}.ranks" for kind in naming.LATENCY_KINDS if f"{kind}.p99" in units), "")
+    wanted += [("Percentiles", factors.RANK, ranks), ("CDF", ranks, factors.RANK)]
     size = next(
         (one for one in factors.swept(found.kept) if one.endswith(("bs", "block_size"))), ""
     )
     wanted += [("Depth × block size", OUTSTANDING, size)] * bool(size)
     rest = without(query, *AXES)
+    known = {*units, *lines.offered_ranks(units), *factors.WORDS, *factors.swept(found.kept)}
     return [
         (words, _set(rest, x=x, y=y), axes.x == x and axes.y == y)
         for words, x, y in wanted
-        if x and y and (factors.is_factor(x) or x in units) and (factors.is_factor(y) or y in units)
+        if x and y and {x, y} <= known
     ]
 
 

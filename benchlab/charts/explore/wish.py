@@ -86,7 +86,9 @@ class Wish:
         if self.logs is not None:
             return self.logs
         both = not factors.is_factor(axes.x) and not factors.is_factor(axes.y)
-        return both or axes.x == OUTSTANDING or axes.x.startswith(factors.PARAM), both
+        ranked = factors.RANK in (axes.x, axes.y)
+        sized = axes.x == OUTSTANDING or axes.x.startswith(factors.PARAM)
+        return both or sized or ranked, both or ranked
 
     def query(self) -> str:
         """As it is kept: only what is known, in one order."""

@@ -1,0 +1,163 @@
+"""What the devices of several runs did, a column for each run: one scale a row and one time for all. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.contracts import Window
+from benchlab.analysis.curves import median_of
+from benchlab.charts import figure, palette
+from benchlab.charts.bands import bands
+from benchlab.charts.devices import PANELS, active
+from benchlab.charts.figure import Figure
+from benchlab.charts.panels import Panel, Track, any_above_zero, axis, lines
+from benchlab.charts.stack import order
+
+FIRST = "util"  # what stands on top: whether all disks worked
+ROW_PX, GAP_PX, EDGE_PX = 160, 44, 150
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A run. Times of its tracks and windows are seconds since its own first sample."""
+
+    title: str
+    tracks: Sequence[Track]
+    facts: Mapping[str, Any]
+    windows: Sequence[Window] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Medians over the samples of one device, a cell for each run; None: it was not sampled there."""
+
+    device: str
+    metric: str
+    unit: str
+    medians: tuple[float | None, ...]
+
+
+def panels_of(sides: Sequence[Side]) -> list[Panel]:
+    """What anything happened of in any of them; how busy devices were comes first."""
+    names = sorted(PANELS, key=lambda name: name != FIRST)
+    return [
+        Panel(name, *PANELS[name], 100.0 if PANELS[name][1] == "%" else 1.0)
+        for name in names
+        if any(any_above_zero(side.tracks, name) for side in sides)
+    ]
+
+
+def build(sides: Sequence[Side]) -> Figure:
+    title = " beside ".join(side.title.partition(",")[0] for side in sides)
+    panels = panels_of(sides)
+    if not panels:
+        return figure.empty(title, "No device did any I/O while these runs were measured.")
+    columns, inside = len(sides), len(panels) * ROW_PX + (len(panels) - 1) * GAP_PX
+    layout = figure.layout(
+        f"Devices side by side · {title}",
+        "Each run from its own first sample; one scale a row. Who zooms one zooms all.",
+        height=inside + EDGE_PX,
+        hovermode="x",
+        hoversubplots="axis",
+    )
+    layout["meta"]["columns"] = columns
+    layout["legend"]["y"] = -72 / inside
+    layout["annotations"], layout["shapes"] = [], []
+    _axes(layout, sides, panels, figure.rows(len(panels), GAP_PX / inside))
+    data: list[dict[str, Any]] = []
+    looks: dict[str, palette.Style] = {}
+    for column, side in enumerate(sides):
+        found, _ = lines(side.tracks, order(active(side.tracks), side.facts), panels)
+        for trace in found:
+            fresh = trace["legendgroup"] not in looks
+            look = looks.setdefault(trace["legendgroup"], palette.style(len(looks)))
+            trace["showlegend"] = fresh
+            trace["line"] |= {"color": look.colour, "dash": look.dash}
+            trace["marker"] |= {"symbol": look.marker}
+            row = int(trace["xaxis"][1:] or 1) - 1
+            for letter in "xy":
+                trace[f"{letter}axis"] = axis(letter, row * columns + column + 1)
+        data += found
+        for shape in bands(side.windows, len(panels)):
+            row = int(shape["xref"][1:] or 1) - 1
+            number = row * columns + column + 1
+            places = {"xref": axis("x", number), "yref": f"{axis('y', number)} domain"}
+            layout["shapes"].append(shape | places)
+    return {"data": data, "layout": layout}
+
+
+def _axes(
+    layout: dict[str, Any],
+    sides: Sequence[Side],
+    panels: Sequence[Panel],
+    domains: Sequence[Sequence[float]],
+) -> None:
+    """Panel n of the figure has the axes n and, for its heading, annotation n."""
+    columns = len(sides)
+    width = (1 - 0.05 * (columns - 1)) / columns
+    for row, panel in enumerate(panels):
+        for column, side in enumerate(sides):
+            number = row * columns + column + 1
+            left, last = column * (width + 0.05), row == len(panels) - 1
+            layout["xaxis" + axis("", number)] = {
+                "domain": [left, left + width],
+                "anchor": axis("y", number),
+                "zeroline": False,
+                "showticklabels": last,
+                "title": {"text": "Seconds since the first sample" if last else ""},
+                **({"matches": "x"} if number > 1 else {}),
+            }
+            layout["yaxis" + axis("", number)] = {
+                "domain": list(domains[row]),
+                "anchor": axis("x", number),
+                **figure.ticks(panel.unit),
+                "rangemode": "tozero",
+                "zeroline": False,
+                "nticks": 5,
+                **({"matches": axis("y", row * columns + 1)} if column else {}),
+            }
+            unit = "" if panel.unit == "1" else f" {panel.unit}"
+            layout["annotations"].append(
+                {
+                    "text": f"<b>{panel.title}</b>{unit} · {side.title.partition(',')[0]}",
+                    "x": left,
+                    "y": domains[row][1],
+                    "xref": "paper",
+                    "yref": "paper",
+                    "xanchor": "left",
+                    "yanchor": "bottom",
+                    "showarrow": False,
+                    "font": {"size": 12},
+                }
+            )
+
+
+def rows(sides: Sequence[Side]) -> list[Row]:
+    """The same as numbers."""
+    found: list[Row] = []
+    names = dict.fromkeys(
+        placed.name for side in sides for placed in order(active(side.tracks), side.facts)
+    )
+    for panel in panels_of(sides):
+        unit = "1" if panel.unit == "%" else panel.unit
+        for name in names:
+            medians = tuple(_median(side.tracks, name, panel.metric) for side in sides)
+            if any(value is not None for value in medians):
+                scaled = tuple(None if v is None else v * panel.scale for v in medians)
+                shown = "%" if panel.unit == "%" else unit
+                found.append(Row(name, panel.title, shown, scaled))
+    return found
+
+
+def _median(tracks: Sequence[Track], device: str, metric: str) -> float | None:
+    known = [
+        value
+        for track in tracks
+        if (track.device, track.metric) == (device, metric)
+        for value in track.values
+        if not math.isnan(value)
+    ]
+    return median_of(known) if known else None

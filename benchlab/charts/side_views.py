@@ -1,0 +1,65 @@
+"""Two runs or more, their devices beside each other."""
+
+from __future__ import annotations
+
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from benchlab.charts import request_params, side_by_side
+from benchlab.charts.figure import dumped
+from benchlab.charts.figure_views import title_of, tracks_of, windows_of
+from benchlab.charts.side_by_side import Side
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Outcome
+
+MOST = 4  # columns that are still readable
+
+
+@require_GET
+def side_page(request: HttpRequest) -> HttpResponse:
+    """?run=1&run=2"""
+    attempts = _attempts(request)
+    sides = [_side(one) for one in attempts]
+    query = "&".join(f"run={one.run_id}" for one in attempts)
+    context = {
+        "attempts": attempts,
+        "sides": sides,
+        "rows": side_by_side.rows(sides),
+        "without": [one for one, side in zip(attempts, sides, strict=True) if not side.tracks],
+        "figure_url": f"{reverse('run-side-figure')}?{query}",
+    }
+    return render(request, "charts/side_by_side.html", context)
+
+
+@require_GET
+def side_figure(request: HttpRequest) -> HttpResponse:
+    made = side_by_side.build([_side(one) for one in _attempts(request)])
+    answer = HttpResponse(dumped(made), content_type="application/json")
+    answer["Cache-Control"] = "no-cache"
+    return answer
+
+
+def _attempts(request: HttpRequest) -> list[Attempt]:
+    """The last try that succeeded of each run, in the order of the address. Raises BadRequest and Http404."""
+    wanted = list(dict.fromkeys(request_params.ids(request.GET, "run")))
+    if len(wanted) > MOST:
+        raise BadRequest(f"run: {len(wanted)} runs; at most {MOST} have room beside each other")
+    rows = (
+        Attempt.objects.visible_to(request.user)
+        .filter(run__in=wanted, outcome=Outcome.SUCCEEDED)
+        .select_related("facts", "run__campaign", "run__topology", "run__workload")
+        .order_by("run_id", "-number")
+        .distinct("run_id")
+    )
+    by_run = {row.run_id: row for row in rows}
+    if missing := [pk for pk in wanted if pk not in by_run]:
+        raise Http404(f"There is no run {missing[0]} that has succeeded.")
+    return [by_run[pk] for pk in wanted]
+
+
+def _side(attempt: Attempt) -> Side:
+    facts = attempt.facts.facts if attempt.facts else {}
+    return Side(title_of(attempt), tracks_of(attempt), facts, windows_of(attempt))
