@@ -190,6 +190,7 @@ def test_percentiles_are_drawn_as_told_and_their_cdf_is_the_same_turned():
     assert [(p.x, p.at[0].text) for p in turned.points] == [(p.y, p.at[0].text) for p in line.points]  # fmt: skip
     asked = lines.needed(Axes("percentile", "clat.ranks"), units)
     assert asked >= {"clat.p50", "read.clat.p90", "clat.p99.9", "write.iops"}
+    assert line.runs == 3
     assert lines.offered_ranks(units) == ["clat.ranks", "read.clat.ranks"]
     assert lines.build([ONE], Axes("percentile", "clat.ranks"), UNITS) == []
 

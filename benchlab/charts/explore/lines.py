@@ -130,7 +130,7 @@ class Line:
 
     @property
     def runs(self) -> int:
-        return sum(len(point.runs) for point in self.points)
+        return len({run for point in self.points for run in point.runs})
 
     def text(self, name: str) -> str:
         return self.levels[name].text if name in self.levels else ""
