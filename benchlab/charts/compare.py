@@ -24,7 +24,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         **chosen_lines.offered(request.user, wanted, every),
         "wanted": wanted,
         "lines": wanted.keep(every),
-        "explore_url": f"{reverse('explore')}?{wanted.query()}",
+        "explore_url": f"{reverse('explore')}?{wanted.whole()}",
         "cards": _cards(request.user, wanted, every, request_params.metric(request.GET)),
     }
     return render(request, "charts/compare.html", context)

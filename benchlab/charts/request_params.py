@@ -51,6 +51,11 @@ class Filter:
             pairs.append(("moment", self.moment or BUILT))
         return urlencode(pairs)
 
+    def whole(self) -> str:
+        """With the workloads, for a page of all of these lines."""
+        workloads = urlencode([("workload", pk) for pk in sorted(self.workloads)])
+        return "&".join(filter(None, [self.query(), workloads]))
+
 
 def choice(query: QueryDict) -> Choice:
     kind, _, statistic = _one(query, "latency", ("", *latencies())).partition(".")

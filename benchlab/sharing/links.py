@@ -40,7 +40,7 @@ class Wish:
 
 
 def wish(user: AbstractBaseUser, kind: str, object_id: int | None, query: str = "") -> Wish:
-    """Raises Http404 (no such row of theirs) and ValidationError (a comparison that cannot be shared)."""
+    """Raises Http404 (no such row of theirs) and ValidationError (what cannot be shared)."""
     if kind == Share.Kind.COMPARISON:
         kept = queries.canonical(query)
         return _of_query(user, kind, None, kept, "")
@@ -66,6 +66,10 @@ def _id(object_id: int | None) -> int:
 def _of_query(
     user: AbstractBaseUser, kind: str, object_id: int | None, query: str, name: str
 ) -> Wish:
+    if queries.is_explored(query):
+        raise ValidationError(
+            "Guests see comparisons; a view of Explore cannot be shared by a link."
+        )
     campaigns = queries.campaigns_of(user, query)
     team = queries.team_of(campaigns, team_of(user))
     words = name or " and ".join(str(row) for row in campaigns)

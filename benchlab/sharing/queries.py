@@ -32,18 +32,8 @@ def canonical(query: str) -> str:
         raise ValidationError("That is no comparison's query.") from None
     if not lines.campaigns:
         raise ValidationError("Choose the campaigns to compare first.")
-    pairs = [("workload", pk) for pk in sorted(lines.workloads)]
-    text = "&".join(
-        filter(
-            None,
-            [
-                lines.query(),
-                urlencode(pairs),
-                urlencode({"metric": metric}) if metric else "",
-                explored,
-            ],
-        )
-    )
+    parts = [lines.whole(), urlencode({"metric": metric}) if metric else "", explored]
+    text = "&".join(filter(None, parts))
     if len(text) > MOST_QUERY:
         raise ValidationError("That comparison has too many parts to be kept.")
     return text

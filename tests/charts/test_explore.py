@@ -7,6 +7,7 @@ from html import unescape
 from statistics import median
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
 
@@ -19,6 +20,7 @@ from benchlab.charts.queries import Group, Sample
 from benchlab.imports import reference_library
 from benchlab.imports.articles import articles
 from benchlab.runs.models import Measurement
+from benchlab.sharing import links
 from tests.charts import made
 
 UNITS = {"iops": "op/s", "lat.mean": "s"}
@@ -339,6 +341,25 @@ def test_it_is_saved_as_a_view_and_opened_where_it_was(opened, web, lab):
     )
     plain = re.search(r'name="query" value="([^"]*)"', opened().content.decode())[1]
     assert plain.endswith("&amp;x=outstanding")
+
+
+@pytest.mark.django_db
+def test_no_link_for_guests_says_that_it_shows_what_their_page_has_not(web, user, lab):
+    asked = f"campaign={lab.campaign.pk}&x=iops&y=lat.mean"
+    with pytest.raises(ValidationError, match="Guests see comparisons"):
+        links.wish(user, "comparison", None, asked)
+    assert links.wish(user, "comparison", None, f"campaign={lab.campaign.pk}").query
+    page = web.get(f"{reverse('explore')}?{asked}").content.decode()
+    assert "Save this view" in page
+    assert "Share a link" not in page
+
+
+@pytest.mark.django_db
+def test_the_two_tabs_keep_what_was_chosen(opened, lab):
+    chosen = f"campaign={lab.campaign.pk}&host={lab.host.pk}&workload={lab.load.pk}"
+    assert opened(chosen.partition("&")[2]).context["compare_url"] == f"/compare/?{chosen}"
+    back = opened(chosen.partition("&")[2], "compare").context["explore_url"]
+    assert back == f"/explore/?{chosen}"
 
 
 @pytest.mark.django_db

@@ -71,7 +71,7 @@ def explore(request: HttpRequest) -> HttpResponse:
         "differs": _differs(differences(request.user, found.kept)) if found.kept else None,
         "figure_url": f"{reverse('explore-figure')}?{query.urlencode()}",
         "csv_url": f"{reverse('explore-csv')}?{query.urlencode()}",
-        "compare_url": f"{reverse('compare')}?{wish.lines.query()}",
+        "compare_url": f"{reverse('compare')}?{wish.lines.whole()}",
         "many": len(found.shown) > MANY and not found.axes.facet,
         "each_url": _set(query, facet=wishes.EACH),
         "hidden_fields": [
