@@ -307,7 +307,9 @@ def test_a_baseline_is_told_beside_each_line_and_drawn_as_a_ratio(opened, lab):
     rows = opened(f"baseline={base.id}").context["legend"].rows
     one, two = (median(stored(lab, stack, "iops", 16)) for stack in lab.stacks)
     assert [row.cells[-1] for row in rows] == [f"{one / two:.3g}\xa0× at 16", "baseline"]
-    data = opened(f"baseline={base.id}&ratio=1", "explore-figure").json()["data"]
+    figure = opened(f"baseline={base.id}&ratio=1", "explore-figure").json()
+    data = figure["data"]
+    assert figure["layout"]["yaxis"]["tickformat"] == ".3~f"  # half is no 500 m
     drawn = next(trace for trace in data if trace.get("name") == "LVM 64 KiB")
     assert drawn["y"][-1] == pytest.approx(one / two)
 

@@ -11,7 +11,7 @@ from benchlab.charts.curve import url
 from benchlab.charts.explore import factors, heat
 from benchlab.charts.explore.chart import Chart
 from benchlab.charts.explore.factors import Level
-from benchlab.charts.explore.lines import Line, Point, Quantity, times
+from benchlab.charts.explore.lines import Line, Point, times
 from benchlab.charts.explore.wish import EACH
 from benchlab.charts.figure import Axis, Figure
 from benchlab.charts.palette import COLOURS, HEAT, Style, rgba
@@ -163,14 +163,12 @@ def _axis(chart: Chart, place: int) -> Axis:
     quantity = chart.y if place else chart.x
     word, log = chart.words[place], chart.logs[place]
     if quantity:
-        if place and chart.baseline:
-            quantity = Quantity(quantity.name, f"{word}, ratio", TIMES)
         numbers = _numbers(chart, place)
+        if place and chart.baseline:
+            return _ratio_axis(word, numbers, log=log)
         if log and any(number > 0 for number in numbers):
             return figure.log_axis(quantity.word, quantity.unit, numbers)
-        return figure.value_axis(quantity.word, quantity.unit) | (
-            {"ticksuffix": " ×"} if quantity.unit == TIMES else {}
-        )
+        return figure.value_axis(quantity.word, quantity.unit)
     name = chart.axes.y if place else chart.axes.x
     levels = chart.levels(name)
     if name == "date":
@@ -187,6 +185,15 @@ def _axis(chart: Chart, place: int) -> Axis:
         "ticktext": [level.text for level in levels],
         "zeroline": False,
     }
+
+
+def _ratio_axis(word: str, numbers: Sequence[float], *, log: bool) -> Axis:
+    """0.5 ×, which is no 500 m of anything."""
+    title = f"{word}, ratio"
+    if log and any(number > 0 for number in numbers):
+        made = figure.log_axis(title, TIMES, numbers)
+        return made | {"ticktext": [times(value) for value in made["tickvals"]]}
+    return figure.value_axis(title, TIMES) | {"tickformat": ".3~f", "ticksuffix": "\u00a0×"}
 
 
 def _is_number(levels: Sequence[Level]) -> bool:
