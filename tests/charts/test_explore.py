@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from statistics import median
+from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -26,7 +27,7 @@ from tests.charts import made
 UNITS = {"iops": "op/s", "lat.mean": "s"}
 
 
-BARE = {
+BARE: dict[str, Any] = {
     "campaign": 1,
     "campaign_name": "c",
     "topology": 1,

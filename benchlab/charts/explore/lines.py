@@ -20,6 +20,7 @@ from benchlab.charts.explore import factors
 from benchlab.charts.explore.factors import RANK, Level
 from benchlab.charts.explore.wish import Axes
 from benchlab.charts.queries import OPERATIONS, OUTSTANDING, Group, Sample
+from benchlab.results.columns import PARAM
 
 Key = tuple[Level, ...]
 Values = list[float | None]  # of x, y and colour
@@ -169,7 +170,7 @@ def build(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[
             if key not in cells:
                 continue
             if key not in marks:
-                own = {*factors.ALWAYS, *(factors.PARAM + one for one in group.varied)}
+                own = {*factors.ALWAYS, *(PARAM + one for one in group.varied)}
                 marks[key] = _id(names, key, names if "workload" in at else own)
     made = [
         Line(marks[key], dict(zip(names, key, strict=True)), tuple(_points(cells[key])))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from benchlab.charts.explore import conditions_typed, factors, lines, looks
 from benchlab.charts.explore.chart import Chart
-from benchlab.charts.explore.lines import Line
+from benchlab.charts.explore.lines import Line, Quantity
 from benchlab.charts.explore.wish import Axes, Wish
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Person, filled, groups, measured
@@ -57,7 +57,7 @@ class Scene:
         campaigns = " and ".join(names) if len(names) < 4 else f"{len(names)} campaigns"
         return replace(made, title=f"{made.heading} · {campaigns or 'nothing chosen'}")
 
-    def quantity(self, axis: str) -> lines.Quantity | None:
+    def quantity(self, axis: str) -> Quantity | None:
         """None: the axis is a factor, or nothing."""
         name = getattr(self.axes, axis)
         return None if not name or factors.is_factor(name) else lines.quantity(name, self.measured)

@@ -14,6 +14,7 @@ from benchlab.charts import naming, request_params
 from benchlab.charts.explore import factors
 from benchlab.charts.queries import OUTSTANDING
 from benchlab.charts.request_params import Filter
+from benchlab.results.columns import PARAM
 
 NONE = "none"
 EACH = "line"  # a facet for each line by itself
@@ -87,7 +88,7 @@ class Wish:
             return self.logs
         both = not factors.is_factor(axes.x) and not factors.is_factor(axes.y)
         ranked = factors.RANK in (axes.x, axes.y)
-        sized = axes.x == OUTSTANDING or axes.x.startswith(factors.PARAM)
+        sized = axes.x == OUTSTANDING or axes.x.startswith(PARAM)
         return both or sized or ranked, both or ranked
 
     def query(self) -> str:
@@ -133,7 +134,7 @@ def read(query: QueryDict) -> Wish:
 
 
 def _axis(query: QueryDict, name: str) -> str:
-    wanted = query[name]
+    wanted = str(query.get(name, ""))
     looks = name in LOOKS
     if looks and (wanted == NONE or (name == "facet" and wanted == EACH)):
         return wanted
