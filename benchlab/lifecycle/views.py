@@ -105,6 +105,7 @@ def delete(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     try:
         deleting.delete(row, request.user, str(request.POST.get("typed", "")))
     except Refused as refused:
+        noun, row = _row(request, kind, pk)  # a 410 where somebody else deleted it just now
         wanted = deleting.phrase(row)
         typed = str(request.POST.get("typed", ""))
         wrong = "" if refused.uses else planned.not_agreed(typed, wanted)

@@ -13,7 +13,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import orphans, wishes
 from benchlab.engine.new_campaign import _still_there
 from benchlab.hosts.models import Device
-from benchlab.lifecycle import deleting
+from benchlab.lifecycle import deleting, views
 from benchlab.lifecycle.nouns import Refused
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
@@ -186,6 +186,24 @@ def test_whoever_starts_it_at_the_same_moment_is_told(lab, user):
             ask()
     with pytest.raises(Refused, match="was deleted"):
         deleting.delete(seen, user)
+
+
+def test_who_agrees_just_after_somebody_else_is_told_and_not_asked_again(
+    web, lab, user, monkeypatch
+):
+    """Both had typed the phrase: the second one's page read the row before the first one's answer was through."""
+    looked = views._row
+
+    def first(request, kind, pk):
+        found = looked(request, kind, pk)
+        monkeypatch.setattr(views, "_row", looked)
+        deleting.delete(Campaign.objects.get(pk=pk), user, f"delete {lab.campaign}")
+        return found
+
+    monkeypatch.setattr(views, "_row", first)
+    answer = delete(web, lab)
+    assert answer.status_code == 410
+    assert "was deleted by alice" in answer.content.decode()
 
 
 def test_whoever_makes_a_campaign_of_it_at_the_same_moment_is_told(lab, user):
