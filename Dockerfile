@@ -6,6 +6,10 @@ RUN uv venv /opt/venv \
  && uv pip install --python /opt/venv/bin/python --no-cache -c /build/requirements.lock -r /build/pyproject.toml
 
 FROM python:3.13-slim
+# PDFs of reports: docker build --build-arg CHROMIUM=1
+ARG CHROMIUM=
+RUN if [ -n "$CHROMIUM" ]; then apt-get update && apt-get install -y --no-install-recommends chromium fonts-liberation \
+ && rm -rf /var/lib/apt/lists/*; fi
 # A number that files may be given to: secrets are mounted as they are.
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/benchlab benchlab
 COPY --from=build /opt/venv /opt/venv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -50,6 +51,20 @@ def number(name: str, default: int) -> int:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def program(name: str, usual: Sequence[str]) -> str:
+    """A program's path: the one that the variable names, or the first of `usual` on PATH; "" for none of them.
+
+    "none" is none. Raises when what is named is not there.
+    """
+    given = text(name).strip()
+    if given == "none":
+        return ""
+    found = next(filter(None, map(shutil.which, [given] if given else usual)), "")
+    if given and not found:
+        raise ImproperlyConfigured(f"{name}: there is no program {given!r}; name one, or none")
+    return found
 
 
 def networks(name: str, default: Sequence[str]) -> tuple[str, ...]:

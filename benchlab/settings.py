@@ -141,6 +141,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 300.0,
         "options": {"expires": 300},
     },
+    # Reports as PDF and Markdown: those that wait, and those that were kept long enough.
+    "reports": {
+        "task": "benchlab.sharing.tasks.sweep_reports",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
     # Raw output that is older than a team's rule.
     "raw": {
         "task": "benchlab.lifecycle.tasks.sweep_raw",
@@ -342,6 +348,10 @@ BENCHLAB_DYNAMO_TEAM = env.text("BENCHLAB_DYNAMO_TEAM")  # whose hosts they beco
 
 # A file for the audit log's head, best where the database's backups do not go; "" keeps none (benchlab/audit/heads.py).
 BENCHLAB_AUDIT_HEAD = env.text("BENCHLAB_AUDIT_HEAD")
+
+# Makes PDFs of reports and pictures of their charts (benchlab/sharing/chromium.py); "" where there is none.
+CHROMIUM = env.program("BENCHLAB_CHROMIUM", ("chromium", "chromium-browser", "google-chrome"))
+CHROMIUM_SANDBOX = env.flag("BENCHLAB_CHROMIUM_SANDBOX", True)
 
 # How the engine waits. Seconds.
 BENCHLAB_GRACE_DAYS = env.number("BENCHLAB_GRACE_DAYS", 14)  # what is deleted can be brought back

@@ -270,9 +270,7 @@
     made.textContent = format.toUpperCase();
     made.setAttribute("aria-label", "Download the chart as " + format.toUpperCase());
     made.addEventListener("click", () => {
-      if (!chart.figure) return;
-      const size = { width: Math.max(chart.clientWidth, 1000), height: chart.figure.layout.height, scale: format === "png" ? 2 : 1 };
-      pictures.save(chart, format, chart.dataset.chartName || "chart", size);
+      if (chart.figure) pictures.save(chart, format, chart.dataset.chartName || "chart");
     });
     return made;
   }

@@ -55,19 +55,33 @@ globalThis.pictures = (() => {
     return [new XMLSerializer().serializeToString(page)];
   }
 
-  /* `size`: width, height and scale, as Plotly takes them. */
-  async function save(chart, format, name, size) {
+  /* A Blob; as large as the page has it, and at least as wide as a page of paper needs. */
+  async function made(chart, format) {
+    const size = { width: Math.max(chart.clientWidth, 1000), height: chart.figure.layout.height, scale: format === "png" ? 2 : 1 };
     /* Lines that a table beside the chart lists have their legend in the picture. */
     const { data, layout } = chart;
     const drawn = layout.meta?.listed ? { data, layout: { ...layout, showlegend: true } } : chart;
     const image = await Plotly.toImage(drawn, { format, imageDataOnly: true, ...size });
-    const [parts, type] = format === "svg" ? [described(image, facts(chart)), "image/svg+xml"] : [labelled(image, facts(chart)), "image/png"];
+    if (format === "svg") return new Blob(described(image, facts(chart)), { type: "image/svg+xml" });
+    return new Blob(labelled(image, facts(chart)), { type: "image/png" });
+  }
+
+  async function save(chart, format, name) {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob(parts, { type }));
+    link.href = URL.createObjectURL(await made(chart, format));
     link.download = `${name}.${format}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   }
 
-  return { save };
+  /* In base64: for who takes pictures of a report on the server (benchlab/sharing/made_reports.py). */
+  async function encoded(chart, format) {
+    const reader = new FileReader();
+    const read = new Promise((done, failed) => Object.assign(reader, { onload: done, onerror: failed }));
+    reader.readAsDataURL(await made(chart, format));
+    await read;
+    return reader.result.split(",")[1];
+  }
+
+  return { save, encoded };
 })();

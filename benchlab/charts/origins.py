@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import benchlab
 from benchlab.charts.figure import Figure
@@ -13,8 +13,20 @@ MOST_RANGES = 40  # of run numbers; who wants more opens the page
 
 def of_lines(figure: Figure, lines: Sequence[Group]) -> Figure:
     """The figure, with campaigns and run numbers of what it draws."""
-    names = dict.fromkeys(f"{line.campaign_name} (no. {line.campaign})" for line in lines)
-    return told(figure, ", ".join(names), (s.run for line in lines for s in line.samples))
+    return told(figure, _campaigns(lines), _runs(lines))
+
+
+def words(lines: Sequence[Group]) -> str:
+    """ "Stripe sizes (no. 3); runs 5 to 9": of lines as a picture tells it of itself."""
+    return f"{_campaigns(lines)}; runs {ranges(_runs(lines))}" if lines else ""
+
+
+def _campaigns(lines: Sequence[Group]) -> str:
+    return ", ".join(dict.fromkeys(f"{line.campaign_name} (no. {line.campaign})" for line in lines))
+
+
+def _runs(lines: Sequence[Group]) -> Iterator[int]:
+    return (one.run for line in lines for one in line.samples)
 
 
 def told(figure: Figure, campaigns: str, runs: Iterable[int]) -> Figure:

@@ -136,8 +136,8 @@ class Note(About):
         return f"note on {self.kind} {self.object_id}"
 
 
-class ReportText(models.Model):
-    """What a team says in a campaign's report, at one of its places (benchlab/sharing/report_texts.py)."""
+class WrittenText(models.Model):
+    """What a team says in a report, at one of its places (benchlab/sharing/report_texts.py)."""
 
     class Place(models.TextChoices):
         OPENING = "opening", "Introduction"
@@ -145,13 +145,21 @@ class ReportText(models.Model):
         RESULTS = "results", "On the results"
         CLOSING = "closing", "Conclusions"
 
-    campaign = models.ForeignKey(
-        "campaigns.Campaign", on_delete=models.CASCADE, related_name="report_texts"
-    )
     place = models.CharField(max_length=10, choices=Place)
     text = models.TextField(max_length=MOST_TEXT, blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
+
+
+class ReportText(WrittenText):
+    """In a campaign's report."""
+
+    campaign = models.ForeignKey(
+        "campaigns.Campaign", on_delete=models.CASCADE, related_name="report_texts"
+    )
 
     TEAM_PATH = "campaign__team"
     objects = OwnedQuerySet["ReportText"].as_manager()
@@ -219,6 +227,84 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ViewTextQuerySet(OwnedQuerySet["ViewText"]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return super().for_user(user).filter(view__in=SavedView.objects.for_user(user))
+
+
+class ViewText(WrittenText):
+    """In a saved comparison's report."""
+
+    view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="report_texts")
+
+    TEAM_PATH = "view__team"
+    objects = ViewTextQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["view", "place"]
+        constraints = [models.UniqueConstraint(fields=["view", "place"], name="view_text_once")]
+
+    def __str__(self) -> str:
+        return f"{self.place} of view {self.view_id}"
+
+
+class MadeReportQuerySet(models.QuerySet["MadeReport"]):
+    def for_user(self, user: AbstractBaseUser | AnonymousUser) -> MadeReportQuerySet:
+        """One's own: it shows what its asker saw. Whether they still see that is asked when it is fetched."""
+        return self.filter(by_id=user.pk or 0)
+
+
+class MadeReport(models.Model):
+    """A report as PDF or Markdown, as who asked for it saw it then. A worker makes it of its page.
+
+    Made once `content` is there, or `trouble` says why it could not be.
+    """
+
+    class Format(models.TextChoices):
+        PDF = "pdf", "PDF"
+        MARKDOWN = "markdown", "Markdown with pictures"
+
+    campaign = models.ForeignKey(
+        "campaigns.Campaign", null=True, on_delete=models.CASCADE, related_name="made_reports"
+    )
+    view = models.ForeignKey(
+        SavedView, null=True, on_delete=models.CASCADE, related_name="made_reports"
+    )
+    shown = models.JSONField(default=list, help_text="Ids of the campaigns that are in it")
+    format = models.CharField(max_length=10, choices=Format)
+    query = models.CharField(
+        max_length=MOST_QUERY, blank=True, help_text="As its page's URL has it"
+    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    asked_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    page = models.BinaryField(help_text="The report as one HTML file; empty once it is made")
+    tries = models.PositiveSmallIntegerField(default=0)
+    content = models.BinaryField(null=True)
+    size = models.BigIntegerField(default=0, help_text="bytes")
+    note = models.TextField(blank=True, help_text="What is not in it, and why")
+    trouble = models.TextField(blank=True, help_text="Why it could not be made")
+    made_at = models.DateTimeField(null=True)
+
+    objects = MadeReportQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(campaign=None, view__isnull=False)
+                | Q(campaign__isnull=False, view=None),
+                name="made_report_of_one",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_format_display()} of {self.campaign or self.view}"
+
+    @property
+    def over(self) -> bool:
+        return self.made_at is not None
 
 
 class ShareQuerySet(OwnedQuerySet["Share"]):

@@ -1,27 +1,77 @@
-"""A campaign as one text to print: question, set-up, plan in words, charts, tables, conditions, hashes."""
+"""A campaign or a saved comparison as one text to print: question, set-up, plan in words, charts, tables, conditions,
+commands, hashes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
 
-from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.cards import campaign_cards, with_differences
+from agents import quote
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.charts import request_params
+from benchlab.charts.cards import Card, campaign_cards, cards, with_differences
 from benchlab.charts.conditions import claims, differences
-from benchlab.charts.queries import groups
+from benchlab.charts.queries import Group, groups
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
-from benchlab.runs.models import Artifact, Layout, StepLog
+from benchlab.runs.models import Artifact, Attempt, Layout, StepLog
 from benchlab.runs.states import Outcome
 from benchlab.sharing import report_texts
+from benchlab.sharing.models import SavedView
 from benchlab.topologies import picture
 from benchlab.topologies.picture import Box, Growth
 
 MOST_ARTIFACTS = 2000  # hashes on paper; beyond that nobody compares them by eye
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a report is about, and the addresses of it that its team has."""
+
+    row: Campaign | SavedView
+
+    @property
+    def kind(self) -> str:
+        """As the names of addresses begin with it."""
+        return "view" if isinstance(self.row, SavedView) else "campaign"
+
+    def url(self, part: str = "") -> str:
+        """Of the page; "-file" (one HTML file), "-made" (what workers make of it)."""
+        return reverse(f"{self.kind}-report{part}", args=[self.row.pk])
+
+    @property
+    def page(self) -> str:
+        return self.url()
+
+    @property
+    def file(self) -> str:
+        return self.url("-file")
+
+    @property
+    def made(self) -> str:
+        return self.url("-made")
+
+    @property
+    def home(self) -> str:
+        """What it is a report of."""
+        if isinstance(self.row, SavedView):
+            return f"{reverse('compare')}?{self.row.query}"
+        return reverse("campaign-detail", args=[self.row.pk])
+
+    @property
+    def words(self) -> str:
+        return f"{'comparison' if self.kind == 'view' else 'campaign'} {self.row.pk}"
+
+    @property
+    def name(self) -> str:
+        """Of its files, without what the format adds."""
+        return f"{self.words.replace(' ', '-')}-report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +94,7 @@ class Built:
     boxes: list[Box]
     growths: list[Growth]
     steps: tuple[str, ...]
+    commands: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +102,92 @@ class Load:
     workload: Workload
     options: tuple[tuple[str, str], ...]
     sweep: tuple[tuple[str, str], ...]
+    command: str  # of its first run that succeeded
 
 
 def context(campaign: Campaign) -> dict[str, Any]:
     """All but its cards, whose addresses are the reader's own."""
-    layouts = list(
-        campaign.layouts.select_related(
-            "host", "topology", "facts_ready", "facts_planned"
-        ).order_by("position", "pk")
-    )
-    artifacts = _artifacts(campaign)
     return {
         "campaign": campaign,
         "progress": progress.of_one(campaign),
         "texts": report_texts.of(campaign),
-        "machines": _machines(campaign, layouts),
-        "built": _built(layouts),
-        "loads": _loads(campaign),
+        **_set_up(campaign.layouts.all(), Q(campaign=campaign)),
+    }
+
+
+def _set_up(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
+    """Hosts, stacks, workloads, hashes of those layouts and runs."""
+    built = list(
+        layouts.select_related("host", "topology", "facts_ready", "facts_planned").order_by(
+            "campaign", "position", "pk"
+        )
+    )
+    wanted = Run.objects.filter(runs).order_by()
+    artifacts = _artifacts(wanted)
+    return {
+        "machines": _machines(wanted, built),
+        "built": _built(built),
+        "loads": _loads(wanted),
         "artifacts": list(artifacts[:MOST_ARTIFACTS]),
         "artifacts_left": max(0, artifacts.count() - MOST_ARTIFACTS),
     }
 
 
-def for_member(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+def for_member(request: HttpRequest, subject: Subject) -> dict[str, Any]:
     """With its cards and lines, as who is logged in sees them. ?metric= and ?moment= as on the campaign's page."""
+    row = subject.row
+    told = _comparison(request, row) if isinstance(row, SavedView) else _campaign(request, row)
+    return {"subject": subject, **told}
+
+
+def _campaign(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     lines = groups(request.user, [campaign.pk])
     unequal = differences(request.user, lines)
-    cards = campaign_cards(request.user, campaign.pk, request.GET, lines)
-    shown = with_differences(cards, unequal)
-    return {**context(campaign), "cards": shown, "campaign_lines": lines}
+    made = campaign_cards(request.user, campaign.pk, request.GET, lines)
+    shown = with_differences(made, unequal)
+    return {**context(campaign), "cards": shown, "campaign_lines": lines, "lines": lines}
 
 
-def _machines(campaign: Campaign, layouts: Iterable[Layout]) -> list[Machine]:
-    hosts = Host.objects.filter(runs__campaign=campaign).distinct().order_by("pk")
+def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
+    """`request.GET` is as `asked` gives it."""
+    wanted = request_params.lines(request.GET)
+    every_moment = replace(wanted, moment=None)  # each card chooses its own
+    lines = every_moment.keep(groups(request.user, wanted.campaigns))
+    attempts = [one.attempt for line in lines for one in line.samples]
+    runs = [one.run for line in lines for one in line.samples]
+    kept = Campaign.objects.visible_to(request.user).filter(pk__in=wanted.campaigns)
+    return {
+        "comparison": view,
+        "compared": list(kept),
+        "missing": len(set(wanted.campaigns)) - len(kept),
+        "texts": report_texts.of(view),
+        "cards": _cards(request, wanted, lines),
+        "lines": lines,
+        "answered": wanted.keep(lines),
+        **_set_up(Layout.objects.filter(attempts__in=attempts).distinct(), Q(pk__in=runs)),
+    }
+
+
+def asked(request: HttpRequest, view: SavedView) -> QueryDict:
+    """What the view was saved with; of the page's address only what its own forms choose."""
+    found = QueryDict(view.query, mutable=True)
+    for name in ("metric", "moment", "baseline"):
+        if name in request.GET:
+            found[name] = request.GET[name]
+    return found
+
+
+def _cards(
+    request: HttpRequest, wanted: request_params.Filter, lines: Sequence[Group]
+) -> list[Card]:
+    unequal = differences(request.user, wanted.keep(lines))
+    urls = reverse("compare-figure"), reverse("compare-csv")
+    made = cards(lines, *urls, wanted, request_params.metric(request.GET))
+    return with_differences(made, unequal)
+
+
+def _machines(runs: QuerySet[Run], layouts: Iterable[Layout]) -> list[Machine]:
+    hosts = Host.objects.filter(pk__in=runs.values("host")).order_by("pk")
     newest: dict[int, FactSnapshot] = {}
     used: dict[int, set[str]] = {}
     for layout in layouts:
@@ -120,41 +224,55 @@ def _built(layouts: Iterable[Layout]) -> list[Built]:
         key = (layout.topology_id, repr(layout.stack))
         if key in found and (found[key].steps or not said.get(layout.pk)):
             continue
+        steps = said.get(layout.pk, [])
         found[key] = Built(
             layout.topology.name,
             picture.boxes(layout.stack),
             picture.growths(layout.stack, layout.stages),
-            said.get(layout.pk, ()),
+            tuple(dict.fromkeys(says for says, _ in steps)),
+            tuple(command for _, command in steps),
         )
     return list(found.values())
 
 
-def _said(layouts: Iterable[Layout]) -> dict[int, tuple[str, ...]]:
-    """Layout -> what each command that changed something was for, in order."""
+def _said(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
+    """Layout -> (what it was for, itself) of each command that changed something, in order."""
     rows = StepLog.objects.filter(layout__in=[one.pk for one in layouts], kind="apply", exit_code=0)
-    found: dict[int, dict[str, None]] = {}
-    for layout, says in rows.exclude(says="").order_by("pk").values_list("layout", "says"):
-        found.setdefault(layout, {})[says] = None
-    return {layout: tuple(says) for layout, says in found.items()}
+    found: dict[int, list[tuple[str, str]]] = {}
+    for layout, says, argv in (
+        rows.exclude(says="").order_by("pk").values_list("layout", "says", "argv")
+    ):
+        found.setdefault(layout, []).append((says, quote.shown(argv)))
+    return found
 
 
-def _loads(campaign: Campaign) -> list[Load]:
-    rows = Workload.objects.filter(runs__campaign=campaign).distinct().order_by("name")
+def _loads(runs: QuerySet[Run]) -> list[Load]:
+    rows = Workload.objects.filter(pk__in=runs.values("workload")).order_by("name")
+    commands = _commands(runs)
     return [
         Load(
             row,
             tuple((key, str(value)) for key, value in sorted(row.options.items())),
             tuple((key, ", ".join(map(str, values))) for key, values in sorted(row.sweep.items())),
+            commands.get(row.pk, ""),
         )
         for row in rows
     ]
 
 
-def _artifacts(campaign: Campaign) -> QuerySet[Artifact]:
+def _commands(runs: QuerySet[Run]) -> dict[int, str]:
+    """Workload -> what was started for its first run that succeeded."""
+    rows = Attempt.objects.filter(run__in=runs, outcome=Outcome.SUCCEEDED).exclude(argv=[])
+    first = rows.order_by("run__workload", "pk").distinct("run__workload")
+    return {
+        load: quote.shown(map(str, argv))
+        for load, argv in first.values_list("run__workload", "argv")
+    }
+
+
+def _artifacts(runs: QuerySet[Run]) -> QuerySet[Artifact]:
     """Of the attempts that the numbers come from."""
-    rows = Artifact.objects.filter(
-        attempt__run__campaign=campaign, attempt__outcome=Outcome.SUCCEEDED
-    )
+    rows = Artifact.objects.filter(attempt__run__in=runs, attempt__outcome=Outcome.SUCCEEDED)
     return (
         rows.defer("content").select_related("attempt").order_by("attempt__run", "attempt", "name")
     )

@@ -1,4 +1,4 @@
-"""A campaign's report as one HTML file that fetches nothing: style, font, charts and figures are in it.
+"""A report as one HTML file that fetches nothing: style, font, charts and figures are in it.
 
 Its policy allows the scripts that are in it, by their hashes, and no address at all: it shows the same in ten years,
 without a network, and what somebody wrote into a question cannot run there.
@@ -19,18 +19,17 @@ import orjson
 from django.contrib.staticfiles import finders
 from django.http import HttpRequest, QueryDict
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 import benchlab
-from benchlab.campaigns.models import Campaign
-from benchlab.charts import request_params, tables
+from benchlab.charts import origins, request_params, tables
 from benchlab.charts.cards import Card
 from benchlab.charts.figure import dumped
 from benchlab.charts.figure_views import curve_or_bars
 from benchlab.charts.queries import Group
 from benchlab.sharing import report
+from benchlab.sharing.report import Subject
 
 SCRIPTS = ("vendor/plotly/plotly-cartesian.min.js", "pictures.js", "charts.js", "sharing.js")
 FONT = re.compile(r'url\("(vendor/[^"]+\.woff2)"\)')
@@ -48,24 +47,25 @@ class Nobody:
     operator: frozenset[int] = frozenset()
 
 
-def page(request: HttpRequest, campaign: Campaign, *, attached: bool) -> str:
+def page(request: HttpRequest, subject: Subject, *, attached: bool) -> str:
     """The whole file. ?metric= and ?moment= as on the campaign's page; `attached`: each run's numbers are in it too."""
-    told = report.for_member(request, campaign) | {"in_file": True, "guest": True, "may": Nobody()}
-    cards, lines = told["cards"], told["campaign_lines"]
+    told = report.for_member(request, subject) | {"in_file": True, "guest": True, "may": Nobody()}
+    cards, lines = told["cards"], told["lines"]
     origin = request.build_absolute_uri("/").rstrip("/")
     body = render_to_string("sharing/_report.html", told, request)
     scripts = [_script(name) for name in SCRIPTS]
     return render_to_string(
         "sharing/report_file.html",
         {
-            "campaign": campaign,
+            "subject": subject,
+            "about": origins.words(lines),
             "body": mark_safe(_absolute(body, origin)),  # nosec B308 B703  # ours, escaped already
             "style": _style(),
             "scripts": scripts,
             "policy": POLICY.format(scripts=" ".join(map(_hashed, scripts))),
-            "figures": [(card.key, _figures(campaign, card, lines)) for card in cards],
+            "figures": [(card.key, _figures(card, lines)) for card in cards],
             "numbers": _numbers(lines) if attached else "",
-            "address": origin + reverse("campaign-detail", args=[campaign.pk]),
+            "address": origin + subject.home,
             "made": timezone.now(),
             "version": benchlab.__version__,
         },
@@ -77,7 +77,7 @@ def _absolute(html: str, origin: str) -> str:
     return html.replace('href="/', f'href="{origin}/')
 
 
-def _figures(campaign: Campaign, card: Card, lines: Iterable[Group]) -> SafeString:
+def _figures(card: Card, lines: Iterable[Group]) -> SafeString:
     """JSON of the card's figures by metric, that shown first first. No `<`: it stands in a script."""
     query = QueryDict(urlsplit(card.figure_url).query, mutable=True)
     metrics = dict.fromkeys([card.chosen, *(name for name, _ in card.rates)])
@@ -85,7 +85,8 @@ def _figures(campaign: Campaign, card: Card, lines: Iterable[Group]) -> SafeStri
     for metric in metrics:
         query["metric"] = metric
         kept = request_params.lines(query).keep(list(lines))
-        made[metric] = dumped(curve_or_bars(campaign.name, kept, request_params.choice(query)))
+        title = " and ".join(dict.fromkeys(line.campaign_name for line in kept))
+        made[metric] = dumped(curve_or_bars(title, kept, request_params.choice(query)))
     return _embedded(made)
 
 

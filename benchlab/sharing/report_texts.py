@@ -1,4 +1,4 @@
-"""What a team writes into a campaign's report: one plain text at each place. Who writes has asked for the campaign."""
+"""What a team writes into a report: one plain text at each place. Who writes has asked for what it is about."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from benchlab.campaigns.models import Campaign
-from benchlab.sharing.models import ReportText
+from benchlab.sharing.models import SavedView, WrittenText
 from benchlab.web.written_text import clean
 
-Place = ReportText.Place
+Place = WrittenText.Place
+Reported = Campaign | SavedView
 
 
 class ChangedMeanwhile(Exception):
@@ -36,9 +37,9 @@ class Written:
         return _digest(self.text)
 
 
-def of(campaign: Campaign) -> dict[str, Written]:
+def of(about: Reported) -> dict[str, Written]:
     """Every place, also those where nothing stands yet."""
-    stored = dict(campaign.report_texts.values_list("place", "text"))
+    stored = dict(about.report_texts.values_list("place", "text"))
     return {
         place.value: Written(
             place.value, str(place.label), stored.get(place, ""), stored.get(place, "")
@@ -47,25 +48,23 @@ def of(campaign: Campaign) -> dict[str, Written]:
     }
 
 
-def write(campaign: Campaign, place: str, by: AbstractBaseUser, text: str, seen: str) -> None:
+def write(about: Reported, place: str, by: AbstractBaseUser, text: str, seen: str) -> None:
     """Raises ValidationError (too long), ChangedMeanwhile."""
     said = clean(text, empty=True).replace("\r\n", "\n")
     with transaction.atomic():
-        Campaign.objects.select_for_update().get(pk=campaign.pk)
-        row = ReportText.objects.filter(campaign=campaign, place=place).first()
+        type(about)._default_manager.select_for_update().get(pk=about.pk)
+        row = about.report_texts.filter(place=place).first()
         before = row.text if row else ""
         if said == before:
             return
         if _digest(before) != seen:
             raise ChangedMeanwhile
-        ReportText.objects.update_or_create(
-            campaign=campaign, place=place, defaults={"text": said, "by_id": by.pk}
-        )
+        about.report_texts.update_or_create(place=place, defaults={"text": said, "by_id": by.pk})
 
 
-def refused(campaign: Campaign, place: str, draft: str, error: Exception) -> dict[str, Written]:
+def refused(about: Reported, place: str, draft: str, error: Exception) -> dict[str, Written]:
     """As `of`, with what was sent at that place and why it was not saved."""
-    texts = of(campaign)
+    texts = of(about)
     was = texts[place]
     if isinstance(error, ValidationError):
         said = error.messages[0]

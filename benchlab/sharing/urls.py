@@ -45,12 +45,16 @@ urlpatterns = [
     path("shares/new/", views_shares.share_new, name="share-new"),
     path("shares/<int:pk>/revoke/", views_shares.share_revoke, name="share-revoke"),
     path("activity/", views_activity.activity, name="activity"),
-    path("campaigns/<int:pk>/report/", views_report.report, name="campaign-report"),
-    path(
-        "campaigns/<int:pk>/report/<slug:place>/",
-        views_report.report_text,
-        name="campaign-report-text",
+    *(
+        path(f"{folder}/<int:pk>/{ending}", view, {"kind": kind}, name=f"{kind}-report{name}")
+        for folder, kind in (("campaigns", "campaign"), ("views", "view"))
+        for ending, view, name in (
+            ("report/", views_report.report, ""),
+            ("report/<slug:place>/", views_report.report_text, "-text"),
+            ("report.html", views_report.report_file, "-file"),
+            ("report-files/", views_report.report_made, "-made"),
+        )
     ),
-    path("campaigns/<int:pk>/report.html", views_report.report_file, name="campaign-report-file"),
+    path("report-files/<int:pk>/", views_report.made_file, name="made-report"),
     path("s/<str:token>/", include(guest)),
 ]

@@ -1,64 +1,122 @@
-"""A campaign's report, for its team; guests have theirs under a link."""
+"""The report of a campaign or of a saved comparison, for its team; guests have a campaign's under a link."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils.http import content_disposition_header
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign
+from benchlab.sharing import made_reports, queries, report_texts
 from benchlab.sharing import report as reports
 from benchlab.sharing import report_file as files
-from benchlab.sharing import report_texts
+from benchlab.sharing.models import MadeReport, SavedView
+from benchlab.sharing.report import Subject
 from benchlab.team.models import has_role
 from benchlab.team.roles import Role
 from benchlab.team.services import person
 
 
 @require_GET
-def report(request: HttpRequest, pk: int) -> HttpResponse:
-    """?metric= as on the campaign's page."""
-    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    return _page(request, campaign)
+def report(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    """?metric= and ?moment= as on the campaign's page, or the compare page's."""
+    return _page(request, _subject(request, kind, pk))
 
 
 @require_POST
-def report_text(request: HttpRequest, pk: int, place: str) -> HttpResponse:
+def report_text(request: HttpRequest, kind: str, pk: int, place: str) -> HttpResponse:
     """`text` at one of the report's places; `seen` tells which text the form showed."""
     if place not in report_texts.Place.values:
         raise Http404(f"{place[:20]!r} is no place of a report.")
-    campaign = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+    subject = _subject(request, kind, pk, change=True)
     text = request.POST.get("text", "")
     try:
-        report_texts.write(campaign, place, person(request), text, request.POST.get("seen", ""))
+        report_texts.write(subject.row, place, person(request), text, request.POST.get("seen", ""))
     except (ValidationError, report_texts.ChangedMeanwhile) as error:
-        texts = report_texts.refused(campaign, place, text, error)
-        return _page(request, campaign, texts, status=409)
-    return redirect(f"{reverse('campaign-report', args=[pk])}#text-{place}")
+        texts = report_texts.refused(subject.row, place, text, error)
+        return _page(request, subject, texts, status=409)
+    return redirect(f"{subject.page}#text-{place}")
+
+
+@require_GET
+def report_file(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    """One HTML file to keep and to send. ?metric= and ?moment= as on the page; ?numbers=1 adds the runs."""
+    attached = request.GET.get("numbers") == "1"
+    subject = _subject(request, kind, pk)
+    return _saved(files.page(request, subject, attached=attached), f"{subject.name}.html")
+
+
+@require_http_methods(["GET", "POST"])
+def report_made(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    """What workers make of it: POST asks for one (`format`, `numbers`), GET tells how far they are."""
+    subject = _subject(request, kind, pk)
+    if request.method == "GET":
+        return render(request, "sharing/_made_reports.html", _files(request, subject))
+    attached = request.POST.get("numbers") == "1"
+    try:
+        made_reports.ask(request, subject, request.POST.get("format", ""), attached=attached)
+    except ValidationError as error:
+        messages.error(request, error.messages[0])
+    query = request.META.get("QUERY_STRING", "")
+    return redirect(f"{subject.page}{'?' if query else ''}{query}#report-files")
+
+
+@require_GET
+def made_file(request: HttpRequest, pk: int) -> HttpResponse:
+    """Only for who asked for it, while they see what is in it."""
+    rows = MadeReport.objects.for_user(request.user).select_related("campaign", "view")
+    row = get_object_or_404(rows.defer("page"), pk=pk)
+    if row.content is None or not made_reports.still_seen(request.user, row):
+        raise Http404
+    name, kind = made_reports.file_of(row)
+    return _saved(bytes(row.content), name, kind)
+
+
+def _subject(request: HttpRequest, kind: str, pk: int, *, change: bool = False) -> Subject:
+    """Raises Http404. A comparison's report is asked for what it was saved with."""
+    if kind == "campaign":
+        rows = Campaign.objects.for_user if change else Campaign.objects.visible_to
+        return Subject(get_object_or_404(rows(request.user), pk=pk))
+    view = get_object_or_404(SavedView.objects.for_user(request.user), pk=pk)
+    if queries.is_explored(view.query):
+        raise Http404("A view of Explore has no report; save the comparison, which has one.")
+    request.GET = reports.asked(request, view)  # type: ignore[assignment]  # as all that charts know
+    return Subject(view)
 
 
 def _page(
     request: HttpRequest,
-    campaign: Campaign,
+    subject: Subject,
     texts: dict[str, report_texts.Written] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    context = reports.for_member(request, campaign)
-    context["writable"] = has_role(request.user, campaign.team_id, Role.OPERATOR)
+    context = reports.for_member(request, subject)
+    context["writable"] = has_role(request.user, subject.row.team_id, Role.OPERATOR)
     if texts is not None:
         context["texts"] = texts
-    return render(request, "sharing/report.html", context, status=status)
+    told = context | _files(request, subject)
+    return render(request, "sharing/report.html", told, status=status)
 
 
-@require_GET
-def report_file(request: HttpRequest, pk: int) -> HttpResponse:
-    """One HTML file to keep and to send. ?metric= and ?moment= as on the campaign's page; ?numbers=1 adds the runs."""
-    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    attached = request.GET.get("numbers") == "1"
-    answer = HttpResponse(files.page(request, campaign, attached=attached))
-    name = f"campaign-{campaign.pk}-report.html"
+def _files(request: HttpRequest, subject: Subject) -> dict[str, Any]:
+    rows = made_reports.of(request.user, subject)
+    return {
+        "subject": subject,
+        "asked_for": request.META.get("QUERY_STRING", ""),
+        "made_reports": [(row, made_reports.file_of(row)[0]) for row in rows],
+        "under_way": any(not row.over for row in rows),
+        "prints": bool(settings.CHROMIUM),
+    }
+
+
+def _saved(content: str | bytes, name: str, kind: str = "text/html; charset=utf-8") -> HttpResponse:
+    answer = HttpResponse(content, content_type=kind)
     answer["Content-Disposition"] = content_disposition_header(True, name) or ""
+    answer["X-Content-Type-Options"] = "nosniff"
     return answer

@@ -188,9 +188,17 @@ PAGES: Mapping[str, Rule] = {
     "share-new": Rule(OPERATOR, OPERATOR),
     "share-revoke": Rule(do=OPERATOR),
     "activity": Rule(VIEWER),
-    "campaign-report": Rule(VIEWER),
-    "campaign-report-file": Rule(VIEWER),
-    "campaign-report-text": Rule(do=OPERATOR),
+    **{
+        f"{kind}-report{name}": rule
+        for kind in ("campaign", "view")
+        for name, rule in {
+            "": Rule(VIEWER),
+            "-file": Rule(VIEWER),
+            "-text": Rule(do=OPERATOR),
+            "-made": Rule(VIEWER, VIEWER),
+        }.items()
+    },
+    "made-report": Rule(VIEWER),
     # Who has the link sees what it is about (benchlab/sharing/links.py) and nothing else.
     "shared": Rule(ANYONE),
     "shared-embed": Rule(ANYONE),

@@ -8,8 +8,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from playwright.sync_api import expect
 
+from benchlab.sharing import made_reports
+from benchlab.sharing.models import SavedView
+from benchlab.workers import messages
 from tests.browser.axe import violations
+from tests.browser.person import Person
 from tests.browser.test_charts import becomes, campaign, drawn, log_in
 
 __all__ = ["campaign"]
@@ -62,6 +67,47 @@ def test_pictures_tell_campaign_runs_address_date_and_version(chromium, live_ser
         assert address in text and "BenchLab " in text and "Creation Time" in text
     assert said == []
     page.context.close()
+
+
+@pytest.mark.slow
+def test_markdown_and_pdf_are_asked_for_and_fetched(
+    chromium, live_server, campaign, user, monkeypatch
+):
+    """The worker's part is done here, when the page has said that it goes on."""
+    monkeypatch.setattr(messages, "send", lambda task, pk: None)
+    person = Person(chromium, live_server.url)
+    person.log_in("alice", "alice-password")
+    person.page.goto(f"/campaigns/{campaign.pk}/report/")
+    person.drawn()
+    person.press("Markdown")
+    person.press("PDF")
+    made = person.page.locator("#made-reports")
+    expect(made).to_contain_text("PDF: being made")
+    made_reports.make()
+    for ending, begin in (("pdf", b"%PDF-"), ("zip", b"PK")):
+        link = made.get_by_role("link", name=f"campaign-{campaign.pk}-report.{ending}")
+        expect(link).to_be_visible()
+        with person.page.expect_download() as download:
+            link.click()
+        assert download.value.path().read_bytes().startswith(begin)
+    person.drawn()
+    person.look("report-files")
+    assert person.complaints == []
+    person.close()
+
+
+def test_a_comparisons_report_is_drawn_and_clean(chromium, live_server, campaign, user, team):
+    view = SavedView.objects.create(
+        team=team, name="Two days", query=f"campaign={campaign.pk}", by=user
+    )
+    person = Person(chromium, live_server.url)
+    person.log_in("alice", "alice-password")
+    person.page.goto("/views/")
+    person.page.get_by_role("button", name=f"Report of {view}").click()
+    person.drawn()
+    person.look("comparison-report")
+    assert person.complaints == []
+    person.close()
 
 
 def _saved(page: Any, kind: str) -> str:

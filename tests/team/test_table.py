@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from benchlab.hosts import host_tasks
 from benchlab.rest.urls import router
 from benchlab.sharing import links
-from benchlab.sharing.models import Star
+from benchlab.sharing.models import MadeReport, Star
 from benchlab.team import enforcing, invitations, permissions, permissions_api
 from benchlab.team.levels import Level
 from benchlab.team.models import Invitation, Membership, Team
@@ -32,7 +32,7 @@ PK_OF = {"host": "host", "credential": "credential", "topology": "topology", "wo
          "campaign": "campaign", "run": "run", "layout": "layout", "attempt": "attempt", "artifact": "artifact",
          "device": "host", "team": "team", "import": "draft", "talk": "campaign", "comment": "comment",
          "finding": "finding", "view": "view", "share": "share", "shared": "shared", "reported": "reported",
-         "dynamo": "binary", "source": "source"}  # fmt: skip
+         "dynamo": "binary", "source": "source", "made": "report"}  # fmt: skip
 # 404 to whoever has no second factor, no provider, or names no team of theirs.
 NEEDS_MORE = {"mfa_view_recovery_codes", "mfa_deactivate_totp", "openid_connect_login", "openid_connect_callback",
               "team-choose", "api-token-revoke", "api-tokens-end", "api-nowhere"}  # fmt: skip
@@ -41,7 +41,8 @@ RUNS_LINK = "the-link-of-a-run"  # all other links are of a campaign
 OF_A_RUN = {"shared-devices", "shared-cpu", "shared-cache", "shared-series", "shared-artifact"}
 # Only whose it is may: the table's level lets them in, and the view asks. Owners may delete what others wrote.
 OF_ITS_AUTHOR = {"comment-edit": False, "comment-delete": True, "view-delete": True, "comment.partial_update": False,
-                 "comment.destroy": True, "savedview.destroy": True, "star.retrieve": False}  # fmt: skip
+                 "comment.destroy": True, "savedview.destroy": True, "star.retrieve": False,
+                 "made-report": False}  # fmt: skip
 
 
 def pages(
@@ -99,6 +100,13 @@ def rows(team):
     made.person = User.objects.create_user("somebody")
     made.member = Membership.objects.create(team=team, user=made.person, role=Role.OPERATOR)
     made.star = Star.objects.create(user=made.person, kind="run", object_id=made.run.pk)
+    made.report = MadeReport.objects.create(
+        campaign=made.campaign,
+        shown=[made.campaign.pk],
+        format="pdf",
+        by=made.person,
+        content=b"%PDF-",
+    )
     made.invitation = Invitation.objects.get(team=team)
     made.invitation.digest = invitations.digest(TOKEN)
     made.invitation.save()

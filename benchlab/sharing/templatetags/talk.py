@@ -86,7 +86,7 @@ def saved_views(context: Mapping[str, Any], page: str = "compare") -> dict[str, 
     except ValidationError:
         query = ""
     found = SavedView.objects.for_user(base["user"]).select_related("team")
-    rows = [(row, queries.address(row.query)) for row in found]
+    rows = [(row, queries.address(row.query), queries.is_explored(row.query)) for row in found]
     if query and page == "explore" and not queries.is_explored(query):
         query += "&x=outstanding"  # its first axis anyway, and it says where the view is opened
     explored = queries.is_explored(query)

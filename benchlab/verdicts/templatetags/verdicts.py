@@ -45,15 +45,16 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     told = [(one, says) for one, says, _ in found["answers"]]
     offered = _offers(campaign, [one for one, _ in told]) if may_add(context, campaign) else {}
     found["answers"] = [(*pair, offered.get(index)) for index, pair in enumerate(told)]
-    if context.get("in_file"):
-        found["choices"] = []  # nobody is there to answer who asks for another baseline
-    return found | {"campaign_id": campaign.pk, "csrf_token": context.get("csrf_token")}
+    return _to_read(context, found) | {
+        "campaign_id": campaign.pk,
+        "csrf_token": context.get("csrf_token"),
+    }
 
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
 def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
     """Of what the compare page shows."""
-    return _context(context["request"], lines)
+    return _to_read(context, _context(context["request"], lines))
 
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
@@ -68,6 +69,11 @@ def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str,
     kept = [pair for pair in found["kept"] if pair[0] in ("metric", "moment")]
     named = context["link"].hiding.deep(found["named"])
     return found | {"kept": kept, "named": named, "guest": True}
+
+
+def _to_read(context: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """In a file nobody is there to answer who asks for another baseline."""
+    return found | {"choices": []} if context.get("in_file") else found
 
 
 def _offers(campaign: Campaign, made: Sequence[Answer]) -> dict[int, Offer | None]:

@@ -1,0 +1,226 @@
+"""A page of ours in headless Chromium: printed, and asked for its charts as pictures.
+
+It holds what people wrote, so it is given nothing: no network, no file, a home that is thrown away, so much memory and
+time. It is spoken to through its DevTools pipe (https://chromedevtools.github.io/devtools-protocol/), not a port.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pwd
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+
+MOST_S = 120  # from its start to its end
+SCALE = 0.85  # of paper against a screen
+WIDTH, HEIGHT = 800, 1150  # CSS px of A4 between its margins, at that scale
+MARGINS = {"marginTop": 0.6, "marginBottom": 0.7, "marginLeft": 0.59, "marginRight": 0.59}  # inch
+ADDRESS = "http://report.invalid/"  # nobody's, ever (RFC 6761): asked for it gets the page, and nothing else any
+# Its own pipe is on 3 and 4. Limits: no core, seconds of CPU, KiB of memory that a process writes to.
+START = 'set -e; ulimit -c 0; ulimit -t 90; ulimit -d 3145728; exec 3<&0 4>&1 </dev/null >/dev/null; exec "$@"'
+FLAGS = (
+    "--headless",
+    "--remote-debugging-pipe",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=http://127.0.0.1:9",  # discard: where nobody listens
+)
+NEEDED = (
+    "Chromium is not there: install it where the worker runs (apt install chromium), or name it in "
+    "BENCHLAB_CHROMIUM."
+)
+
+
+class Trouble(Exception):
+    """Nothing came of it; the words are for who asked."""
+
+
+def program() -> str:
+    """Its path. Raises Trouble: there is none."""
+    if not settings.CHROMIUM:
+        raise Trouble(NEEDED)
+    return str(settings.CHROMIUM)
+
+
+@contextmanager
+def opened(html: bytes) -> Iterator[Page]:
+    """That page, loaded as for paper. Raises Trouble."""
+    with tempfile.TemporaryDirectory(prefix="benchlab-chromium-") as home, _started(home) as page:
+        page.load(html)
+        yield page
+
+
+@contextmanager
+def _started(home: str) -> Iterator[Page]:
+    switches = () if settings.CHROMIUM_SANDBOX else ("--no-sandbox",)
+    argv = [program(), *FLAGS, *switches, f"--user-data-dir={home}"]
+    with (
+        (Path(home) / "stderr").open("wb") as said,
+        subprocess.Popen(
+            ["/bin/sh", "-c", START, "sh", *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            cwd=home,
+            env={"HOME": home, "TMPDIR": home, "PATH": os.defpath, "LANG": "C.UTF-8"},
+            start_new_session=True,
+            **_nobody(home),
+        ) as process,
+    ):
+        page = Page(process, Path(said.name))
+        clock = threading.Timer(MOST_S, page.give_up)
+        clock.start()
+        try:
+            yield page
+        finally:
+            clock.cancel()
+            page.kill()
+
+
+def _nobody(home: str) -> dict[str, Any]:
+    """Never as root: Chromium's own sandbox would refuse, and without it the page would be root's."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    os.chown(home, nobody.pw_uid, nobody.pw_gid)
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+class Page:
+    """The one tab of a process. Every method raises Trouble once the process is gone."""
+
+    def __init__(self, process: subprocess.Popen[bytes], said: Path) -> None:
+        assert process.stdin and process.stdout
+        self._process, self._said = process, said
+        self._to: IO[bytes] = process.stdin
+        self._from: IO[bytes] = process.stdout
+        self._heard = bytearray()
+        self._number = 0
+        self._session: str | None = None
+        self._html = b""
+        self._late = False
+
+    def load(self, html: bytes) -> None:
+        self._html = html
+        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        self._ask("Fetch.enable")
+        size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        self._ask("Emulation.setDeviceMetricsOverride", **size)
+        light = {"name": "prefers-color-scheme", "value": "light"}
+        self._ask("Emulation.setEmulatedMedia", media="print", features=[light])
+        self._ask("Page.navigate", url=ADDRESS)
+
+    def run(self, script: str) -> Any:
+        """What a script of ours comes to, as JSON; a promise is waited for."""
+        answer = self._ask(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        if told := answer.get("exceptionDetails"):
+            raise Trouble(f"The page failed in Chromium: {_words(told)}")
+        return answer["result"].get("value")
+
+    def pdf(self, footer: str) -> bytes:
+        """A4; `footer` is HTML at the foot of each page."""
+        made = self._ask(
+            "Page.printToPDF",
+            displayHeaderFooter=True,
+            headerTemplate="<span></span>",
+            footerTemplate=footer,
+            scale=SCALE,
+            paperWidth=8.27,
+            paperHeight=11.69,
+            **MARGINS,
+            generateTaggedPDF=True,
+            generateDocumentOutline=True,
+        )
+        return base64.b64decode(made["data"])
+
+    def give_up(self) -> None:
+        self._late = True
+        self.kill()
+
+    def kill(self) -> None:
+        """It and whatever it started."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        number = self._send(method, params)
+        while True:
+            told = self._hear()
+            if told.get("method") == "Fetch.requestPaused":
+                self._serve(told["params"])
+            elif told.get("id") == number:
+                if "error" in told:
+                    raise Trouble(f"Chromium refused {method}: {told['error'].get('message')}")
+                result: dict[str, Any] = told["result"]
+                return result
+
+    def _serve(self, asked: dict[str, Any]) -> None:
+        """Its page, once; whatever else it asks for is refused before it would go anywhere."""
+        wanted = {"requestId": asked["requestId"]}
+        if asked["request"]["url"] != ADDRESS or not self._html:
+            self._send("Fetch.failRequest", wanted | {"errorReason": "AccessDenied"})
+            return
+        kind = [{"name": "Content-Type", "value": "text/html; charset=utf-8"}]
+        body, self._html = base64.b64encode(self._html).decode(), b""
+        told = {"responseCode": 200, "responseHeaders": kind, "body": body}
+        self._send("Fetch.fulfillRequest", wanted | told)
+
+    def _send(self, method: str, params: dict[str, Any]) -> int:
+        self._number += 1
+        said = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            said["sessionId"] = self._session
+        try:
+            self._to.write(json.dumps(said).encode() + b"\0")
+            self._to.flush()
+        except OSError as error:
+            raise self._gone() from error
+        return self._number
+
+    def _hear(self) -> dict[str, Any]:
+        while b"\0" not in self._heard:
+            more = os.read(self._from.fileno(), 1 << 20)
+            if not more:
+                raise self._gone()
+            self._heard += more
+        said, _, self._heard = self._heard.partition(b"\0")
+        found: dict[str, Any] = json.loads(said)
+        return found
+
+    def _gone(self) -> Trouble:
+        if self._late:
+            return Trouble(f"Chromium was not done after {MOST_S} s.")
+        lines = self._said.read_text(errors="replace").strip().splitlines()
+        if any("No usable sandbox" in line for line in lines):
+            return Trouble(
+                "Chromium cannot make its sandbox here; docs/operating.md says what to do."
+            )
+        return Trouble(f"Chromium ended: {lines[-1][:300] if lines else 'it said nothing'}")
+
+
+def _words(told: dict[str, Any]) -> str:
+    said = told.get("exception", {}).get("description") or told.get("text") or "no words"
+    return str(said).splitlines()[0][:300]

@@ -1,0 +1,269 @@
+"""Reports as PDF and as Markdown with pictures: made by a worker of the report's page, one at a time, kept for a day.
+
+The page is the HTML file as it was when somebody asked (report_file.py): what they saw is what they get, and a worker
+needs to know neither who they are nor what they may see. Without Chromium Markdown has no pictures, and PDF is none.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import logging
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db.models import F, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import escape
+
+from benchlab.campaigns.models import Campaign
+from benchlab.charts import request_params
+from benchlab.sharing import chromium, markdown, pdf_facts, report_file
+from benchlab.sharing.models import MadeReport, SavedView
+from benchlab.sharing.report import Subject
+from benchlab.workers import messages
+from benchlab.workers.lease import PRINTING, lease
+
+log = logging.getLogger(__name__)
+
+MAKE = "benchlab.sharing.tasks.make_report"
+KEPT = timedelta(days=1)
+MOST_WAITING = 3  # of one person
+MOST_TRIES = 3
+NUDGED = timedelta(seconds=10)  # then a message is taken for lost
+ENDINGS = {
+    MadeReport.Format.PDF: ("pdf", "application/pdf"),
+    MadeReport.Format.MARKDOWN: ("zip", "application/zip"),
+}
+CSV = "numbers.csv"
+NO_PICTURES = "Without pictures: there is no Chromium where the worker runs. Its tables hold the same numbers."
+# Resolves once every chart is drawn, to the titles of those that could not be.
+DRAWN = """new Promise((done) => {
+  const look = () => {
+    const charts = [...document.querySelectorAll(".chart")];
+    const over = charts.every((one) => one.querySelector(".main-svg, [role=status]"));
+    if (document.readyState !== "complete" || !over) return setTimeout(look, 50);
+    const lost = charts.filter((one) => !one.querySelector(".main-svg"));
+    document.fonts.ready.then(() => done(lost.map((one) => one.dataset.chartName)));
+  };
+  look();
+})"""
+# Paper neither folds nor scrolls: what is folded is opened, a table that is too wide is made smaller.
+UNFOLDED = """
+for (const one of document.querySelectorAll("details:not(.no-print)")) one.open = true;
+for (const table of document.querySelectorAll("table")) {
+  const room = table.parentElement.clientWidth;
+  if (room && table.offsetWidth > room) table.style.zoom = room / table.offsetWidth;
+}"""
+FACTS = """({
+  title: document.title,
+  about: document.querySelector("meta[name=description]").content,
+  address: document.body.dataset.address,
+  software: document.querySelector("meta[name=generator]").content,
+})"""
+CHARTS = """[...document.querySelectorAll(".chart")].map(
+  (one) => [one.id, one.dataset.chartName, one.figure.layout.title?.text ?? ""])"""
+PICTURE = "pictures.encoded(document.getElementById({chart}), {format})"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    chart: str  # DOM id
+    name: str  # of its files, without the ending
+    title: str
+    svg: bytes
+    png: bytes
+
+
+def ask(request: HttpRequest, subject: Subject, format: str, *, attached: bool) -> MadeReport:
+    """One that is under way for the same is answered again. Raises ValidationError."""
+    by: Any = request.user
+    if format not in MadeReport.Format.values:
+        raise ValidationError(f"{format[:20]!r} is no format of a report.")
+    if format == MadeReport.Format.PDF and not settings.CHROMIUM:
+        raise ValidationError(chromium.NEEDED)
+    query = request.META.get("QUERY_STRING", "") + ("&numbers=1" if attached else "")
+    if len(query) > 2000:
+        raise ValidationError("That address is too long for a report.")
+    mine = MadeReport.objects.filter(by=by, made_at=None)
+    same = mine.filter(**{subject.kind: subject.row}, format=format, query=query).first()
+    if same is not None:
+        return same
+    if mine.count() >= MOST_WAITING:
+        raise ValidationError(
+            f"{MOST_WAITING} reports are being made for you already; wait for one of them."
+        )
+    made = MadeReport.objects.create(
+        **{subject.kind: subject.row},
+        shown=list(_campaigns(request, subject)),
+        format=format,
+        query=query,
+        by=by,
+        page=report_file.page(request, subject, attached=attached).encode(),
+    )
+    messages.after_commit(MAKE, [made.pk])
+    return made
+
+
+def _campaigns(request: HttpRequest, subject: Subject) -> Sequence[int]:
+    if isinstance(subject.row, Campaign):
+        return [subject.row.pk]
+    return request_params.lines(request.GET).campaigns
+
+
+def of(user: AbstractBaseUser | Any, subject: Subject) -> list[MadeReport]:
+    """The newest first; without what is in them."""
+    rows = MadeReport.objects.for_user(user).filter(**{subject.kind: subject.row})
+    return list(rows.defer("page", "content")[:10])
+
+
+def still_seen(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
+    """Whether its asker sees today all that is in it."""
+    seen = Campaign.objects.visible_to(user).filter(pk__in=row.shown)
+    views = SavedView.objects.for_user(user)
+    if row.view is not None and not views.filter(pk=row.view.pk).exists():
+        return False
+    return seen.count() == len(set(row.shown))
+
+
+def file_of(row: MadeReport) -> tuple[str, str]:
+    """(name, type) of what is fetched."""
+    ending, kind = ENDINGS[MadeReport.Format(row.format)]
+    subject = Subject(row.campaign or row.view)  # type: ignore[arg-type]  # one of the two is there
+    return f"{subject.name}.{ending}", kind
+
+
+def make() -> None:
+    """All that waits, one after the other; nothing where a worker is at it already."""
+    while _due().exists():
+        with lease(0, PRINTING) as held:
+            if not held:
+                return
+            while (row := _due().first()) is not None:
+                _make(row)
+
+
+def sweep() -> None:
+    """Those whose message was lost, or whose worker died; and what was kept long enough goes."""
+    now = timezone.now()
+    MadeReport.objects.filter(asked_at__lt=now - KEPT).delete()
+    late = _due().filter(asked_at__lt=now - NUDGED).values_list("pk", flat=True).first()
+    if late is not None:
+        messages.send(MAKE, late)
+
+
+def _due() -> QuerySet[MadeReport]:
+    return MadeReport.objects.filter(made_at=None).order_by("pk")
+
+
+def _make(row: MadeReport) -> None:
+    """Who holds the lease is alone: what was begun and is not over, somebody died of."""
+    mine = MadeReport.objects.filter(pk=row.pk)
+    mine.update(tries=F("tries") + 1)
+    told: dict[str, Any]
+    try:
+        if row.tries >= MOST_TRIES:
+            raise chromium.Trouble(f"The worker ended {MOST_TRIES} times while it made this.")
+        content, note = _made(row)
+        told = {"content": content, "size": len(content), "note": note}
+    except chromium.Trouble as trouble:
+        told = {"trouble": str(trouble)}
+    except Exception:
+        log.exception("report %s could not be made", row.pk)
+        told = {"trouble": "BenchLab failed at it; the worker's log says where."}
+    mine.update(**told, page=b"", made_at=timezone.now())
+
+
+def _made(row: MadeReport) -> tuple[bytes, str]:
+    """(the file, what is not in it)."""
+    page = bytes(row.page)
+    if row.format == MadeReport.Format.PDF:
+        return pdf(page), ""
+    if not settings.CHROMIUM:
+        return packed(page, [], NO_PICTURES), NO_PICTURES
+    return packed(page, pictures(page), ""), ""
+
+
+def pdf(html: bytes) -> bytes:
+    """The report on paper. Raises Trouble."""
+    with chromium.opened(html) as page:
+        _wait(page)
+        page.run(UNFOLDED)
+        facts: dict[str, str] = page.run(FACTS)
+        printed = page.pdf(_footer(facts))
+    told = {
+        "Title": facts["title"],
+        "Subject": facts["about"],
+        "Keywords": facts["address"],
+        "Creator": facts["software"],
+        "Producer": "Chromium",
+    }
+    return pdf_facts.described(printed, told, timezone.now())
+
+
+def _wait(page: chromium.Page) -> None:
+    if lost := page.run(DRAWN):
+        raise chromium.Trouble(f"A chart could not be drawn: {', '.join(lost)}.")
+
+
+def _footer(facts: Mapping[str, str]) -> str:
+    """Its own document: the page's style does not reach it."""
+    left = escape(f"{facts['software']}, {facts['address']}")
+    return (
+        '<div style="width:100%;margin:0 15mm;font:7pt sans-serif;color:#444;display:flex;'
+        f'justify-content:space-between"><span>{left}</span><span><span class="pageNumber"></span> of '
+        '<span class="totalPages"></span></span></div>'
+    )
+
+
+def pictures(html: bytes) -> list[Picture]:
+    """Each chart as SVG and PNG that tell where they come from. Raises Trouble."""
+    with chromium.opened(html) as page:
+        _wait(page)
+        return [
+            Picture(
+                chart,
+                f"charts/{number}-{_plain(name)}",
+                title,
+                *(_drawn(page, chart, kind) for kind in ("svg", "png")),
+            )
+            for number, (chart, name, title) in enumerate(page.run(CHARTS), 1)
+        ]
+
+
+def _drawn(page: chromium.Page, chart: str, format: str) -> bytes:
+    words = {"chart": orjson.dumps(chart).decode(), "format": orjson.dumps(format).decode()}
+    return base64.b64decode(page.run(PICTURE.format(**words)))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:60] or "chart"
+
+
+def packed(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
+    """report.md with what it refers to, as a ZIP."""
+    told = {one.chart: _picture(one) for one in drawn}
+    text = markdown.of_page(html.decode(), told, CSV)
+    head = f"> {markdown.escaped(note)}\n\n" if note else ""
+    files = {"report.md": (head + text.text).encode(), **text.files}
+    for one in drawn:
+        files |= {f"{one.name}.svg": one.svg, f"{one.name}.png": one.png}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def _picture(one: Picture) -> str:
+    alt = markdown.escaped(" ".join(one.title.split())) or "Chart"
+    return f"[![{alt}]({one.name}.png)]({one.name}.svg)"

@@ -1,0 +1,271 @@
+"""A report's page as Markdown: the same words in the same order, its charts as pictures beside it. Pure.
+
+Read from the HTML file that the report is anyway, so that nothing is told in two places. What people wrote stays text:
+no mark of theirs becomes a heading, a link or HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import quote, unquote
+
+VOID = {"br", "meta", "link", "img", "input", "hr", "wbr", "col", "source"}
+INLINE = {"a", "abbr", "b", "br", "code", "em", "i", "small", "span", "strong", "sub", "sup", "wbr"}
+LEFT_OUT = {"button", "form", "head", "noscript", "script", "select", "style", "svg", "template"}
+UNSEEN = {"no-print", "chart-tools"}  # classes
+HEADS = {f"h{n}": "#" * n for n in range(1, 7)}
+SPACES = re.compile(r"\s+")
+# What may begin a mark of CommonMark or of GitHub's dialect; < and & are told as entities.
+MARKS = re.compile(r"([\\`*_{}\[\]#|~$])")
+FIRST = re.compile(r"^(\s*)([-+=]|\d{1,9}[.)])", re.M)
+PIPE = re.compile(r"(?<!\\)\|")  # in code, which a table would end at all the same
+LINKED = re.compile(r"https?://", re.I)
+CSV = "data:text/csv;base64,"
+
+
+@dataclass(slots=True)
+class Node:
+    tag: str
+    told: Mapping[str, str] = field(default_factory=dict)
+    parts: list[Node | str] = field(default_factory=list)
+
+    @property
+    def classes(self) -> set[str]:
+        return set(self.told.get("class", "").split())
+
+    def all(self, *tags: str) -> Iterator[Node]:
+        for part in self.parts:
+            if isinstance(part, Node):
+                if part.tag in tags:
+                    yield part
+                yield from part.all(*tags)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """`files`: those that were in the page itself, by name."""
+
+    text: str
+    files: dict[str, bytes]
+
+
+class _Tree(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.root = Node("")
+        self._open = [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        made = Node(tag, {name: value or "" for name, value in attrs})
+        self._open[-1].parts.append(made)
+        if tag not in VOID:
+            self._open.append(made)
+
+    def handle_endtag(self, tag: str) -> None:
+        at = next((n for n in range(len(self._open) - 1, 0, -1) if self._open[n].tag == tag), 0)
+        if at:
+            del self._open[at:]
+
+    def handle_data(self, data: str) -> None:
+        self._open[-1].parts.append(data)
+
+
+def tree(html: str) -> Node:
+    reader = _Tree()
+    reader.feed(html)
+    reader.close()
+    return reader.root
+
+
+def of_page(html: str, pictures: Mapping[str, str], csv: str) -> Made:
+    """`pictures`: what stands for each chart, by its DOM id, as Markdown. `csv`: name of attached numbers."""
+    return _Writer(pictures, csv).page(tree(html))
+
+
+class _Writer:
+    def __init__(self, pictures: Mapping[str, str], csv: str) -> None:
+        self._pictures, self._csv = pictures, csv
+        self._files: dict[str, bytes] = {}
+        self._blocks: dict[str, Callable[[Node], list[str]]] = {
+            "table": self._table,
+            "ul": self._list,
+            "ol": self._list,
+            "dl": self._facts,
+            "details": self._details,
+            "pre": self._commands,
+        }
+
+    def page(self, root: Node) -> Made:
+        body = next(root.all("body"), root)
+        return Made("\n\n".join(self._children(body)) + "\n", self._files)
+
+    def _children(self, node: Node) -> list[str]:
+        """Its blocks; words between them are a paragraph."""
+        found: list[str] = []
+        loose: list[Node | str] = []
+
+        def close() -> None:
+            if words := self._words(loose):
+                found.append(words)
+            loose.clear()
+
+        for part in node.parts:
+            if isinstance(part, str) or part.tag in INLINE:
+                loose.append(part)
+                continue
+            close()
+            found += self._block(part)
+        close()
+        return found
+
+    def _block(self, node: Node) -> list[str]:
+        if node.tag in LEFT_OUT or node.classes & UNSEEN:
+            return []
+        if node.tag in HEADS:
+            words = self._words(node.parts)
+            return [f"{HEADS[node.tag]} {words}"] if words else []
+        if "chart" in node.classes:
+            told = self._pictures.get(node.told.get("id", ""))
+            return [told] if told else []
+        return self._blocks.get(node.tag, self._children)(node)
+
+    def _list(self, node: Node) -> list[str]:
+        rows = []
+        for number, item in enumerate(_of(node, "li"), 1):
+            mark = f"{number}." if node.tag == "ol" else "-"
+            rows.append(_indented(mark, self._children(item)))
+        if not rows:
+            return []
+        label = node.told.get("aria-label")
+        return [*([f"*{escaped(label)}:*"] if label else []), "\n".join(rows)]
+
+    def _facts(self, node: Node) -> list[str]:
+        rows: list[str] = []
+        name = ""
+        for part in node.parts:
+            if isinstance(part, str):
+                continue
+            words = self._words(part.parts)
+            if part.tag == "dt":
+                name = words
+            else:
+                rows.append(f"- **{name}**: {words}")
+        return ["\n".join(rows)] if rows else []
+
+    def _details(self, node: Node) -> list[str]:
+        summary = next(iter(_of(node, "summary")), None)
+        rest = Node("", {}, [part for part in node.parts if part is not summary])
+        told = self._children(rest)
+        head = self._words(summary.parts) if summary and told else ""
+        return [*([f"**{head}**"] if head else []), *told]
+
+    def _commands(self, node: Node) -> list[str]:
+        text = "".join(_texts(node)).strip("\n")
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+        return [f"{fence}\n{text}\n{fence}"] if text else []
+
+    def _table(self, node: Node) -> list[str]:
+        """Its caption, and its rows; those of its head before the others."""
+        rows = [
+            [self._cell(cell) for cell in _of(row, "th", "td")]
+            for row in node.all("tr")
+            if not row.classes & UNSEEN
+        ]
+        if not rows:
+            return []
+        wide = max(map(len, rows))
+        lines = ["| " + " | ".join([*row, *[""] * (wide - len(row))]) + " |" for row in rows]
+        first = next(node.all("tr"))
+        right = ["num" in cell.classes for cell in _of(first, "th", "td")]
+        right += [False] * (wide - len(right))
+        lines.insert(1, "|" + "|".join(" ---: " if one else " --- " for one in right) + "|")
+        caption = next(iter(_of(node, "caption")), None)
+        told = [f"*{words}*"] if caption and (words := self._words(caption.parts)) else []
+        return [*told, "\n".join(lines)]
+
+    def _cell(self, cell: Node) -> str:
+        words = " ".join(" ".join(self._children(cell)).split())
+        return PIPE.sub(r"\\|", words)
+
+    def _words(self, parts: Iterable[Node | str]) -> str:
+        """Of one paragraph; a line that begins like a mark does not begin one."""
+        lines = "".join(map(self._inline, parts)).split("\0")
+        told = [_first(SPACES.sub(" ", line).strip()) for line in lines]
+        return "\\\n".join(line for line in told if line)
+
+    def _inline(self, part: Node | str) -> str:
+        if isinstance(part, str):
+            return escaped(part)
+        if part.tag in LEFT_OUT or part.classes & UNSEEN or part.told.get("aria-hidden") == "true":
+            return ""
+        if part.tag == "br":
+            return "\0"
+        if part.tag == "code":
+            return _code("".join(_texts(part)))
+        words = "".join(map(self._inline, part.parts))
+        if part.tag == "a":
+            return self._link(part.told.get("href", ""), words)
+        if part.tag in ("strong", "b") and words.strip():
+            return _around("**", words)
+        return words if part.tag in INLINE else f" {words} "
+
+    def _link(self, address: str, words: str) -> str:
+        if address.startswith(CSV):
+            self._files[self._csv] = base64.b64decode(unquote(address[len(CSV) :]))
+            address = self._csv
+        elif not LINKED.match(address):
+            return words  # to a part of the page
+        return f"[{words.strip()}]({quote(address, safe=':/?#@!$&*+,;=%~')})"
+
+
+def escaped(text: str) -> str:
+    """Words that stay words, wherever in a line they stand."""
+    plain = text.replace("\0", " ").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return MARKS.sub(r"\\\1", plain)
+
+
+def _first(line: str) -> str:
+    return FIRST.sub(lambda found: f"{found[1]}{_masked(found[2])}", line)
+
+
+def _masked(mark: str) -> str:
+    return mark[:-1] + "\\" + mark[-1]
+
+
+def _code(text: str) -> str:
+    words = SPACES.sub(" ", text.replace("\0", " ")).strip()
+    if not words:
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
+    space = " " if words[0] == "`" or words[-1] == "`" else ""
+    return f"{fence}{space}{words}{space}{fence}"
+
+
+def _around(mark: str, words: str) -> str:
+    """A mark stands at words, not at the spaces round them."""
+    bare = words.strip()
+    before, _, after = words.partition(bare)
+    return f"{before}{mark}{bare}{mark}{after}"
+
+
+def _indented(mark: str, blocks: list[str]) -> str:
+    pad = " " * (len(mark) + 1)
+    text = "\n\n".join(blocks)
+    return f"{mark} " + text.replace("\n", f"\n{pad}").replace(f"\n{pad}\n", "\n\n")
+
+
+def _of(node: Node, *tags: str) -> list[Node]:
+    """Its own parts of these kinds, and not those of what is inside them."""
+    return [part for part in node.parts if isinstance(part, Node) and part.tag in tags]
+
+
+def _texts(node: Node) -> Iterator[str]:
+    for part in node.parts:
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from _texts(part)
