@@ -18,7 +18,7 @@ from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
 from benchlab.charts.palette import Identity, Style, styles
-from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.topologies import moments
 

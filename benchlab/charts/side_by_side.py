@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agents.contracts import Window
@@ -13,8 +13,10 @@ from benchlab.charts import figure, palette
 from benchlab.charts.bands import bands
 from benchlab.charts.devices import PANELS, active
 from benchlab.charts.figure import Figure
-from benchlab.charts.panels import Panel, Track, any_above_zero, axis, lines
+from benchlab.charts.panels import Panel, any_above_zero, axis, lines
 from benchlab.charts.stack import order
+from benchlab.charts.tracks import Track
+from benchlab.runs.strips import Rows
 
 FIRST = "util"  # what stands on top: whether all disks worked
 ROW_PX, GAP_PX, EDGE_PX = 160, 44, 150
@@ -22,12 +24,16 @@ ROW_PX, GAP_PX, EDGE_PX = 160, 44, 150
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run. Times of its tracks and windows are seconds since its own first sample."""
+    """A run. Times of its rows and windows are seconds since its own first sample.
+
+    `medians`: (device, metric) -> over its samples, where they are wanted as numbers.
+    """
 
     title: str
-    tracks: Sequence[Track]
+    found: Sequence[Rows]
     facts: Mapping[str, Any]
     windows: Sequence[Window] = ()
+    medians: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ def panels_of(sides: Sequence[Side]) -> list[Panel]:
     return [
         Panel(name, *PANELS[name], 100.0 if PANELS[name][1] == "%" else 1.0)
         for name in names
-        if any(any_above_zero(side.tracks, name) for side in sides)
+        if any(any_above_zero(side.found, name) for side in sides)
     ]
 
 
@@ -70,7 +76,7 @@ def build(sides: Sequence[Side]) -> Figure:
     data: list[dict[str, Any]] = []
     looks: dict[str, palette.Style] = {}
     for column, side in enumerate(sides):
-        found, _ = lines(side.tracks, order(active(side.tracks), side.facts), panels)
+        found, _ = lines(side.found, order(active(side.found), side.facts), panels)
         for trace in found:
             fresh = trace["legendgroup"] not in looks
             look = looks.setdefault(trace["legendgroup"], palette.style(len(looks)))
@@ -139,12 +145,12 @@ def rows(sides: Sequence[Side]) -> list[Row]:
     """The same as numbers."""
     found: list[Row] = []
     names = dict.fromkeys(
-        placed.name for side in sides for placed in order(active(side.tracks), side.facts)
+        placed.name for side in sides for placed in order(active(side.found), side.facts)
     )
     for panel in panels_of(sides):
         unit = "1" if panel.unit == "%" else panel.unit
         for name in names:
-            medians = tuple(_median(side.tracks, name, panel.metric) for side in sides)
+            medians = tuple(side.medians.get((name, panel.metric)) for side in sides)
             if any(value is not None for value in medians):
                 scaled = tuple(None if v is None else v * panel.scale for v in medians)
                 shown = "%" if panel.unit == "%" else unit
@@ -152,12 +158,11 @@ def rows(sides: Sequence[Side]) -> list[Row]:
     return found
 
 
-def _median(tracks: Sequence[Track], device: str, metric: str) -> float | None:
-    known = [
-        value
-        for track in tracks
-        if (track.device, track.metric) == (device, metric)
-        for value in track.values
-        if not math.isnan(value)
-    ]
-    return median_of(known) if known else None
+def medians(tracks: Iterable[Track]) -> dict[tuple[str, str], float]:
+    """Of each device and metric that a sample is known of."""
+    found = {}
+    for track in tracks:
+        known = [value for value in map(float, track.values) if not math.isnan(value)]
+        if track.metric in PANELS and known:
+            found[track.device, track.metric] = median_of(known)
+    return found

@@ -8,10 +8,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from benchlab.charts import request_params, side_by_side
+from benchlab.charts import devices, request_params, side_by_side
 from benchlab.charts.figure import dumped
-from benchlab.charts.figure_views import title_of, tracks_of, windows_of
+from benchlab.charts.figure_views import title_of
+from benchlab.charts.sampled import each_track_of, rows_of, windows_of
 from benchlab.charts.side_by_side import Side
+from benchlab.charts.spans import WHOLE
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
 
@@ -22,13 +24,13 @@ MOST = 4  # columns that are still readable
 def side_page(request: HttpRequest) -> HttpResponse:
     """?run=1&run=2"""
     attempts = _attempts(request)
-    sides = [_side(one) for one in attempts]
+    sides = [_side(one, numbers=True) for one in attempts]
     query = "&".join(f"run={one.run_id}" for one in attempts)
     context = {
         "attempts": attempts,
         "sides": sides,
         "rows": side_by_side.rows(sides),
-        "without": [one for one, side in zip(attempts, sides, strict=True) if not side.tracks],
+        "without": [one for one, side in zip(attempts, sides, strict=True) if not side.found],
         "figure_url": f"{reverse('run-side-figure')}?{query}",
     }
     return render(request, "charts/side_by_side.html", context)
@@ -60,6 +62,8 @@ def _attempts(request: HttpRequest) -> list[Attempt]:
     return [by_run[pk] for pk in wanted]
 
 
-def _side(attempt: Attempt) -> Side:
+def _side(attempt: Attempt, *, numbers: bool = False) -> Side:
     facts = attempt.facts.facts if attempt.facts else {}
-    return Side(title_of(attempt), tracks_of(attempt), facts, windows_of(attempt))
+    found = rows_of(attempt, devices.PANELS, WHOLE)
+    medians = side_by_side.medians(each_track_of(attempt)) if numbers else {}
+    return Side(title_of(attempt), found, facts, windows_of(attempt), medians)

@@ -205,7 +205,7 @@ def test_a_shell_that_died_while_it_rested_is_replaced(address, monkeypatch):
     with lasting(shell.connect(address)) as remote:
         os.kill(int(run(remote, *PARENT).stdout), signal.SIGKILL)
         time.sleep(0.2)
-        assert remote._held is not None  # nobody has noticed
+        assert isinstance(remote, LastingShell) and remote._held is not None  # nobody has noticed
     monkeypatch.setattr(pool, "REST_S", 0.1)
     with lasting(shell.connect(address)) as remote:
         assert run(remote, "echo", "on").stdout == b"on\n"

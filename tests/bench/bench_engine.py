@@ -1,8 +1,8 @@
 """What the engine costs per run: from one tool's end to the next one's start on one layout, by the host's own clock.
 
 On the practice host, ten short runs on a raw disk. Everything a real campaign does lies in between: poll, collect,
-store, parse, guard, caches dropped, next start. Target: at most 0.5 s (median). Most of it are the host's own forks, whose
-cost is told beside it.
+store, parse, guard, caches dropped, next start. Target: at most 0.5 s (median). Most of it are the host's own forks,
+whose cost is told beside it.
 """
 
 from __future__ import annotations

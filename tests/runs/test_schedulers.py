@@ -10,12 +10,15 @@ import pytest
 from django.urls import reverse
 
 from agents.contracts import AgentError, Ran, Reason
+from agents.facts import glance
 from agents.layers import _scripts
+from benchlab.engine import consoles
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.checks.condition import Condition
 from benchlab.engine.phases import provision, running, teardown
 from benchlab.engine.wishes import once_more
 from benchlab.findings import stored_runs
+from benchlab.hosts import services as hosts
 from benchlab.runs import in_force
 from benchlab.runs.in_force import QUEUES
 from benchlab.runs.models import Attempt, Layout, StepLog
@@ -257,9 +260,9 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
     console = SimpleNamespace(
         begin=lambda *given: begun.append(dict(kernel.queues["sdb"])), notes=lambda playing: {}
     )
-    monkeypatch.setattr(running.consoles, "of", lambda attempt: console)
-    monkeypatch.setattr(preflight.hosts, "missing_tool", lambda *given: "")
-    monkeypatch.setattr(preflight.glance, "read", lambda *given: "g")
+    monkeypatch.setattr(consoles, "of", lambda attempt: console)
+    monkeypatch.setattr(hosts, "missing_tool", lambda *given: "")
+    monkeypatch.setattr(glance, "read", lambda *given: "g")
     monkeypatch.setattr(condition, "before", lambda *given: Condition())
     attempt = attempt_of(ready, "kyber")
     running.start(ready, attempt)
@@ -273,8 +276,8 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
 
 def test_a_refusal_ends_that_run_alone(ready, kernel, monkeypatch):
     kernel.deaf = True
-    monkeypatch.setattr(preflight.hosts, "missing_tool", lambda *given: "")
-    monkeypatch.setattr(preflight.glance, "read", lambda *given: "g")
+    monkeypatch.setattr(hosts, "missing_tool", lambda *given: "")
+    monkeypatch.setattr(glance, "read", lambda *given: "g")
     attempt = attempt_of(ready, "kyber")
     running.start(ready, attempt)
     attempt.refresh_from_db()

@@ -49,4 +49,4 @@ def spread(found: Spread | None, unit: str) -> str:
         return median
     low, high = si(found.low, unit), si(found.high, unit)
     # Only the unit is not ours, and escaped once: format_html does so with every part.
-    return SafeString(f'{median}<small class="muted">{low} to {high}</small>')
+    return SafeString(f'{median}<small class="muted">{low} to {high}</small>')  # nosec B308 B703
