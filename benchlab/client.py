@@ -121,8 +121,8 @@ class Lab:
             visit = one.get("visit", 1)
             again = f"  visit {visit}" if visit > 1 else ""
             print(f"{one['name']}{again}  fingerprint {one['plan_fingerprint']}")
-            for claim in (one["plan"] or {}).get("claims", []):
-                print(f"    destroys {claim.get('node', '')} {claim.get('identity', '')}".rstrip())
+            for identity, node in sorted(_claimed(one["plan"]).items(), key=lambda told: told[1]):
+                print(f"    destroys {node} {identity}")
         return {str(one["id"]): one["plan_fingerprint"] for one in layouts}
 
     def _planned(self, campaign: int) -> list[dict[str, Any]]:
@@ -256,6 +256,21 @@ def _plain(query: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in query.items()
         if value is not None
     }
+
+
+def _claimed(plan: Any) -> dict[str, str]:
+    """identity -> node of every disk that a plan claims, however deep: it keeps them with its layers."""
+    if isinstance(plan, Mapping):
+        own = (
+            {str(plan["identity"]): str(plan["node"])}
+            if {"identity", "node"} <= plan.keys()
+            else {}
+        )
+        return own | _claimed(list(plan.values()))
+    found: dict[str, str] = {}
+    for one in plan if isinstance(plan, list) else ():
+        found |= _claimed(one)
+    return found
 
 
 def _asks(seen: dict[str, str]) -> bool:

@@ -20,6 +20,7 @@ import pyarrow.ipc
 import pytest
 from django.core.management import call_command
 
+from agents.plans import as_json
 from benchlab import client
 from benchlab.client import Lab, LabError
 from benchlab.imports.articles import LIBRARY
@@ -28,6 +29,8 @@ from benchlab.team import tokens
 from benchlab.team.roles import Role
 from tests import stack
 from tests.charts import made
+from tests.topologies import plans
+from tests.topologies.test_drawing import GROWING, GROWTH, HOST
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "notebooks" / "article-002.ipynb"
@@ -276,3 +279,19 @@ def test_without_pandas_it_is_rows(monkeypatch):
     assert rows == [{"run": 1, "value": 0.5}, {"run": 2, "value": None}]
     assert asked[0][1] == "/api/results/?library=true&metric=a&metric=b&format=json"
     assert "BENCHLAB_TOKEN" not in os.environ
+
+
+def test_what_a_plan_destroys_is_told_before_it_is_agreed_to(monkeypatch, capsys):
+    """Of a plan as it is stored: its claims are with its layers, growth's with the stages."""
+    plan = as_json.to_json(plans.made(GROWING, HOST, GROWTH))
+    layout = {"id": 7, "name": "bl7", "plan": plan, "plan_error": "", "plan_fingerprint": "f00"}
+    lab = client.Lab("http://127.0.0.1:1", "t")
+    monkeypatch.setattr(lab, "post", lambda *given: {})
+    monkeypatch.setattr(lab, "every", lambda *given, **query: iter([layout]))
+    assert lab.plan(1) == {"7": "f00"}
+    told = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    wanted = {claim.identity: claim.node for claim in as_json.from_json(plan).claims}
+    assert [[what, node] for what, node, _ in told] == [
+        ["destroys", n] for n in sorted(wanted.values())
+    ]
+    assert {identity: node for _, node, identity in told} == wanted and len(wanted) > 2
