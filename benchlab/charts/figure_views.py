@@ -21,6 +21,7 @@ from benchlab.charts import (
     curve,
     device_work,
     devices,
+    disk_heat,
     dots,
     latency_against_iops,
     live_samples,
@@ -98,6 +99,21 @@ def devices_of(attempt: Attempt, query: QueryDict) -> Figure:
     uses = () if every or single else uses_of(attempt)
     marks = windows_of(attempt)
     return devices.build(title_of(attempt), found, facts, marks, every=every, uses=uses)
+
+
+@require_GET
+def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
+    """Disk x time: ?metric= one of devices.PANELS, ?from= &to= &width= a part of it more finely."""
+    attempt = _attempt(request, pk)
+    metric = request.GET.get("metric") or disk_heat.USUAL
+    if metric not in devices.PANELS:
+        known = ", ".join(devices.PANELS)
+        raise BadRequest(f"metric: {metric[:100]!r} is none of {known}")
+    facts = attempt.facts.facts if attempt.facts else {}
+    found = rows_of(attempt, devices.PANELS, request_params.span(request.GET))
+    shown = disk_heat.disks(found, facts, uses_of(attempt))
+    made = disk_heat.build(title_of(attempt), found, shown, metric, windows_of(attempt))
+    return _json(of_attempt(made, attempt))
 
 
 def uses_of(attempt: Attempt) -> list[Use]:

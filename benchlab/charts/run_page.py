@@ -16,7 +16,16 @@ from django_htmx.middleware import HtmxDetails
 
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.charts import caches, crowds, device_work, naming, numbered_lines, tool_parts, windows
+from benchlab.charts import (
+    caches,
+    crowds,
+    device_work,
+    devices,
+    naming,
+    numbered_lines,
+    tool_parts,
+    windows,
+)
 from benchlab.charts.figure_views import layers_of, tracks_so_far, uses_of
 from benchlab.charts.queries import during
 from benchlab.charts.sampled import tracks_of, windows_of
@@ -142,6 +151,7 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         "devices": device_rows(part.tracks, attempt.facts.facts if attempt.facts else {}),
         "sampled": bool(tracks),
         "bundled": _bundled(attempt, tracks),
+        "shaded": _shaded(attempt, tracks),
         "part": part,
         "windows": [one for one in windows_of(attempt) if one.measured],
         # Late, for a page that runs asks for its other parts every few seconds.
@@ -161,6 +171,16 @@ def _bundled(attempt: Attempt, tracks: Sequence[Track]) -> bool:
     """Whether its chart draws disks as a band."""
     sampled = {track.device for track in tracks}
     return any(len(sampled & set(use.members)) > crowds.FEW for use in uses_of(attempt))
+
+
+def _shaded(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, str]]:
+    """(metric, title) of what is drawn of each disk over time; [] of one disk, which its line tells."""
+    own = {name for use in uses_of(attempt) for name in use.members}
+    sampled = {(track.metric, track.device) for track in tracks if track.device in own}
+    if len({device for _, device in sampled}) < 2:
+        return []
+    has = {metric for metric, _ in sampled}
+    return [(metric, title) for metric, (title, _) in devices.PANELS.items() if metric in has]
 
 
 def _figures(

@@ -25,6 +25,7 @@ urlpatterns = [
     path(
         "attempts/<int:pk>/devices.json", figure_views.attempt_devices, name="attempt-device-figure"
     ),
+    path("attempts/<int:pk>/disks.json", figure_views.attempt_disks, name="attempt-disk-figure"),
     path("attempts/<int:pk>/cpu.json", figure_views.attempt_cpu, name="attempt-cpu-figure"),
     path(
         "attempts/<int:pk>/caches/<slug:which>.json",

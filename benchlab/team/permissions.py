@@ -150,6 +150,7 @@ PAGES: Mapping[str, Rule] = {
     "campaign-figure": Rule(VIEWER),
     "campaign-csv": Rule(VIEWER),
     "attempt-device-figure": Rule(VIEWER),
+    "attempt-disk-figure": Rule(VIEWER),
     "attempt-cpu-figure": Rule(VIEWER),
     "attempt-cache-figure": Rule(VIEWER),
     "attempt-live-figure": Rule(VIEWER),

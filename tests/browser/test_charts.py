@@ -191,6 +191,11 @@ def test_many_disks_are_a_band_and_each_of_them_on_demand(chromium, live_server,
     told.nth(12).wait_for()
     values = [si(line) for line in told.all_text_contents()]
     assert values == sorted(values, reverse=True)
+    shades = "document.querySelector('#devices .chart[data-figure-url*=\"disks.json\"]')"
+    with page.expect_response(lambda one: "disks.json" in one.url and "metric=write" in one.url):
+        page.select_option("#devices select[name=metric]", "write.iops")
+    becomes(page, f"{shades}.layout.title.text.includes('writes')")
+    assert page.evaluate(f"{shades}.data[0].y.length") == 12
     assert violations(page) == [] and said == []
     page.goto(f"{live_server.url}/runs/{attempt.run_id}/?members=1#devices-in-numbers")
     becomes(page, f"{chart}.data?.length > 13")

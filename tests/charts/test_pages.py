@@ -200,7 +200,13 @@ def test_an_artifact_comes_back_byte_for_byte(web, lab):
 
 
 def test_device_figures_are_valid_plotly(web, lab):
-    for name in ("attempt-device-figure", "attempt-cpu-figure", "attempt-live-figure"):
+    names = (
+        "attempt-device-figure",
+        "attempt-disk-figure",
+        "attempt-cpu-figure",
+        "attempt-live-figure",
+    )
+    for name in names:
         figure = web.get(reverse(name, args=[lab.attempts[0].pk])).json()
         go.Figure(figure)
         assert figure["data"]

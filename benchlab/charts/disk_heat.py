@@ -1,0 +1,101 @@
+"""Disk x time, each field by its shade: which disks work, and when they did not. Pure: rows -> figure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from agents.contracts import Window
+from benchlab.analysis.series import rounded
+from benchlab.charts import figure
+from benchlab.charts.bands import bands
+from benchlab.charts.device_work import Use
+from benchlab.charts.devices import PANELS, active
+from benchlab.charts.figure import Figure
+from benchlab.charts.palette import HEAT, heat_swaps
+from benchlab.charts.panels import Panel
+from benchlab.charts.stack import Placed, order
+from benchlab.runs.strips import Rows
+
+USUAL = "util"
+ROW_PX, EDGE_PX, LEAST_PX = 22, 150, 240
+SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
+
+
+def disks(found: Iterable[Rows], facts: Mapping[str, Any], uses: Iterable[Use]) -> list[Placed]:
+    """The layout's own that were sampled, idle ones too: one that does nothing is what this is for.
+
+    Of an unknown plan those that did anything and stand on nothing.
+    """
+    known = [rows for rows in found if rows.metric in PANELS]
+    own = {name for use in uses for name in use.members}
+    sampled = {name for rows in known for name in rows.devices}
+    above = {d["name"] for d in facts.get("devices", ()) if d.get("parents")}
+    return order(own & sampled or active(known) - above, facts)
+
+
+def build(
+    title: str,
+    found: Sequence[Rows],
+    shown: Sequence[Placed],
+    metric: str = USUAL,
+    windows: Sequence[Window] = (),
+) -> Figure:
+    """`metric` is one of devices.PANELS. A field is the mean of what is known in it; empty where nothing is."""
+    panel = Panel(metric, *PANELS[metric], 100.0 if PANELS[metric][1] == "%" else 1.0)
+    names = [one.name for one in shown]
+    data = [
+        _fields(rows, names, panel)
+        for rows in found
+        if rows.metric == metric and not {*names}.isdisjoint(rows.devices)
+    ]
+    if not data:
+        return figure.empty(title, f"{panel.title}: not sampled of these disks.")
+    thinned = any(rows.buckets.every > 1 for rows in found if rows.metric == metric)
+    said = (
+        "means of as many samples as a field has room for; zoom in for each"
+        if thinned
+        else "a field a sample"
+    )
+    made = figure.layout(
+        f"Each disk over the run: {panel.title[0].lower()}{panel.title[1:]} · {title}",
+        f"Stronger is more, {said}.",
+        height=max(LEAST_PX, EDGE_PX + ROW_PX * len(shown)),
+        xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
+        yaxis={
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": names[::-1],  # the first one on top
+            "automargin": True,
+            "zeroline": False,
+        },
+        shapes=bands(windows, 1),
+    )
+    made["meta"]["dark"] |= heat_swaps()
+    heading = "" if panel.unit == "1" else panel.unit
+    made["coloraxis"] = {
+        "colorscale": SCALE,
+        "colorbar": {"title": {"text": heading}, "thickness": 12},
+        "cmin": 0,
+        "cmax": 100 if panel.unit == "%" else _most(data),
+    }
+    return {"data": data, "layout": made}
+
+
+def _most(data: Iterable[Mapping[str, Any]]) -> float:
+    """Above 0, or there would be no scale."""
+    known = (value for trace in data for row in trace["z"] for value in row if value is not None)
+    return max(known, default=0.0) or 1.0
+
+
+def _fields(rows: Rows, names: Collection[str], panel: Panel) -> dict[str, Any]:
+    at = [(place, name) for place, name in enumerate(rows.devices) if name in names]
+    return {
+        "type": "heatmap",
+        "x": rounded(rows.buckets.middles, 6),
+        "y": [name for _, name in at],
+        "z": [rounded(rows.buckets.means[place] * panel.scale) for place, _ in at],
+        "coloraxis": "coloraxis",
+        "ygap": 1,
+        "hovertemplate": f"%{{y}}<br>%{{x:.3~f}} s: {panel.hover.replace('%{y', '%{z')}<extra></extra>",
+    }
