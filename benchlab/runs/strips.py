@@ -24,11 +24,23 @@ from benchlab.runs.models import Attempt, Strip
 
 LONG = 4096  # samples: shorter series are read as they are
 LENGTH = 1024  # buckets of one strip
-FIELDS = ("attempt", "clock", "sampler", "metric", "unit", "every", "first", "devices", "most", "data")  # fmt: skip
+FIELDS = (
+    "attempt",
+    "clock",
+    "sampler",
+    "metric",
+    "unit",
+    "every",
+    "first",
+    "devices",
+    "most",
+    "data",
+)
 # Of each device and bucket; what a strip of more than one sample each holds, one array after the other.
 COLUMNS = (
-    ("low", "<f8"), ("high", "<f8"), ("total", "<f8"), ("low_at", "u1"), ("high_at", "u1"), ("known", "u1"),
-)  # fmt: skip
+    *((name, "<f8") for name in ("low", "high", "total")),
+    *((name, "u1") for name in ("low_at", "high_at", "known")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +115,15 @@ def _cut(group: Sequence[Sampled]) -> Iterator[tuple[object, ...]]:
             stretch = slice(at, at + LENGTH)
             first = at * buckets.every
             yield (
-                whole.sampler, whole.metric, whole.unit, buckets.every, first,
-                list(whole.devices), list(whole.most), _packed(buckets, stretch),
-            )  # fmt: skip
+                whole.sampler,
+                whole.metric,
+                whole.unit,
+                buckets.every,
+                first,
+                list(whole.devices),
+                list(whole.most),
+                _packed(buckets, stretch),
+            )
 
 
 def _packed(buckets: Buckets, stretch: slice) -> bytes:

@@ -75,6 +75,7 @@ def _started(home: str) -> Iterator[Page]:
         (Path(home) / "stderr").open("wb") as said,
         subprocess.Popen(
             ["/bin/sh", "-c", START, "sh", *argv],
+            bufsize=0,  # or closing the pipe of one that is gone would fail on what nobody read
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
@@ -193,9 +194,10 @@ class Page:
         said = {"id": self._number, "method": method, "params": params}
         if self._session:
             said["sessionId"] = self._session
+        rest = memoryview(json.dumps(said).encode() + b"\0")
         try:
-            self._to.write(json.dumps(said).encode() + b"\0")
-            self._to.flush()
+            while rest:
+                rest = rest[os.write(self._to.fileno(), rest) :]
         except OSError as error:
             raise self._gone() from error
         return self._number

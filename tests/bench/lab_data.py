@@ -19,11 +19,11 @@ DEVICES, METRICS = 16, 10
 
 # Six lines of six depths in three repeats.
 RUNS = """
-INSERT INTO campaigns_run (campaign_id, host_id, topology_id, workload_id, tool, options, point, stage, outstanding,
-                           repeat, visit, position, expected_s)
+INSERT INTO campaigns_run (campaign_id, host_id, topology_id, workload_id, tool, options, point, scheduler, stage,
+                           outstanding, repeat, visit, position, expected_s)
 SELECT c.id, %(host)s, %(topology)s, %(workload)s, 'fio',
        jsonb_build_object('rw', 'randread', 'bs', '4k', 'iodepth', 1 << (n %% 6)),
-       jsonb_build_object('iodepth', 1 << (n %% 6), 'n', n / 18), '', 1 << (n %% 6), 1 + n / 6 %% 3, 1, n, 60
+       jsonb_build_object('iodepth', 1 << (n %% 6), 'n', n / 18), '', '', 1 << (n %% 6), 1 + n / 6 %% 3, 1, n, 60
 FROM unnest(%(campaigns)s) AS c(id), generate_series(0, %(each)s - 1) AS n
 """
 ATTEMPTS = """

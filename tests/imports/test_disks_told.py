@@ -99,7 +99,7 @@ def test_what_is_wrong_is_told_in_its_row_and_all_that_was_typed_stays(web, raw)
     )
     shown = web.post(f"/import/{draft.pk}/", sent).content.decode()
     assert shown.count("No layer of stripe asks for the role ssd") == 1
-    assert "<details open>" in shown and 'value="P30, P31"' in shown
+    assert '<details class="card" open>' in shown and 'value="P30, P31"' in shown
     assert shown.index("No layer of stripe") > shown.index("Disks of one role (2)")
     bad = sent | {"disks1-rated_iops": "-1"}
     assert "greater than or equal to 1" in web.post(f"/import/{draft.pk}/", bad).content.decode()
