@@ -22,7 +22,7 @@ from agents.contracts import AgentError
 from benchlab.celery import app
 from benchlab.engine import load
 from benchlab.engine.access import Access, all_accesses
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import condition, planning
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision, Nothing, Wait
 from benchlab.engine.load import Rows
@@ -59,6 +59,7 @@ def step(layout_id: int) -> None:
         follows = _once(layout_id, until)
         while follows is _Next.NOW and time.monotonic() < until:
             follows = _once(layout_id, until)
+        condition.forget(layout_id)  # whoever goes on later looks again
     if follows is _Next.PUT_OFF:
         waits.put_off(layout_id)
     elif follows is _Next.NOW:

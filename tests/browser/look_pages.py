@@ -296,6 +296,6 @@ def explore(person: Person, camera: Camera) -> None:
     campaign = Campaign.objects.get(
         source=Campaign.Source.LIBRARY, name__startswith="IOPS and latency over"
     )
-    person.page.goto(f"{reverse('compare')}?campaign={campaign.pk}")
+    person.page.goto(f"{reverse('explore')}?campaign={campaign.pk}")
     person.drawn()
     camera.take("explore")

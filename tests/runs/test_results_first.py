@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchlab.engine import tasks
+from benchlab.engine.checks import condition
 from benchlab.runs.models import Attempt
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_look_serves_the_next_run_of_the_same_step_only(make_layout, monkeypatch):
+    layout = make_layout(phase="ready", runs=1)
+    kept: list[bool] = []
+
+    def acted(rows: Any) -> float:
+        kept.append(layout.pk in condition._seen)
+        condition._keep(rows.layout, time.monotonic(), condition.Condition())
+        return 0.0 if len(kept) < 2 else 5.0
+
+    monkeypatch.setattr(tasks, "_acted", acted)
+    tasks.step(layout.pk)
+    assert kept == [False, True] and layout.pk not in condition._seen
+    tasks.step(layout.pk)
+    assert kept == [False, True, False]
 
 
 @pytest.mark.parametrize(("phase", "waits"), [("done", True), ("queued", True), ("running", False)])

@@ -39,7 +39,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was seen right after a run: where nothing ailed, of a layout as it stood then."""
+    """What was seen right after a run, while that step goes on: nothing ailed, of a layout as it stood then."""
 
     began: float  # time.monotonic() before the host was asked
     stands: tuple[int | None, int]  # since which reading it is ready, and its stage
@@ -80,8 +80,9 @@ def _told(lines: list[str]) -> list[str]:
 def before(layout: Layout, shell: Shell) -> Condition:
     """Raises AgentError DEGRADED when the layout is to be measured in order only.
 
-    Between two runs nothing of ours touches the layout: what was in order right after one is so right before the next.
-    What fails in that moment is found after the next run, as what fails right after its start is.
+    Where a step goes right on from one run to the next, nothing of ours touches the layout between them: what was in
+    order right after one is so right before the next. What fails in that moment marks the next run, as what fails right
+    after its start does.
     """
     seen = _seen.pop(layout.pk, None)
     if seen and seen.fresh and seen.stands == _stands(layout):
@@ -121,6 +122,11 @@ def _keep(layout: Layout, began: float, found: Condition) -> None:
         _seen.pop(pk, None)
     if not found.ails:
         _seen[layout.pk] = _Seen(began, _stands(layout), found)
+
+
+def forget(layout_id: int) -> None:
+    """The step is over: what comes next has its own look."""
+    _seen.pop(layout_id, None)
 
 
 def _stands(layout: Layout) -> tuple[int | None, int]:
