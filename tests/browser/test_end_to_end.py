@@ -216,7 +216,10 @@ def check_an_artifact(person: Person) -> None:
 
 
 def compare(person: Person) -> None:
-    person.go("Compare")
+    person.go("Explore")
+    person.look("explore-empty")
+    person.page.get_by_role("link", name="Compare by workload", exact=True).click()
+    person.page.wait_for_url("**/compare/**")
     person.look("compare-empty")
     person.page.get_by_label(re.compile("How deep is xfs")).check()
     person.press("Compare")
