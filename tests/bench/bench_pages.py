@@ -221,8 +221,11 @@ def campaign_seen(pages: Callable[[], Any], campaign: int) -> int:
             page.wait_for_timeout(IDLE_S * 1000)
             asked = len(urls) - before
             plotly = sum(size for one, size in sizes.items() if "plotly" in urls[one]) / 1000
+            largest = sorted(((size, urls[one]) for one, size in sizes.items()), reverse=True)
         page.context.close()
     bad = told(f"campaign of {RUNS} runs, cold, beside Plotly ({plotly:.0f} kB)", sent, KB, "kB")
+    parts = (f"{urlsplit(url).path} {size / 1000:.0f} kB" for size, url in largest[1:7])
+    print(f"       of that {', '.join(parts)}", flush=True)
     bad += told("until its charts are drawn, cold", ready, READY_MS)
     return bad + verdict(f"idle for {IDLE_S:.0f} s, it asked {asked} times", asked == 0)
 
