@@ -5,13 +5,15 @@ A sample is of a window where the second that it stands for lies wholly in it: o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from agents.contracts import Window
+from benchlab.analysis.buckets import Numbers
 from benchlab.charts.tracks import Track
 
 NEAR = 0.02  # s: two clocks of one host, read by different programs
@@ -47,8 +49,7 @@ def part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) ->
         return Part(0, WHOLE, tuple(tracks))
     chosen = measured if number == 0 else [measured[number - 1]]
     name = chosen[0].name if len(chosen) == 1 else TOGETHER
-    known = (track for track in tracks if not track.apart)
-    inside = tuple(cut for track in known if len((cut := _cut(track, chosen)).times))
+    inside = tuple(_cuts((track for track in tracks if not track.apart), chosen))
     return Part(number, name, inside, chosen[0].start, chosen[-1].end)
 
 
@@ -58,15 +59,34 @@ def parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
     return [part(tracks, windows, number) for number in range(1, count + 1)] or [part(tracks, [])]
 
 
-def _cut(track: Track, windows: Sequence[Window]) -> Track:
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Which samples of a track are inside, and their times and lengths: a sampler's tracks share theirs."""
+
+    of: Track
+    inside: npt.NDArray[np.bool_]
+    times: Numbers
+    spans: Numbers
+
+    def is_of(self, track: Track) -> bool:
+        return self.of.beside(track) and not len(self.of.spans) and not len(track.spans)
+
+
+def _cuts(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
+    """The part of each that is inside; tracks of which nothing is are left out."""
+    clock: _Clock | None = None
+    for track in tracks:
+        if clock is None or not clock.is_of(track):
+            clock = _clock(track, windows)
+        if len(clock.times):
+            values = np.asarray(track.values, dtype=float)[clock.inside]
+            yield replace(track, times=clock.times, values=values, spans=clock.spans)
+
+
+def _clock(track: Track, windows: Sequence[Window]) -> _Clock:
     ends = np.asarray(track.times, dtype=float)
-    begins = ends - np.asarray(track.lengths)
+    lengths = np.asarray(track.lengths)
     inside = np.zeros(ends.shape, dtype=bool)
     for one in windows:
-        inside |= (begins >= one.start - NEAR) & (ends <= one.end + NEAR)
-    return replace(
-        track,
-        times=ends[inside],
-        values=np.asarray(track.values, dtype=float)[inside],
-        spans=np.asarray(track.lengths)[inside],
-    )
+        inside |= (ends - lengths >= one.start - NEAR) & (ends <= one.end + NEAR)
+    return _Clock(track, inside, ends[inside], lengths[inside])
