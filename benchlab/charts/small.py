@@ -43,13 +43,22 @@ class SetUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """What a line looks like, for a legend of 28 x 12: class, `stroke-dasharray`, path of the marker."""
+
+    css: str
+    dash: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     label: str
     css: str
     dash: str
     path: str
     marks: str
-    mark: str  # of the legend
+    key: Key
     ring: str  # around the knee; empty where none is drawn
 
 
@@ -123,17 +132,22 @@ def _sorted(one: SetUp) -> list[tuple[int, float]]:
 
 def _line(one: SetUp, places: Sequence[tuple[float, float]]) -> Line:
     knee = [at for at, (depth, _) in zip(places, _sorted(one), strict=True) if depth == one.knee]
-    mark = MARKS[one.style.marker]
+    mark, shown = MARKS[one.style.marker], key(one.style)
     points = [f"{_text(x)} {_text(y)}" for x, y in places]
     return Line(
         one.label,
-        css(one.style),
-        "" if one.style.dash == "solid" else one.style.dash.replace("px", "").replace(",", " "),
+        shown.css,
+        shown.dash,
         "M" + "L".join(points),
         "".join(f"M{point}{mark}" for point in points),
-        f"M14 6{mark}",
+        shown,
         next((f"M{_text(x)} {_text(y)}{RING}" for x, y in knee), ""),
     )
+
+
+def key(style: Style) -> Key:
+    dash = "" if style.dash == "solid" else style.dash.replace("px", "").replace(",", " ")
+    return Key(css(style), dash, f"M14 6{MARKS[style.marker]}")
 
 
 def css(style: Style) -> str:

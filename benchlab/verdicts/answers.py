@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 
 from django.core.exceptions import BadRequest
 
+from benchlab.analysis.curves import curve
 from benchlab.analysis.designs import Design
 from benchlab.analysis.ranking import Ranked, ranked
 from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import cards, naming, request_params
 from benchlab.charts.equal_workloads import cards_of
-from benchlab.charts.queries import Group, Person, groups, labels
+from benchlab.charts.palette import Identity, Style
+from benchlab.charts.queries import Group, Person, groups, labels, line_styles
 from benchlab.verdicts import builds
 
 BETTER = {"op/s": False, "B/s": False, "s": True}  # unit -> whether lower is better
@@ -37,10 +40,12 @@ ALIKE = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A set-up in its place. `against`: the baseline, None for itself; `tail`: likewise of p99, None where untold."""
+    """A set-up in its place, drawn as its chart draws it. `against`: the baseline, None for itself; `tail`: likewise
+    of p99, None where untold."""
 
     group: Group
     label: str
+    style: Style
     place: int
     against: Comparison | None
     tail: Comparison | None = None
@@ -111,10 +116,10 @@ def answers_of(
 
     Raises BadRequest for a metric of which nobody can say whether more is better.
     """
-    found = [one for one in found if not one.condition]
+    styles = _styles(found)
     parts = [
         (lines, some, name)
-        for lines in cards_of(found)
+        for lines in cards_of([one for one in found if not one.condition])
         for part in _parts(lines)
         for some, name in [_told(part, metric)]
         if len(some) > 1
@@ -124,8 +129,22 @@ def answers_of(
         return []
     known = builds.of_groups(compared)
     spread = _spread(compared)
-    made = [_answer(lines, some, name, baseline, known, spread) for lines, some, name in parts]
+    made = [
+        _answer(lines, some, name, baseline, known, spread, styles) for lines, some, name in parts
+    ]
     return [one for one in made if one.others]
+
+
+Styles = Mapping[tuple[int, Identity], Style]
+
+
+def _styles(found: Sequence[Group]) -> Styles:
+    """By campaign and identity, as the charts of these lines have them."""
+    return {
+        (line.campaign, line.identity): style
+        for lines in cards_of(found)
+        for line, style in zip(lines, line_styles(lines), strict=True)
+    }
 
 
 def _spread(lines: Iterable[Group]) -> tuple[float, ...]:
@@ -169,6 +188,12 @@ def sweep_of(line: Group, name: str) -> Sweep:
     return found
 
 
+def medians_of(line: Group, name: str) -> dict[int, float]:
+    """{outstanding I/Os, 0 without a sweep: median over the repeats}, depths rising."""
+    told = curve((s.outstanding or 0, s.values[name]) for s in line.samples if name in s.values)
+    return {depth: one.median for depth, one in told.items() if isfinite(one.median)}
+
+
 def _answer(
     card: Sequence[Group],
     lines: list[Group],
@@ -176,6 +201,7 @@ def _answer(
     baseline: int | None,
     known: builds.Builds,
     spread: Sequence[float],
+    styles: Styles,
 ) -> Answer:
     lines = sorted(lines, key=lambda line: (line.campaign, builds.built(line, known)))
     names = labels(lines)
@@ -186,7 +212,12 @@ def _answer(
     order = _ranked(sweeps, at, tuple(designs.items()), BETTER[unit])
     rows = tuple(
         Row(
-            lines[one.name], names[one.name], one.place, one.against, _tail(lines, at, one, designs)
+            line := lines[one.name],
+            names[one.name],
+            styles[line.campaign, line.identity],
+            one.place,
+            one.against,
+            _tail(lines, at, one, designs),
         )
         for one in order
     )

@@ -197,6 +197,11 @@ def times(ratio: float) -> str:
     return f"{ratio:.{1 if ratio >= 2 else 2}f} times"
 
 
+def ratio(value: float) -> str:
+    """2.63 -> "2.6×", 1.184 -> "1.18×"."""
+    return times(value).replace(" times", "×")
+
+
 def needed_words(answer: Answer) -> str:
     """How many repeats give each mean within 5 %: "9 repeats", or that no number in reason does."""
     cells = [

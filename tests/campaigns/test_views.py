@@ -114,6 +114,7 @@ def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
     text = now(htmx, campaign, "?plan=pending").text
     assert "<html" not in text and text.count("hx-get=") == 1
     assert swapped(text) == [
+        "state",
         "live",
         "plan",
         "scale",
@@ -127,7 +128,7 @@ def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
 
 def test_what_has_charts_and_did_not_change_is_left_alone(htmx, campaign):
     text = now(htmx, campaign, "?running=&results=").text
-    assert swapped(text) == ["live", "scale", "heat", "log"]
+    assert swapped(text) == ["state", "live", "scale", "heat", "log"]
 
 
 def test_a_plan_that_is_there_is_left_alone(htmx, web, campaign):
@@ -171,7 +172,16 @@ def test_the_page_of_a_campaign_that_is_over_asks_no_more(htmx, web, campaign, a
         end(attempt, Outcome.SUCCEEDED)
     campaign.layouts.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
     answer = now(htmx, campaign, "?running=&results=")
-    assert swapped(answer.text) == ["live", "scale", "heat", "running", "answers", "results", "log"]
+    assert swapped(answer.text) == [
+        "state",
+        "live",
+        "scale",
+        "heat",
+        "running",
+        "answers",
+        "results",
+        "log",
+    ]
     assert 'hx-trigger="sse:changed"' in answer.text
     assert ", every" not in web.get(url("campaign-detail", campaign)).text
 
@@ -185,7 +195,7 @@ def test_a_change_costs_few_queries(htmx, campaign, attempts, django_assert_max_
     with django_assert_max_num_queries(14):
         answer = htmx.get(shown, headers={"HX-Target": "campaign-now"})
     assert (
-        swapped(answer.text) == ["live", "scale", "heat", "log"]
+        swapped(answer.text) == ["state", "live", "scale", "heat", "log"]
         and "9 IOPS, one repeat" in answer.text
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import statistics
 from datetime import timedelta
 from math import exp, log
 
@@ -19,6 +20,7 @@ from benchlab.sharing import links
 from benchlab.sharing.models import Share
 from benchlab.topologies.models import Topology
 from benchlab.verdicts import builds
+from benchlab.web.units import si
 from tests.charts import made
 
 pytestmark = pytest.mark.django_db
@@ -102,7 +104,7 @@ def test_numbers_lead_to_the_runs_nearest_to_them(bench, web):
     slow = bench.measure(bench.build("cached"), 400)
     fast = bench.measure(bench.build("stripe"), 1000)
     text = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
-    [answer] = re.findall(r'<article class="answer".*?<details>', text, re.S)
+    [answer] = re.findall(r'<article class="answer".*?</article>', text, re.S)
     links = [int(run) for run in re.findall(r"/runs/(\d+)/", answer)]
     runs = Run.objects.in_bulk(links)
     assert [runs[pk].topology.name for pk in links] == ["stripe", "cached"]
@@ -436,3 +438,24 @@ def test_who_opens_a_link_reads_the_answer_by_its_names_and_is_led_nowhere(bench
     raw = answer.content.decode()
     assert "/runs/" not in raw and "/docs/" not in raw
     assert Client().get(f"/s/token-{kind}/?metric=cpu.user").status_code == 200
+
+
+def test_ranked_each_at_its_best_point_in_medians(bench, web):
+    """The table beside the runs themselves: best median, depth, latency and p99 there, ratio against the baseline."""
+    bench.measure(bench.build("cached"), 400)
+    fast = bench.measure(bench.build("stripe"), 1000)
+    text = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+    table = re.search(r'<table class="ranked">.*?</table>', text, re.S)[0]
+    heads = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", table)
+    first, second = re.findall(r"<tr[^>]*>\s*<td.*?</tr>", table, re.S)
+    deepest = max(a.run.outstanding for a in fast)
+    at = [a for a in fast if a.run.outstanding == deepest]
+
+    def median(name):
+        values = [Measurement.objects.get(attempt=a, name=name).value for a in at]
+        return statistics.median(values)
+
+    assert re.sub("<.*?>", "", heads[2]) == "Best IOPS"
+    assert "stripe" in first and "Baseline" in second and "1×" in second
+    assert si(median("iops"), "op/s") in first and f">{deepest}<" in first
+    assert "2.5×" in first and "Faster" in first

@@ -12,7 +12,7 @@ from benchlab.charts.explore import factors, lines
 from benchlab.charts.explore.lines import Line, Quantity, Statistics
 from benchlab.charts.explore.scene import Scene
 from benchlab.charts.explore.wish import STATISTICS
-from benchlab.charts.small import MARKS, css
+from benchlab.charts.small import Key, key
 from benchlab.web.lists import Head, address, head, without
 from benchlab.web.units import short
 
@@ -23,9 +23,7 @@ class Row:
 
     id: str
     label: str
-    css: str
-    dash: str
-    mark: str
+    key: Key
     shown: bool
     isolated: bool
     baseline: bool
@@ -118,14 +116,12 @@ def _sorted(scene: Scene, columns: Sequence[Column]) -> list[Line]:
 
 
 def _row(scene: Scene, query: QueryDict, line: Line, columns: Sequence[Column]) -> Row:
-    wish, style = scene.wish, scene.styles[line.id]
+    wish = scene.wish
     alone = wish.only == {line.id}
     return Row(
         line.id,
         line.label,
-        css(style),
-        "" if style.dash == "solid" else style.dash.replace("px", "").replace(",", " "),
-        f"M14 6{MARKS[style.marker]}",
+        key(scene.styles[line.id]),
         wish.shows(line.id),
         alone,
         line.id == wish.baseline,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
 
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from benchlab.analysis.curves import curve
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Says
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import curve_answers, small
 from benchlab.charts.queries import Group, Person, groups, labels, line_styles
 from benchlab.pages.campaigns import heat_metric
-from benchlab.verdicts.answers import BETTER, Answer, answers_of
+from benchlab.verdicts.answers import BETTER, Answer, answers_of, medians_of
 from benchlab.verdicts.sentences import sentences
 from benchlab.web.units import si
 
@@ -74,7 +72,7 @@ def result_of(found: Sequence[Group]) -> Result | None:
     if answers:
         return _compared(next((one for one in answers if one.decided), answers[0]), found)
     name = next(iter(heat_metric.choices(found)), "")
-    known = [line for line in found if name in line.units and _medians(line, name)]
+    known = [line for line in found if name in line.units and medians_of(line, name)]
     of_one = [line for line in known if line.workload == known[0].workload]
     return _alone(of_one, name) if of_one else None
 
@@ -108,7 +106,7 @@ def _alone(known: Sequence[Group], name: str) -> Result:
 
 
 def _best(line: Group, name: str) -> str:
-    medians, unit = _medians(line, name), line.units[name]
+    medians, unit = medians_of(line, name), line.units[name]
     sign = 1 if BETTER.get(unit) else -1
     depth = min(medians, key=lambda depth: sign * medians[depth])
     at = f" at best, at {depth} outstanding" if len(medians) > 1 else ""
@@ -122,7 +120,7 @@ def _chart(
     beside = [line for line in found if line.workload == lines[0].workload]
     styles = dict(zip((one.identity for one in beside), line_styles(beside), strict=True))
     sets = [
-        small.SetUp(label, styles[line.identity], _medians(line, name), _knee(line, name))
+        small.SetUp(label, styles[line.identity], medians_of(line, name), _knee(line, name))
         for line, label in zip(lines, names, strict=True)
     ]
     return small.chart(sets, name, lines[0].units[name])
@@ -132,8 +130,3 @@ def _knee(line: Group, name: str) -> int | None:
     """Where the campaign's chart rings it."""
     knee = curve_answers.answer_of(line).knee if name == "iops" else None
     return knee.at if knee and knee.drawn else None
-
-
-def _medians(line: Group, name: str) -> dict[int, float]:
-    told = curve((s.outstanding or 0, s.values[name]) for s in line.samples if name in s.values)
-    return {depth: one.median for depth, one in told.items() if isfinite(one.median)}

@@ -15,11 +15,12 @@ from benchlab.charts.queries import Group
 from benchlab.charts.request_params import Filter
 from benchlab.findings.templatetags.findings import may_add
 from benchlab.runs.repeat_offers import Offer, Wanted, offers
-from benchlab.verdicts import matrix
+from benchlab.verdicts import matrix, ranks
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
 from benchlab.verdicts.sentences import (
     interval_words,
     needed_words,
+    ratio,
     repeats_number,
     sentences,
     times,
@@ -27,6 +28,7 @@ from benchlab.verdicts.sentences import (
 
 register = template.Library()
 register.filter("times", times)
+register.filter("ratio", ratio)
 register.filter("interval", interval_words)
 register.filter("repeats", repeats_number)
 register.filter("needed", needed_words)
@@ -42,9 +44,9 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     lines = context.get("campaign_lines")
     kept = lines_of(request.user, wanted) if lines is None else wanted.keep(lines)
     found = _context(request, kept)
-    told = [(one, says) for one, says, _ in found["answers"]]
-    offered = _offers(campaign, [one for one, _ in told]) if may_add(context, campaign) else {}
-    found["answers"] = [(*pair, offered.get(index)) for index, pair in enumerate(told)]
+    told = [three for *three, _ in found["answers"]]
+    offered = _offers(campaign, [one for one, *_ in told]) if may_add(context, campaign) else {}
+    found["answers"] = [(*three, offered.get(index)) for index, three in enumerate(told)]
     return _to_read(context, found) | {
         "campaign_id": campaign.pk,
         "csrf_token": context.get("csrf_token"),
@@ -87,7 +89,7 @@ def _context(request: HttpRequest, found: Sequence[Group]) -> dict[str, Any]:
     made = answers_of(found, request_params.metric(request.GET), baseline)
     choices = dict.fromkeys(pair for one in made for pair in one.choices)
     return {
-        "answers": [(one, sentences(one), None) for one in made],
+        "answers": [(one, sentences(one), ranks.table(one), None) for one in made],
         "choices": list(choices) if len(choices) > 1 else [],
         "baseline": baseline or (made[0].baseline.group.topology if made else None),
         "kept": [(k, v) for k in KEPT for v in request.GET.getlist(k) if v],

@@ -1,0 +1,112 @@
+"""An answer as a table: each set-up at its best point, beside the baseline, its interval on a scale. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.verdicts import Says, Verdict
+from benchlab.charts import naming, small
+from benchlab.charts.queries import Group
+from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
+from benchlab.verdicts.ratio_scale import Mark, Scale
+from benchlab.web.units import short, si
+
+# What a verdict is called beside a name, and the class of its badge.
+WORDS = {
+    Says.FASTER: ("Faster", "is-good"),
+    Says.SLOWER: ("Slower", "is-bad"),
+    Says.NONE: ("No difference", ""),
+    Says.UNKNOWN: ("Not conclusive", "is-warn"),
+    Says.OVERTAKES: ("Depends on depth", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A set-up in its place. Medians over the repeats at `depth`, its best; `verdict`: over the curve, None of the
+    baseline."""
+
+    place: int
+    label: str
+    line: small.Key
+    best: str
+    depth: int | None
+    latency: str
+    tail: str
+    verdict: Verdict | None
+    mark: Mark | None
+
+    @property
+    def says(self) -> str:
+        return WORDS[self.verdict.says][0] if self.verdict else "Baseline"
+
+    @property
+    def badge(self) -> str:
+        return WORDS[self.verdict.says][1] if self.verdict else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`latency`, `tail`: heads, empty where not all tell the same kind. `lead`: what a card shows large."""
+
+    word: str
+    latency: str
+    tail: str
+    swept: bool
+    scale: Scale
+    ranks: tuple[Rank, ...]
+    lead: Rank | None
+
+
+def table(answer: Answer) -> Table:
+    rows = answer.rows
+    curves = [row.against.curve for row in rows if row.against and row.against.curve]
+    scale = Scale.of(curves)
+    of_latency = answer.metric not in naming.METRICS
+    kind = "" if of_latency else _told(rows, (f"{kind}.mean" for kind in naming.LATENCY_KINDS))
+    tail = "" if of_latency else _told(rows, TAILS)
+    ranks = tuple(_rank(answer, row, scale, kind, tail) for row in rows)
+    others = [rank for rank in ranks if rank.verdict]
+    decided = [rank for rank in others if rank.verdict and rank.verdict.decided]
+    return Table(
+        word=answer.word,
+        latency=naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
+        tail=naming.word(tail) if tail else "",
+        swept=any(rank.depth for rank in ranks),
+        scale=scale,
+        ranks=ranks,
+        lead=next(iter(decided or others), None),
+    )
+
+
+def _told(rows: Iterable[Row], names: Iterable[str]) -> str:
+    """The first that every line has: figures of two kinds do not stand in one column."""
+    lines = [row.group for row in rows]
+    return next((name for name in names if all(name in line.units for line in lines)), "")
+
+
+def _rank(answer: Answer, row: Row, scale: Scale, latency: str, tail: str) -> Rank:
+    found = medians_of(row.group, answer.metric)
+    sign = -1 if answer.lower_is_better else 1
+    depth = max(found, key=lambda depth: (sign * found[depth], -depth)) if found else None
+    verdict = row.against.curve if row.against else None
+    return Rank(
+        row.place,
+        row.label,
+        small.key(row.style),
+        si(found[depth], shown_unit(answer.metric, answer.unit)) if depth is not None else "",
+        depth or None,
+        _at(row.group, latency, depth),
+        _at(row.group, tail, depth),
+        verdict,
+        scale.mark(verdict) if verdict else None,
+    )
+
+
+def _at(line: Group, name: str, depth: int | None) -> str:
+    if not name or depth is None:
+        return ""
+    value = medians_of(line, name).get(depth)
+    return "" if value is None else short(value, "s")

@@ -1,0 +1,101 @@
+"""Ratios with their intervals on one logarithmic scale, as places in an SVG. Pure: texts that a template puts into
+attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+
+from benchlab.analysis.verdicts import Verdict
+
+WIDTH = 240  # of the drawing, in its own units
+LEFT, RIGHT = 12, 228
+APART = 34  # of the middles of two labels
+MOST = 1000.0  # an interval beyond that says nothing, and would leave no room for what does
+ROOM = 0.06  # of the scale, beyond what is shown
+NARROW = log(1.25)  # a scale is never shorter: a difference of 1 % must look like one
+# Values that labels may have, times a power of ten; the first for a scale that is as wide as there is.
+STEPS = (
+    (0.01, 1.0, 100.0),
+    (1.0,),
+    (1.0, 3.0),
+    (1.0, 2.0, 5.0),
+    (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0),
+    tuple(n / 10 for n in range(10, 20)) + tuple(n / 2 for n in range(4, 20)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """`bar`: a path from 1 to the ratio; `span`: one over the interval, empty where none is known."""
+
+    at: str
+    bar: str
+    span: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From `least` to `most`, natural logarithms of ratios."""
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> Scale:
+        """One that holds all of them and 1."""
+        ends = [0.0]
+        for one in verdicts:
+            ends += [_ln(value) for value in (one.ratio, one.low, one.high) if value is not None]
+        least, most = min(ends), max(ends)
+        if most - least < NARROW:
+            middle = (least + most) / 2
+            least, most = middle - NARROW / 2, middle + NARROW / 2
+        room = ROOM * (most - least)
+        return cls(least - room, most + room)
+
+    @property
+    def one(self) -> str:
+        """Where both are equal."""
+        return self._text(0.0)
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        """1 and as many more as have room."""
+        return max((self._ticks(steps) for steps in STEPS), key=len)
+
+    def mark(self, verdict: Verdict) -> Mark:
+        at = self._text(_ln(verdict.ratio))
+        span = ""
+        if verdict.low is not None and verdict.high is not None:
+            span = f"M{self._text(_ln(verdict.low))} 0H{self._text(_ln(verdict.high))}"
+        return Mark(at, f"M{self.one} 0H{at}", span)
+
+    def _ticks(self, steps: Iterable[float]) -> tuple[Tick, ...]:
+        """None where two labels would touch."""
+        powers = (10.0**power for power in range(-3, 4)) if min(steps) == 1 else (1.0,)
+        values = sorted({round(step * power, 6) for power in powers for step in steps})
+        shown = [value for value in values if self.least <= log(value) <= self.most]
+        places = [self._x(log(value)) for value in shown]
+        if any(b - a < APART for a, b in pairwise(places)):
+            return ()
+        return tuple(Tick(self._text(log(value)), f"{value:g}×") for value in shown)
+
+    def _x(self, ln: float) -> float:
+        return LEFT + (ln - self.least) / (self.most - self.least) * (RIGHT - LEFT)
+
+    def _text(self, ln: float) -> str:
+        return f"{self._x(ln):.1f}"
+
+
+def _ln(ratio: float) -> float:
+    """Of a ratio that may be nothing or without end."""
+    return log(min(max(ratio, 1 / MOST), MOST))
