@@ -14,6 +14,7 @@ from benchlab.charts.palette import dark_swaps
 from benchlab.web.units import si
 
 Figure = dict[str, Any]
+EDGE = 0.04  # of an axis, so that a marker at its end is whole
 Axis = dict[str, Any]
 
 # All but what our own texts are set with.
@@ -88,12 +89,14 @@ def value_axis(title: str, unit: str) -> Axis:
 
 
 def log_axis(title: str, unit: str, numbers: Sequence[float]) -> Axis:
-    """A logarithmic axis with ticks at 1, 2 and 5 of each decade that `numbers` reach."""
+    """A logarithmic axis with ticks at 1, 2 and 5 of each decade that `numbers` reach; at least two are in sight."""
     known = [number for number in numbers if number > 0] or [1.0]
-    decades = range(floor(log10(min(known))), ceil(log10(max(known))) + 1)
+    least, most = min(known), max(known)
+    decades = range(floor(log10(least)), ceil(log10(most)) + 1)
     at = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
     return {
         "type": "log",
+        **_around(least, most, at),
         "title": {"text": f"{title} ({unit})"},
         "tickmode": "array",
         "tickvals": at,
@@ -102,6 +105,16 @@ def log_axis(title: str, unit: str, numbers: Sequence[float]) -> Axis:
         "zeroline": False,
         "showgrid": True,
     }
+
+
+def _around(least: float, most: float, ticks: Sequence[float]) -> Axis:
+    """From the tick below to the one above, where fewer than two lie between; else Plotly fits the axis itself."""
+    if sum(least <= tick <= most for tick in ticks) > 1:
+        return {}
+    below = max((tick for tick in ticks if tick <= least * (1 + 1e-9)), default=least)
+    above = min((tick for tick in ticks if tick > most and tick > below), default=most)
+    room = EDGE * (log10(above) - log10(below))
+    return {"range": [log10(below) - room, log10(above) + room]}
 
 
 def dumped(figure: Figure) -> bytes:

@@ -12,6 +12,7 @@ from benchlab.charts import (
     curve_answers,
     devices,
     dots,
+    figure,
     knee_marks,
     latency_against_iops,
     spans,
@@ -357,3 +358,17 @@ def test_what_held_the_cpu_back_is_drawn_over_it_where_the_host_tells():
 def test_no_samples_say_so():
     assert devices.build("run 1", [], {})["data"] == []
     assert devices.cpu("run 1", [])["data"] == []
+
+
+@pytest.mark.parametrize(
+    "numbers", [[142e-6, 178e-6], [1e-3], [1e-3, 1.01e-3], [3.0, 4.9], [2.0, 2.0], [0.0]]
+)
+def test_a_log_axis_has_two_ticks_in_sight_however_close_its_numbers_are(numbers):
+    axis = figure.log_axis("Latency", "s", numbers)
+    low, high = (10**end for end in axis["range"])
+    assert sum(low < tick < high for tick in axis["tickvals"]) >= 2
+    assert all(low < number < high for number in numbers if number)
+
+
+def test_a_log_axis_of_numbers_far_apart_is_fitted_by_plotly():
+    assert "range" not in figure.log_axis("Latency", "s", [1e-4, 1e-2])
