@@ -19,8 +19,8 @@ from benchlab.engine.decisions import (
     TakeDown,
     Watch,
 )
-from benchlab.engine.load import Rows
 from benchlab.engine.phases import ending
+from benchlab.engine.rows import Rows
 from benchlab.hosts.models import Host
 from benchlab.runs import moves
 from benchlab.runs.states import AttemptPhase, LayoutPhase
@@ -41,7 +41,7 @@ def build(rows: Rows, decided: Build) -> float:
 
 def stop(rows: Rows, decided: Stop) -> float:
     """Who plays sees that its attempt is over, and brings dynamo to rest."""
-    ending.cancel(rows.layout, None)
+    ending.cancelled(rows.layout)
     return 0.0
 
 

@@ -19,8 +19,8 @@ from benchlab.engine.decisions import (
     TryAgain,
     Wait,
 )
-from benchlab.engine.load import Rows
 from benchlab.engine.phases import ending
+from benchlab.engine.rows import Rows
 from benchlab.engine.wishes import drop as drop_layout
 from benchlab.runs import moves
 from benchlab.runs.models import Layout

@@ -13,12 +13,12 @@ from django.db.models import Case, Field, Model, QuerySet, Value, When
 from django.utils import timezone
 
 from agents.contracts import AgentError
-from agents.jobs import job
 from benchlab.engine import consoles
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import running
+from benchlab.engine.rows import Rows
 from benchlab.engine.scene import Current, Person, Scene
-from benchlab.engine.waits import Answer, waits
+from benchlab.engine.waits import waits
 from benchlab.hosts import services as hosts
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import HOLDING, LAYOUT_IS_LOST, AttemptPhase, LayoutPhase, Player
@@ -132,17 +132,6 @@ _LAYOUT = Compiled(
     ["host", "host__credential", "campaign"],
     without=["plan"],
 )
-
-
-@dataclass(slots=True)
-class Rows:
-    """What a decision is done to."""
-
-    layout: Layout
-    attempt: Attempt | None
-    answer: Answer | None = None  # of a poll of the attempt
-    polled: job.Polled | None = None  # what it says
-    offset: int | None = None  # of the samples that are here, where that is known
 
 
 def rows(layout_id: int) -> Rows:

@@ -25,7 +25,7 @@ from benchlab.engine.access import Access, all_accesses
 from benchlab.engine.checks import condition, planning
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision, Nothing, Wait
-from benchlab.engine.load import Rows
+from benchlab.engine.rows import Rows
 from benchlab.engine.sweeper import Sweeper
 from benchlab.engine.waits import waits
 from benchlab.engine.wishes import nudge

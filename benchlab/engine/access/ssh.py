@@ -22,13 +22,12 @@ from benchlab.engine.decisions import (
     TakeDown,
     Watch,
 )
-from benchlab.engine.load import Rows
 from benchlab.engine.phases import ending, growing, manual_steps, provision, running, teardown
+from benchlab.engine.rows import Rows
 from benchlab.engine.waits import Question, waits
 from benchlab.hosts import services as hosts
 from benchlab.runs import collect as results
 from benchlab.runs.models import Attempt, Layout
-from benchlab.runs.states import AttemptPhase
 from benchlab.runs.verdict import Verdict
 
 KIND = "ssh"
@@ -46,13 +45,6 @@ def check_person(rows: Rows, decided: CheckPerson) -> float:
 
 def take_back(rows: Rows, decided: TakeBack) -> float:
     provision.take_back(rows.layout)
-    return 0.0
-
-
-def stop(rows: Rows, decided: Stop) -> float:
-    attempt = rows.attempt
-    there = attempt is not None and attempt.phase != AttemptPhase.QUEUED
-    ending.cancel(rows.layout, attempt if there else None)
     return 0.0
 
 
@@ -133,7 +125,7 @@ ACTS: act.Acts = {
     Build: build,
     CheckPerson: check_person,
     TakeBack: take_back,
-    Stop: stop,
+    Stop: ending.cancel,
     Watch: watch,
     Grow: grow,
     Settle: settle,

@@ -11,6 +11,8 @@ from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
 from agents.jobs import job
 from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import planning
+from benchlab.engine.decisions import Stop
+from benchlab.engine.rows import Rows
 from benchlab.hosts import services as hosts
 from benchlab.runs import collect, large, moves
 from benchlab.runs.models import Attempt, Layout
@@ -25,11 +27,17 @@ def work_of(layout: Layout, attempt: Attempt) -> Job:
     return consoles.of(attempt).fit(jobs.of(attempt, layout), planning.at_ready(layout))
 
 
-def cancel(layout: Layout, current: Attempt | None) -> None:
+def cancel(rows: Rows, decided: Stop) -> float:
     """Stop only what we started, keep its output, and leave the way down."""
-    if current is not None:
-        shell = hosts.connect(layout.host)
-        stop(layout, current, shell)
+    layout, attempt = rows.layout, rows.attempt
+    if attempt is not None and attempt.phase != AttemptPhase.QUEUED:
+        stop(layout, attempt, hosts.connect(layout.host))
+    cancelled(layout)
+    return 0.0
+
+
+def cancelled(layout: Layout) -> None:
+    """End its attempts, whose processes are stopped or are not ours to stop, and leave the way down."""
     verdict = Verdict(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
     end_open(layout, verdict)
     moves.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)

@@ -1,0 +1,20 @@
+"""The rows of a step: what a decision is done to, and what a poll has just brought of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.jobs import job
+from benchlab.engine.waits import Answer
+from benchlab.runs.models import Attempt, Layout
+
+
+@dataclass(slots=True)
+class Rows:
+    """What a decision is done to."""
+
+    layout: Layout
+    attempt: Attempt | None
+    answer: Answer | None = None  # of a poll of the attempt
+    polled: job.Polled | None = None  # what it says
+    offset: int | None = None  # of the samples that are here, where that is known
