@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchlab.analysis.curves import common_factor
-from benchlab.charts import full_stations, naming, request_params
+from benchlab.charts import full_stations, naming, request_params, tool_parts
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.conditions import Differences, within
 from benchlab.charts.curve_answers import answer_of, words_of
@@ -56,6 +56,11 @@ class Card:
     def key(self) -> str:
         """Its DOM id. A live page keeps what has the same id: bars and curves have each their own."""
         return key(self.workloads[0], self.swept)
+
+    @property
+    def tool_files(self) -> dict[str, str]:
+        """Of the campaign's runs of its tool: the URL's name -> the link's words."""
+        return tool_parts.files_of_campaign(self.tool)
 
     @property
     def rates(self) -> list[tuple[str, str]]:

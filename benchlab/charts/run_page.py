@@ -14,6 +14,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 from django_htmx.middleware import HtmxDetails
 
+from agents import registry
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
@@ -137,13 +138,15 @@ def _window(request: HttpRequest) -> int:
 def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
     """Everything that a page shows of one attempt; the numbers of its devices in one window, 0: in all. Http404."""
     measured = list(attempt.measurements.all())
+    live = attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING)
     tracks = tracks_of(attempt)
     try:
         part = windows.part(tracks, windows_of(attempt), window)
     except IndexError:
         raise Http404(f"This attempt has no window {window}.") from None
     return {
-        "live": attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING),
+        "live": live,
+        "refresh_s": 1 if live and registry.live(run.tool) else 3,
         "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
         "numbers": _numbers(measured),
         "measurements": measured,
@@ -163,7 +166,7 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         "figures": _figures(attempt, measured),
         "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
         "meta": _meta(attempt),
-        **tool_parts.of(attempt, measured),
+        "tool_part": tool_parts.of(attempt, measured),
     }
 
 

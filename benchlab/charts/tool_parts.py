@@ -1,8 +1,8 @@
-"""What the page of a run shows of its tool alone: told by the module `run_part` of the room that knows the tool."""
+"""Parts of pages that one tool alone has, told by the modules `run_part` and `tool_files` of the room that knows it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from benchlab import app_modules
@@ -10,14 +10,39 @@ from benchlab.runs.models import Attempt, Measurement
 
 
 class RunPart(Protocol):
-    """`TOOL`: the kind. The page has what `of` gives under that name, for the room's own templates."""
+    """`TOOL`: the kind. `TEMPLATE`: the room's own part of the page of a run; it has what `of` gives as `tool_part`."""
 
     TOOL: str
+    TEMPLATE: str
 
     def of(self, attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]: ...
 
 
-def of(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, dict[str, Any]]:
-    """By the tool's kind; empty for a tool of which no room knows more."""
-    parts = (cast(RunPart, module) for module in app_modules.named("run_part"))
-    return {one.TOOL: one.of(attempt, measured) for one in parts if attempt.run.tool == one.TOOL}
+class ToolFiles(Protocol):
+    """`TOOL`: the kind. Names of URLs, each of a file of a campaign or of a workload by its id -> the link's words."""
+
+    TOOL: str
+    OF_CAMPAIGN: Mapping[str, str]
+    OF_WORKLOAD: Mapping[str, str]
+
+
+def of(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
+    """With its template; empty for a tool of which no room knows more."""
+    for part in (cast(RunPart, module) for module in app_modules.named("run_part")):
+        if attempt.run.tool == part.TOOL:
+            return {"template": part.TEMPLATE, **part.of(attempt, measured)}
+    return {}
+
+
+def files_of_campaign(tool: str) -> dict[str, str]:
+    """Of the campaign's runs of this tool: the URL's name -> the link's words."""
+    return {url: said for one in _files(tool) for url, said in one.OF_CAMPAIGN.items()}
+
+
+def files_of_workload(tool: str) -> dict[str, str]:
+    return {url: said for one in _files(tool) for url, said in one.OF_WORKLOAD.items()}
+
+
+def _files(tool: str) -> list[ToolFiles]:
+    found = (cast(ToolFiles, module) for module in app_modules.named("tool_files"))
+    return [one for one in found if tool == one.TOOL]

@@ -10,6 +10,7 @@ from benchlab.dynamo import run_details
 from benchlab.runs.models import Attempt, Measurement
 
 TOOL = "dynamo"
+TEMPLATE = "dynamo/_run.html"
 
 
 def of(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:

@@ -14,16 +14,18 @@ from tests.testing.house import contracts, imported, levels, modules, nodes
 LAZY = 3  # imports of ours inside of functions: each is late for a reason that it tells
 ANY = 10  # in drivers: dynamo's sessions, IOmeter's and sysbench's options, and fio's bins, looked at in C
 # Tools that something outside of their rooms names: its own permission and access, words for what is not comparable,
-# a finding of its own, packages of other names, and the words of a job file.
+# a number of its finding, packages of other names, the words of a job file, and in templates a link to dynamo's page.
 NAMED = 14
 # Who has a host at hand and the database, too: what is done to a host, and what it answers is kept by. New code that
 # needs both belongs into one of these.
 BOTH = {
     "benchlab.dynamo.console",
     "benchlab.dynamo.dynamo_player",
+    "benchlab.dynamo.listened_layouts",
     "benchlab.dynamo.programs",
     "benchlab.engine.access.ssh",
     "benchlab.engine.checks.condition",
+    "benchlab.engine.checks.planning",
     "benchlab.engine.checks.preflight",
     "benchlab.engine.consoles",
     "benchlab.engine.phases.ending",
@@ -33,10 +35,14 @@ BOTH = {
     "benchlab.engine.phases.running",
     "benchlab.engine.phases.step_log",
     "benchlab.engine.phases.teardown",
+    "benchlab.engine.release",
     "benchlab.hosts.contact",
     "benchlab.hosts.discovery",
+    "benchlab.hosts.host_tasks",
     "benchlab.hosts.installing",
+    "benchlab.hosts.spares",
     "benchlab.runs.large",
+    "benchlab.up.practice",
 }
 
 
@@ -97,7 +103,7 @@ def test_drivers_say_of_what_type_things_are():
 
 
 def test_tools_are_named_in_their_rooms():
-    """Elsewhere a driver is asked by what it can do (agents/protocols.py)."""
+    """Elsewhere a driver is asked what it can do (agents/protocols.py), or its room (benchlab/charts/tool_parts.py)."""
     assert_is(NAMED, house.tool_names())
 
 

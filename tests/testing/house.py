@@ -6,6 +6,7 @@ tests/docs/test_rooms.py holds these numbers, tests/engine/test_way.py those of 
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -22,9 +23,13 @@ NAMING = (
     "agents.layers", "agents.tools", "agents.samplers", "agents.readers", "agents.dynamo", "benchlab.dynamo",
     "benchlab.rest.dynamo", "benchlab.rest.dynamo_files", "benchlab.practice", "benchlab.testing", "benchlab.up",
 )  # fmt: skip
+TAG = re.compile(r"{[{%].*?[%}]}")
+WORD = re.compile(r"[\w-]+")
 # Whoever has one of these has a host at hand.
 SHELLS = ("agents.contracts.Shell", "agents.shell", "agents.lasting")
-CONNECTING = ("connect", "unconnected")  # of benchlab.hosts.services
+# So has whoever uses one of these: they connect.
+CONNECTING = ("connect", "unconnected", "read_facts", "offer_key")
+HOSTS = tuple(f"benchlab.hosts.{name}" for name in ("services", "contact", "discovery"))
 
 
 @cache
@@ -152,7 +157,11 @@ def tools() -> set[str]:
 
 
 def tool_names() -> list[str]:
-    """Where a tool is named as itself outside of the rooms that may, as "module:line kind"."""
+    """Where a tool is named as itself outside of the rooms that may, as "module:line kind", templates included."""
+    return [*_named_in_modules(), *_named_in_templates()]
+
+
+def _named_in_modules() -> list[str]:
     others = (name for name in modules() if not name.startswith(NAMING))
     known = tools()
     return [
@@ -160,6 +169,20 @@ def tool_names() -> list[str]:
         for name in others
         for node in nodes(name)
         if isinstance(node, ast.Constant) and node.value in known
+    ]
+
+
+def _named_in_templates() -> list[str]:
+    """In tags and variables, not in what a page says. A tool's room has its templates in the folder of its name."""
+    folder, known = ROOT / "templates", tools()
+    others = (path for path in folder.rglob("*.html") if path.parent.name not in known)
+    return [
+        f"{path.relative_to(ROOT)}:{number} {word}"
+        for path in sorted(others)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for tag in TAG.findall(line)
+        for word in WORD.findall(tag)
+        if word in known
     ]
 
 
@@ -176,10 +199,20 @@ def _has_shell(name: str) -> bool:
     told = chain.from_iterable(map(names, nodes(name)))
     if any(one == shell or one.startswith(f"{shell}.") for one in told for shell in SHELLS):
         return True
-    used = (
-        node for node in nodes(name) if isinstance(node, ast.Attribute) and node.attr in CONNECTING
-    )
-    return any(isinstance(one.value, ast.Name) and one.value.id == "hosts" for one in used)
+    return any(node.attr in CONNECTING for node in _used_of(name, HOSTS))
+
+
+def _used_of(name: str, others: tuple[str, ...]) -> Iterator[ast.Attribute]:
+    """Where it uses something of one of these modules, by whatever name it imports that."""
+    imports_from = [node for node in nodes(name) if isinstance(node, ast.ImportFrom)]
+    called = {
+        alias.asname or alias.name
+        for node in imports_from
+        for alias in node.names
+        if f"{node.module}.{alias.name}" in others
+    }
+    used = (node for node in nodes(name) if isinstance(node, ast.Attribute))
+    yield from (one for one in used if isinstance(one.value, ast.Name) and one.value.id in called)
 
 
 def skipped_by_the_formatter() -> list[str]:

@@ -18,6 +18,7 @@ from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.presets import PRESETS, Preset, grouped
 from benchlab.campaigns.services import create_workload
+from benchlab.charts import tool_parts
 from benchlab.sharing.models import Kind
 from benchlab.sharing.tagged import by_tag
 from benchlab.team.services import team_of
@@ -67,6 +68,7 @@ def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "points": [] if row.imported else _points(row),
         "campaigns": Campaign.objects.filter(runs__workload=row).distinct(),
         "texts": _texts(row),
+        "tool_files": tool_parts.files_of_workload(row.tool),
     }
     return render(request, "workloads/detail.html", context)
 
