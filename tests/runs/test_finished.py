@@ -9,9 +9,11 @@ import pytest
 
 from agents.contracts import AgentError, Reason
 from agents.jobs import job
+from agents.shell import SshShell
 from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
-from benchlab.engine.phases import running
+from benchlab.engine.phases import running, teardown
+from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from tests.agents.spools import eventually
 from tests.runs import drive
@@ -80,3 +82,31 @@ def test_a_spool_that_cannot_be_removed_costs_no_run(through, monkeypatch):
     drive.to_the_end(campaign, 60)
     assert set(Attempt.objects.values_list("outcome", flat=True)) == {"succeeded"}
     assert not list(Path("/var/tmp", f"benchlab-{os.geteuid()}").glob(attempt.spool))
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_teardown_run_again_asks_nothing_of_spools_that_are_gone(through, monkeypatch, removed):
+    """Counted over both tries; a spool that nobody knows to be removed is asked for in each."""
+    campaign, attempt = through
+    drive.until(campaign, lambda: campaign.layouts.get().phase == "tearing_down", 60)
+    assert not Attempt.objects.exclude(meta__has_key=collect.REMOVED).exists()
+    if not removed:
+        Attempt.objects.filter(pk=attempt.pk).update(meta={})
+    sent: list[str] = []
+    run, clear = SshShell.run, teardown.clear
+
+    def counted(self, argv, *args, **kwargs):
+        sent.append(" ".join(argv))
+        return run(self, argv, *args, **kwargs)
+
+    def refused(layout, shell):
+        monkeypatch.setattr(teardown, "clear", clear)
+        raise AgentError("umount ended with exit code 32", Reason.COMMAND_FAILED)
+
+    monkeypatch.setattr(SshShell, "run", counted)
+    monkeypatch.setattr(teardown, "clear", refused)
+    drive.to_the_end(campaign, 60)
+    assert campaign.layouts.get().teardown_tries == 1
+    spools = [one.spool for one in Attempt.objects.all()]
+    named = [line for line in sent if any(spool in line for spool in spools)]
+    assert named == [] if removed else len(named) >= 2, named
