@@ -29,6 +29,9 @@ TAU = {Order.INTERLEAVED: 0.0, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
 # keep false verdicts below 5 % of curves and sweeps.
 IN_TURNS = ((3, 0.02), (5, 0.0225))
 IN_TURNS_MORE = 0.025
+# What a lab's own spread takes no error below: these stand for drift within a campaign as well, which equal builds that
+# are compared at their medians do not show.
+FLOOR = {Order.ABBA: 0.015, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
 WORDS = {
     Order.INTERLEAVED: "measured in turns",
     Order.ABBA: "built in turns",
@@ -39,7 +42,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """`learned`: how many pairs of rebuilt equals `tau` was learned from; 0: it is the constant."""
+    """`learned`: how many pairs of rebuilt equals `tau` was learned from; 0: it is a constant."""
 
     order: Order
     tau: float
@@ -67,14 +70,18 @@ class Design:
 def design(
     order: Order, rebuilt: Sequence[float] = (), visits: int = 2, repeats: int = 3
 ) -> Design:
-    """`rebuilt`: ln(second / first) of pairs of builds that should be equal; from five on they say how large tau is.
+    """`rebuilt`: ln(second / first) of pairs of builds that should be equal; from five on they say how large tau is,
+    as far as it is above what drift alone does (FLOOR).
 
     `visits` of each set-up share its luck out. The pairs' sign means nothing, so their middle is 0.
     """
     if order == Order.INTERLEAVED or len(rebuilt) < ENOUGH_PAIRS:
         return Design(order, _in_turns(repeats) if order == Order.ABBA else TAU[order])
     spread = SAFETY * 1.4826 * median(map(abs, rebuilt))
-    return Design(order, spread / sqrt(visits) if order == Order.ABBA else spread, len(rebuilt))
+    shared = spread / sqrt(visits) if order == Order.ABBA else spread
+    if shared <= FLOOR[order]:
+        return Design(order, FLOOR[order])
+    return Design(order, shared, len(rebuilt))
 
 
 def _in_turns(repeats: int) -> float:

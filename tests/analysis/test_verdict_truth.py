@@ -119,6 +119,14 @@ def test_tau_that_was_learned():
     assert np.mean(learned) <= MOST
 
 
+@pytest.mark.parametrize("order", [Order.ABBA, Order.ONE_AFTER_OTHER])
+@pytest.mark.parametrize("repeats", [3, 5, 10])
+def test_builds_that_were_alike_are_no_proof_against_drift(order, repeats):
+    """A lab whose rebuilt equals differ by nothing; its campaigns drift all the same."""
+    learned = design_of(order, [1e-4, -1e-4] * 3, repeats=repeats)
+    table(repeats, order, (0, 5.01, 10), design=learned)
+
+
 def fewer(logs, dice):
     """Five blocks of the first, three of the second."""
     logs[:, 1, :, 3:] = np.nan

@@ -194,6 +194,14 @@ def test_tau_is_learned_from_five_rebuilt_pairs():
     ]
 
 
+def test_what_was_learned_takes_no_drift_away():
+    """Equal builds of one afternoon: a tenth of a thousandth apart. Drift over a campaign is not in that."""
+    alike = [1e-4, -1e-4] * 3
+    assert design(Order.ONE_AFTER_OTHER, alike).tau == design(Order.UNTOLD, alike).tau == 0.05
+    assert design(Order.ABBA, alike).tau == 0.015
+    assert design(Order.ONE_AFTER_OTHER, alike).learned == design(Order.ABBA, alike).learned == 0
+
+
 def test_discoveries_by_hand():
     """p sorted .01 .02 .03 .2 of four: x 4/1, 4/2, 4/3, 4/4; each at most the next larger one's."""
     found = discoveries(np.array([[0.03, 0.01, np.nan, 0.2, 0.02]]))
