@@ -25,6 +25,7 @@ from benchlab.runs.collect import DISKS, RATED, READERS
 from benchlab.runs.models import Attempt, Layout, Measurement, Series
 from benchlab.topologies import moments
 
+BUSY = ("cpu.idle", "cpu.iowait")  # what tells how busy a CPU was
 AT_ONCE = 10  # attempts whose series are in memory at a time: an hour's of 16 disks takes 40 MB
 
 
@@ -211,7 +212,7 @@ def _printed(attempts: Collection[int]) -> Mapping[int, _Printed]:
 def _series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[Series]]:
     found: dict[int, list[Series]] = defaultdict(list)
     whole = (
-        Q() if of_disks else Q(device="") | Q(metric="cpu.idle")
+        Q() if of_disks else Q(device="") | Q(metric__in=BUSY)
     )  # of each CPU, too: one may be full
     for row in (
         Series.objects.filter(whole, attempt__in=attempts).order_by("pk").iterator(chunk_size=500)

@@ -195,6 +195,18 @@ def test_what_a_run_before_it_wrote_is_no_unwritten_block(lab, tool, options, mo
     assert one(reads).unwritten, "it began before"
 
 
+def test_without_disks_what_each_core_waited_is_read_too(lab):
+    """Idle alone takes a core that waits for a disk for a full one."""
+    for metric in ("cpu.idle", "cpu.iowait", "cpu.user"):
+        lab.attempt.series.create(
+            sampler="cpu", device="cpu0", metric=metric, unit="1", times=[1.0], values=[0.1]
+        )
+    [run] = stored_runs.runs_of([lab.attempt.pk], of_disks=False)
+    cores = {track.metric for track in run.tracks if track.device == "cpu0"}
+    assert cores == {"cpu.idle", "cpu.iowait"}
+    assert not {track.device for track in run.tracks} & {"sdb", "sdc"}
+
+
 def test_the_queries_are_few(lab, django_assert_num_queries):
     wanted = [attempt.pk for attempt in lab.attempts]
     with django_assert_num_queries(6):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from benchlab.analysis.evidence import Line, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._set_ups import SIZES, Pair, pairs, stack
 from benchlab.analysis.findings._words import share
+from benchlab.analysis.findings.cpu_bound import busiest
 from benchlab.analysis.verdicts import Says
 
 LABEL = "Slower after growth"
@@ -56,16 +55,16 @@ def _told(one: Pair) -> Finding | None:
 
 
 def _busiest(runs: Sequence[Run]) -> Number | None:
-    """Of the runs with most outstanding I/Os, where a CPU had nothing left to give."""
+    """Of the runs with most outstanding I/Os, where a CPU had nothing left to give; waiting for I/O is no work."""
     deepest = max(run.access.outstanding or 0 for run in runs)
-    idle = [
-        (track.mean(), track.device, run.run)
+    cores = [
+        (busy, name, run.run)
         for run in runs
         if (run.access.outstanding or 0) == deepest
-        for track in run.measured("cpu.idle")
+        for name, busy in [busiest(run)]
+        if busy >= BUSY
     ]
-    known = [one for one in idle if not np.isnan(one[0])]
-    if not known or 1 - min(known)[0] < BUSY:
+    if not cores:
         return None
-    value, device, run = min(known)
-    return Number(1 - value, "1", "busy time of a CPU", run=run, device=device, metric="cpu.idle")
+    busy, name, run = max(cores)
+    return Number(busy, "1", "busy time of a CPU", run=run, device=name, metric="cpu.idle")
