@@ -52,7 +52,7 @@ def effects(
     """`cells`: {a level of each factor: repeats, above 0}. None where it has gaps, or less than two vary.
 
     `tau`: of the design, between two builds: it is added to the error of each effect of the first factors, so many as
-    are `built` anew for each of their levels.
+    are `built` anew, or measured after each other, for each of their levels.
     """
     levels = [sorted({key[axis] for key in cells}) for axis in range(len(factors))]
     varied = [axis for axis, some in enumerate(levels) if len(some) > 1]

@@ -11,7 +11,7 @@ from benchlab.topologies.models import Topology
 from benchlab.verdicts.settings_apart import AS_IT_IS, Apart, apart
 
 FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
-BUILT = 2  # of them: each of their levels is a build of its own
+BUILT = 4  # of them, the first: their levels are built, or follow each other, so drift and luck are in what they do
 SHOWN = 8  # on a page
 
 
@@ -19,7 +19,8 @@ def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
     """Of lines in order; None where not every cell of the matrix was measured.
 
     A point is a workload with what it sweeps. Where layouts differ in their tuning alone, that is a factor of its own
-    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by. A
+    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by, and
+    so do hosts and moments: no block holds two of them, and drift would pose as what they do. A
     scheduler that runs of one build ask for is measured in the same blocks, and carries none of that.
     """
     names = _apart(found)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from benchlab.analysis.designs import Order, design
+from benchlab.analysis.designs import TAU, Order, design
 from benchlab.analysis.differences import discoveries
 from benchlab.analysis.factors import effects
 from benchlab.analysis.fits import fit, shrunk
@@ -18,6 +18,7 @@ from benchlab.analysis.more_repeats import repeats_for_mean, repeats_to_decide
 from benchlab.analysis.ranking import ranked
 from benchlab.analysis.verdicts import Says, compare_sweeps
 from benchlab.testing.profiles import examples
+from benchlab.verdicts.matrix import BUILT, FACTORS, named
 
 TURNS, ABBA, APART = (
     design(order) for order in (Order.INTERLEAVED, Order.ABBA, Order.ONE_AFTER_OTHER)
@@ -321,3 +322,40 @@ def test_false_effects_are_few():
         told += any(one.named for one in found.main)
     print("seed", seed, "told", told, "of", tables)
     assert told <= 0.08 * tables
+
+
+def drifting(dice, levels, points=4, repeats=3):
+    """Logs (levels, points, repeats) of equals, level after level, in randomised blocks: ANALYSIS.md's noise and drift."""
+    slots = [
+        (level, point, repeat)
+        for level in range(levels)
+        for repeat in range(repeats)
+        for point in dice.permutation(points)
+    ]
+    time = np.linspace(0, 1, len(slots))
+    wave = np.sin(2 * np.pi * (dice.uniform(0.5, 3) * time + dice.random()))
+    logs = dice.choice([0.02, 0.05, 0.1, 0.2]) * dice.normal(size=len(slots))
+    logs += dice.uniform(-0.1, 0.1) * time + dice.uniform(0, 0.05) * wave
+    logs += np.where(dice.random(len(slots)) < 0.02, np.log(0.5), 0)
+    found = np.empty((levels, points, repeats))
+    found[tuple(np.array(slots).T)] = logs
+    return found
+
+
+@pytest.mark.parametrize("factor", ["Layout", "Settings", "Host", "Moment"])
+@pytest.mark.parametrize("levels", [2, 3, 5])
+def test_drift_is_no_effect_of_what_follows_each_other(factor, levels):
+    """Equal levels, four points, three repeats: at most 5 % of matrices name an effect of the factor, or one with it."""
+    seed, tables, told = 9, 500, 0
+    dice, axis = np.random.default_rng(seed), FACTORS.index(factor)
+    for _ in range(tables):
+        cells = {}
+        for (level, point), repeats in zip(
+            np.ndindex(levels, 4), drifting(dice, levels).reshape(-1, 3), strict=True
+        ):
+            key = ["x"] * len(FACTORS)
+            key[axis], key[-1] = f"level {level}", f"point {point}"
+            cells[tuple(key)] = np.exp(repeats).tolist()
+        told += bool(named(effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER], BUILT)))
+    print("seed", seed, factor, levels, "levels: told", told, "of", tables)
+    assert told <= 0.05 * tables
