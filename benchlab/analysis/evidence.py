@@ -200,6 +200,8 @@ class Line:
     topology: int = 0
     order: str = Order.ONE_AFTER_OTHER  # how it stands to the others
     host: int = 0
+    # ln ratios of pairs of builds that should be equal, of this lab: benchlab.analysis.designs.
+    rebuilt: tuple[float, ...] = ()
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -56,8 +56,11 @@ def of_campaign(campaign: Campaign) -> None:
     for group in _groups(campaign):
         by_workload.setdefault(group.workload, []).append(group)
     before = campaign.findings.exclude(workload=None).values_list("workload", flat=True)
+    ours = campaign.source == Campaign.Source.MEASURED
+    spread = builds.rebuilt([campaign.team_id]) if ours and by_workload else ()
     for workload in dict.fromkeys([*by_workload, *(pk for pk in before if pk)]):
-        keeping.keep_lines(campaign, workload, list(_lines(by_workload.get(workload, []))))
+        lines = list(_lines(by_workload.get(workload, []), spread))
+        keeping.keep_lines(campaign, workload, lines)
 
 
 def _groups(campaign: Campaign) -> list[Group]:
@@ -66,7 +69,7 @@ def _groups(campaign: Campaign) -> list[Group]:
     return [one for one in groups(nobody, [campaign.pk], names=()) if not one.condition]
 
 
-def _lines(found: Sequence[Group]) -> Iterator[Line]:
+def _lines(found: Sequence[Group], spread: tuple[float, ...]) -> Iterator[Line]:
     known = builds.of_groups(found)
     for group, label in zip(found, labels(found), strict=True):
         repeats = {sample.attempt: sample.repeat for sample in group.samples}
@@ -80,6 +83,7 @@ def _lines(found: Sequence[Group]) -> Iterator[Line]:
                 group.topology,
                 _order(group, found, known),
                 group.host,
+                spread,
             )
 
 

@@ -35,7 +35,7 @@ TWO = (Layer("lvm", {"stripes": 2}, {"data": DISKS[:2]}),)
 FOUR = (Layer("lvm", {"stripes": 4}, {"data": DISKS}),)
 
 
-def line(name, logs, order, layers, **more):
+def line(name, logs, order, layers, rebuilt=(), **more):
     """Of (depths, repeats): 1,000 IOPS and what the logarithms say."""
     depths = [16] if len(logs) == 1 else [2**at for at in range(len(logs))]
     cells = [(depth, repeat) for depth in range(len(depths)) for repeat in range(logs.shape[1])]
@@ -49,7 +49,8 @@ def line(name, logs, order, layers, **more):
         )
         for depth, repeat in cells
     )
-    return Line(name, "w", runs, tuple(repeat + 1 for _, repeat in cells), topology=1, order=order)
+    repeats = tuple(repeat + 1 for _, repeat in cells)
+    return Line(name, "w", runs, repeats, topology=1, order=order, rebuilt=rebuilt)
 
 
 def simulated(truth=1.0):
@@ -93,6 +94,16 @@ def test_what_differs_is_found():
     assert said("sync_disabled", POOL, UNSAFE, 3) >= 0.75
     assert said("grown_slower", POOL, POOL, 1 / 3, "after-1") >= 0.75
     assert said("cache_does_not_help", DISK, CACHED, 1 / 3) >= 0.75
+
+
+@pytest.mark.parametrize("order", [Order.ABBA, Order.ONE_AFTER_OTHER])
+def test_what_a_lab_differs_by_is_in_the_error(order):
+    """A log device that gains a half: told, but not in a lab whose rebuilt equals differ by 15 %."""
+    logs = np.random.default_rng(SEED).normal(0, 0.01, (2, 7, 3))
+    logs[1] += np.log(1.5)
+    for rebuilt, told in (((), 1), ((0.15, -0.15) * 3, 0)):
+        both = [line("a", logs[0], order, POOL, rebuilt), line("b", logs[1], order, LOGGED, rebuilt)]
+        assert len(finding.of_lines()["slog_costs"].compares(both)) == told
 
 
 def test_disks_that_scale_are_not_said_not_to():

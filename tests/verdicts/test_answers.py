@@ -14,12 +14,13 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Run
 from benchlab.charts.queries import groups
+from benchlab.findings import keeping
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.sharing import links
 from benchlab.sharing.models import Share
 from benchlab.topologies.models import Topology
-from benchlab.verdicts import builds
+from benchlab.verdicts import builds, set_ups
 from benchlab.web.units import si
 from tests.charts import made
 
@@ -292,6 +293,25 @@ def test_tau_is_learned_from_rebuilt_equals(bench, api):
     line = by_name(bench.answer(api))["b"]
     assert line["tau_learned_from"] == 5
     assert line["tau"] == pytest.approx(1.5 * 1.4826 * log(1.1))
+
+
+def test_findings_between_set_ups_know_what_the_lab_differs_by(bench, monkeypatch):
+    """Else a card says "not enough data" beside a finding that says "faster"."""
+    for build in range(6):
+        bench.campaign = made.campaign(bench.team, f"Build {build}")
+        for attempt in bench.measure(bench.build("a"), 1000 * 1.15**build, noise=0):
+            depth = attempt.run.outstanding
+            Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
+    bench.measure(bench.build("b"), 1000)
+    lines = []
+    monkeypatch.setattr(keeping, "keep_lines", lambda of, load, found: lines.extend(found))
+    set_ups.of_campaign(bench.campaign)
+    assert [line.rebuilt for line in lines] == [pytest.approx([log(1.15)] * 5)] * 2
+    lines.clear()
+    bench.campaign.source = "imported"
+    bench.campaign.save()
+    set_ups.of_campaign(bench.campaign)
+    assert [line.rebuilt for line in lines] == [(), ()], "somebody else's lab"
 
 
 @pytest.mark.parametrize("name", ["one.fsync.ops", "bandwidth"])

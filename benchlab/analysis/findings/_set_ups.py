@@ -221,11 +221,11 @@ def _spins(line: Line, name: str) -> bool | None:
 
 
 def design_of(first: Line, second: Line) -> Design:
-    """The worse of both orders: a line says of itself how it stands to the others."""
+    """The worse of both orders: a line says of itself how it stands to the others. Both are of one lab."""
     orders = {_order(line.order) for line in (first, second)}
     order = next(one for one in WORST if one in orders)
     repeats = [len(cell) for line in (first, second) for cell in _cells(line)]
-    return design(order, repeats=min(repeats, default=1))
+    return design(order, first.rebuilt, repeats=min(repeats, default=1))
 
 
 def _order(told: str) -> Order:
