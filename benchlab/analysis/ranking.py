@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, log
+from statistics import mean
 
 from benchlab.analysis.designs import Design
 from benchlab.analysis.verdicts import Comparison, Says, Sweep, compare_sweeps
@@ -27,7 +29,8 @@ def ranked(
 ) -> list[Ranked]:
     """By the ratio to the baseline over the curve; `designs` by (smaller, larger) index. Indexes are the names.
 
-    A set-up that shares no depth with the baseline is left out.
+    Where set-ups were measured at unlike depths, by the ratio over those that all have; without any, those that share
+    fewer depths with the baseline come last. A set-up that shares none with it is left out.
     """
 
     def compared(first: int, second: int) -> Comparison:
@@ -37,8 +40,8 @@ def ranked(
         )
 
     against = {i: compared(baseline, i) for i in range(len(sweeps)) if i != baseline}
-    ratios = {i: one.curve.ratio for i, one in against.items() if one.curve} | {baseline: 1.0}
-    order = sorted(ratios, key=lambda i: ratios[i], reverse=not lower_is_better)
+    kept = {i: one for i, one in against.items() if one.curve}
+    order = _ordered(kept, baseline, -1 if lower_is_better else 1)
     found: list[Ranked] = []
     leader, place = order[0], 1
     for number, name in enumerate(order, 1):
@@ -47,3 +50,25 @@ def ranked(
             leader, place = name, number
         found.append(Ranked(name, place, against.get(name)))
     return found
+
+
+def _ordered(against: Mapping[int, Comparison], baseline: int, sign: int) -> list[int]:
+    """Names, best first: ratios over other depths are of other things."""
+    shared = {i: frozenset(one.points) for i, one in against.items()}
+    every = frozenset.intersection(*shared.values()) if shared else frozenset()
+    most = max(map(len, shared.values()), default=0)
+
+    def key(name: int) -> tuple[bool, float]:
+        if name == baseline:
+            return False, 0.0
+        partly = not every and len(shared[name]) < most
+        return partly, -sign * log(_ratio(against[name], every or shared[name]))
+
+    return sorted([baseline, *against], key=key)
+
+
+def _ratio(one: Comparison, depths: Collection[int]) -> float:
+    """Over these depths: the curve's where they are all that it is over, else the points' geometric mean."""
+    if one.curve is not None and len(depths) == len(one.points):
+        return one.curve.ratio
+    return exp(mean(log(one.points[depth].ratio) for depth in depths))

@@ -268,6 +268,28 @@ def test_places_are_shared_by_what_cannot_be_told_apart():
     assert [one.name for one in of_latency][:2] == [3, 0]
 
 
+def test_places_are_by_depths_that_all_have():
+    """At 64 c does 3 times a, and b, which was measured there only, 2 times; over all depths c does 1.78 times."""
+    a = sweep(100, 200, 300, 400, 500, 600, 600)
+    c = sweep(*(v * k for v, k in zip((100, 200, 300, 400, 500, 600, 600), (1.6,) * 4 + (1.7, 1.7, 3), strict=True)))
+    b = {64: sweep(*[1200] * 7)[64]}
+    designs = {(x, y): TURNS for x in range(3) for y in range(x + 1, 3)}
+    for sweeps, names in (([a, b, c], [2, 1, 0]), ([a, c, b], [1, 2, 0])):
+        found = ranked(sweeps, 0, designs)
+        assert [(one.name, one.place) for one in found] == list(zip(names, (1, 2, 3), strict=True))
+    slower = ranked([a, b, c], 0, designs, lower_is_better=True)
+    assert [one.name for one in slower] == [0, 1, 2]
+
+
+def test_without_a_depth_that_all_have_who_has_most_comes_first():
+    """b at 64 only, d at 1 only: what they do there stands behind what was measured over all."""
+    a, c = sweep(100, 200, 300), sweep(150, 300, 450)
+    b, d = {4: sweep(*[600] * 3)[4]}, {1: sweep(250)[1]}
+    designs = {(x, y): TURNS for x in range(4) for y in range(x + 1, 4)}
+    found = ranked([a, b, c, d], 0, designs)
+    assert [one.name for one in found] == [2, 0, 3, 1]
+
+
 def matrix(value):
     """{(layout, workload): three repeats}."""
     return {
