@@ -25,9 +25,9 @@ from benchlab.analysis.shape_library import NONE, library, posterior
 __all__ = ["NONE", "Knee", "chances_of", "knee", "usable"]
 
 ENOUGH_DEPTHS = 4  # with fewer a corner cannot be told from a bend
-SURE = 0.90  # of the depths around the knee; "none" and "flat" need it alone
+SURE = 0.90  # of depths within a factor of two of the knee, or, "flat", of the first depth; for "none" see PLAUSIBLE
 SURE_OF_FEW = 0.95  # the same of fewer than three repeats
-PLAUSIBLE = 0.95  # what "between a and b" holds
+PLAUSIBLE = 0.95  # what "between a and b" holds; "none" is told where that is nothing else
 
 
 @dataclass(frozen=True, slots=True)
