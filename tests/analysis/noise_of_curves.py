@@ -133,7 +133,7 @@ def many(night: int) -> int:
     return night if profiles.profile() == profiles.FULL else max(1, night // 7)
 
 
-def allowed(share: float, of: int) -> float:
-    """How many of so many may err: the share, and what chance may add to it: 1 sd in `full`, 3 by day."""
-    sds = 1 if profiles.profile() == profiles.FULL else 3
+def allowed(share: float, of: int, sds: int = 3) -> float:
+    """How many of so many may err: the share, and what chance may add to it: 1 sd in `full`, so many by day."""
+    sds = 1 if profiles.profile() == profiles.FULL else sds
     return float(share * of + sds * np.sqrt(of * share * (1 - share)))

@@ -102,7 +102,10 @@ def test_what_a_lab_differs_by_is_in_the_error(order):
     logs = np.random.default_rng(SEED).normal(0, 0.01, (2, 7, 3))
     logs[1] += np.log(1.5)
     for rebuilt, told in (((), 1), ((0.15, -0.15) * 3, 0)):
-        both = [line("a", logs[0], order, POOL, rebuilt), line("b", logs[1], order, LOGGED, rebuilt)]
+        both = [
+            line("a", logs[0], order, POOL, rebuilt),
+            line("b", logs[1], order, LOGGED, rebuilt),
+        ]
         assert len(finding.of_lines()["slog_costs"].compares(both)) == told
 
 
@@ -128,10 +131,14 @@ def test_a_rating_is_not_reached_before_it_is():
     assert wrong / (COUNT // 2) <= MOST + 0.01 * (profile() != FULL) and found / (COUNT // 2) >= 0.7
 
 
+@pytest.mark.parametrize("repeats", [2, 3, 5])
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])
-def test_repeats_with_nothing_but_noise_agree(noise):
+@pytest.mark.parametrize("tilt", [1.0, 1.6])
+def test_repeats_with_nothing_but_noise_agree(noise, repeats, tilt):
+    """`tilt`: up to so many times larger or smaller noise towards one end of the sweep."""
     dice, kind = np.random.default_rng(SEED), finding.of_lines()["repeats_disagree"]
-    logs = dice.normal(0, noise, (COUNT, 7, 3))
+    logs = dice.normal(0, noise, (COUNT, 7, repeats))
+    logs *= (tilt ** (dice.uniform(-1, 1, (COUNT, 1)) * np.linspace(0, 1, 7)))[..., None]
     wrong = sum(bool(kind.compares([line("a", one, Order.INTERLEAVED, DISK)])) for one in logs)
-    print(f"seed {SEED}: repeats, noise {noise}: {wrong} of {COUNT}")
+    print(f"seed {SEED}: {repeats} repeats, noise {noise}, tilt {tilt}: {wrong} of {COUNT}")
     assert wrong / COUNT <= MOST

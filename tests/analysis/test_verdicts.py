@@ -271,7 +271,14 @@ def test_places_are_shared_by_what_cannot_be_told_apart():
 def test_places_are_by_depths_that_all_have():
     """At 64 c does 3 times a, and b, which was measured there only, 2 times; over all depths c does 1.78 times."""
     a = sweep(100, 200, 300, 400, 500, 600, 600)
-    c = sweep(*(v * k for v, k in zip((100, 200, 300, 400, 500, 600, 600), (1.6,) * 4 + (1.7, 1.7, 3), strict=True)))
+    c = sweep(
+        *(
+            v * k
+            for v, k in zip(
+                (100, 200, 300, 400, 500, 600, 600), (1.6,) * 4 + (1.7, 1.7, 3), strict=True
+            )
+        )
+    )
     b = {64: sweep(*[1200] * 7)[64]}
     designs = {(x, y): TURNS for x in range(3) for y in range(x + 1, 3)}
     for sweeps, names in (([a, b, c], [2, 1, 0]), ([a, c, b], [1, 2, 0])):
@@ -347,7 +354,7 @@ def test_false_effects_are_few():
 
 
 def drifting(dice, levels, points=4, repeats=3):
-    """Logs (levels, points, repeats) of equals, level after level, in randomised blocks: ANALYSIS.md's noise and drift."""
+    """Logs (levels, points, repeats) of equals, level after level, in randomised blocks, with noise and drift."""
     slots = [
         (level, point, repeat)
         for level in range(levels)
@@ -367,7 +374,7 @@ def drifting(dice, levels, points=4, repeats=3):
 @pytest.mark.parametrize("factor", ["Layout", "Settings", "Host", "Moment"])
 @pytest.mark.parametrize("levels", [2, 3, 5])
 def test_drift_is_no_effect_of_what_follows_each_other(factor, levels):
-    """Equal levels, four points, three repeats: at most 5 % of matrices name an effect of the factor, or one with it."""
+    """Equal levels, four points, three repeats: at most 5 % of matrices name an effect that it is in."""
     seed, tables, told = 9, 500, 0
     dice, axis = np.random.default_rng(seed), FACTORS.index(factor)
     for _ in range(tables):
