@@ -105,7 +105,7 @@ FLASHCACHE_REMOVE = (
     'cd /proc/sys/dev/flashcache 2>/dev/null && [ -e "$2+$3/fast_remove" ] &&'
     ' echo 1 >"$2+$3/fast_remove"; dmsetup remove --retry "$1"'
 )
-# The node comes after the command has ended: "settle" alone may be too early (STORAGE.md).
+# The node comes after the command has ended: "settle" alone may be too early (docs/layers.md).
 ZVOL_WAIT = (
     'n=0; until [ -e "$1" ]; do n=$((n + 1)); if [ $n -gt 300 ]; then'
     ' echo "$1 did not come in 30 s" >&2; exit 1; fi; sleep 0.1; done'

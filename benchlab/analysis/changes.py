@@ -1,4 +1,4 @@
-"""Steps in the history of one set-up, and a new run against its past (ANALYSIS.md, section 5). Pure numpy.
+"""Steps in the history of one set-up, and a new run against its past (docs/analysis.md, section 5). Pure numpy.
 
 A lone outlier is replaced first (Hampel). Then binary segmentation: the split with the largest two-sample t is a change
 where that t passes what one series without a change in 500 reaches by its best split (critical_values.json), and each

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# METHOD.md, "Numbers".
+# docs/method.md, "Numbers".
 ENOUGH_REPEATS = 3  # fewer: no interval is claimed
 LITTLE_TOLERANCE = 0.05
 

@@ -1,12 +1,12 @@
-"""Two set-ups over one sweep: robust means of the logarithms, and how sure each difference is (ANALYSIS.md, section 1).
+"""Two set-ups over one sweep: robust means of the logarithms, and how sure each difference is (docs/analysis.md, 1).
 
 Everything is done for many pairs at once, so that what a page shows and what thousands of simulated pairs try is the
 same code. An array of pairs has the shape (pairs, 2 set-ups, depths, blocks); a run that is missing is not a number, so
 cells may have unlike numbers of repeats. A depth needs at least one run of each set-up.
 
 Huber, Robust Statistics, chapter 7: pseudo-values. Smyth, Linear Models and Empirical Bayes Methods (2004), section 6:
-the noise of a depth shrunk towards that of the sweep. Unlike ANALYSIS.md, what a block shares is taken away only as far
-as it shows above the noise (a random effect): as sure with three repeats, and it pays with two.
+the noise of a depth shrunk towards that of the sweep. Unlike docs/analysis.md, what blocks share is taken away only as
+far as it shows above the noise (a random effect): as sure with three repeats, and it pays with two.
 """
 
 from __future__ import annotations

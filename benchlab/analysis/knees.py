@@ -1,4 +1,4 @@
-"""The knee of a response curve with its uncertainty: a posterior over a library of shapes (ANALYSIS.md, section 2).
+"""The knee of a response curve with its uncertainty: a posterior over a library of shapes (docs/analysis.md, 2).
 
 The knee is the smallest measured depth from which every further doubling gains less than 5 % on the curve without its
 noise. Asked of noisy points that question is answered by luck, so each of some ten thousand noise-free curves says

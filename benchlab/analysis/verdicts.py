@@ -1,7 +1,7 @@
 """Faster, slower, no difference worth naming, or not enough data: of two set-ups, at each depth and over the curve.
 
 Each with its ratio, a 95 % interval, the repeats and the reason in words. How it is decided, and how often that errs:
-benchlab.analysis.differences, ANALYSIS.md section 1. Values are rates or latencies in base units, above 0.
+benchlab.analysis.differences, docs/analysis.md section 1. Values are rates or latencies in base units, above 0.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """A campaign's factors become runs in order. Pure: the same factors and seed give the same list for ever.
 
-Order (METHOD.md): a layout (host x topology) is built once and carries all of its runs. Within it every repeat is a
-block in which all points of all workloads appear once, in a new random order, so that drift does not pose as an effect.
+Order (docs/method.md): a layout (host x topology) is built once and carries all of its runs. Within it every repeat is
+a block in which all points of all workloads appear once, in a new random order, lest drift pose as an effect.
 A topology with stages has such blocks for each of its moments, in the order of time; what the kernel does meanwhile (a
 resync, a reshape) lasts only so long, so a moment of that kind has one block.
 
 Schedulers of the disks below are a factor within a layout: a block has every point with each of them.
 
-Between layouts that helps nothing: there drift and the luck of one build are the effect (ANALYSIS.md, section 1). In
-the order ABBA each layout is built in several visits, every round in the reverse order of the one before (A B C, C B A,
-…), and its blocks are divided over them.
+Between layouts that helps nothing: there drift and the luck of one build are the effect (docs/analysis.md, section 1).
+In the order ABBA each layout is built in several visits, every round in the reverse order of the one before (A B C,
+C B A, …), and its blocks are divided over them.
 """
 
 from __future__ import annotations

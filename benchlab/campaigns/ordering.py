@@ -1,6 +1,6 @@
 """Which order a campaign should have, and what it says of comparisons between its layouts (METHOD: order).
 
-Sources: ANALYSIS.md, section 1: in what was built one after the other, 18 to 22 % of equal set-ups seem to differ.
+Sources: docs/analysis.md, section 1: in what was built one after the other, 18 to 22 % of equal set-ups seem to differ.
 """
 
 from __future__ import annotations

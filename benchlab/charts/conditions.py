@@ -1,7 +1,7 @@
 """Under what conditions lines were measured: what one compares, and what else differs.
 
-Only equals compare without a warning (METHOD.md), but what one compares on purpose is no cause for one: layouts, hosts,
-moments, points of a sweep, and what follows from them. What a source never told is not known, neither equal nor
+Only equals compare without a warning (docs/method.md), but what one compares on purpose is no cause for one: layouts,
+hosts, moments, points of a sweep, and what follows from them. What a source never told is not known, neither equal nor
 different, and a driver's default is no fact of a result that it did not make.
 """
 

@@ -74,7 +74,7 @@ class Fuzz:
 
 
 def provably_spare(node: str, facts: HostFacts, spares: dict[str, Spare]) -> bool:
-    """The oracle: written the slow and simple way, from STORAGE.md, sharing nothing with the guard."""
+    """The oracle: written the slow and simple way, from docs/design.md, sharing nothing with the guard."""
     by_name = {d.name: d for d in facts.devices}
     device = next((d for d in facts.devices if d.path == node), None)
     if device is None or device.type != "disk" or device.parents or facts.unknown:

@@ -1,4 +1,4 @@
-"""Simulated response curves whose truth is known, measured with the noise of ANALYSIS.md: drift, bursts, bad runs.
+"""Simulated response curves whose truth is known, measured with the noise of docs/analysis.md: drift, bursts, bad runs.
 
 Shapes: hard and soft corners, closed networks of m equal disks solved exactly, and the universal scalability law, whose
 throughput falls past its peak. None of them but the first two is in the library of benchlab.analysis.knees.

@@ -1,4 +1,4 @@
-"""Pairs of set-ups with the noise of ANALYSIS.md, of which the truth is known.
+"""Pairs of set-ups with the noise of docs/analysis.md, of which the truth is known.
 
 Log-normal noise of 2, 5, 10 or 20 % (equal shares), up to 1.6 times larger or smaller towards one end of the sweep, a
 quarter of its variance carried over from run to run (rho 0.6), a drift of up to +-10 % and a wave of up to 5 % over the

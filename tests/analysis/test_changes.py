@@ -1,4 +1,4 @@
-"""Steps in histories: t against scipy's, the table against its script, and simulated truth (ANALYSIS.md, section 5)."""
+"""Steps in histories: t against scipy's, the table against its script, and simulated truth (docs/analysis.md, 5)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_no_change(values):
 
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.10])
 def test_clean_histories_seldom_change(noise):
-    """ANALYSIS.md: 0.01, 0.05 and 0.01 per 100 runs."""
+    """docs/analysis.md: 0.01, 0.05 and 0.01 per 100 runs."""
     drawn, histories = dice(f"clean {noise}"), many(700)
     false = sum(len(changes(history(100, noise, drawn))) for _ in range(histories))
     print(f"noise {noise:.0%}: {false} changes in {histories} histories of 100 runs")
@@ -110,7 +110,7 @@ def test_clean_histories_seldom_change(noise):
     ("step", "noise", "least"), [(0.05, 0.02, 0.85), (0.05, 0.05, 0.15), (0.10, 0.02, 0.92), (0.10, 0.05, 0.82)]
 )  # fmt: skip
 def test_steps_are_found(step, noise, least):
-    """ANALYSIS.md: 95, 30, 97 and 97 %, of 60 runs with the step in the middle."""
+    """docs/analysis.md: 95, 30, 97 and 97 %, of 60 runs with the step in the middle."""
     drawn, histories = dice(f"steps {step} {noise}"), many(420)
     found = sum(
         any(abs(one.at - 30) <= 3 for one in changes(history(60, noise, drawn, step=step)))
@@ -130,7 +130,7 @@ def alarms(values, layouts):
     ("noise", "luck", "build", "most"), [(0.05, 0.0, 1, 0.12), (0.02, 0.02, 3, 0.05), (0.02, 0.02, 10, 0.05)]
 )  # fmt: skip
 def test_looking_again_and_again_seldom_alarms(noise, luck, build, most):
-    """ANALYSIS.md: 12 % of clean histories of 100 runs.
+    """docs/analysis.md: 12 % of clean histories of 100 runs.
 
     Builds that differ by 2 % would alarm in 33 % (three runs each) and 78 % (ten), were runs held against each other.
     """
@@ -166,7 +166,7 @@ def test_a_clean_run_is_seldom_unusual(past):
 
 
 def test_a_run_that_lost_a_fifth_stands_out():
-    """ANALYSIS.md: 75 % at noise 5 %."""
+    """docs/analysis.md: 75 % at noise 5 %."""
     drawn = dice("fifth")
     rows = 0.05 * drawn.normal(size=(400, 21))
     looks = (against(row[:-1], float(row[-1] + log(0.8))) for row in rows)

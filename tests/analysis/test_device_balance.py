@@ -1,4 +1,4 @@
-"""Balance by windows and bytes: the articles' tables, and ANALYSIS.md's error rates in simulation."""
+"""Balance by windows and bytes: the articles' tables, and docs/analysis.md's error rates in simulation."""
 
 from __future__ import annotations
 

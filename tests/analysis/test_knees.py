@@ -1,4 +1,4 @@
-"""The knee against what people published, against what ANALYSIS.md computed of it, and against simulated truth."""
+"""The knee against what people published, against what docs/analysis.md computed of it, and against simulated truth."""
 
 from __future__ import annotations
 

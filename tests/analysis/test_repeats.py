@@ -60,7 +60,7 @@ def test_nothing_to_tell(cells):
 
 @pytest.mark.parametrize("repeats", [2, 3, 5])
 def test_noise_alone_is_seldom_told(repeats):
-    """ANALYSIS.md: 0.6, 0.4 and 0.1 % of sweeps of seven depths at equal noise."""
+    """docs/analysis.md: 0.6, 0.4 and 0.1 % of sweeps of seven depths at equal noise."""
     dice = np.random.default_rng(3)
     sweeps = 1000
     told = sum(

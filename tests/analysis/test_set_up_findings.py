@@ -54,7 +54,7 @@ def line(name, logs, order, layers, rebuilt=(), **more):
 
 
 def simulated(truth=1.0):
-    """(logs of one pair, its order) of every cell, as ANALYSIS.md's noise is."""
+    """(logs of one pair, its order) of every cell, as docs/analysis.md's noise is."""
     dice = np.random.default_rng(SEED)
     for order, depths, repeats in CELLS:
         for logs in pairs(dice, PAIRS, repeats, np.log(truth), order, depths)[0]:

@@ -1,4 +1,4 @@
-"""How often a verdict errs, and how often it finds what is there: ANALYSIS.md's tables, of 2,000 pairs a cell and more.
+"""How often a verdict errs, and how often it finds what is there: docs/analysis.md's tables, of 2,000 pairs a cell.
 
 A false verdict: faster or slower of equals, the wrong direction, or "no difference" where it is above 5 %. `-s` shows
 the tables; the seed stands above them.
@@ -19,13 +19,13 @@ SEED = 14
 PAIRS = {QUICK: 800, CI: 2_000, FULL: 20_000}[profile()]
 # % of curves, and of sweeps: 5, and by day what two standard deviations of fewer pairs allow.
 MOST = 5.0 if profile() != QUICK else 5.0 + 200 * np.sqrt(0.05 * 0.95 / PAIRS)
-# Power at a true 10, 20 and 50 % (ANALYSIS.md, from 2,000 pairs), and how far luck may take it.
+# Power at a true 10, 20 and 50 % (docs/analysis.md, from 2,000 pairs), and how far luck may take it.
 AT_POINTS = {2: (14, 35, 69), 3: (30, 51, 83), 5: (42, 65, 94), 10: (55, 80, 100)}
 OVER_CURVE = {1: (40, 62, 93), 2: (50, 75, 99), 3: (67, 89, 100), 5: (80, 97, 100)}
 ABBA = {3: (39, 73), 5: (61, 89)}
 APART = {3: (30, 74), 5: (33, 84), 10: (38, 92)}
 NOISE = {QUICK: 5.5, CI: 3.0, FULL: 1.0}[profile()]
-# Four cells at a true 10 % find less than ANALYSIS.md: it missed its own bound on false sweeps, and holding it costs
+# Four cells at a true 10 % find less than docs/analysis.md: it missed its own bound on false sweeps, and holding it costs
 # that. Of 8,000 pairs OF_FEW 0.0375, 0.0425, 0.05 give 27.7, 28.6, 29.9 % at a point and 4.7, 5.2, 5.9 % of false
 # sweeps with three repeats; BLOCK_COST 1 instead of 1.5 gives 0.4 and costs 0.3. In turns it is the bound with luck.
 AT_POINTS[3] = (28, *AT_POINTS[3][1:])
@@ -160,7 +160,7 @@ def one_at_some(logs, dice):
 
 @pytest.mark.parametrize("change", [fewer, holes, more_at_some, one_at_some])
 def test_unlike_numbers_of_repeats(change):
-    """ANALYSIS.md did not try them: no more false verdicts than with equal ones."""
+    """docs/analysis.md did not try them: no more false verdicts than with equal ones."""
     for order in Order:
         table(5, order, FEWER, change=change)
 
@@ -188,7 +188,7 @@ def test_a_token_bucket_in_one_of_them():
 
 
 def test_a_difference_at_some_depths_only():
-    """20 % at four of seven: ANALYSIS.md finds 49 % with three repeats, 2 % false at the others."""
+    """20 % at four of seven: docs/analysis.md finds 49 % with three repeats, 2 % false at the others."""
     truth = np.log1p([0, 0, 0, 0.2, 0.2, 0.2, 0.2])
     logs, _ = pairs(np.random.default_rng(SEED), PAIRS, 3, truth)
     _, points, _ = compare(logs, Design(Order.INTERLEAVED, 0))

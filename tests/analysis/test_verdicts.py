@@ -242,7 +242,7 @@ def test_repeats_to_decide_by_hand():
 
 
 def test_the_coverage_of_repeats_needed():
-    """ANALYSIS.md: 94.3 to 100 % of means lie within +-x; noise 10 %, +-5 %: median 19."""
+    """docs/analysis.md: 94.3 to 100 % of means lie within +-x; noise 10 %, +-5 %: median 19."""
     dice, seed = np.random.default_rng(5), 5
     asked, inside = [], 0
     for _ in range(400):

@@ -92,3 +92,26 @@ def test_every_document_is_reached_from_the_readme():
         path for path in (ROOT / "docs").glob("*.md") if f"docs/{path.name}" not in readme
     ] == []
     assert Path(ROOT / "CONTRIBUTING.md").exists()
+
+
+def sources() -> list[Path]:
+    return [path for top in ("agents", "benchlab", "tests") for path in (ROOT / top).rglob("*.py")]
+
+
+# Files that reports and tests make.
+MADE = {"report.md", "b.md"}
+
+
+def test_documents_that_code_cites_are_there():
+    # "docs/method.md" is of the repository, "VENDORED.md" of some folder of it, and "{name}.md" is no name.
+    there = {path.name for path in [*DOCUMENTS, *(ROOT / "static").rglob("*.md")]} | MADE
+    cited = {
+        (str(path.relative_to(ROOT)), name)
+        for path in sources()
+        for name in re.findall(r"(?<![\w/}.-])(?:[\w.-]+/)*[A-Za-z][\w-]*\.md\b", path.read_text())
+    }
+    assert [
+        (path, name)
+        for path, name in sorted(cited)
+        if not ((ROOT / name).exists() if "/" in name else name in there)
+    ] == []

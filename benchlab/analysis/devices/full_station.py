@@ -1,4 +1,4 @@
-"""Which station is full where a curve ends: the devices, the CPU, or nothing that is seen (ANALYSIS.md, section 6).
+"""The station that is full where a curve ends: the devices, the CPU, or nothing that is seen (docs/analysis.md, 6).
 
 Busy is not full: on flash, arrays and cloud disks %util is "not idle". What is full is where the additional outstanding
 I/Os queue (operational laws: Lazowska and others, Quantitative System Performance, ch. 3). So two depths are looked at,

@@ -1,4 +1,4 @@
-"""The tool counted more than the disks can do, by their links or their rating (METHOD.md, believability)."""
+"""The tool counted more than the disks can do, by their links or their rating (docs/method.md, believability)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disks moved several times what the tool did: a journal, parity, copy on write, larger pieces (METHOD.md)."""
+"""The disks moved several times what the tool did: a journal, parity, copy on write, larger pieces (docs/method.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool read more than its disks gave: a cache above them answered (METHOD.md, believability)."""
+"""The tool read more than its disks gave: a cache above them answered (docs/method.md, believability)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zeros or repeats, on a layer that packs them: hardly any of it reaches the disks (METHOD.md, before a run)."""
+"""Zeros or repeats, on a layer that packs them: hardly any of it reaches the disks (docs/method.md, before a run)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A core, or the tool's own thread, has no time left: the CPU is what was measured (ANALYSIS.md, section 6)."""
+"""A core, or the tool's own thread, has no time left: the CPU is what was measured (docs/analysis.md, section 6)."""
 
 from __future__ import annotations
 

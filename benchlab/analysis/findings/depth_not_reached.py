@@ -1,4 +1,4 @@
-"""Fewer or more I/Os were in flight than asked, by Little's law (METHOD.md, numbers; benchlab.analysis.curves)."""
+"""Fewer or more I/Os were in flight than asked, by Little's law (docs/method.md, numbers; benchlab.analysis.curves)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members are even over the run, and few work at a time: a stripe that is as fast as one (ANALYSIS.md, section 6)."""
+"""Members are even over the run, and few work at a time: a stripe that is as fast as one (docs/analysis.md, 6)."""
 
 from __future__ import annotations
 

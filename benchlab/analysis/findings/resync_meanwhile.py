@@ -1,4 +1,4 @@
-"""The kernel, or a pool, rebuilt or checked redundancy while it measured, or blocks were discarded (METHOD.md)."""
+"""The kernel, or a pool, rebuilt or checked redundancy while it measured, or blocks were discarded (docs/method.md)."""
 
 from __future__ import annotations
 

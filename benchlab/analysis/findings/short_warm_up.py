@@ -1,4 +1,4 @@
-"""The first part of what was measured is at another level than the rest (ANALYSIS.md, section 4, on steady state).
+"""The first part of what was measured is at another level than the rest (docs/analysis.md, section 4, on steady state).
 
 For each first part of 3 intervals to half of them: medians of it and of the rest, apart by `z` standard errors. The
 noise is the rest's, by its median absolute deviation; neighbours that are alike count as fewer (integrated

@@ -1,4 +1,4 @@
-"""Members carry unlike shares of the bytes, though most of them work (ANALYSIS.md, section 6)."""
+"""Members carry unlike shares of the bytes, though most of them work (docs/analysis.md, section 6)."""
 
 from __future__ import annotations
 
