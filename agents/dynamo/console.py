@@ -34,9 +34,8 @@ class Send(NamedTuple):
     parts: Tuple[bytes, ...]
     awaits: str = ""  # one letter for each: M an 8-byte message, D a data message
     timeout: float = 0.0  # seconds; 0: none
-    cancel: bytes = (
-        b""  # sent when somebody stops the session meanwhile; the awaited answer then comes early
-    )
+    # Sent when somebody stops the session meanwhile; the awaited answer then comes early
+    cancel: bytes = b""
 
 
 class Sleep(NamedTuple):

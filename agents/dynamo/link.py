@@ -76,9 +76,8 @@ class Talk:
     `idle(now)` is called about each second while there is a session; what it returns ends the session.
     """
 
-    ENDING = (
-        3.0  # s that a stopped session gets; then the stream is closed (runner.sh kills after 5)
-    )
+    # Seconds that a stopped session gets; then the stream is closed (runner.sh kills after 5)
+    ENDING = 3.0
     GREETING = 5.0  # s for a whole login (0.85 MiB); who says nothing does not keep ours waiting
 
     def __init__(

@@ -10,9 +10,8 @@ from agents.dynamo.script import Phase, Reported
 from agents.dynamo.wire import DynamoError
 
 NOW = "now.json"  # the last lines alone
-KEPT = (
-    3  # of them: the sampler's ticks and ours are not in step, and no second is to be passed over
-)
+# Of them: the sampler's ticks and ours are not in step, and no second is to be passed over
+KEPT = 3
 EACH = 1.0  # s between two lines of a layout that goes on
 
 

@@ -14,15 +14,13 @@ from agents.dynamo.specs import Trial
 from agents.dynamo.wire import ALL_WORKERS, MANAGER, DynamoError, Message
 
 SHORT, OPENING, STOPPING = 10.0, 30.0, 60.0  # s: settings and START, BEGIN_IO, STOP
-LOOKING = (
-    60.0  # s: REPORT_TARGETS tries every mount point and disk, some of which must spin up first
-)
+# Seconds: REPORT_TARGETS tries every mount point and disk, some of which must spin up first
+LOOKING = 60.0
 BUSY = 0.01  # of the time that is recorded at most goes into updates
 PER_WORKER = 0.1  # s more for each worker in a report
 CHECK_PREPARED = "prepared"  # Pause: the owner looks whether the files are there now, and whole
-BEFORE_RECORDING = (
-    "before recording"  # Pause: the owner reads the kernel's counters, however long it takes
-)
+# Pause: the owner reads the kernel's counters, however long it takes
+BEFORE_RECORDING = "before recording"
 
 
 class Phase(NamedTuple):

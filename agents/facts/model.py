@@ -53,9 +53,8 @@ class BlockDevice:
     signatures: tuple[Signature, ...] = ()
     signatures_known: bool = False  # False: could not be looked for (no root), so nothing is proven
     label: str = ""  # a partition's name in its table, where the host says it (FreeBSD)
-    start: int = (
-        0  # bytes from its disk's beginning, of a partition, where the host says it (FreeBSD)
-    )
+    # Bytes from its disk's beginning, of a partition, where the host says it (FreeBSD)
+    start: int = 0
 
     @property
     def identity(self) -> str:

@@ -21,9 +21,8 @@ MAYBE = (
 @dataclass(frozen=True, slots=True)
 class Printed:
     found: Found
-    run: str = (
-        ""  # differs between runs: a text's process ids, a document's options; "" is not known
-    )
+    # Differs between runs: a text's process ids, a document's options; "" is not known
+    run: str = ""
     at: float | None = None  # the second when it was printed; a text need not tell
     step: float = 0.0  # how exact that is, in seconds
 

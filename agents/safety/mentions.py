@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from agents.facts.graph import Graph
 
 HARMLESS = {"null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty"}
-SYSCTLS = (
-    r"raid/speed_limit_m(?:in|ax)|flashcache"  # of all arrays, and the directory of all its caches
-)
+# Of all arrays, and the directory of all its caches
+SYSCTLS = r"raid/speed_limit_m(?:in|ax)|flashcache"
 _ENDS = r"(?=[\s,:;='\"\\)]|$)"
 _SEPARATORS = re.compile(r"[\s,;='\"()\[\]]+")
 

@@ -64,9 +64,8 @@ class Found:
     described: bool = False  # a workload of `tool` that was not run here: nothing was measured
     sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # of such: options as lists
     also: tuple[tuple[int, int], ...] = ()  # (first, last) of other lines that it was read from
-    head: int = (
-        0  # line elsewhere of the headings that it was read by: kept alone, it needs them above
-    )
+    # Line elsewhere of the headings that it was read by: kept alone, it needs them above
+    head: int = 0
     needs: str = ""  # what no line of it tells, and without which it has no figure: fio_log.NEEDS
     varies: str = ""  # a sweep in one table: the label of its metrics that tells its points apart
 

@@ -48,9 +48,8 @@ class Table:
     version: str = ""
     name: str = ""  # of the machine
     size: str = ""  # "64M", "2G:8k": of the files that are written and read; "" when there are none
-    files: str = (
-        ""  # "16", "16:1000:0/4": in units of 1024, of the file tests; "" when there are none
-    )
+    # "16", "16:1000:0/4": in units of 1024, of the file tests; "" when there are none
+    files: str = ""
     cells: dict[str, Cell] = field(default_factory=dict)
     latencies: dict[str, tuple[float, int]] = field(default_factory=dict)  # seconds, line
     columns: bool = True  # False: some tests did not run, and nothing tells which

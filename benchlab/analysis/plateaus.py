@@ -23,9 +23,8 @@ FALL = 0.05  # of the peak: less is no fall worth a word
 SURE_OF_FALL = 0.97
 FLAT = 0.02  # the range of a cap (docs/method.md)
 DOUBLINGS = 2  # that it goes on for, at least
-FOLLOWS = (
-    0.9  # of the growth in outstanding I/Os that latency takes part in, where all of them wait
-)
+# Of the growth in outstanding I/Os that latency takes part in, where all of them wait
+FOLLOWS = 0.9
 
 
 @dataclass(frozen=True, slots=True)

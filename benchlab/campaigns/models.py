@@ -7,8 +7,8 @@ from django.db import models
 
 from benchlab.campaigns import points
 from benchlab.hosts.models import Host
-from benchlab.team.kept import THERE, Kept
 from benchlab.team.models import OwnedQuerySet, Team, ThereQuerySet
+from benchlab.team.soft_delete import THERE, Kept
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
 

@@ -19,9 +19,8 @@ class Track:
     times: Numbers  # at the ends of what each value is of
     values: Numbers
     spans: Numbers = ()  # s that each value is of; empty: since the one before it
-    apart: bool = (
-        False  # its times are a tool's own, of which nobody knows how they stand to the host's
-    )
+    # Its times are a tool's own, of which nobody knows how they stand to the host's
+    apart: bool = False
 
     @property
     def lengths(self) -> Numbers:

@@ -1,4 +1,4 @@
-"""A host that only dynamo reaches: nothing is built there, and a process that listens plays (dynamo/seat.py).
+"""A host that only dynamo reaches: nothing is built there, and a process that listens plays (dynamo/session.py).
 
 The engine only says which attempt is next, sees that somebody plays it, and reads what was stored.
 """

@@ -1,4 +1,4 @@
-"""Layouts on hosts that only dynamo reaches: nothing is built, and a process that listens plays (dynamo/seat.py).
+"""Layouts on hosts that only dynamo reaches: nothing is built, and a process that listens plays (dynamo/session.py).
 
 The engine only says which attempt is next, sees that somebody plays it, and reads what was stored.
 """

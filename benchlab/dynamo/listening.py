@@ -2,7 +2,7 @@
 
 The protocol has no passwords and no encryption: whoever reaches the port is believed, and whoever reaches dynamo's own
 port commands it. So only addresses that were allowed are spoken to, in both directions. Each dynamo has a thread, in
-which its session is (seat.py).
+which its session is (session.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.db import connection
 from agents.dynamo.link import tuned
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import DynamoError
-from benchlab.dynamo.seat import Process, Seat
+from benchlab.dynamo.session import Process, Seat
 from benchlab.team.models import Team
 
 log = logging.getLogger(__name__)

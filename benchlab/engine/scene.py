@@ -22,9 +22,8 @@ class Current:
     """The attempt that is on the host; or else the next one, which is queued."""
 
     phase: AttemptPhase
-    stage: int = (
-        0  # at which moment in the layout's life it measures: see benchlab.topologies.moments
-    )
+    # At which moment in the layout's life it measures: see benchlab.topologies.moments
+    stage: int = 0
     growing: bool = False
     running_s: float = 0.0  # since it was started
     timeout_s: float = 0.0

@@ -16,9 +16,8 @@ from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.workers import messages
 
 STEP, PLAN = "benchlab.engine.tasks.step_layout", "benchlab.engine.tasks.plan_layout"
-PLAN_AGAIN_S = (
-    60.0  # a plan that has not come by then is asked for again: a host's facts take seconds
-)
+# A plan that has not come by then is asked for again: a host's facts take seconds
+PLAN_AGAIN_S = 60.0
 
 
 class CommandError(Exception):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from benchlab.celery import app
-from benchlab.findings import keeping
+from benchlab.findings import storing
 from benchlab.workers.gathering import Gathered
 
-_results = Gathered(keeping.attempts)
+_results = Gathered(storing.attempts)
 
 
 @app.task

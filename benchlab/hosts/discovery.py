@@ -23,9 +23,8 @@ from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
 
 IN_USE_MAX = 255  # characters of Device.in_use
-FACT_MAX = (
-    4096  # characters of one fact; the longest real one is what an overlay of many layers mounts
-)
+# Characters of one fact; the longest real one is what an overlay of many layers mounts
+FACT_MAX = 4096
 DEVICES_MAX = 10_000  # with all partitions and volumes; a host with more is not understood
 NO_LAYOUT = "bl0"  # nothing on a host carries it, so nothing counts as our own
 

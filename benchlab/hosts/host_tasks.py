@@ -34,9 +34,8 @@ PERFORM = "benchlab.hosts.tasks.perform_host_task"
 Result = dict[str, Any]
 PERFORMING = 0x626E  # leases of tasks: a dead worker's are free at once
 SEATS = 0x626F  # the lock under which seats are given
-AT_ONCE = (
-    3  # of a worker's eight threads: hosts that are silent must leave enough of them to campaigns
-)
+# Of a worker's eight threads: hosts that are silent must leave enough of them to campaigns
+AT_ONCE = 3
 AGAIN = timedelta(seconds=10)  # a message that was not taken by then is sent again
 STALE = timedelta(minutes=15)  # nobody expects any more what no worker began by then
 MOST_TRIES = 3  # a worker that dies of a task takes only so many others along

@@ -23,7 +23,7 @@ from django.utils import timezone
 from agents.texts.found import Found
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine.checks import fingerprint
-from benchlab.findings import keeping
+from benchlab.findings import storing
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Source
 from benchlab.runs import collect
@@ -131,7 +131,7 @@ def store(
     if failed is not None:
         failed += missed
     stored = Attempt.objects.filter(run__campaign=campaign).order_by("pk")
-    keeping.attempts(stored.values_list("pk", flat=True))
+    storing.attempts(stored.values_list("pk", flat=True))
     return campaign
 
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
-from benchlab.lifecycle.nouns import NOUNS, Refused, noun_of
+from benchlab.lifecycle.kinds import NOUNS, Refused, noun_of
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 

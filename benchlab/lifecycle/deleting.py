@@ -15,7 +15,7 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import orphans, release
 from benchlab.hosts.models import Host
 from benchlab.lifecycle import archiving
-from benchlab.lifecycle.nouns import NOUNS, Refused, Use, noun_of
+from benchlab.lifecycle.kinds import NOUNS, Refused, Use, noun_of
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import planned

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from benchlab.lifecycle.nouns import Noun, noun_of
+from benchlab.lifecycle.kinds import Noun, noun_of
 
 WAS = "was-"  # what a field showed when the page was made
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.findings.models import Finding
-from benchlab.lifecycle.nouns import noun_of
+from benchlab.lifecycle.kinds import noun_of
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series
 from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tagging
 

@@ -11,9 +11,9 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
 from benchlab.audit.subjects import MODELS
-from benchlab.lifecycle.nouns import noun_of
+from benchlab.lifecycle.kinds import noun_of
 from benchlab.runs.outputs import RawRemoved
-from benchlab.web import gone
+from benchlab.web import deleted_pages
 
 
 class GoneSays(MiddlewareMixin):
@@ -31,9 +31,9 @@ class GoneSays(MiddlewareMixin):
         return render(request, "410.html", context, status=410)
 
 
-def _asked_for(request: HttpRequest) -> gone.Gone | None:
+def _asked_for(request: HttpRequest) -> deleted_pages.Gone | None:
     match = request.resolver_match
     label = MODELS.get((match.url_name or "").partition("-")[0]) if match else None
     if match is None or label is None or "pk" not in match.kwargs:
         return None
-    return gone.of(request.user, apps.get_model(label), match.kwargs["pk"])
+    return deleted_pages.of(request.user, apps.get_model(label), match.kwargs["pk"])

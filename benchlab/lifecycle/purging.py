@@ -20,10 +20,10 @@ from benchlab.audit.subjects import words
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import request_params
 from benchlab.lifecycle import archiving, deleting
-from benchlab.lifecycle.nouns import NOUNS, noun_of
+from benchlab.lifecycle.kinds import NOUNS, noun_of
 from benchlab.runs.models import Artifact, Attempt, Layout
 from benchlab.sharing.models import SavedView, Share
-from benchlab.web import gone
+from benchlab.web import deleted_pages
 
 ATTEMPTS, RUNS, LAYOUTS, SOURCES = 10, 100, 10, 1  # of a batch
 BUDGET_S = 20.0  # of a sweep
@@ -57,7 +57,7 @@ def _batch(model: Any, kept: set[int]) -> bool:
 
 def due(model: Any) -> QuerySet[Any]:
     """Oldest first. Topologies and workloads stay while a run refers to them, be its campaign deleted or not."""
-    rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - gone.grace())
+    rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - deleted_pages.grace())
     if model is not Campaign:
         kind = NOUNS["topology"].kind if model is NOUNS["topology"].model else "workload"
         rows = rows.filter(~Exists(Run.objects.filter(**{kind: OuterRef("pk")})))

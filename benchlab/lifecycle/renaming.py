@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from benchlab.audit.subjects import renamed, words
-from benchlab.lifecycle.nouns import Refused, noun_of
+from benchlab.lifecycle.kinds import Refused, noun_of
 
 # What tells whether a name is taken, beside itself.
 ASKED = ("team", "deleted_at")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.urls import URLPattern, path
 
 from benchlab.lifecycle import views
-from benchlab.lifecycle.nouns import NOUNS, Noun
+from benchlab.lifecycle.kinds import NOUNS, Noun
 
 
 def _of(noun: Noun) -> Iterator[URLPattern]:

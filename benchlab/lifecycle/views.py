@@ -14,9 +14,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from benchlab.audit import view_notes
 from benchlab.lifecycle import archiving, deleting, losses, renaming
 from benchlab.lifecycle.forms import WAS, RenameForm
-from benchlab.lifecycle.nouns import NOUNS, Noun, Refused
+from benchlab.lifecycle.kinds import NOUNS, Noun, Refused
 from benchlab.topologies import planned
-from benchlab.web import gone
+from benchlab.web import deleted_pages
 
 MOST = 100  # of each noun on the page of what is deleted
 
@@ -149,7 +149,7 @@ def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 def deleted_list(request: HttpRequest) -> HttpResponse:
     """What members of the team can see of it: that it was there, who deleted it, and until when it can come back."""
     rows = [
-        (noun, gone.Gone(row))
+        (noun, deleted_pages.Gone(row))
         for noun in NOUNS.values()
         for row in noun.model.even_deleted.for_user(request.user)
         .exclude(deleted_at=None)

@@ -22,7 +22,7 @@ from benchlab.engine import added_repeats, wishes
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.rest.dynamo_files import OfCampaigns, OfWorkloads
-from benchlab.rest.kept import Keeps, NewCampaignNameSerializer, NewNameSerializer
+from benchlab.rest.lifecycle import Keeps, NewCampaignNameSerializer, NewNameSerializer
 from benchlab.rest.run_filters import Moment
 from benchlab.runs import moves
 from benchlab.runs import progress as standing

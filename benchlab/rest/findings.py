@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.analysis import finding
-from benchlab.findings import dismissing, shown
+from benchlab.findings import dismissing, display
 from benchlab.findings.models import MOST_NOTE, Finding
 from benchlab.team.services import person
 from benchlab.web.api import Conflict, Figure, Problem, ReadOnly, messages
@@ -90,10 +90,10 @@ class FindingSerializer(serializers.ModelSerializer[Finding]):
         read_only_fields = fields
 
     def get_label(self, row: Finding) -> str:
-        return shown.label_of(row.kind)
+        return display.label_of(row.kind)
 
     def get_method(self, row: Finding) -> str:
-        return shown.method_of(row.kind)
+        return display.method_of(row.kind)
 
 
 class NotedSerializer(serializers.Serializer[Any]):

@@ -20,7 +20,7 @@ from benchlab.hosts import host_tasks
 from benchlab.hosts.models import FactSnapshot, Host, HostTask
 from benchlab.rest.host_serializers import DestroyedSerializer
 from benchlab.rest.host_tasks import GOES_ON, answered
-from benchlab.rest.kept import Keeps
+from benchlab.rest.lifecycle import Keeps
 from benchlab.topologies import planned, services
 from benchlab.topologies.models import OnDegraded, Topology
 from benchlab.web.api import OwnRow, Problem, ReadOnly, Whose, messages, stays, storable, taken

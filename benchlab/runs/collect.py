@@ -41,9 +41,8 @@ NOT_SAMPLED = "not_sampled"
 ON_HOST = "on_host"
 # In the meta of one whose spool directory is gone from its host, with all that could run in it
 REMOVED = "removed"
-FIND = (
-    "benchlab.findings.tasks.find"  # asked of a worker for each result: a step has no time for it
-)
+# Asked of a worker for each result: a step has no time for it
+FIND = "benchlab.findings.tasks.find"
 WHEN = "when it measured"  # among what could not be read: the times that the tool told
 
 

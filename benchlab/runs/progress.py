@@ -49,13 +49,11 @@ class Progress:
     counts: Mapping[str, int]
     drafts: int
     eta_s: float | None
-    busy: (
-        bool  # whether a layout is built, taken down or stuck, or waits for a person or its kernel
-    )
+    # Whether a layout is built, taken down or stuck, or waits for a person or its kernel
+    busy: bool
     flawed: bool  # whether a run did not succeed, or not on a whole layout
-    trouble: str = (
-        ""  # why a layout does not get on just now: then nobody can say how long it takes
-    )
+    # Why a layout does not get on just now: then nobody can say how long it takes
+    trouble: str = ""
 
     @property
     def over(self) -> bool:

@@ -23,9 +23,8 @@ TAKES_RUNS = (
     LayoutPhase.PROVISIONING,
     LayoutPhase.READY,
 )
-TURN = (
-    0.5  # of the repeats before: fewer in a further visit leave set-ups built one after the other
-)
+# Of the repeats before: fewer in a further visit leave set-ups built one after the other
+TURN = 0.5
 OF_POINT = ("host_id", "topology_id", "workload_id", "stage", "point")
 
 

@@ -15,9 +15,8 @@ from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.topologies.models import Topology
 from benchlab.web.written_text import MOST_TEXT
 
-COLOURS = (
-    7  # as many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
-)
+# As many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
+COLOURS = 7
 MOST_QUERY = 2000  # characters
 M = TypeVar("M", bound=models.Model, covariant=True)
 

@@ -24,9 +24,8 @@ from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.team.models import Team
 
 T = TypeVar("T")
-LONG = (
-    5  # characters from which on a word is hidden inside of others too: bl17/ata-DISK_SERIAL-part1
-)
+# Characters from which on a word is hidden inside of others too: bl17/ata-DISK_SERIAL-part1
+LONG = 5
 CLICKS = re.compile(r"(?:<br>| · )click opens it")
 ADDRESS, OTHER_HOST, OTHER_DISK = "(address)", "another host", "another disk"
 # People and machines that nobody means: hiding them would hide the word for them.

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from benchlab.team import kept
+from benchlab.team import soft_delete
 from benchlab.team.guests import Guest
 from benchlab.team.roles import Role, asked_of, most_of, only_team
 
@@ -55,23 +55,23 @@ class OwnedQuerySet(models.QuerySet[M]):
         # Models that reach their team through another one name the path.
         path = getattr(self.model, "TEAM_PATH", "team")
         lookup: dict[str, Any] = {f"{path}__in": list(teams) if self._teams_first else teams}
-        return self.filter(**lookup, **kept.there(self.model))
+        return self.filter(**lookup, **soft_delete.there(self.model))
 
     def there(self) -> Self:
         """Without what is part of something deleted; `for_user` and `visible_to` ask it themselves."""
-        return self.filter(**kept.there(self.model))
+        return self.filter(**soft_delete.there(self.model))
 
     def current(self) -> Self:
         """What lists, pickers, Home and the search begin with: without what is archived, or part of such."""
-        return self.filter(**kept.current(self.model))
+        return self.filter(**soft_delete.current(self.model))
 
     def archived(self) -> Self:
         """The others: what a list's *Archived* shows."""
-        return self.filter(**kept.archived(self.model))
+        return self.filter(**soft_delete.archived(self.model))
 
 
 class ThereQuerySet(OwnedQuerySet[M]):
-    """Of what can be deleted (kept.py): its manager leaves out what is. A row's own relations still lead to it."""
+    """Of what can be deleted (soft_delete.py): its manager leaves out what is; a row's own relations lead to it."""
 
     # To mypy, which knows it by its class's name and base, the manager is the one that Django makes.
     if not TYPE_CHECKING:
@@ -79,7 +79,9 @@ class ThereQuerySet(OwnedQuerySet[M]):
         @classmethod
         def as_manager(cls) -> models.Manager[Any]:
             made = models.Manager.from_queryset(cls)
-            made.get_queryset = lambda self: super(made, self).get_queryset().filter(kept.THERE)
+            made.get_queryset = lambda self: (
+                super(made, self).get_queryset().filter(soft_delete.THERE)
+            )
             return made()
 
 

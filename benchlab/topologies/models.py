@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from benchlab.team.kept import THERE, Kept
 from benchlab.team.models import OwnedQuerySet, Team, ThereQuerySet
+from benchlab.team.soft_delete import THERE, Kept
 
 
 class OnDegraded(models.TextChoices):

@@ -34,9 +34,8 @@ class Command:
     text: str
     says: str
     argv: tuple[str, ...] = ()
-    of_disks: bool = (
-        False  # of a teardown: what is done to the disks themselves when the layers are gone
-    )
+    # Of a teardown: what is done to the disks themselves when the layers are gone
+    of_disks: bool = False
 
     @property
     def css(self) -> str:

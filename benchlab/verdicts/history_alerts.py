@@ -13,12 +13,12 @@ from django.db.models import Count, Q, QuerySet
 from benchlab.analysis.changes import Unusual
 from benchlab.analysis.finding import Finding as Told
 from benchlab.analysis.finding import Number, Severity
-from benchlab.analysis.findings._words import rate, share
+from benchlab.analysis.findings._formats import rate, share
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
 from benchlab.charts.history import History, Past, Step, history_of
-from benchlab.findings import keeping
+from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
@@ -39,7 +39,7 @@ def look(campaign: Campaign) -> None:
             rows = _told_before(
                 campaign, found.attempt.fingerprint, newest=_is_newest(found, campaign)
             )
-            keeping.keep_history(rows, list(_alerts(found, campaign)))
+            storing.keep_history(rows, list(_alerts(found, campaign)))
 
 
 def _is_newest(found: History, campaign: Campaign) -> bool:
@@ -62,7 +62,7 @@ def _team(campaign: Campaign) -> Guest:
 
 def _runs(campaign: Campaign) -> list[Run]:
     """One run of each set-up that the team has measured often enough. Two queries."""
-    mine = keeping.succeeded(campaign).filter(degraded=[]).exclude(fingerprint="")
+    mine = storing.succeeded(campaign).filter(degraded=[]).exclude(fingerprint="")
     newest = dict(mine.order_by("pk").values_list("fingerprint", "run"))
     often = (
         Attempt.objects.there()

@@ -13,7 +13,7 @@ from benchlab.analysis.designs import Order
 from benchlab.analysis.evidence import Line
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import Group, groups, labels
-from benchlab.findings import keeping, stored_runs
+from benchlab.findings import stored_runs, storing
 from benchlab.team.guests import Guest
 from benchlab.verdicts import builds, history_alerts
 from benchlab.workers.lease import SET_UPS, lease
@@ -27,7 +27,7 @@ AT_ONCE = 20  # campaigns of a sweep: what a new version finds of an old lab com
 
 def sweep(among: Iterable[int] | None = None) -> None:
     """Look at the campaigns that ended, or whose results changed since; of these only, then at all of them."""
-    for pk in keeping.due(AT_ONCE if among is None else None, among):
+    for pk in storing.due(AT_ONCE if among is None else None, among):
         with lease(pk, SET_UPS) as held:
             campaign = Campaign.objects.filter(pk=pk).first() if held else None
             if campaign is not None:
@@ -36,9 +36,9 @@ def sweep(among: Iterable[int] | None = None) -> None:
 
 def _look(campaign: Campaign) -> None:
     """A fault of ours is told once, and not each time that somebody sweeps: `manage.py reparse` looks again."""
-    at, began = keeping.results(campaign), timezone.now()
+    at, began = storing.results(campaign), timezone.now()
     if campaign.source == Campaign.Source.MEASURED:  # a message may have been lost
-        keeping.attempts(keeping.succeeded(campaign).values_list("pk", flat=True))
+        storing.attempts(storing.succeeded(campaign).values_list("pk", flat=True))
     try:
         of_campaign(campaign)
         if campaign.source == Campaign.Source.MEASURED:
@@ -47,7 +47,7 @@ def _look(campaign: Campaign) -> None:
         raise
     except Exception:
         log.exception("set-ups of campaign %s", campaign.pk)
-    keeping.looked(campaign, at, began)
+    storing.looked(campaign, at, began)
 
 
 def of_campaign(campaign: Campaign) -> None:
@@ -60,7 +60,7 @@ def of_campaign(campaign: Campaign) -> None:
     spread = builds.rebuilt([campaign.team_id]) if ours and by_workload else ()
     for workload in dict.fromkeys([*by_workload, *(pk for pk in before if pk)]):
         lines = list(_lines(by_workload.get(workload, []), spread))
-        keeping.keep_lines(campaign, workload, lines)
+        storing.keep_lines(campaign, workload, lines)
 
 
 def _groups(campaign: Campaign) -> list[Group]:

@@ -26,11 +26,11 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView, exception_handler
 
-from benchlab.team import kept
+from benchlab.team import soft_delete
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.team.roles import asked_of
 from benchlab.team.services import team_of
-from benchlab.web import conflicts, filters, gone, unknown_fields
+from benchlab.web import conflicts, deleted_pages, filters, unknown_fields
 from benchlab.web.idempotency.once import HEADER as IDEMPOTENCY
 from benchlab.web.idempotency.once import Once
 from benchlab.web.problem import KIND
@@ -86,12 +86,12 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
     return response
 
 
-def _deleted(context: dict[str, Any]) -> gone.Gone | None:
+def _deleted(context: dict[str, Any]) -> deleted_pages.Gone | None:
     """What the address was about, where that was deleted."""
     queryset, pk = getattr(context["view"], "queryset", None), context["kwargs"].get("pk")
     if queryset is None or pk is None or not context["request"].user.is_authenticated:
         return None
-    return gone.of(context["request"].user, queryset.model, pk)
+    return deleted_pages.of(context["request"].user, queryset.model, pk)
 
 
 def messages(error: DjangoValidationError, field: str = "") -> dict[str, list[str]]:
@@ -275,7 +275,7 @@ class Owned(viewsets.GenericViewSet[M]):
     @property
     def archives(self) -> bool:
         """Whether its lists leave out what is archived, and take `archived`."""
-        return kept.owner(cast(Any, self).queryset.model) is not None
+        return soft_delete.owner(cast(Any, self).queryset.model) is not None
 
     def _in_lists(self, queryset: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
         asked = self.request.query_params

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchlab.analysis.findings._formats import rate
 from benchlab.analysis.findings._set_ups import amount
-from benchlab.analysis.findings._words import rate
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.web.units import si
 

@@ -25,8 +25,8 @@ OVER_CURVE = {1: (40, 62, 93), 2: (50, 75, 99), 3: (67, 89, 100), 5: (80, 97, 10
 ABBA = {3: (39, 73), 5: (61, 89)}
 APART = {3: (30, 74), 5: (33, 84), 10: (38, 92)}
 NOISE = {QUICK: 5.5, CI: 3.0, FULL: 1.0}[profile()]
-# Four cells at a true 10 % find less than docs/analysis.md: it missed its own bound on false sweeps, and holding it costs
-# that. Of 8,000 pairs OF_FEW 0.0375, 0.0425, 0.05 give 27.7, 28.6, 29.9 % at a point and 4.7, 5.2, 5.9 % of false
+# Four cells at a true 10 % find less than docs/analysis.md: it missed its own bound on false sweeps, and holding it
+# costs that. Of 8,000 pairs OF_FEW 0.0375, 0.0425, 0.05 give 27.7, 28.6, 29.9 % at a point and 4.7, 5.2, 5.9 % of false
 # sweeps with three repeats; BLOCK_COST 1 instead of 1.5 gives 0.4 and costs 0.3. In turns it is the bound with luck.
 AT_POINTS[3] = (28, *AT_POINTS[3][1:])
 OVER_CURVE[2] = (49, *OVER_CURVE[2][1:])

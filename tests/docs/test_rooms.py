@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tests.testing import house
 from tests.testing.house import contracts, imported, levels, modules, nodes
 
+ROOT = Path(__file__).resolve().parents[2]
 LAZY = 3  # imports of ours inside of functions: each is late for a reason that it tells
 ANY = 10  # in drivers: dynamo's sessions, IOmeter's and sysbench's options, and fio's bins, looked at in C
 # Tools that something outside of their rooms names: its own permission and access, words for what is not comparable,
@@ -44,6 +47,24 @@ BOTH = {
     "benchlab.runs.large",
     "benchlab.up.practice",
 }
+# A module's name tells what is inside: no participle, verb or metaphor, of which each stood for something once.
+NO_NAMES = frozenset(
+    "agreeing asked awaiting deeds far gone keeping kept late listened nouns offered pump reached seat shelf shown"
+    " standing stored talk touched words".split()
+)
+# A comment behind a value has the formatter spread it over three lines: it stands above.
+SPREAD = re.compile(r"[=:] \(\n\s+\S[^\n]*\S  # [^\n]*\n\s*\)\n")
+
+
+def test_no_module_is_called_by_a_participle_or_a_metaphor():
+    assert {name for name in modules() if name.rpartition(".")[2] in NO_NAMES} == set()
+
+
+def test_a_comment_on_a_value_stands_above_it():
+    ours = [
+        path for room in ("agents", "benchlab", "tests") for path in (ROOT / room).rglob("*.py")
+    ]
+    assert [str(path) for path in ours if SPREAD.search(path.read_text())] == []
 
 
 def test_no_import_is_let_run_against_the_order():

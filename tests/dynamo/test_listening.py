@@ -20,7 +20,7 @@ from django.core.exceptions import ValidationError
 
 from agents.layers import reported as planned
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.dynamo import seat
+from benchlab.dynamo import session
 from benchlab.dynamo.listening import Listener, Settings, networks, where
 from benchlab.dynamo.models import Reported
 from benchlab.engine.checks import planning
@@ -241,7 +241,7 @@ def test_who_is_not_on_the_list_is_not_spoken_to(team, folder):
 
 
 def test_a_login_that_is_none_is_turned_away(team, folder, monkeypatch):
-    monkeypatch.setattr(seat._Talk, "GREETING", 1.0)
+    monkeypatch.setattr(session._Talk, "GREETING", 1.0)
     with (
         listening() as listener,
         socket.create_connection(("127.0.0.1", listener.port)) as stranger,

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from benchlab.analysis import finding
-from benchlab.findings import shown
+from benchlab.findings import display
 from benchlab.pages.documents import rendering, views
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,7 @@ def test_nothing_else_is_served(web, name):
 
 @pytest.mark.parametrize("kind", [*finding.of_runs(), *finding.of_lines(), *finding.OF_HISTORY])
 def test_every_finding_leads_to_its_paragraph(kind):
-    assert shown.anchor_of(kind) in views.of("method").anchors
+    assert display.anchor_of(kind) in views.of("method").anchors
 
 
 def test_verdicts_lead_to_theirs():

@@ -6,7 +6,7 @@ import pytest
 
 from agents.dynamo import crosscheck
 from benchlab.analysis import evidence, finding
-from benchlab.findings import keeping
+from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Measurement
 
@@ -54,7 +54,7 @@ def test_it_is_found_of_what_is_stored(lab):
         )
         for name, value in figures.items()
     )  # fmt: skip
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     assert (
         "I/Os failed that dynamo takes for done"
         in Finding.objects.get(kind="dynamo_crosscheck").says

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from benchlab.analysis import finding
 from benchlab.analysis.finding import Number
-from benchlab.findings import keeping
+from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.sharing import links
 from benchlab.sharing.models import Share
@@ -24,7 +24,7 @@ NOTE = "The ARC <b>is</b> what we measure."
 
 @pytest.fixture
 def found(lab) -> Finding:
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     return Finding.objects.get()
 
 
@@ -62,7 +62,7 @@ def test_a_campaign_a_report_and_a_comparison_show_it(web, lab, found, page):
 def test_many_of_one_kind_are_a_line(web, lab, found):
     for attempt in lab.attempts[1:]:
         cached(attempt)
-        keeping.attempts([attempt.pk])
+        storing.attempts([attempt.pk])
     shown = text(web, f"/campaigns/{lab.campaign.pk}/")
     assert "8 findings in 8 runs, such as" in shown and "All 8" in shown
 
@@ -252,7 +252,7 @@ def test_a_view_looks_for_no_finding_and_stores_none(web, lab, found, what, monk
             if hasattr(module, look):
                 monkeypatch.setattr(module, look, None)
     for look in ("attempts", "_keep", "of_run", "of_lines"):
-        monkeypatch.setattr(keeping, look, None)
+        monkeypatch.setattr(storing, look, None)
     before = list(Finding.objects.order_by("pk").values())
     assert SAYS in text(web, address(lab, what)) or what == "history"
     assert list(Finding.objects.order_by("pk").values()) == before

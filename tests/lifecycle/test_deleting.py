@@ -14,7 +14,7 @@ from benchlab.engine import orphans, wishes
 from benchlab.engine.new_campaign import _still_there
 from benchlab.hosts.models import Device
 from benchlab.lifecycle import deleting, views
-from benchlab.lifecycle.nouns import Refused
+from benchlab.lifecycle.kinds import Refused
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.sharing import links

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts.models import Device, Host
-from benchlab.pages.search import marks, nouns
+from benchlab.pages.search import marks, searched_kinds
 from benchlab.sharing.models import Comment
 from benchlab.team.models import Team
 from benchlab.web.lists import pattern
@@ -170,7 +170,7 @@ def test_there_are_more_than_are_shown(web, team):
     for number in range(12):
         Campaign.objects.create(team=team, name=f"Stripe {number}", seed=1)
     shown = web.get(URL, {"q": "stripe"}).text
-    assert len(found(web, "stripe")["Campaigns"]) == nouns.MOST
+    assert len(found(web, "stripe")["Campaigns"]) == searched_kinds.MOST
     rest = re.search(r'<a href="([^"]*)">more</a>', shown)
     assert web.get(unescape(rest[1])).text.count("Stripe 1") >= 1
 

@@ -66,9 +66,8 @@ def test_what_is_not_kept_is_not_linked(attempt, web):
 # What no sampler can read costs its own series, never the run: the tool's figures are as good as before.
 
 TICKS = (1_000_000_000, 2_000_000_000, 3_000_000_000)
-LONG = (
-    "nvme-Samsung_SSD_970_EVO_Plus_1TB_S4EWNX0N123456A-part3"  # 70 characters as rpool/mirror-0/…
-)
+# 70 characters as rpool/mirror-0/…
+LONG = "nvme-Samsung_SSD_970_EVO_Plus_1TB_S4EWNX0N123456A-part3"
 
 
 def samples(disk: str) -> bytes:

@@ -27,7 +27,7 @@ from benchlab.workers import messages
 from tests.browser.test_report_file import texts_of
 from tests.charts import made
 from tests.rig.fixtures import refuse
-from tests.sharing.test_talk import member
+from tests.sharing.test_discussion import member
 
 pytestmark = pytest.mark.django_db
 HOSTILE = (

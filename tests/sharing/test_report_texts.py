@@ -10,7 +10,7 @@ from benchlab.sharing.models import ReportText
 from benchlab.team.roles import Role
 from tests.charts import made
 from tests.sharing.conftest import HOST, link_of
-from tests.sharing.test_talk import member
+from tests.sharing.test_discussion import member
 
 pytestmark = pytest.mark.django_db
 PLACES = ReportText.Place.values

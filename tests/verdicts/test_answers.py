@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Run
 from benchlab.charts.queries import groups
-from benchlab.findings import keeping
+from benchlab.findings import storing
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.sharing import links
@@ -304,7 +304,7 @@ def test_findings_between_set_ups_know_what_the_lab_differs_by(bench, monkeypatc
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
     bench.measure(bench.build("b"), 1000)
     lines = []
-    monkeypatch.setattr(keeping, "keep_lines", lambda of, load, found: lines.extend(found))
+    monkeypatch.setattr(storing, "keep_lines", lambda of, load, found: lines.extend(found))
     set_ups.of_campaign(bench.campaign)
     assert [line.rebuilt for line in lines] == [pytest.approx([log(1.15)] * 5)] * 2
     lines.clear()

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from benchlab.analysis import finding
 from benchlab.analysis.devices.balance import balance
-from benchlab.analysis.findings._words import rate, share
+from benchlab.analysis.findings._formats import rate, share
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
 from benchlab.charts.curve_answers import words_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from benchlab.findings import dismissing, keeping
+from benchlab.findings import dismissing, storing
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Attempt
 from benchlab.verdicts import set_ups
@@ -65,7 +65,7 @@ def test_a_run_that_stands_out_is_on_home_until_it_is_dismissed(lab, web, user):
     assert one.says in run_page and "/docs/method/#stands-out" in run_page
     dismissing.dismiss(one, user, "The array was rebuilding.")
     assert one.says not in home(web)
-    keeping.attempts([one.attempt_id])  # as after `manage.py reparse`
+    storing.attempts([one.attempt_id])  # as after `manage.py reparse`
     set_ups.of_campaign(last)
     assert told()[0].dismissed_at is not None
 

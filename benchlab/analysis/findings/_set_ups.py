@@ -16,8 +16,8 @@ from typing import Any
 from benchlab.analysis.designs import Design, Order, design
 from benchlab.analysis.evidence import Layer, Line
 from benchlab.analysis.finding import Number
-from benchlab.analysis.findings._words import names as joined
-from benchlab.analysis.findings._words import rate
+from benchlab.analysis.findings._formats import names as joined
+from benchlab.analysis.findings._formats import rate
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Comparison, Says, Sweep, Verdict, compare_sweeps
 

@@ -6,8 +6,8 @@ from benchlab.analysis.devices.amplification import amplification
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import asked, multiple, parts, resyncs
+from benchlab.analysis.findings._formats import names, rate
 from benchlab.analysis.findings._stacks import disks
-from benchlab.analysis.findings._words import names, rate
 
 LABEL = "The disks move more than the tool"
 METHOD = "Findings"

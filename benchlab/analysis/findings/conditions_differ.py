@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchlab.analysis.evidence import Device, Line, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._words import names as joined
+from benchlab.analysis.findings._formats import names as joined
 
 LABEL = "Conditions differ"
 METHOD = "Findings"

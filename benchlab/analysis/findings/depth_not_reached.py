@@ -7,8 +7,8 @@ from math import isfinite
 from benchlab.analysis.curves import LITTLE_TOLERANCE, Little, little
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._formats import rate, share
 from benchlab.analysis.findings._stacks import held_back
-from benchlab.analysis.findings._words import rate, share
 
 LABEL = "Depth not reached"
 METHOD = "Findings"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line, Run
 from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._formats import share
 from benchlab.analysis.findings._set_ups import SIZES, Pair, pairs, stack
-from benchlab.analysis.findings._words import share
 from benchlab.analysis.findings.cpu_bound import busiest
 from benchlab.analysis.verdicts import Says
 

@@ -12,7 +12,7 @@ import numpy as np
 from benchlab.analysis.evidence import NEAR, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._words import names, rate
+from benchlab.analysis.findings._formats import names, rate
 
 LABEL = "Other I/O on the disks"
 METHOD = "Findings"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from benchlab.analysis.evidence import Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import PARITY, asked, md_parity, only_writes, parts, resyncs
-from benchlab.analysis.findings._words import names, rate
+from benchlab.analysis.findings._formats import names, rate
 
 LABEL = "Parity costs reads"
 METHOD = "Findings"

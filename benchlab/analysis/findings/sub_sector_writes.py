@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from benchlab.analysis.evidence import Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity
+from benchlab.analysis.findings._formats import names
 from benchlab.analysis.findings._stacks import disks
-from benchlab.analysis.findings._words import names
 
 LABEL = "Writes below the disk's block"
 METHOD = "Findings"

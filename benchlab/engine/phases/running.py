@@ -35,9 +35,8 @@ from benchlab.runs.states import LAYOUT_IS_LOST, AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
 from benchlab.topologies import moments
 
-LIVE_S = (
-    0.8  # one poll of a job that says each second what happens; what is around it takes the rest
-)
+# One poll of a job that says each second what happens; what is around it takes the rest
+LIVE_S = 0.8
 PART = "before a run"  # of the log: what is set for a run
 LIVE_MAX = 256 << 20  # bytes of samples that are kept of a running attempt
 

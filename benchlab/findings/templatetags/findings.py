@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from django import template
 
 from benchlab.campaigns.models import Campaign
-from benchlab.findings import shown
-from benchlab.findings.shown import Person, Shown
+from benchlab.findings import display
+from benchlab.findings.display import Person, Shown
 from benchlab.runs.models import Attempt
 
 register = template.Library()
@@ -35,14 +35,14 @@ class Line(Protocol):
 def findings_of_run(context: Mapping[str, Any], attempt: Attempt) -> dict[str, Any]:
     if not attempt.outcome:
         return {}
-    return _context(context, shown.of_attempt(_person(context), attempt), "run")
+    return _context(context, display.of_attempt(_person(context), attempt), "run")
 
 
 @register.inclusion_tag("findings/_findings.html", takes_context=True)
 def findings_of_campaign(context: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
-    found = shown.of_campaign(_person(context), campaign)
+    found = display.of_campaign(_person(context), campaign)
     if may_add(context, campaign):
-        found = shown.with_offers(campaign, found)
+        found = display.with_offers(campaign, found)
     return _context(context, found, "campaign")
 
 
@@ -57,7 +57,7 @@ def may_add(context: Mapping[str, Any], campaign: Campaign) -> bool:
 def findings_compared(context: Mapping[str, Any], lines: Iterable[Line]) -> dict[str, Any]:
     """Of the lines that are compared."""
     some = list(lines)
-    found = shown.of_lines(
+    found = display.of_lines(
         _person(context),
         {line.campaign for line in some},
         {line.workload for line in some},
@@ -79,7 +79,7 @@ def _context(context: Mapping[str, Any], found: Sequence[Shown], on: str) -> dic
         found = [context["link"].hiding.deep(one) for one in found]
     counted = [one for one in found if one.row.dismissed_at is None]
     return {
-        "kinds": shown.by_kind(counted),
+        "kinds": display.by_kind(counted),
         "dismissed": [one for one in found if one.row.dismissed_at is not None],
         "several": on != "run",
         "on": on,

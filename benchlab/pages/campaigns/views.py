@@ -22,7 +22,7 @@ from benchlab.campaigns.origin import Origin
 from benchlab.charts.cards import campaign_cards, campaign_keys
 from benchlab.charts.queries import groups
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.pages import agreeing
+from benchlab.pages import confirmation
 from benchlab.pages.campaigns import (
     eventlog,
     heat,
@@ -153,7 +153,7 @@ def _shown(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, 
     if not now or request.GET.get("plan") == PENDING:
         plans = planview.of(campaign) if found.drafts else planview.Plans([])
         context["plans"] = plans
-        context["agreeing"] = agreeing.told(request, plans.phrase)
+        context["agreeing"] = confirmation.told(request, plans.phrase)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[ordering.design_of(campaign)]
     context |= _live(campaign, found) | _running(request, campaign, found)

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import added_repeats, wishes
-from benchlab.pages import agreeing
+from benchlab.pages import confirmation
 from benchlab.pages.campaigns import planview
 from benchlab.pages.campaigns.views import say
 from benchlab.runs import progress
@@ -42,7 +42,7 @@ def _do(
 def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
     """`layout-<id>` = the fingerprint of the plan that was shown; `typed` names what is lost."""
     campaign = _campaign(request, pk)
-    if not agreeing.agreed(request, planview.of(campaign).phrase):
+    if not confirmation.agreed(request, planview.of(campaign).phrase):
         return redirect("campaign-detail", pk)
     seen = {
         int(name.removeprefix("layout-")): str(value)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.findings import shown
+from benchlab.findings import display
 from benchlab.hosts.models import Host
 from benchlab.pages.campaigns import at_work, latest
 from benchlab.pages.hosts import fleet
@@ -68,7 +68,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "waits": now(State.QUEUED, State.PAUSED),
         "asked": _asked(request),
         "hosts": _troubled_hosts(request),
-        "changed": shown.to_look_at(request.user),
+        "changed": display.to_look_at(request.user),
     }
 
 

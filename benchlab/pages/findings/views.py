@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
 from benchlab.audit import view_notes
-from benchlab.findings import dismissing, shown
+from benchlab.findings import dismissing, display
 from benchlab.findings.models import Finding
 from benchlab.team.services import person
 
@@ -53,7 +53,7 @@ def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
     if not said:
         view_notes.done(request)
     if cast(_Htmx, request).htmx:
-        [one] = shown.shown([row])
+        [one] = display.shown([row])
         context = {"one": one, "said": said, "on": on, "may_dismiss": True}
         return render(request, "findings/_finding.html", context)
     if said:

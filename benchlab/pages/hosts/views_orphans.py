@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 from benchlab.engine import orphans
 from benchlab.engine.wishes import CommandError
 from benchlab.hosts.models import Host
-from benchlab.pages import agreeing
+from benchlab.pages import confirmation
 from benchlab.pages.hosts.views import host_of
 from benchlab.topologies import planned
 
@@ -30,7 +30,7 @@ def teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpResponse:
     lost = _lost(host, orphan)
     context = {"host": host, "orphan": orphan, "snapshot": latest, "lost": lost}
     context["phrase"] = wanted = planned.phrase(lost)
-    context["agreeing"] = agreeing.told(request, wanted)
+    context["agreeing"] = confirmation.told(request, wanted)
     return render(request, "hosts/orphan.html", context)
 
 
@@ -40,7 +40,7 @@ def _tear_down(
     layout = host.layouts.filter(pk=layout_pk).select_related("host").first()
     if layout is None:
         raise Http404
-    if orphan and not agreeing.agreed(request, planned.phrase(_lost(host, orphan))):
+    if orphan and not confirmation.agreed(request, planned.phrase(_lost(host, orphan))):
         return redirect("host-orphan", host.pk, layout_pk)
     seen = request.POST.get("snapshot", "")
     try:

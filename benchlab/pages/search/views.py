@@ -6,13 +6,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from benchlab.pages.search import nouns
+from benchlab.pages.search import searched_kinds
 from benchlab.web.lists import found_text
 
 
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
     text = found_text(request)
-    found = nouns.sections(request.user, text)
+    found = searched_kinds.sections(request.user, text)
     template = "search/_found.html" if request.htmx else "search/search.html"  # type: ignore[attr-defined]
-    return render(request, template, {"text": text, "sections": found, "least": nouns.LEAST})
+    return render(
+        request, template, {"text": text, "sections": found, "least": searched_kinds.LEAST}
+    )

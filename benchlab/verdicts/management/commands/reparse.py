@@ -9,7 +9,7 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 
 from benchlab import terminal
-from benchlab.findings import keeping
+from benchlab.findings import storing
 from benchlab.runs import collect
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
@@ -47,7 +47,7 @@ class Command(terminal.Command):
             if problem:
                 failed += 1
                 self.stderr.write(f"attempt {attempt.pk}: {problem}")
-        keeping.look_again(campaigns)
+        storing.look_again(campaigns)
         set_ups.sweep(campaigns)
         self.stdout.write(
             f"{done} attempts parsed again, {failed} with something that could not be read"
@@ -59,7 +59,7 @@ def _reparse(attempt: Attempt) -> str:
     try:
         problem = collect.reparse(attempt)
         if attempt.outcome == Outcome.SUCCEEDED:
-            keeping.attempts([attempt.pk])
+            storing.attempts([attempt.pk])
         return problem
     except (OperationalError, InterfaceError):
         raise  # the database's trouble would be that of all others, too

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Model
 
-from benchlab.team import kept
+from benchlab.team import soft_delete
 from benchlab.team.models import has_role
 from benchlab.team.roles import Role
 
@@ -48,14 +48,14 @@ def grace() -> timedelta:
     return timedelta(days=settings.BENCHLAB_GRACE_DAYS)
 
 
-def until(row: kept.Kept) -> datetime:
+def until(row: soft_delete.Kept) -> datetime:
     assert row.deleted_at is not None, "it is there"
     return row.deleted_at + grace()
 
 
 def of(user: AbstractBaseUser | AnonymousUser, model: type[Model], pk: Any) -> Gone | None:
     """What a row that was asked for, and not found, was part of. None: there never was one, or it is not theirs."""
-    path = kept.owner(model)
+    path = soft_delete.owner(model)
     if path is None or not str(pk).isascii() or not str(pk).isdigit() or len(str(pk)) > 18:
         return None
     found: Any = model._base_manager.filter(pk=pk)

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from benchlab.audit import view_notes
 from benchlab.lifecycle import archiving, deleting, renaming
-from benchlab.lifecycle.nouns import Refused, noun_of
+from benchlab.lifecycle.kinds import Refused, noun_of
 from benchlab.web.api import Conflict, Owned, Problem, messages
 
 TYPED = OpenApiParameter(

@@ -15,7 +15,7 @@ from benchlab.analysis import finding
 from benchlab.analysis.finding import Number, Severity
 from benchlab.campaigns.models import Campaign
 from benchlab.celery import app
-from benchlab.findings import keeping, stored_runs
+from benchlab.findings import stored_runs, storing
 from benchlab.findings.models import Finding, Looked
 from benchlab.runs import collect
 from benchlab.runs.states import AttemptPhase, Outcome
@@ -53,7 +53,7 @@ def found(**of) -> list[str]:
 
 
 def test_what_a_run_is_evidence_of_is_kept(lab):
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     [row] = lab.attempt.findings.filter(kind="cached_read")
     assert (
         row.says
@@ -67,18 +67,18 @@ def test_what_a_run_is_evidence_of_is_kept(lab):
 
 def test_again_it_is_the_same_row_and_what_is_gone_goes(lab, only):
     only(one=lambda run: [says("a", "x"), says("b", "y")])
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     first = Finding.objects.get(about="x")
     only(one=lambda run: [says("c", "x")])
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     assert found(attempt=lab.attempt) == ["c"] and Finding.objects.get() == first
 
 
 def test_one_that_explodes_keeps_no_other_from_being_told(lab, only):
     only(one=lambda run: [says("a")], two=lambda run: [says("b")])
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     only(one=explode, two=lambda run: [])
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     assert found() == ["a"], "what the broken one had found stays, what is no more goes"
 
 
@@ -87,7 +87,7 @@ def test_two_of_one_name_are_one_and_numbers_that_are_none_are_null(lab, only):
         says("first \x1b[1m"), numbers={"n": Number(float("nan"), "s", "x" * 9)}
     )
     only(one=lambda run: [odd, says("second")], two=lambda run: [says("y", "z" * 999)])
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     row = Finding.objects.get(kind="one")
     assert row.says == "first \\x1b[1m" and row.numbers["n"]["value"] is None
     assert len(Finding.objects.get(kind="two").about) == 300
@@ -99,7 +99,7 @@ def test_nothing_that_fails_here_costs_the_result(lab, monkeypatch, error):
         raise error("ours")
 
     monkeypatch.setattr(stored_runs, "runs_of", fails)
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     assert not Finding.objects.exists()
     lab.attempt.refresh_from_db()
     assert lab.attempt.outcome == Outcome.SUCCEEDED
@@ -110,7 +110,7 @@ def test_a_statement_that_fails_leaves_an_imports_transaction_whole(lab, monkeyp
         Finding.objects.raw("SELECT 1/0")[0]
 
     monkeypatch.setattr(stored_runs, "runs_of", fails)
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     assert lab.attempt.measurements.exists()  # the transaction goes on
 
 
@@ -123,7 +123,7 @@ def test_one_that_cannot_be_read_costs_no_other_its_findings(lab, monkeypatch):
         return real(pks, **more)
 
     monkeypatch.setattr(stored_runs, "runs_of", fails)
-    keeping.attempts([bad, lab.attempt.pk])
+    storing.attempts([bad, lab.attempt.pk])
     assert lab.attempt.findings.filter(kind="cached_read").exists()
 
 
@@ -163,16 +163,16 @@ def test_what_a_lost_message_asked_for_is_found_when_the_campaign_is_over(lab, o
 
 def test_a_result_that_came_later_has_the_set_ups_looked_at_again(lab):
     set_ups.sweep()
-    assert keeping.due(None) == []
+    assert storing.due(None) == []
     attempt = lab.attempt
     attempt.ended_at = timezone.now() + timedelta(seconds=1)
     attempt.save()
-    assert keeping.due(None) == [attempt.run.campaign_id]
+    assert storing.due(None) == [attempt.run.campaign_id]
 
 
 def test_a_result_stands_though_its_findings_explode(lab, only):
     only(one=explode)
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     lab.attempt.refresh_from_db()
     assert lab.attempt.outcome == "succeeded" and lab.attempt.measurements.exists()
 
@@ -186,7 +186,7 @@ def dismissed(row: Finding, user) -> Finding:
 def test_a_dismissal_survives_reparse_and_a_time_in_which_it_is_not_found(lab, only, monkeypatch):
     monkeypatch.setattr("benchlab.runs.collect.reparse", lambda attempt: "")
     only(one=lambda run: [says("a", "x")])
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     row = dismissed(Finding.objects.get(), lab.user)
     looks = [
         (lambda run: [says("b", "x")], True),
@@ -248,7 +248,7 @@ def test_a_campaign_is_looked_at_once_it_is_over_and_again_when_a_result_came(la
     set_ups.sweep()
     set_ups.sweep()
     assert looks == [2] and Looked.objects.get().campaign == lab.campaign
-    keeping.attempts([lab.attempts[1].pk])
+    storing.attempts([lab.attempts[1].pk])
     set_ups.sweep()
     assert looks == [2, 2]
 
@@ -270,13 +270,13 @@ def test_what_was_found_between_lines_that_are_gone_goes(lab, only):
     for attempt in lab.attempts:
         attempt.degraded = [{"says": "a disk failed", "seen": "during"}]
         attempt.save()
-    keeping.look_again([lab.campaign.pk])
+    storing.look_again([lab.campaign.pk])
     set_ups.sweep()
     assert found(attempt=None) == []
 
 
 def test_it_goes_with_what_it_is_about(lab, only):
     only(one=lambda run: [says("a")])
-    keeping.attempts([lab.attempt.pk])
+    storing.attempts([lab.attempt.pk])
     lab.attempt.delete()
     assert not Finding.objects.exists()
