@@ -10,6 +10,7 @@ from benchlab.analysis.differences import LEAST
 from benchlab.analysis.in_reason import NOT_IN_REASON
 from benchlab.analysis.more_repeats import repeats_for_mean
 from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.ratio_words import number, span, times
 from benchlab.analysis.verdicts import Comparison, Says, Verdict
 from benchlab.charts import naming
 from benchlab.charts.queries import Group
@@ -69,26 +70,47 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         seen = _seen(answer, row, against) if not depth and len(against.points) > 1 else ""
         head = f"Not enough data: {_what(answer)}{_place(depth)}{seen or _more(answer, row, shown, 'did')}"
         rest = _over_all(shown) if seen else _told(shown)
-        return Sentence(shown.says, head, numbers, rest, shown.reason)
+        after = "; ".join(filter(None, [_but(against, curve), shown.reason]))
+        return Sentence(shown.says, head, numbers, rest, after)
     if shown.says == Says.NONE:
-        head = f"{_what(answer)}{_place(depth)}{row.label} and {base.label} differ by less than is worth naming"
+        but = _but(against, curve)
+        where = "over all depths " if but else _place(depth)
+        head = f"{_what(answer)}{where}{row.label} and {base.label} differ by less than is worth naming"
         ratio = f"{times(shown.ratio)} the {_word(answer)}"
-        return Sentence(shown.says, _capital(head), numbers, f"{ratio}; {_told(shown)}")
+        # Both of this line against the baseline, so that the ratio lies in its interval.
+        return Sentence(
+            shown.says, _capital(head), numbers, f"{ratio}; {_told(shown, winner=False)}", but
+        )
     head = _capital(f"{_what(answer)}{_place(depth)}{_more(answer, row, shown, 'does')}")
-    return Sentence(shown.says, head, numbers, _told(shown), _others(against, curve, depth, row))
+    others = [_but(against, curve), _others(against, curve, depth, row)]
+    return Sentence(shown.says, head, numbers, _told(shown), "; ".join(filter(None, others)))
 
 
 def _place(depth: int | None) -> str:
     return f"at {depth} outstanding " if depth else ""
 
 
+def _but(against: Comparison, curve: Verdict) -> str:
+    """ "but 0.75 times at 1, 0.82 times at 2 outstanding": depths that are decided, and not as the curve is."""
+    told = {
+        depth: times(point.ratio)
+        for depth, point in against.points.items()
+        if depth and point.says in _TOLD and point.says != curve.says
+    }
+    if not told or curve.says == Says.OVERTAKES or len(against.points) == 1:
+        return ""
+    depths = ", ".join(f"{said} at {depth}" for depth, said in told.items())
+    return f"but {depths} outstanding"
+
+
 def _capital(text: str) -> str:
-    """A sentence begins with "At"; a name stays as it is."""
-    return text.replace("at ", "At ", 1) if text.startswith("at ") else text
+    """A sentence begins with "At" or "Over"; a name stays as it is."""
+    begins = text.startswith(("at ", "over all depths "))
+    return text[0].upper() + text[1:] if begins else text
 
 
-def _told(shown: Verdict) -> str:
-    words = interval_words(shown, winner=True)
+def _told(shown: Verdict, *, winner: bool = True) -> str:
+    words = interval_words(shown, winner=winner)
     return f"95 % interval {words}, {repeats_words(shown)}" if words else repeats_words(shown)
 
 
@@ -104,8 +126,8 @@ def _seen(answer: Answer, row: Row, against: Comparison) -> str:
     low, high = ratios[0], ratios[-1]
     word, base = _word(answer), answer.baseline.label
     if answer.lower_is_better:
-        return f"the {word} of {row.label} was {low:.2f} to {times(high)} that of {base}, by depth"
-    return f"{row.label} did {low:.2f} to {times(high)} the {word} of {base}, by depth"
+        return f"the {word} of {row.label} was {span(low, high)} times that of {base}, by depth"
+    return f"{row.label} did {span(low, high)} times the {word} of {base}, by depth"
 
 
 def _shown(against: Comparison, curve: Verdict) -> tuple[int | None, Verdict]:
@@ -192,14 +214,9 @@ def _nearest(line: Group, metric: str, depth: int | None, value: float) -> int:
     return min(runs)[1]
 
 
-def times(ratio: float) -> str:
-    """2.63 -> "2.6 times", 1.184 -> "1.18 times"."""
-    return f"{ratio:.{1 if ratio >= 2 else 2}f} times"
-
-
 def ratio(value: float) -> str:
     """2.63 -> "2.6×", 1.184 -> "1.18×"."""
-    return times(value).replace(" times", "×")
+    return f"{number(value)}×"
 
 
 def needed_words(answer: Answer) -> str:
@@ -218,8 +235,7 @@ def interval_words(one: Verdict, *, winner: bool = False) -> str:
     if one.low is None or one.high is None:
         return ""
     low, high = (1 / one.high, 1 / one.low) if winner and one.ratio < 1 else (one.low, one.high)
-    digits = 2 if high < 2 else 1
-    return f"{low:.{digits}f} to {high:.{digits}f}"
+    return span(low, high)
 
 
 def repeats_words(one: Verdict) -> str:

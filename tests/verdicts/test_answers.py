@@ -479,3 +479,51 @@ def test_ranked_each_at_its_best_point_in_medians(bench, web):
     assert "stripe" in first and "Baseline" in second and "1×" in second
     assert si(median("iops"), "op/s") in first and f">{deepest}<" in first
     assert "2.5×" in first and "Faster" in first
+
+
+SEVEN = (1, 2, 4, 8, 16, 32, 64)
+
+
+def unlike_at_one_depth(bench, factor):
+    """Two schedulers of one build, equal but at depth 1."""
+    layout = bench.build("stripe")
+    bench.measure(layout, 1000, depths=SEVEN, noise=0.001, scheduler="mq-deadline")
+    bench.measure(layout, 1000 * factor, depths=SEVEN[:1], noise=0.001, scheduler="none")
+    bench.measure(layout, 1000, depths=SEVEN[1:], noise=0.001, scheduler="none")
+
+
+def test_no_difference_over_all_depths_names_the_depth_that_has_one(bench, api, web):
+    unlike_at_one_depth(bench, 0.75)
+    told = bench.answer(api)
+    [line] = [one for one in told["lines"] if one["curve"]]
+    words = [point["verdict"] for point in line["points"]]
+    assert line["curve"]["verdict"] == "no difference worth naming"
+    assert words == ["slower"] + ["no difference worth naming"] * 6
+    [says] = told["says"]
+    assert says.startswith(
+        "Over all depths scheduler none and scheduler mq-deadline differ by less"
+    )
+    assert says.endswith("; but 0.75 times at 1 outstanding.")
+    assert texts(web.get("/")).count("but 0.75 times at 1 outstanding") == 1
+
+
+def test_no_difference_has_its_ratio_in_its_interval(bench, api):
+    layout = bench.build("stripe")
+    bench.measure(layout, 1000, noise=0.005, scheduler="mq-deadline")
+    bench.measure(layout, 985, noise=0.005, scheduler="none")
+    told = bench.answer(api)
+    [says] = told["says"]
+    ratio, low, high = map(
+        float, re.search(r"([\d.]+) times .* ([\d.]+) to ([\d.]+),", says).groups()
+    )
+    assert low <= ratio <= high and ratio < 1
+
+
+def test_a_sentence_over_a_curve_leads_to_its_chart(bench, web):
+    """No run is nearest to a mean over all depths: the chart has what it is of."""
+    unlike_at_one_depth(bench, 0.75)
+    text = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+    [answer] = re.findall(r'<article class="answer".*?</article>', text, re.S)
+    [said] = re.findall(r"<strong>Over all depths.*?</p>", answer, re.S)
+    [key] = re.findall(r'<a href="#([^"]+)">0.96 times', said)
+    assert f'id="{key}"' in text

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
+from math import log
 from typing import Any
 
 from benchlab.analysis.designs import Design, Order, design
@@ -19,6 +20,7 @@ from benchlab.analysis.finding import Number
 from benchlab.analysis.findings._formats import names as joined
 from benchlab.analysis.findings._formats import rate
 from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.ratio_words import span, times
 from benchlab.analysis.verdicts import Comparison, Says, Sweep, Verdict, compare_sweeps
 
 # Rates that tell what a set-up does, the first that all have; larger is better. The pages' order (charts.naming).
@@ -65,12 +67,42 @@ class Pair:
     def differs(self) -> Verdict | None:
         """Faster or slower, where that may be said of them without a doubt."""
         over = self.over
-        if over.says not in (Says.FASTER, Says.SLOWER) or over.low is None or over.high is None:
+        if over.says not in (Says.FASTER, Says.SLOWER):
             return None
         if not any(point.says == over.says for point in self.held.points.values()):
             return None
+        return over if self._sure(over) else None
+
+    @property
+    def decided(self) -> bool:
+        """Whether one of several depths is called faster or slower; then nothing is equal."""
+        return any(one.says in (Says.FASTER, Says.SLOWER) for one in self.held.points.values())
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether no depth tells against what is said of all of them: it rests on several repeats, and is not equal."""
+        return not self.single and all(one.says != Says.NONE for one in self.held.points.values())
+
+    def surely(self, says: Says) -> list[int]:
+        """Depths that are so by themselves, as far beyond doubt as `differs` asks."""
+        return [
+            depth
+            for depth, point in self.held.points.items()
+            if depth and point.says == says and self._sure(point)
+        ]
+
+    def at(self, depths: Sequence[int]) -> Pair:
+        """Of the one of these depths where they differ most."""
+        points = self.held.points
+        worst = max(depths, key=lambda depth: abs(log(points[depth].ratio)))
+        one = points[worst]
+        return replace(self, held=replace(self.held, points={worst: one}, curve=one), over=one)
+
+    def _sure(self, one: Verdict) -> bool:
+        if one.low is None or one.high is None:
+            return False
         sure = SURE if self.held.design.may_say_none else SURE_APART
-        return over if max(over.low, 1 / over.high) >= sure else None
+        return max(one.low, 1 / one.high) >= sure
 
     def did(self, verb: str = "does") -> str:
         """ "B does 2.1 times the IOPS of A at 8 outstanding"; of one that is not decided "did"."""
@@ -88,7 +120,7 @@ class Pair:
         repeats = f"{least} repeats" if least == most else f"{least} to {most} repeats"
         if self.over.low is None or self.over.high is None:
             return repeats
-        return f"95 % interval {self.over.low:.2f} to {self.over.high:.2f}, {repeats}"
+        return f"95 % interval {span(self.over.low, self.over.high)}, {repeats}"
 
     def numbers(self) -> dict[str, Number]:
         """The ratio, and both means where it is of one depth."""
@@ -98,12 +130,13 @@ class Pair:
         if self.over.values is None:
             return {"ratio": ratio}
         both = zip((self.first, self.second), self.over.values, strict=True)
+        [depth] = self.held.points  # both means are there where there is but one
         first, second = (
             Number(
                 value,
                 unit(self.figure),
                 f"{word(self.figure)} of {line.name}",
-                _nearest(line, self.figure, value),
+                _nearest(line, self.figure, depth, value),
                 self.figure,
             )
             for line, value in both
@@ -111,9 +144,11 @@ class Pair:
         return {"first": first, "second": second, "ratio": ratio}
 
 
-def _nearest(line: Line, figure: str, value: float) -> int:
+def _nearest(line: Line, figure: str, depth: int, value: float) -> int:
     told = [
-        (abs(run.figures[figure] - value), run.run) for run in line.runs if figure in run.figures
+        (abs(run.figures[figure] - value), run.run)
+        for run in line.runs
+        if figure in run.figures and (run.access.outstanding or 0) == depth
     ]
     return min(told)[1] if told else 0
 
@@ -129,11 +164,6 @@ def unit(figure: str) -> str:
 def amount(value: float, figure: str) -> str:
     """ "5.10 k IOPS", "40.5 MB/s", "682 fsyncs/s"."""
     return rate(value, shown_unit(figure, unit(figure)))
-
-
-def times(ratio: float) -> str:
-    """2.63 -> "2.6 times", 0.184 -> "0.18 times"."""
-    return f"{ratio:,.0f} times" if ratio >= 100 else f"{ratio:.{1 if ratio >= 2 else 2}f} times"
 
 
 def depths(of: Sequence[int]) -> str:

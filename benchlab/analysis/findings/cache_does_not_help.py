@@ -28,18 +28,20 @@ def _adds(without: Line, with_: Line) -> bool:
 
 
 def _told(one: Pair) -> Finding | None:
+    """What a depth says by itself comes before what all of them say together: their mean may hide it."""
     severity = Severity.LIMIT
-    if one.single:
+    slower = one.surely(Says.SLOWER)
+    if one.everywhere and (verdict := one.differs()) and verdict.says == Says.SLOWER:
+        says = f"the cache makes it slower: {one.did()}"
+    elif slower:
+        where, one = depths(slower), one.at(slower)
+        says = f"the cache makes it slower {where}: {one.did()}"
+    elif one.single:
         if one.over.ratio >= HELPS:
             return None
         says, severity = f"whether the cache helps is open: {one.did('did')}", Severity.NOTE
-    elif one.over.says == Says.NONE:
+    elif one.over.says == Says.NONE and not one.decided:
         says = f"the cache makes no difference: {one.did()}"
-    elif one.over.says == Says.OVERTAKES:
-        slower = [depth for depth, point in one.held.points.items() if point.says == Says.SLOWER]
-        says = f"the cache makes it slower {depths(slower)}: {one.did()}"
-    elif (verdict := one.differs()) and verdict.says == Says.SLOWER:
-        says = f"the cache makes it slower: {one.did()}"
     else:
         return None
     return Finding(

@@ -8,7 +8,8 @@ from itertools import combinations
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding, Severity
-from benchlab.analysis.findings._set_ups import Pair, depths, pair, times, word
+from benchlab.analysis.findings._set_ups import Pair, depths, pair, word
+from benchlab.analysis.ratio_words import span, times
 from benchlab.analysis.verdicts import Says
 
 LABEL = "Overtaken"
@@ -56,4 +57,4 @@ def _told(one: Pair) -> Finding | None:
 
 def _span(ratios: Sequence[float]) -> str:
     low, high = min(ratios), max(ratios)
-    return times(low) if times(low) == times(high) else f"{low:.2f} to {times(high)}"
+    return times(low) if times(low) == times(high) else f"{span(low, high)} times"

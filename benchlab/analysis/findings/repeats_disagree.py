@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import NEEDED, Finding, Number, Severity
-from benchlab.analysis.findings._set_ups import amount, depths, figure_of, times, unit, word
+from benchlab.analysis.findings._set_ups import amount, depths, figure_of, unit, word
 from benchlab.analysis.more_repeats import repeats_to_agree
+from benchlab.analysis.ratio_words import times
 from benchlab.analysis.repeats import disagreeing
 
 LABEL = "Repeats disagree"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding, Severity
-from benchlab.analysis.findings._set_ups import Pair, has, pairs, stack
+from benchlab.analysis.findings._set_ups import Pair, depths, has, pairs, stack
 from benchlab.analysis.verdicts import Says
 
 LABEL = "Log device"
@@ -27,14 +27,23 @@ def _adds(without: Line, with_: Line) -> bool:
 
 
 def _told(one: Pair) -> Finding | None:
-    if one.single:
-        says, severity = f"whether the log device pays is open: {one.did('did')}", Severity.NOTE
-    elif one.over.says == Says.NONE:
-        says, severity = f"the log device makes no difference: {one.did()}", Severity.NOTE
-    elif verdict := one.differs():
-        costs = verdict.says == Says.SLOWER
-        says = f"the log device {'costs' if costs else 'gains'}: {one.did()}"
+    """What a depth says by itself comes before what all of them say together: their mean may hide it."""
+    costs, gains = one.surely(Says.SLOWER), one.surely(Says.FASTER)
+    severity = Severity.NOTE
+    if one.everywhere and (verdict := one.differs()):
+        slower = verdict.says == Says.SLOWER
+        says = f"the log device {'costs' if slower else 'gains'}: {one.did()}"
+        severity = Severity.LIMIT if slower else Severity.NOTE
+    elif costs or gains:
+        told = [("costs", costs), ("gains", gains)]
+        where = " and ".join(f"{verb} {depths(some)}" for verb, some in told if some)
         severity = Severity.LIMIT if costs else Severity.NOTE
+        one = one.at(costs or gains)
+        says = f"the log device {where}: {one.did()}"
+    elif one.single:
+        says = f"whether the log device pays is open: {one.did('did')}"
+    elif one.over.says == Says.NONE and not one.decided:
+        says = f"the log device makes no difference: {one.did()}"
     else:
         return None
     return Finding(

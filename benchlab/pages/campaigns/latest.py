@@ -80,11 +80,12 @@ def result_of(found: Sequence[Group]) -> Result | None:
 def _compared(answer: Answer, found: Sequence[Group]) -> Result:
     said = sentences(answer)
     told = [one for one in said if one.says != Says.UNKNOWN]
+    shown = (told or said)[0]
     rows = list(answer.rows[:MOST])
     if all(row.against for row in rows):
         rows[-1] = answer.baseline
     return Result(
-        (told or said)[0].head,
+        f"{shown.head}, {shown.after}" if shown.says == Says.NONE and shown.after else shown.head,
         DONE if told else DOUBT,
         "Conclusive" if told else "Not conclusive",
         _chart([row.group for row in rows], [row.label for row in rows], found, answer.metric),

@@ -9,6 +9,7 @@ from django import template
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 
+from benchlab.analysis.ratio_words import times
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.charts.queries import Group
@@ -23,7 +24,6 @@ from benchlab.verdicts.sentences import (
     ratio,
     repeats_number,
     sentences,
-    times,
 )
 
 register = template.Library()

@@ -1,0 +1,44 @@
+"""Ratios in words: what is there never reads as nothing, nor a bound beside 1 as 1."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.analysis.ratio_words import number, span, times
+
+
+@pytest.mark.parametrize(
+    ("ratio", "says"),
+    [
+        (0.0004, "0.00040"),
+        (0.0444, "0.044"),
+        (0.1843, "0.18"),
+        (0.997, "1.00"),
+        (1.184, "1.18"),
+        (1.996, "2.0"),
+        (2.63, "2.6"),
+        (17.33, "17.3"),
+        (99.97, "100"),
+        (1234.5, "1,234"),
+        (0.0, "0.00"),
+    ],
+)
+def test_two_digits_count(ratio, says):
+    assert number(ratio) == says
+    assert times(ratio) == f"{says} times"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "says"),
+    [
+        (0.0003, 0.0005, "0.00030 to 0.00050"),
+        (0.04, 2.5, "0.040 to 2.5"),
+        (1.003, 1.16, "1.003 to 1.16"),
+        (0.86, 0.9972, "0.86 to 0.997"),
+        (1.00001, 1.2, "1.00001 to 1.20"),
+        (0.998, 1.002, "1.00 to 1.00"),
+        (9.08, 11.99, "9.1 to 12.0"),
+    ],
+)
+def test_a_bound_that_leaves_1_out_does_not_read_as_1(low, high, says):
+    assert span(low, high) == says
