@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 
+from agents.plans import chain
+from agents.plans.chain import LayerSpec
 from agents.plans.stack import BELOW, Placed
 from benchlab.analysis.devices.amplification import amplification, by_application
 from benchlab.analysis.devices.balance import TELLS, Balance, Spread, of_samples
 from benchlab.analysis.devices.flushes import Flushes, flushes
 from benchlab.analysis.devices.hit_ratio import of_bytes, of_requests
+from benchlab.analysis.evidence import Layer
 from benchlab.analysis.series import mean
 from benchlab.charts.tracks import Track
 from benchlab.charts.windows import Part
@@ -26,6 +29,8 @@ COUNTED = (
     ("arc.hits", "arc.misses", "ARC, reads"),
     ("l2arc.hits", "l2arc.misses", "L2ARC, reads"),
 )
+IMPORTED = "imported"  # in place of a layer, where nobody tells which
+ASIDE = ("cache", "log", "spare")  # uses of disks that hold nothing for the layers above
 SPARE = "spare"  # a use of disks that carry nothing while all is well
 BEHIND = ("backing", "data", BELOW)  # uses of disks behind a cache's
 
@@ -82,37 +87,64 @@ class Hit:
         return 100 * self.ratio
 
 
-def uses(layers: Sequence[Placed]) -> list[Use]:
-    """Of each layer that was given disks, bottom up; without spares."""
+def planned(layers: Sequence[Placed]) -> list[Layer]:
+    """As a plan has them; the disks below a layer are its use BELOW."""
     return [
-        # The kernel writes cciss!c0d0 for /dev/cciss/c0d0.
-        Use(layer.spec.kind, use, tuple(_name(claim.node) for claim in claims))
+        Layer(
+            layer.spec.kind,
+            uses={
+                # The kernel writes cciss!c0d0 for /dev/cciss/c0d0.
+                use: tuple(claim.node.removeprefix("/dev/").replace("/", "!") for claim in claims)
+                for use, claims in layer.target.devices.items()
+            },
+        )
         for layer in layers
-        for use, claims in layer.target.devices.items()
-        if use not in (BELOW, SPARE) and claims
     ]
 
 
-def _name(node: str) -> str:
-    return node.removeprefix("/dev/").replace("/", "!")
+def described(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str]]) -> list[Layer]:
+    """Of a result from elsewhere: its layers on the `disks` that its source tells, by role. What no layer asks for is
+    left out; where none asks for any, the roles stand for themselves."""
+    found: list[Layer] = []
+    holding: tuple[str, ...] = ()
+    for spec, given in zip(specs, chain.given(specs, disks), strict=True):
+        below = {BELOW: holding} if holding else {}
+        found.append(Layer(spec.kind, uses={**given, **below}))
+        holding += tuple(n for use, names in given.items() if use not in ASIDE for n in names)
+    if any(uses(found)):
+        return found
+    return [Layer(IMPORTED, uses={role: tuple(names)}) for role, names in disks.items()]
+
+
+def uses(layers: Sequence[Layer]) -> list[Use]:
+    """Of each layer that was given disks, bottom up; without spares."""
+    return [
+        Use(layer.kind, use, names)
+        for layer in layers
+        for use, names in layer.uses.items()
+        if use not in (BELOW, SPARE) and names
+    ]
 
 
 def worked(
-    layers: Sequence[Placed], parts: Sequence[Part], figures: Mapping[str, float]
+    layers: Sequence[Layer], parts: Sequence[Part], figures: Mapping[str, float], only: str = ""
 ) -> list[Worked]:
-    """For each part of the run and each use: what can be said. `figures`: the tool's plain ones, base units."""
+    """For each part of the run and each use: what can be said. `figures`: the tool's plain ones, base units; `only`:
+    the one way that it goes (benchlab.analysis.devices.amplification.only_way)."""
     alone = len(parts) == 1
-    rows = (_worked(use, part, figures, alone) for part in parts for use in uses(layers))
+    rows = (_worked(use, part, figures, alone, only) for part in parts for use in uses(layers))
     return [row for row in rows if row is not None]
 
 
-def _worked(use: Use, part: Part, figures: Mapping[str, float], alone: bool) -> Worked | None:
+def _worked(
+    use: Use, part: Part, figures: Mapping[str, float], alone: bool, only: str
+) -> Worked | None:
     by_key = {(track.device, track.metric): track for track in part.tracks}
     asked = (
         # File layout and ramp are in a whole run, and not in what the tool tells.
         {"read": None, "write": None}
         if part.whole
-        else by_application(figures, part.name, alone=alone)
+        else by_application(figures, part.name, alone=alone, only=only)
     )
     found = Worked(
         part.name,
@@ -164,10 +196,12 @@ def _flushes(members: Sequence[str], by_key: Mapping[tuple[str, str], Track]) ->
 def balance_words(found: Balance | None, members: Sequence[str]) -> str:
     """ "even", "2 of 12 do 95 %: sdb, sdc", "uneven: sdb 45 %, … sde 10 %"; "" where nothing is known.
 
-    Of too few samples it is said that they are.
+    Of too few samples it is said that they are; "even, by one report" of a printed average.
     """
     if found is None:
         return ""
+    if found.spread == Spread.EVEN and found.averaged and found.windows == 1:
+        return "even, by one report"  # an average over what it is of; unevenness it would not tell from chance
     if not found.told:
         return f"not told by {found.windows} sample{'' if found.windows == 1 else 's'}: {TELLS} are needed"
     of = len(members)
@@ -208,17 +242,17 @@ def some(names: Sequence[str]) -> str:
 
 
 def hits(
-    layers: Sequence[Placed], parts: Iterable[Part], figures: Mapping[str, float]
+    layers: Sequence[Layer], parts: Iterable[Part], figures: Mapping[str, float], only: str = ""
 ) -> list[Hit]:
     """For each part: what caches count; and where the tool is known to read, what the bytes of their disks tell.
 
     Under writes alone a cache is read for its own sake, which is no hit.
     """
-    reads = figures.get("read.bandwidth", 0.0) > 0
+    reads = (by_application(figures, "", alone=True, only=only)["read"] or 0.0) > 0
     return [hit for part in parts for hit in _hits(layers if reads else (), part)]
 
 
-def _hits(layers: Sequence[Placed], part: Part) -> list[Hit]:
+def _hits(layers: Sequence[Layer], part: Part) -> list[Hit]:
     by_key = {(track.device, track.metric): track for track in part.tracks}
     found = [
         Hit(part.name, device, of, ratio, True)
@@ -229,7 +263,7 @@ def _hits(layers: Sequence[Placed], part: Part) -> list[Hit]:
     for layer in layers:
         ratio = _by_bytes(layer, by_key)
         if ratio is not None:
-            found.append(Hit(part.name, layer.spec.kind, "bytes read", ratio, False))
+            found.append(Hit(part.name, layer.kind, "bytes read", ratio, False))
     return found
 
 
@@ -239,12 +273,11 @@ def _counted(found: Track | None, missed: Track | None) -> float | None:
     return of_requests(found.values, missed.values, found.lengths)
 
 
-def _by_bytes(layer: Placed, by_key: Mapping[tuple[str, str], Track]) -> float | None:
+def _by_bytes(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float | None:
     """Of a layer that has a cache and disks behind it, its own or those of the layers below."""
-    given = layer.target.devices
-    cache = [_name(claim.node) for claim in given.get("cache", ())]
-    behind = next(([_name(c.node) for c in given[use]] for use in BEHIND if given.get(use)), [])
-    behind = [name for name in behind if name not in cache]
+    cache = layer.uses.get("cache", ())
+    behind = next((layer.uses[use] for use in BEHIND if layer.uses.get(use)), ())
+    behind = tuple(name for name in behind if name not in cache)
     if not cache or not behind:
         return None
     sums = [sum(_means(names, by_key, "read.bandwidth")) for names in (cache, behind)]

@@ -13,8 +13,8 @@ from django.utils.http import quote_etag
 from django.views.decorators.http import require_GET
 
 from agents.contracts import AgentError, ParseError
-from agents.plans import as_json
-from agents.plans.stack import Placed
+from agents.plans import as_json, chain
+from benchlab.analysis.evidence import Layer
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import (
     caches,
@@ -117,20 +117,18 @@ def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def uses_of(attempt: Attempt) -> list[Use]:
-    """What the disks were for: by the plan, or as whoever imported it said."""
-    if layers := layers_of(attempt):
-        return device_work.uses(layers)
-    told = attempt.meta.get(DISKS) or {}
-    return [Use("imported", role, tuple(names)) for role, names in told.items()]
+    """What the disks were for."""
+    return device_work.uses(layers_of(attempt))
 
 
-def layers_of(attempt: Attempt) -> tuple[Placed, ...]:
-    """As they were when the plan was made; of a plan that cannot be read none are known."""
+def layers_of(attempt: Attempt) -> list[Layer]:
+    """As they were when the plan was made, else as whoever imported it said; of what neither tells none are known."""
     try:
         plan = as_json.from_json(attempt.layout.plan or {})
-        return tuple(plan.at(moments.parse(attempt.run.stage).stage))
+        return device_work.planned(plan.at(moments.parse(attempt.run.stage).stage))
     except AgentError:
-        return ()
+        told = attempt.meta.get(DISKS) or {}
+        return device_work.described(chain.specs(attempt.layout.stack), told) if told else []
 
 
 @require_GET

@@ -119,7 +119,7 @@ def _planned(attempt: Attempt) -> tuple[tuple[str, ...], str]:
     except AgentError:
         return (), ""
     placed = plan.at(moments.parse(attempt.run.stage).stage)
-    uses = device_work.uses(placed)
+    uses = device_work.uses(device_work.planned(placed))
     disks = tuple(dict.fromkeys(name for use in uses for name in use.members))
     return disks, next((one.gives.volume for one in reversed(placed) if one.gives.volume), "")
 

@@ -16,6 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from agents import registry
 from benchlab.analysis.curves import Little, little
+from benchlab.analysis.devices.amplification import only_way
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     caches,
@@ -32,6 +33,7 @@ from benchlab.charts.queries import during
 from benchlab.charts.sampled import tracks_of, windows_of
 from benchlab.charts.tables import device_rows
 from benchlab.charts.tracks import Track
+from benchlab.findings import stored_runs
 from benchlab.runs import in_force, reason_texts
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
@@ -217,12 +219,13 @@ def _meta(attempt: Attempt) -> list[tuple[str, str]]:
 def _device_work(
     attempt: Attempt, measured: list[Measurement], tracks: Sequence[Track]
 ) -> dict[str, Any]:
-    layers = layers_of(attempt)
+    layers, access = layers_of(attempt), stored_runs.access_of(attempt)
+    only = only_way(access.reads, access.writes)
     parts = windows.parts(tracks, windows_of(attempt))
     figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
     return {
-        "work": device_work.worked(layers, parts, figures),
-        "hits": device_work.hits(layers, parts, figures),
+        "work": device_work.worked(layers, parts, figures, only),
+        "hits": device_work.hits(layers, parts, figures, only),
     }
 
 

@@ -230,6 +230,13 @@ def _tracks(row: Attempt, series: Iterable[Series], windows: Sequence[Window]) -
             yield Track(one.device, one.metric, one.unit, tuple(one.times), tuple(one.values))
 
 
+def access_of(row: Attempt) -> Access:
+    """What its tool asked of the storage, as far as that is known without its layout. Of a row with its run's campaign
+    and its layout."""
+    ours = row.run.campaign.source == Campaign.Source.MEASURED
+    return _asked(row, None, row.layout, ours)[0]
+
+
 def _asked(row: Attempt, target: Target | None, layout: Layout, ours: bool) -> tuple[Access, str]:
     """What its tool asked of the storage, and why that may have been nothing."""
     run = row.run

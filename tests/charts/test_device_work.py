@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents.contracts import Claim, Frame, Target, Window
 from agents.plans import as_json
-from agents.plans.chain import LayerSpec
+from agents.plans.chain import LayerSpec, Wanted
 from agents.plans.stack import Placed, StackPlan
 from agents.samplers import diskstats
 from benchlab.analysis.devices.balance import Spread
@@ -48,8 +48,10 @@ def wrote(times: tuple[float, ...], **rates: float) -> list[Track]:
 SECONDS = tuple(float(second) for second in range(1, 15))
 
 
-def worked(layers, tracks, windows=(), **figures):
-    return device_work.worked(layers, parts(tracks, list(windows)), figures)
+def worked(layers, tracks, windows=(), only="", **figures):
+    return device_work.worked(
+        device_work.planned(layers), parts(tracks, list(windows)), figures, only
+    )
 
 
 def test_two_of_four_disks_do_it_all():
@@ -113,6 +115,16 @@ def test_one_sample_is_one_report():
     [row] = worked([lvm(*dict.fromkeys(track.device for track in tracks))], tracks)
     assert row.written_words == "2 of 12 do 95 %: sdb, sdc"
     assert row.flush_words == "0 % to 91 % of each disk's writes, or more"
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [(100.0, "even, by one report"), (50.0, "not told by 1 sample: 10 are needed")],
+)
+def test_one_report_tells_that_disks_are_even_and_not_that_they_are_not(other, says):
+    """A printed average: that both did the same is what it says; what is uneven in it may be chance."""
+    [row] = worked([lvm("sdb", "sdc")], wrote((1.0,), sdb=100.0, sdc=other))
+    assert row.written_words == says
 
 
 def test_amplification_is_over_what_was_measured():
@@ -197,6 +209,10 @@ def test_what_a_cache_counts():
     assert (hit.device, hit.of, hit.ratio, hit.counted) == ("dm-3", "reads", 0.6, True)
 
 
+def hits(layers, parts, figures, only=""):
+    return device_work.hits(device_work.planned(layers), parts, figures, only)
+
+
 READS = {"read.bandwidth": 4e7}
 
 
@@ -205,12 +221,45 @@ def test_by_the_bytes_of_its_disks_too():
     reads = {"nvme0n1": 3e7, "sdb": 6e6, "sdc": 4e6}
     tracks = [Track(n, "read.bandwidth", "B/s", (1.0, 2.0), (v, v)) for n, v in reads.items()]
     cached = layer("lvm_cache", cache=("nvme0n1",), below=("sdb", "sdc"))
-    [hit] = device_work.hits([lvm("sdb", "sdc"), cached], parts(tracks, []), READS)
+    [hit] = hits([lvm("sdb", "sdc"), cached], parts(tracks, []), READS)
     assert hit.ratio == pytest.approx(0.75)
     assert (hit.device, hit.counted) == ("lvm_cache", False)
-    assert device_work.hits([cached], parts(tracks[:2], []), READS) == [], "sdc was not seen"
-    assert device_work.hits([cached], parts([], []), READS) == []
-    assert device_work.hits([cached], parts(tracks, []), {"write.bandwidth": 4e7}) == [], "its own"
+    assert hits([cached], parts(tracks[:2], []), READS) == [], "sdc was not seen"
+    assert hits([cached], parts([], []), READS) == []
+    assert hits([cached], parts(tracks, []), {"write.bandwidth": 4e7}) == [], "its own"
+
+
+def test_a_tool_that_only_reads_or_only_writes_tells_it_by_its_whole_rate():
+    """dd prints one rate; 4 KiB twice a write, and no hit of a cache that only writes were held against."""
+    tracks = wrote(SECONDS, sdb=100, sdc=100)
+    [row] = worked([lvm("sdb", "sdc")], tracks, MEASURED, "write", bandwidth=409600.0)
+    assert (row.writes, row.reads) == (2, None)
+    [row] = worked([lvm("sdb", "sdc")], tracks, MEASURED, bandwidth=409600.0)
+    assert (row.writes, row.reads) == (None, None)
+    reads = {"nvme0n1": 3e7, "sdb": 1e7}
+    tracks = [Track(n, "read.bandwidth", "B/s", (1.0, 2.0), (v, v)) for n, v in reads.items()]
+    cached = layer("lvm_cache", cache=("nvme0n1",), below=("sdb",))
+    [hit] = hits([cached], parts(tracks, []), {"bandwidth": 4e7}, "read")
+    assert hit.ratio == pytest.approx(0.75)
+    assert hits([cached], parts(tracks, []), {"bandwidth": 4e7}, "write") == []
+
+
+def test_of_a_result_from_elsewhere_layers_stand_on_the_disks_that_its_source_tells():
+    specs = [
+        LayerSpec("lvm", devices=(Wanted("data", "hdd", 2),)),
+        LayerSpec("lvm_cache", devices=(Wanted("cache", "ssd", 1),)),
+    ]
+    found = device_work.described(specs, {"hdd": ["sdb", "sdc"], "ssd": ["dfa"]})
+    assert [(one.layer, one.use, one.members) for one in device_work.uses(found)] == [
+        ("lvm", "data", ("sdb", "sdc")),
+        ("lvm_cache", "cache", ("dfa",)),
+    ]
+    reads = {"dfa": 3e7, "sdb": 1e7, "sdc": 0.0}
+    tracks = [Track(n, "read.bandwidth", "B/s", (1.0, 2.0), (v, v)) for n, v in reads.items()]
+    [hit] = device_work.hits(found, parts(tracks, []), READS)
+    assert hit.device == "lvm_cache" and hit.ratio == pytest.approx(0.75)
+    [alone] = device_work.uses(device_work.described([], {"hdd": ["sdb"]}))
+    assert (alone.layer, alone.use) == ("imported", "hdd")
 
 
 # --- on pages

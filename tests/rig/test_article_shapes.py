@@ -9,7 +9,7 @@ import pytest
 
 from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.device_work import worked
+from benchlab.charts.device_work import planned, worked
 from benchlab.charts.sampled import tracks_of, windows_of
 from benchlab.charts.windows import parts
 from benchlab.engine.new_campaign import create_campaign
@@ -87,7 +87,9 @@ def write_balance(layout: Layout, attempt: Attempt) -> Balance:
     tracks, windows = tracks_of(attempt), windows_of(attempt)
     assert [one.name for one in windows if one.measured] == ["measured"]
     [one] = [
-        row for row in worked(plan.layers, parts(tracks, windows), {}) if row.use.use == "data"
+        row
+        for row in worked(planned(plan.layers), parts(tracks, windows), {})
+        if row.use.use == "data"
     ]
     assert one.written is not None
     return one.written

@@ -202,7 +202,7 @@ CLAIMS = (
         CENTOS,
         "Between ZFS on Linux and on FreeBSD there is a large gap in fsync",
         "introduction",
-        C,
+        O,
         (Ratio(POOL, SYNC, FSYNC, 7312.509, 6676.001),),
         "on these machines Linux is even ahead; by one repeat each it is not decided who is",
     ),

@@ -26,20 +26,31 @@ def amplification(devices: Sequence[float], application: float | None) -> float 
     return total / application if isfinite(total) and isfinite(application) else None
 
 
+def only_way(reads: bool | None, writes: bool | None) -> str:
+    """ "read" or "write" of a tool that is known to do that alone; "" of others, and where nobody tells."""
+    if reads is None or reads is writes or writes is None:
+        return ""
+    return "read" if reads else "write"
+
+
 def by_application(
-    figures: Mapping[str, float], window: str, *, alone: bool
+    figures: Mapping[str, float], window: str, *, alone: bool, only: str = ""
 ) -> dict[str, float | None]:
     """{"read", "write": B/s that the tool moved in a window of what it measured}; None where it does not tell.
 
     `alone`: whether that window is all that it measured, so that its figures are of it. A tool that tells its reads
-    and no writes wrote nothing, and the other way round.
+    and no writes wrote nothing, and the other way round. `only`: the one way that it goes (`only_way`), whose rate dd
+    and others print as that of the whole.
     """
     synced = _synced(figures, window)
     if synced is not None:
         return {"read": None, "write": synced}
     if not alone:
         return {"read": None, "write": None}
-    return {way: figures.get(f"{way}.bandwidth") for way in ("read", "write")}
+    found = {way: figures.get(f"{way}.bandwidth") for way in ("read", "write")}
+    if only and found[only] is None:
+        found[only] = figures.get("bandwidth")
+    return found
 
 
 def _synced(figures: Mapping[str, float], window: str) -> float | None:

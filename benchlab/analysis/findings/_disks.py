@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from benchlab.analysis.devices.amplification import by_application
+from benchlab.analysis.devices.amplification import by_application, only_way
 from benchlab.analysis.devices.balance import Balance, of_samples
 from benchlab.analysis.evidence import Layer, Run, Track
 from benchlab.analysis.findings._stacks import IDLE, copies_of
@@ -106,13 +106,8 @@ def asked(part: Run, window: str, run: Run) -> dict[str, float | None]:
     known = [one for one in run.windows if one.measured]
     if not known:
         return {"read": None, "write": None}
-    found = by_application(part.figures, window, alone=len(known) == 1)
-    alone = {"read": (True, False), "write": (False, True)}
-    for way, does in alone.items():
-        only = (run.access.reads, run.access.writes) == does
-        if found[way] is None and only and len(known) == 1:
-            found[way] = part.figures.get("bandwidth")
-    return found
+    only = only_way(run.access.reads, run.access.writes)
+    return by_application(part.figures, window, alone=len(known) == 1, only=only)
 
 
 def only_writes(run: Run) -> bool:
