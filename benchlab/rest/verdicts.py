@@ -17,6 +17,7 @@ from benchlab.analysis.factors import Effect
 from benchlab.analysis.verdicts import Comparison, Says, Verdict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
+from benchlab.verdicts import baselines
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
 from benchlab.verdicts.matrix import effects_of, named
 from benchlab.verdicts.sentences import sentences
@@ -51,6 +52,10 @@ class PointSerializer(SaidSerializer):
 class LineSerializer(serializers.Serializer[Told]):
     place = serializers.IntegerField(
         help_text="From 1; shared by what cannot be told from its best"
+    )
+    key = serializers.CharField(
+        help_text="What `baseline` takes, by what tells these lines apart: t5 a topology, c a campaign, h a host, m a "
+        "moment, r the rest of the sweep; empty: nothing but the workload does"
     )
     name = serializers.CharField()
     campaign = serializers.IntegerField()
@@ -129,7 +134,11 @@ class Verdicts(OneAnswer[Any]):
             _query("workload", "Only these", many=True),
             _query("topology", "Only these", many=True),
             _query("host", "Only these", many=True),
-            _query("baseline", "The topology to compare with; without it: the one built first"),
+            OpenApiParameter(
+                "baseline",
+                OpenApiTypes.STR,
+                description="The `key` of a line to compare with, or a topology's id; without it: the one built first",
+            ),
             OpenApiParameter(
                 "metric", OpenApiTypes.STR, description="Without it: the tool's first"
             ),
@@ -150,7 +159,7 @@ class Verdicts(OneAnswer[Any]):
             raise ValidationError({name: [f"No such filter; {_THERE}."] for name in unknown})
         try:
             wanted = request_params.lines(query)
-            baseline = request_params.number(query, "baseline")
+            baseline = baselines.wanted(query)
             if not wanted.campaigns:
                 raise ValidationError({"campaign": ["Name at least one."]})
             lines = lines_of(request.user, wanted)
@@ -184,6 +193,7 @@ def _line(answer: Answer, row: Row) -> Told:
     design = against.design if against else None
     return {
         "place": row.place,
+        "key": row.key,
         "name": row.label,
         "campaign": row.group.campaign,
         "topology": row.group.topology,

@@ -22,7 +22,7 @@ from benchlab.charts import cards, naming, request_params
 from benchlab.charts.equal_workloads import cards_of
 from benchlab.charts.palette import Identity, Style
 from benchlab.charts.queries import Group, Person, groups, labels, line_styles
-from benchlab.verdicts import builds
+from benchlab.verdicts import baselines, builds
 
 BETTER = {"op/s": False, "B/s": False, "s": True}  # unit -> whether lower is better
 TAILS = ("lat.p99", "clat.p99")
@@ -41,7 +41,7 @@ ALIKE = (
 @dataclass(frozen=True, slots=True)
 class Row:
     """A set-up in its place, drawn as its chart draws it. `against`: the baseline, None for itself; `tail`: likewise
-    of p99, None where untold."""
+    of p99, None where untold; `key`: what names it as a baseline."""
 
     group: Group
     label: str
@@ -49,11 +49,12 @@ class Row:
     place: int
     against: Comparison | None
     tail: Comparison | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of one workload under equal conditions. `rows`: best first. `choices`: (topology, name) of baselines."""
+    """Of one workload under equal conditions. `rows`: best first. `choices`: (key, name) of baselines, as built."""
 
     key: str  # of its chart on the page
     title: str
@@ -62,7 +63,7 @@ class Answer:
     unit: str
     baseline: Row
     rows: tuple[Row, ...]
-    choices: tuple[tuple[int, str], ...]
+    choices: tuple[tuple[str, str], ...]
 
     @property
     def lower_is_better(self) -> bool:
@@ -109,10 +110,8 @@ def lines_of(user: Person, wanted: request_params.Filter) -> list[Group]:
     return wanted.keep(groups(user, wanted.campaigns))
 
 
-def answers_of(
-    found: Sequence[Group], metric: str = "", baseline: int | None = None
-) -> list[Answer]:
-    """`baseline`: a topology. Two queries, and two that are kept for a while.
+def answers_of(found: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
+    """`baseline`: a key of benchlab.verdicts.baselines. Two queries, and two that are kept for a while.
 
     Raises BadRequest for a metric of which nobody can say whether more is better.
     """
@@ -198,14 +197,14 @@ def _answer(
     card: Sequence[Group],
     lines: list[Group],
     metric: str,
-    baseline: int | None,
+    baseline: str,
     known: builds.Builds,
     spread: Sequence[float],
     styles: Styles,
 ) -> Answer:
     lines = sorted(lines, key=lambda line: (line.campaign, builds.built(line, known)))
     names = labels(lines)
-    at = next((i for i, line in enumerate(lines) if line.topology == baseline), 0)
+    at, keys = baselines.place(lines, baseline), baselines.keys_of(lines)
     designs = builds.designs_of(lines, known, spread)
     unit = lines[0].units[metric]
     sweeps = tuple(_frozen(sweep_of(line, metric)) for line in lines)
@@ -218,10 +217,11 @@ def _answer(
             one.place,
             one.against,
             _tail(lines, at, one, designs),
+            keys[one.name],
         )
         for one in order
     )
-    topologies = dict.fromkeys((line.topology, line.topology_name) for line in lines)
+    choices = dict(zip(reversed(keys), reversed(names), strict=True))  # of two by one key the first
     return Answer(
         cards.key(card[0].workload, any(line.swept for line in card)),
         " · ".join(dict.fromkeys(line.workload_name for line in lines)),
@@ -230,7 +230,7 @@ def _answer(
         unit,
         next(row for row in rows if row.against is None),
         rows,
-        tuple(topologies) if len(topologies) > 1 else (),
+        tuple((key, choices[key]) for key in dict.fromkeys(keys)) if len(choices) > 1 else (),
     )
 
 

@@ -16,7 +16,7 @@ from benchlab.charts.queries import Group
 from benchlab.charts.request_params import Filter
 from benchlab.findings.templatetags.findings import may_add
 from benchlab.runs.repeat_offers import Offer, Wanted, offers
-from benchlab.verdicts import matrix, ranks
+from benchlab.verdicts import baselines, matrix, ranks
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
 from benchlab.verdicts.sentences import (
     interval_words,
@@ -38,7 +38,7 @@ KEPT = ("metric", "moment", "campaign", "topology", "host", "workload", "stage")
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
 def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
-    """Of one campaign; ?baseline= is a topology. A page that has its lines says them as `campaign_lines`."""
+    """Of one campaign; ?baseline= is a key of benchlab.verdicts.baselines. A page that has its lines says them as `campaign_lines`."""
     request: HttpRequest = context["request"]
     wanted = Filter((campaign.pk,), moment=request_params.moment(request.GET))
     lines = context.get("campaign_lines")
@@ -85,13 +85,16 @@ def _offers(campaign: Campaign, made: Sequence[Answer]) -> dict[int, Offer | Non
 
 
 def _context(request: HttpRequest, found: Sequence[Group]) -> dict[str, Any]:
-    baseline = request_params.number(request.GET, "baseline")
+    baseline = baselines.wanted(request.GET)
     made = answers_of(found, request_params.metric(request.GET), baseline)
-    choices = dict.fromkeys(pair for one in made for pair in one.choices)
+    choices: dict[str, str] = {}
+    for key, name in (pair for one in made for pair in one.choices):
+        choices.setdefault(key, name)
+    first = made[0].baseline.key if made else ""
     return {
         "answers": [(one, sentences(one), ranks.table(one), None) for one in made],
-        "choices": list(choices) if len(choices) > 1 else [],
-        "baseline": baseline or (made[0].baseline.group.topology if made else None),
+        "choices": list(choices.items()) if len(choices) > 1 else [],
+        "baseline": next((key for key in choices if key == baseline), first),
         "kept": [(k, v) for k in KEPT for v in request.GET.getlist(k) if v],
         "named": matrix.named(matrix.effects_of(found), matrix.SHOWN),
         "so_far": not all(one.over for one in made),

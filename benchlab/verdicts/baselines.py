@@ -1,0 +1,58 @@
+"""Which line others are held against, as an address names it: by what tells the lines of an answer apart.
+
+"t5": the layout of topology 5; "mafter-1": a moment; "c2.h3": a campaign on a host; "r" and eight hexadecimal digits: what
+else a sweep varies, a scheduler say. Several parts have dots between them. A number alone is a topology.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from django.core.exceptions import BadRequest
+from django.http import QueryDict
+
+from benchlab.charts.queries import Group
+from benchlab.charts.request_params import BUILT
+
+KEY = re.compile(r"(?:[cht][0-9]{1,18}|m[a-z]+(?:-[0-9]{1,9})?|r[0-9a-f]{8})", re.ASCII)
+Parts = Mapping[str, str]  # letter -> the rest of the part
+
+
+def parts_of(line: Group) -> Parts:
+    """All that a line is, but for its workload."""
+    return {
+        "c": str(line.campaign),
+        "h": str(line.host),
+        "t": str(line.topology),
+        "m": line.stage or BUILT,
+        "r": sha256(line.rest.encode()).hexdigest()[:8],
+    }
+
+
+def keys_of(lines: Sequence[Group]) -> list[str]:
+    """Of each, by the parts that they have not all in common, so that it means the same in answers beside this one."""
+    told = [parts_of(line) for line in lines]
+    unlike = [letter for letter in told[0] if len({one[letter] for one in told}) > 1]
+    return [".".join(letter + one[letter] for letter in unlike) for one in told]
+
+
+def place(lines: Sequence[Group], wanted: str) -> int:
+    """Of the first line that has every part of it; 0 of none, and of "" """
+    named = {part[0]: part[1:] for part in wanted.split(".") if part}
+    for at, line in enumerate(lines):
+        told = parts_of(line)
+        if all(told[letter] == value for letter, value in named.items()):
+            return at
+    return 0
+
+
+def wanted(query: QueryDict) -> str:
+    """?baseline=, "" for none. Raises BadRequest."""
+    told = query.get("baseline", "")
+    if told.isascii() and told.isdigit() and len(told) < 19:
+        return f"t{told}"
+    if told and not all(KEY.fullmatch(part) for part in told.split(".")):
+        raise BadRequest(f"baseline: {told[:100]!r} is no line's key")
+    return told
