@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import BadRequest
@@ -13,11 +14,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.analysis.designs import Order
+from benchlab.analysis.devices.full_station import Full
 from benchlab.analysis.factors import Effect
 from benchlab.analysis.verdicts import Comparison, Says, Verdict
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import request_params
-from benchlab.verdicts import baselines
+from benchlab.charts import curve_answers, full_stations, request_params
+from benchlab.verdicts import baselines, by_itself
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
 from benchlab.verdicts.matrix import effects_of, named
 from benchlab.verdicts.sentences import sentences
@@ -94,6 +96,57 @@ class AnswerSerializer(serializers.Serializer[Told]):
     lines = LineSerializer(many=True)
 
 
+class KneeSerializer(serializers.Serializer[Told]):
+    at = serializers.IntegerField(
+        allow_null=True, help_text="Outstanding I/Os; null: none, or uncertain"
+    )
+    low = serializers.IntegerField(
+        allow_null=True, help_text="95 %; null: deeper than was measured"
+    )
+    high = serializers.IntegerField(allow_null=True)
+    flat = serializers.BooleanField(help_text="Nothing is gained from the first depth on")
+    beyond = serializers.BooleanField(help_text="It may lie deeper than was measured")
+    repeats = serializers.IntegerField(help_text="Fewest of a depth; below 3 it is not drawn")
+
+
+class CapSerializer(serializers.Serializer[Told]):
+    iops = serializers.FloatField()
+    low = serializers.IntegerField(help_text="From this depth")
+    high = serializers.IntegerField(help_text="To this one, within 2 %")
+
+
+class FallSerializer(serializers.Serializer[Told]):
+    peak = serializers.IntegerField(help_text="Depth from which IOPS fall")
+    last = serializers.IntegerField(help_text="The deepest one")
+    share = serializers.FloatField(help_text="Of the peak, 0 to 1")
+
+
+class FullSerializer(serializers.Serializer[Told]):
+    station = serializers.ChoiceField(choices=[one.value for one in Full])
+    device = serializers.CharField(help_text="The disk where most wait; empty: no single one")
+    outstanding = serializers.IntegerField(help_text="The deepest")
+    says = serializers.CharField()
+
+
+class CurveSerializer(serializers.Serializer[Told]):
+    workload = serializers.CharField()
+    name = serializers.CharField()
+    key = serializers.CharField(help_text="All that the line is, but for its workload")
+    campaign = serializers.IntegerField()
+    topology = serializers.IntegerField()
+    host = serializers.IntegerField()
+    stage = serializers.CharField(help_text="Empty: as built")
+    knee = KneeSerializer(
+        allow_null=True, help_text="null: the campaign is not over, or there are too few depths"
+    )
+    cap = CapSerializer(allow_null=True, help_text="null: none is seen")
+    fall = FallSerializer(allow_null=True, help_text="null: none is seen")
+    full = FullSerializer(
+        allow_null=True, help_text="At the deepest point; null: it cannot be said"
+    )
+    says = serializers.CharField(help_text="Knee, cap and fall in words")
+
+
 class EffectSerializer(serializers.Serializer[Told]):
     levels = serializers.DictField(
         child=serializers.CharField(),
@@ -106,6 +159,7 @@ class EffectSerializer(serializers.Serializer[Told]):
 
 class VerdictsSerializer(serializers.Serializer[Told]):
     results = AnswerSerializer(many=True)
+    curves = CurveSerializer(many=True, help_text="Each swept line by itself, compared or not")
     effects = EffectSerializer(
         many=True, help_text="What factors do over the whole matrix, where it has no gaps"
     )
@@ -168,7 +222,33 @@ class Verdicts(OneAnswer[Any]):
             name, _, said = str(error).partition(": ")
             raise ValidationError({name: [said]}) from None
         told = [_effect(one) for one in named(effects_of(lines))]
-        return Response({"results": [_answer(one) for one in found], "effects": told})
+        curves = [_curve(one) for one in by_itself.curves_of(lines)]
+        results = [_answer(one) for one in found]
+        return Response({"results": results, "curves": curves, "effects": told})
+
+
+def _curve(one: by_itself.Line) -> Told:
+    group, known, full = one.group, one.answer, one.full
+    return {
+        "workload": group.workload_name,
+        "name": one.label,
+        "key": ".".join(letter + told for letter, told in baselines.parts_of(group).items()),
+        "campaign": group.campaign,
+        "topology": group.topology,
+        "host": group.host,
+        "stage": group.stage,
+        "knee": asdict(known.knee) if known.knee else None,
+        "cap": asdict(known.cap) if known.cap else None,
+        "fall": asdict(known.collapse) if known.collapse else None,
+        "full": full
+        and {
+            "station": full.full,
+            "device": full.device,
+            "outstanding": full.depth,
+            "says": full_stations.words(full, known.cap),
+        },
+        "says": curve_answers.words_of(group),
+    }
 
 
 def _effect(one: Effect) -> Told:

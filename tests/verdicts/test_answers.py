@@ -25,6 +25,7 @@ from benchlab.web.units import si
 from tests.charts import made
 
 pytestmark = pytest.mark.django_db
+SEVEN = (1, 2, 4, 8, 16, 32, 64)
 
 
 def texts(page) -> str:
@@ -274,10 +275,47 @@ def test_compare_page_over_campaigns(bench, web, api):
     assert "Later does 2.5 times the IOPS of Cache or stripe" in texts(page)
 
 
-def test_a_campaign_of_one_line_has_no_answer(bench, web, api):
-    bench.measure(bench.build("a"), 400)
+def test_a_campaign_of_one_line_says_why_it_is_not_compared_and_what_its_curve_is(bench, web, api):
+    bench.measure(bench.build("a"), 400, depths=SEVEN)
     assert bench.answers(api) == []
-    assert "answers-title" not in web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+    told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()
+    [curve] = told["curves"]
+    assert curve["name"] == "a" and curve["workload"] == bench.load.name
+    assert curve["knee"] and curve["says"] and curve["full"] is None
+    for page in (f"/campaigns/{bench.campaign.pk}/", f"/campaigns/{bench.campaign.pk}/report/"):
+        said = texts(web.get(page))
+        assert f"Knee of a: {curve['says']}" in said, page
+        assert "One layout: nothing to compare it with." in said
+    query = api.get("/api/verdicts/", {"campaign": bench.campaign.pk, "baseline": curve["key"]})
+    assert query.status_code == 200
+
+
+def test_layouts_under_unlike_workloads_are_not_compared(bench, web):
+    bench.measure(bench.build("a"), 400)
+    bench.measure(bench.build("b"), 400, load=made.workload(bench.team, "randwrite 4 KiB"))
+    page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
+    assert "No two of these lines had the same workload" in page and "Knee of b" in page
+
+
+def test_a_question_without_results_says_so(bench, web):
+    url = f"/campaigns/{bench.campaign.pk}/"
+    bench.campaign.question = "Is the cache worth it?"
+    bench.campaign.save()
+    assert "the answer comes with the first results" in texts(web.get(url))
+    bench.campaign.question = ""
+    bench.campaign.save()
+    assert "the answer comes with the first results" not in texts(web.get(url))
+
+
+def test_curves_are_told_beside_answers(bench, api):
+    """By what each is itself; a figure without a sweep is no curve."""
+    bench.measure(bench.build("a"), 400, depths=SEVEN)
+    bench.measure(bench.build("b"), 1000, depths=SEVEN)
+    told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()
+    assert [one["name"] for one in told["curves"]] == ["a", "b"]
+    for one in told["curves"]:
+        assert one["knee"].keys() == {"at", "low", "high", "flat", "beyond", "repeats"}
+        assert one["knee"]["repeats"] == 3 and one["fall"] is None
 
 
 def test_tau_is_learned_from_rebuilt_equals(bench, api):
@@ -479,9 +517,6 @@ def test_ranked_each_at_its_best_point_in_medians(bench, web):
     assert "stripe" in first and "Baseline" in second and "1×" in second
     assert si(median("iops"), "op/s") in first and f">{deepest}<" in first
     assert "2.5×" in first and "Faster" in first
-
-
-SEVEN = (1, 2, 4, 8, 16, 32, 64)
 
 
 def unlike_at_one_depth(bench, factor):

@@ -9,15 +9,14 @@ from typing import Any
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Says
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import curve_answers, small
 from benchlab.charts.queries import Group, Person, groups, labels, line_styles
 from benchlab.pages.campaigns import heat_metric
-from benchlab.verdicts.answers import BETTER, Answer, answers_of, medians_of
+from benchlab.verdicts import by_itself
+from benchlab.verdicts.answers import Answer, answers_of, medians_of
 from benchlab.verdicts.sentences import sentences
-from benchlab.web.units import si
 
 MOST = 4  # lines or bars of a chart
 KEPT_S = 600  # results that are over change when they are read again, or by added repeats, which end a layout anew
@@ -99,19 +98,11 @@ def _alone(known: Sequence[Group], name: str) -> Result:
     says = f"Knee of {names[0]}: {curve_answers.knee_words(knee)}" if knee else ""
     repeats = max(sample.repeat for line in known for sample in line.samples)
     return Result(
-        says or f"{names[0]}: {_best(first, name)}",
+        says or f"{names[0]}: {by_itself.best(first, name)}",
         DOUBT if repeats == 1 else "",
         "1 run each" if repeats == 1 else f"{repeats} repeats",
         _chart(known[:MOST], names[:MOST], known, name),
     )
-
-
-def _best(line: Group, name: str) -> str:
-    medians, unit = medians_of(line, name), line.units[name]
-    sign = 1 if BETTER.get(unit) else -1
-    depth = min(medians, key=lambda depth: sign * medians[depth])
-    at = f" at best, at {depth} outstanding" if len(medians) > 1 else ""
-    return f"{si(medians[depth], shown_unit(name, unit))}{at}"
 
 
 def _chart(

@@ -16,7 +16,7 @@ from benchlab.charts.queries import Group
 from benchlab.charts.request_params import Filter
 from benchlab.findings.templatetags.findings import may_add
 from benchlab.runs.repeat_offers import Offer, Wanted, offers
-from benchlab.verdicts import baselines, matrix, ranks
+from benchlab.verdicts import baselines, by_itself, matrix, ranks
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
 from benchlab.verdicts.sentences import (
     interval_words,
@@ -38,7 +38,8 @@ KEPT = ("metric", "moment", "campaign", "topology", "host", "workload", "stage")
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
 def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
-    """Of one campaign; ?baseline= is a key of benchlab.verdicts.baselines. A page that has its lines says them as `campaign_lines`."""
+    """Of one campaign; ?baseline= is a key of benchlab.verdicts.baselines. A page that has its lines says them as
+    `campaign_lines`."""
     request: HttpRequest = context["request"]
     wanted = Filter((campaign.pk,), moment=request_params.moment(request.GET))
     lines = context.get("campaign_lines")
@@ -47,6 +48,8 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     told = [three for *three, _ in found["answers"]]
     offered = _offers(campaign, [one for one, *_ in told]) if may_add(context, campaign) else {}
     found["answers"] = [(*three, offered.get(index)) for index, three in enumerate(told)]
+    if not found["answers"] and (kept or campaign.question):
+        found |= _alone(kept)
     return _to_read(context, found) | {
         "campaign_id": campaign.pk,
         "csrf_token": context.get("csrf_token"),
@@ -70,7 +73,14 @@ def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str,
         return {}
     kept = [pair for pair in found["kept"] if pair[0] in ("metric", "moment")]
     named = context["link"].hiding.deep(found["named"])
+    if not found["answers"] and lines:
+        found |= _alone(wanted.keep(lines))
     return found | {"kept": kept, "named": named, "guest": True}
+
+
+def _alone(lines: Sequence[Group]) -> dict[str, Any]:
+    """What is said where nothing can be compared."""
+    return {"alone": by_itself.of_workloads(lines), "why_alone": by_itself.why_alone(lines)}
 
 
 def _to_read(context: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:

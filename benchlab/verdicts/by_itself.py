@@ -1,0 +1,110 @@
+"""What lines say by themselves: knee, cap, fall and what is full of a swept one, else its best figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchlab.analysis.devices.full_station import FullStation
+from benchlab.analysis.rate_words import shown_unit
+from benchlab.charts import cards, curve_answers, full_stations, naming
+from benchlab.charts.curve_answers import CurveAnswer
+from benchlab.charts.equal_workloads import cards_of
+from benchlab.charts.queries import Group, labels
+from benchlab.verdicts.answers import BETTER, medians_of
+from benchlab.web.units import si
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`full`: what is full at its deepest point; None where it cannot be said."""
+
+    group: Group
+    label: str
+    answer: CurveAnswer
+    full: FullStation | None
+
+    @property
+    def says(self) -> str:
+        if self.group.swept:
+            return f"Knee of {self.label}: {curve_answers.words_of(self.group)}"
+        told = naming.ordered(self.group.units, self.group.tool, False)
+        units = self.group.units
+        name = next(
+            (n for n in told if n in units and units[n] in BETTER and medians_of(self.group, n)), ""
+        )
+        return f"{self.label}: {best(self.group, name)}" if name else ""
+
+    @property
+    def full_words(self) -> str:
+        """ "Full at 64 outstanding: the disks, where …"; "" where it cannot be said."""
+        if self.full is None:
+            return ""
+        words = full_stations.words(self.full, self.answer.cap)
+        return f"Full at {self.full.depth} outstanding: {words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Lines of one workload, with the key of its chart on the page."""
+
+    key: str
+    title: str
+    lines: tuple[Line, ...]
+
+
+def of_workloads(found: Sequence[Group]) -> list[Card]:
+    """Two queries, and a third one where a volume stands on the disks; none without a line that is swept and over."""
+    known = {id(one.group): one for one in curves_of(found)}
+    return [
+        Card(
+            cards.key(lines[0].workload, any(line.swept for line in lines)),
+            " · ".join(dict.fromkeys(line.workload_name for line in lines)),
+            tuple(
+                known.get(id(line)) or Line(line, name, CurveAnswer(), None)
+                for line, name in zip(lines, labels(lines), strict=True)
+            ),
+        )
+        for lines in cards_of(found)
+    ]
+
+
+def curves_of(found: Sequence[Group]) -> list[Line]:
+    """Of swept lines alone. Queries as `of_workloads`."""
+    lines = [
+        (line, name)
+        for some in cards_of(found)
+        for line, name in zip(some, labels(some), strict=True)
+    ]
+    swept = [(line, name) for line, name in lines if line.swept]
+    full = full_stations.of_lines([line for line, _ in swept])
+    return [
+        Line(line, name, curve_answers.answer_of(line), full.get(at))
+        for at, (line, name) in enumerate(swept)
+    ]
+
+
+def best(line: Group, name: str) -> str:
+    """Its best median of a metric, and where."""
+    medians, unit = medians_of(line, name), line.units[name]
+    sign = 1 if BETTER.get(unit) else -1
+    depth = min(medians, key=lambda depth: sign * medians[depth])
+    at = f" at best, at {depth} outstanding" if len(medians) > 1 else ""
+    return f"{si(medians[depth], shown_unit(name, unit))}{at}"
+
+
+def why_alone(found: Sequence[Group]) -> str:
+    """Of lines none of which is held against another: why, and what would answer."""
+    if not found:
+        return "Nothing is measured yet: the answer comes with the first results."
+    if not all(line.over for line in found):
+        return "So far there is nothing to compare: the campaign is not over."
+    if len({line.topology for line in found}) == 1:
+        return (
+            "One layout: nothing to compare it with. Measure another one with the same workloads, or compare this"
+            " campaign with one of yours or of the library."
+        )
+    return (
+        "No two of these lines had the same workload and were in order, so none is held against another. Measure the"
+        " layouts with the same workloads."
+    )
