@@ -49,8 +49,30 @@ BOTH = {
 }
 # A module's name tells what is inside: no participle, verb or metaphor, of which each stood for something once.
 NO_NAMES = frozenset(
-    "agreeing asked awaiting deeds far gone keeping kept late listened nouns offered pump reached seat shelf shown"
-    " standing stored talk touched words".split()
+    [
+        "agreeing",
+        "asked",
+        "awaiting",
+        "deeds",
+        "far",
+        "gone",
+        "keeping",
+        "kept",
+        "late",
+        "listened",
+        "nouns",
+        "offered",
+        "pump",
+        "reached",
+        "seat",
+        "shelf",
+        "shown",
+        "standing",
+        "stored",
+        "talk",
+        "touched",
+        "words",
+    ]
 )
 # A comment behind a value has the formatter spread it over three lines: it stands above.
 SPREAD = re.compile(r"[=:] \(\n\s+\S[^\n]*\S  # [^\n]*\n\s*\)\n")
