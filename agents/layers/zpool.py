@@ -250,7 +250,7 @@ def _too_small(options: Options, target: Target, pool: Zpool, facts: HostFacts) 
     found = _zfs.dataset(pool.name, facts)
     said = [found.properties.get(key, "") for key in ("available", "used")] if found else []
     if not said or not all(word.isdigit() for word in said):
-        return [f"{pool.name}: nobody says how much it holds"]
+        return [f"{pool.name}: its capacity is unknown"]
     promised = _space(options, target, facts)[1]
     holds = sum(map(int, said))
     return [f"{pool.name} holds {holds} B, not {promised}"] if holds < promised else []

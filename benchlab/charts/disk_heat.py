@@ -52,11 +52,7 @@ def build(
     if not data:
         return figure.empty(title, f"{panel.title}: not sampled of these disks.")
     thinned = any(rows.buckets.every > 1 for rows in found if rows.metric == metric)
-    said = (
-        "means of as many samples as a field has room for; zoom in for each"
-        if thinned
-        else "a field a sample"
-    )
+    said = "each cell is a mean; zoom in for single samples" if thinned else "one cell per sample"
     made = figure.layout(
         f"Each disk over the run: {panel.title[0].lower()}{panel.title[1:]} · {title}",
         f"Stronger is more, {said}.",

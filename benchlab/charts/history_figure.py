@@ -17,7 +17,7 @@ from benchlab.web.units import si
 LEVEL = "median between confirmed and possible changes"
 CONFIRMED, POSSIBLE = "change", "possible change"
 STANDS_OUT = "stands out from the runs before it"
-MOVED = "what was let go is another from here on"
+MOVED = "the ignored property changes here"
 
 
 def build(title: str, found: History) -> Figure:

@@ -64,7 +64,7 @@ def build(sides: Sequence[Side]) -> Figure:
     columns, inside = len(sides), len(panels) * ROW_PX + (len(panels) - 1) * GAP_PX
     layout = figure.layout(
         f"Devices side by side · {title}",
-        "Each run from its own first sample; one scale a row. Who zooms one zooms all.",
+        "Each run from its own first sample; rows share a scale; zooming one chart zooms all.",
         height=inside + EDGE_PX,
         hovermode="x",
         hoversubplots="axis",

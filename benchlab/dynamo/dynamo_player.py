@@ -39,10 +39,7 @@ log = logging.getLogger(__name__)
 
 MOST_TRIES = 3  # attempts of a run that are made because who played died
 LEAVING = timedelta(seconds=15)
-LOST = (
-    "Who played dynamo's console (a worker of BenchLab, or its listener) died in the middle of the test. "
-    "Nothing of it was kept."
-)
+LOST = "The process driving dynamo (a BenchLab worker or its listener) ended during the run; nothing was kept."
 
 
 def needed(facts: HostFacts) -> bool:

@@ -22,12 +22,12 @@ def mark_spare(row: Reported, user: AbstractBaseUser | AnonymousUser, typed: str
     """A whole disk is given away with all that is on it. `typed` is its name, letter by letter. Raises Refused."""
     if not row.raw:
         raise Refused(
-            f"{row} is a file system: dynamo uses a file of its own there, nothing is to be given."
+            f"{row} is a file system: dynamo uses a file of its own there, so it needs no spare mark."
         )
     if not row.present:
         raise Refused(f"{row} is not reported any more: another disk may have its name by now.")
     if typed.strip() != row.name:
-        raise Refused(f"Nothing was changed: type {row.name} to give that disk away.")
+        raise Refused(f"Nothing was changed: type {row.name} to mark that disk spare.")
     Reported.objects.filter(pk=row.pk).update(spare_by=user.pk, spare_at=timezone.now())
     facts.keep(row.host)
 

@@ -29,7 +29,7 @@ class Playing(Protocol):
 class Console:
     """Of a tool that is started and polled, and needs nobody."""
 
-    LOST = "Who played the tool's console died in the middle of the run."
+    LOST = "The process driving the tool ended during the run; nothing was kept."
 
     def is_played(self, facts: HostFacts) -> bool:
         """Whether a process of ours must play it on this host."""

@@ -191,9 +191,8 @@ def _over(row: PackageInstall, polled: job.Polled, shell: Shell) -> None:
     discovery.read_facts(row.host, shell)
     left = missing(row.host).packages
     if not trouble and (still := [name for name in row.packages if name in left]):
-        trouble = (
-            f"The installer said yes, yet what {', '.join(still)} should bring is still not there."
-        )
+        verb = "is" if len(still) == 1 else "are"
+        trouble = f"The installer succeeded, but {', '.join(still)} {verb} still missing."
     _end(row, exit_code=polled.exit_code, output=output, trouble=trouble)
     job.remove(shell, _spool(row))
 

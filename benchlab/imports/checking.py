@@ -132,7 +132,9 @@ def _check_described(index: int, one: Chosen, shown: Shown, names: _Names, wrong
     if shown.found.trouble:
         wrong.add(index, "take", f"It cannot be read: {shown.found.trouble}")
     if one.beside is not None:
-        wrong.add(index, "beside", "Only what watched meanwhile belongs to another result.")
+        wrong.add(
+            index, "beside", "Only monitoring output (iostat etc.) can be attached to a result."
+        )
     if one.outstanding is not None:
         wrong.add(index, "outstanding", "It is a workload: change its options once it is stored.")
     name = one.workload.strip() or shown.workload
@@ -159,7 +161,9 @@ def _check_one(
         wrong.add(index, "log_unit", said)
     if one.beside is not None:
         if not shown.watches:
-            wrong.add(index, "beside", "Only what watched meanwhile belongs to another result.")
+            wrong.add(
+                index, "beside", "Only monitoring output (iostat etc.) can be attached to a result."
+            )
         elif one.beside not in alone:
             wrong.add(index, "beside", "What it belongs to is not taken as a result of its own.")
         return
@@ -180,7 +184,7 @@ def _check_one(
     told = shown.found.outstanding
     if one.outstanding is not None:
         if shown.found.varies == "outstanding":
-            wrong.add(index, "outstanding", "The table says it of each of its columns.")
+            wrong.add(index, "outstanding", "The table already gives it for each column.")
         elif told is not None and told != one.outstanding:
             wrong.add(index, "outstanding", f"The text says {told}.")
         elif not 1 <= one.outstanding <= MOST_OUTSTANDING:

@@ -21,7 +21,7 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
         help_text="What the kernel still does: {says, done: 0 to 1, eta_s: seconds or null}",
     )
     degraded = serializers.ListField(
-        child=serializers.CharField(), help_text="What was not in order at the last look, in words"
+        child=serializers.CharField(), help_text="What was degraded at the last look, in words"
     )
     schedulers = serializers.ListField(
         child=serializers.CharField(), help_text="I/O schedulers that its runs ask for"
@@ -116,7 +116,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
     degraded = serializers.ListField(
         child=serializers.DictField(child=serializers.CharField()),
-        help_text="What was not in order: {says, seen: before the run or during it}; empty: all was",
+        help_text="What was degraded: {says, seen: before the run or during it}; empty: all was",
     )
 
     class Meta:

@@ -291,7 +291,7 @@ def test_the_network_may_fail_while_a_layout_is_built(make_campaign, rig_host, m
     assert attempt.outcome == "succeeded", (attempt.reason_text, layout.reason_text)
     assert layout.rebuilds == 1
     said = " ".join(layout.transitions.values_list("reason", flat=True))
-    assert "What was built is taken back, and built anew" in said
+    assert "The partial layout is removed and rebuilt" in said
     assert "worker" not in said
     assert_blank(rig_host, "ubdb", "ubdc")
 

@@ -64,7 +64,7 @@ def test_a_network_cut_of_minutes_ends_in_a_layout_that_stands(layout, paper, mo
     assert (step(layout, 2).phase, layout.trouble, layout.rebuilds) == ("done", "", 1)
     assert layout.outcome == "succeeded", layout.reason_text
     said = list(layout.transitions.values_list("reason", flat=True))
-    assert f"{SILENT} What was built is taken back, and built anew." in said
+    assert f"{SILENT} The partial layout is removed and rebuilt." in said
     assert "built and verified" in said
     assert made(paper, "create") == 2
 

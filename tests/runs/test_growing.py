@@ -147,7 +147,7 @@ def test_a_run_that_outlasts_the_reshape_has_no_figures(make_campaign, kernel):
     assert ended(campaign)[1] == ("during-1", "failed", "too_late")
     late = Attempt.objects.get(run__stage="during-1")
     assert not late.measurements.exists() and late.artifacts.exists()
-    assert late.reason_text == "The reshape of toy was over before this run was."
+    assert late.reason_text == "The reshape of toy finished before the run did."
     assert late.meta["during"]["end"] == []
 
 

@@ -97,7 +97,7 @@ def signed_in(web: Client) -> bool:
 
 def test_a_stranger_gets_no_account(db, provider):
     web = Client()
-    assert b"Log in by Lab SSO" in web.get("/login/").content
+    assert b"Log in with Lab SSO" in web.get("/login/").content
     answer = through(web)
     assert b"By invitation only" in (answer.content or web.get(answer["Location"]).content)
     assert not signed_in(web) and not User.objects.exists()
@@ -106,7 +106,7 @@ def test_a_stranger_gets_no_account(db, provider):
 def test_a_stranger_with_an_invitation_gets_one(team, user, provider):
     web = Client()
     token = invitations.invite(team, Role.OPERATOR, user)[1]
-    assert b"Log in by Lab SSO" in web.get(f"/join/{token}/").content
+    assert b"Log in with Lab SSO" in web.get(f"/join/{token}/").content
     assert token not in str(dict(web.session))  # whoever reads the sessions' table has no link
     through(web)
     assert signed_in(web)

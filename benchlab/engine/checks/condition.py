@@ -107,7 +107,7 @@ def after(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
-        _mark(attempt, [f"nobody could look afterwards whether all is in order: {error}"], DURING)
+        _mark(attempt, [f"the layout could not be checked after the run: {error}"], DURING)
         return
     if found.rebooted:
         return

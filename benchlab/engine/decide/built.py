@@ -128,6 +128,6 @@ def _running(scene: Scene, current: Current) -> Decision:
         return End(Outcome.INTERRUPTED, Reason.JOB_VANISHED, said)
     # The runner ends the tool in time; a host on which it did not is not waited for.
     if current.running_s > current.timeout_s + scene.lost_after_s:
-        said = f"The host still tells of a running job long after its limit of {current.timeout_s:g} s."
+        said = f"The host still reports the job as running, well past its limit of {current.timeout_s:g} s."
         return End(Outcome.FAILED, Reason.JOB_TIMEOUT, said, stop=True)
     return HurryUp() if current.player is Player.LATE else again

@@ -115,7 +115,7 @@ def on_host_perhaps(layout: Layout) -> list[Attempt]:
 
 def skip(layout: Layout, stage: str) -> None:
     """End every attempt of a moment that is over and that has measured nothing."""
-    text = "The kernel was through before this run could start."
+    text = "The resync or reshape finished before this run could start."
     verdict = Verdict(Outcome.SKIPPED, Reason.TOO_LATE, text)
     phases = [AttemptPhase.QUEUED, AttemptPhase.STARTING]
     for attempt in layout.attempts.filter(phase__in=phases, run__stage=stage):

@@ -79,7 +79,10 @@ def _follow(layout: Layout, plan: stack.StackPlan, shell: Shell) -> None:
     wrong = [one for one in found if one not in _known(layout)]
     if wrong:
         said = "; ".join(wrong)
-        raise AgentError(f"Every command of the growth said yes, yet: {said}", Reason.VERIFY_FAILED)
+        raise AgentError(
+            f"All commands of the growth succeeded, but verification found: {said}",
+            Reason.VERIFY_FAILED,
+        )
     moves.note(layout, followed=number, facts_ready=snapshot, glance="", looked_at=None)
 
 

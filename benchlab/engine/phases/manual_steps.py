@@ -71,7 +71,7 @@ def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> 
         )
     if differences := stack.verify(plan, facts, upto=layout.built):
         said = "; ".join(differences)
-        raise AgentError(f"It changed while a person was at it: {said}", Reason.VERIFY_FAILED)
+        raise AgentError(f"The host changed during the manual step: {said}", Reason.VERIFY_FAILED)
 
 
 def takes_back(layout: Layout) -> bool:

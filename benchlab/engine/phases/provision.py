@@ -41,7 +41,7 @@ def take_back(layout: Layout) -> None:
             teardown_tries=0,
             trouble="",
         )
-        said = f"{why} What was built is taken back, and built anew."
+        said = f"{why} The partial layout is removed and rebuilt."
         Transition.objects.create(layout=layout, old=layout.phase, new=layout.phase, reason=said)
     events.changed(layout.campaign_id)
 
@@ -120,7 +120,9 @@ def _layers(layout: Layout, shell: Shell) -> bool:
         # An exit code alone is never believed.
         if differences := stack.verify(plan, facts, upto=number):
             said = "; ".join(differences)
-            raise AgentError(f"Every command said yes, yet: {said}", Reason.VERIFY_FAILED)
+            raise AgentError(
+                f"All commands succeeded, but verification found: {said}", Reason.VERIFY_FAILED
+            )
     preflight.precheck(layout, shell, facts)
     found = stack.awaited(plan, facts)
     growing.tell(layout, found, settled=not found)

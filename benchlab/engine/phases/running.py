@@ -238,7 +238,7 @@ def _in_time(layout: Layout, attempt: Attempt, verdict: Verdict, shell: Shell) -
     if found or verdict.outcome != Outcome.SUCCEEDED:
         return verdict
     what = attempt.meta["during"]["start"][0]["says"]
-    return Verdict(Outcome.FAILED, Reason.TOO_LATE, f"The {what} was over before this run was.")
+    return Verdict(Outcome.FAILED, Reason.TOO_LATE, f"The {what} finished before the run did.")
 
 
 def held(attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
@@ -251,7 +251,7 @@ def held(attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
-        said = f"Nobody could look afterwards which I/O scheduler was in force: {error}"
+        said = f"The I/O scheduler could not be checked after the run: {error}"
         return Verdict(Outcome.FAILED, error.reason, said)
     changed = [
         f"{name} had {values[what]} when the run began and {now[name][what]} when it was over ({what})"

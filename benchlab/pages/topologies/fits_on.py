@@ -111,7 +111,7 @@ def _row(host: Host, layers: Stack, wants: Mapping[str, int], looked: Looked, on
     if host.pk in on.held:
         return Row(host, spare, LATER, "Fits, once what stands there is taken down")
     if host == on.host and on.facts and looked.valid and (said := _refused(host, layers, on.facts)):
-        return Row(host, spare, SHORT, f"Not as it was read last: {said}")
+        return Row(host, spare, SHORT, f"Changed since the last reading: {said}")
     return Row(host, spare, FITS, "Fits" if looked.valid else "Has the disks")
 
 

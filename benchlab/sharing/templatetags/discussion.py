@@ -1,4 +1,4 @@
-"""{% load discussion %}{% talk campaign %}: what people said about a row, and the forms to say more; star and share above."""
+"""{% load discussion %}{% talk campaign %}: what people said about a row, forms to say more; star and share above."""
 
 from __future__ import annotations
 
