@@ -10,9 +10,9 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('hosts', '0001_squashed'),
-        ('runs', '0001_squashed'),
-        ('team', '0001_squashed'),
+        ('hosts', '0001_squashed_2'),
+        ('runs', '0001_squashed_2'),
+        ('team', '0001_squashed_2'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -11,8 +11,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('campaigns', '0002_visits'),
-        ('runs', '0002_visits'),
+        ('campaigns', '0001_squashed_2'),
+        ('runs', '0001_squashed_2'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -19,8 +19,8 @@ class Migration(migrations.Migration):
     ]
 
     dependencies = [
-        ('campaigns', '0001_squashed'),
-        ('team', '0001_squashed'),
+        ('campaigns', '0001_squashed_2'),
+        ('team', '0001_squashed_2'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,4 +1,4 @@
-# One file of what were 15, before anything was released.
+# One file of what were 19, before anything was released.
 
 import benchlab.runs.models
 import django.contrib.postgres.fields
@@ -27,12 +27,17 @@ class Migration(migrations.Migration):
         ("runs", "0013_attempt_windows"),
         ("runs", "0014_layout_rebuilds"),
         ("runs", "0015_on_degraded"),
+        ("runs", "0001_squashed"),
+        ("runs", "0002_visits"),
+        ("runs", "0003_raw_removed"),
+        ("runs", "0004_schedulers"),
+        ("runs", "0005_strips"),
     ]
 
     dependencies = [
-        ('campaigns', '0001_squashed'),
-        ('hosts', '0001_squashed'),
-        ('topologies', '0001_squashed'),
+        ('campaigns', '0001_squashed_2'),
+        ('hosts', '0001_squashed_2'),
+        ('topologies', '0001_squashed_2'),
     ]
 
     operations = [
@@ -94,6 +99,12 @@ class Migration(migrations.Migration):
                 ('facts_ready', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='hosts.factsnapshot')),
                 ('host', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='layouts', to='hosts.host')),
                 ('topology', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='layouts', to='topologies.topology')),
+                ('visit', models.PositiveSmallIntegerField(default=1, help_text='Which time that this set-up is built in its campaign (ABBA), from 1')),
+                ('expected_s', models.FloatField(default=20, help_text='How long building and taking it down should take together, in s')),
+                ('begun_at', models.DateTimeField(blank=True, help_text='When it took its host', null=True)),
+                ('ready_at', models.DateTimeField(blank=True, help_text='When it was built', null=True)),
+                ('down_at', models.DateTimeField(blank=True, help_text='When taking it down began, the last time', null=True)),
+                ('schedulers', models.JSONField(blank=True, default=list, help_text='I/O schedulers that its runs ask for')),
             ],
             options={
                 'ordering': ['campaign', 'position', 'pk'],
@@ -124,6 +135,8 @@ class Migration(migrations.Migration):
                 ('facts', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='hosts.factsnapshot')),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='campaigns.run')),
                 ('layout', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='runs.layout')),
+                ('raw_removed_at', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('raw_removed_after', models.PositiveIntegerField(blank=True, editable=False, null=True)),
             ],
             options={
                 'ordering': ['run', 'number'],
@@ -240,6 +253,25 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('attempt', 'name'), name='artifact_name_once')],
             },
         ),
+        migrations.CreateModel(
+            name='Strip',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('clock', models.PositiveSmallIntegerField()),
+                ('sampler', models.CharField(blank=True, max_length=40)),
+                ('metric', models.CharField(blank=True, max_length=40)),
+                ('unit', models.CharField(blank=True, max_length=8)),
+                ('every', models.PositiveSmallIntegerField()),
+                ('first', models.PositiveIntegerField(help_text="Which of the clock's samples is its first")),
+                ('devices', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=255), size=None)),
+                ('most', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), help_text='Of each device; NaN where nothing is known', size=None)),
+                ('data', models.BinaryField()),
+                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='strips', to='runs.attempt')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('attempt', 'every', 'clock', 'sampler', 'metric', 'unit', 'first'), name='strip_once')],
+            },
+        ),
         migrations.AddIndex(
             model_name='layout',
             index=models.Index(condition=models.Q(('phase__in', ['draft', 'done']), _negated=True), fields=['next_step_at'], name='layout_due'),
@@ -348,4 +380,6 @@ class Migration(migrations.Migration):
             model_name='transition',
             index=models.Index(fields=['at', 'id'], name='transition_by_time'),
         ),
+        # Numbers that jump are not compressed, so they need not be tried to be.
+        migrations.RunSQL("ALTER TABLE runs_strip ALTER COLUMN data SET STORAGE EXTERNAL", migrations.RunSQL.noop),
     ]

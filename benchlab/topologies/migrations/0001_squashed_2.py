@@ -1,4 +1,4 @@
-# One file of what were 3, before anything was released.
+# One file of what were 4, before anything was released.
 
 import django.db.models.deletion
 from django.conf import settings
@@ -14,10 +14,12 @@ class Migration(migrations.Migration):
         ("topologies", "0001_initial"),
         ("topologies", "0002_stages"),
         ("topologies", "0003_on_degraded"),
+        ("topologies", "0001_squashed"),
+        ("topologies", "0002_kept"),
     ]
 
     dependencies = [
-        ('team', '0001_squashed'),
+        ('team', '0001_squashed_2'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -35,11 +37,19 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='topologies', to='team.team')),
+                ('archived_at', models.DateTimeField(editable=False, null=True)),
+                ('archived_by', models.CharField(blank=True, editable=False, max_length=200)),
+                ('deleted_at', models.DateTimeField(editable=False, null=True)),
+                ('deleted_by', models.CharField(blank=True, editable=False, max_length=200)),
+                ('going_at', models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 'verbose_name_plural': 'topologies',
                 'ordering': ['name'],
-                'constraints': [models.UniqueConstraint(fields=('team', 'name'), name='topology_name_once')],
             },
+        ),
+        migrations.AddConstraint(
+            model_name='topology',
+            constraint=models.UniqueConstraint(condition=models.Q(('deleted_at', None)), fields=('team', 'name'), name='topology_name_once', violation_error_message='A topology of this name already exists.'),
         ),
     ]

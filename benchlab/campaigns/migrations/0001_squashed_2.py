@@ -1,4 +1,4 @@
-# One file of what were 4, before anything was released.
+# One file of what were 8, before anything was released.
 
 import django.db.models.deletion
 from django.conf import settings
@@ -15,12 +15,17 @@ class Migration(migrations.Migration):
         ("campaigns", "0002_stages"),
         ("campaigns", "0003_imported"),
         ("campaigns", "0004_list_indexes"),
+        ("campaigns", "0001_squashed"),
+        ("campaigns", "0002_visits"),
+        ("campaigns", "0003_runs_in_order"),
+        ("campaigns", "0004_kept"),
+        ("campaigns", "0005_schedulers"),
     ]
 
     dependencies = [
-        ('hosts', '0001_squashed'),
-        ('team', '0001_squashed'),
-        ('topologies', '0001_squashed'),
+        ('hosts', '0001_squashed_2'),
+        ('team', '0001_squashed_2'),
+        ('topologies', '0001_squashed_2'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -34,7 +39,7 @@ class Migration(migrations.Migration):
                 ('origin', models.JSONField(blank=True, default=dict, editable=False)),
                 ('question', models.TextField(blank=True)),
                 ('repeats', models.PositiveSmallIntegerField(default=3)),
-                ('order', models.CharField(choices=[('random_blocks', 'Randomised blocks (each repeat in a new random order)'), ('as_written', 'As written')], default='random_blocks', max_length=20)),
+                ('order', models.CharField(choices=[('random_blocks', 'Randomised blocks (each repeat in a new random order)'), ('as_written', 'As written'), ('abba', 'ABBA (each layout is built in several visits, which take turns)')], default='random_blocks', max_length=20)),
                 ('seed', models.BigIntegerField()),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('started_at', models.DateTimeField(blank=True, null=True)),
@@ -42,6 +47,13 @@ class Migration(migrations.Migration):
                 ('cancelled_at', models.DateTimeField(blank=True, null=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='campaigns', to='team.team')),
+                ('visits', models.PositiveSmallIntegerField(default=1, help_text='How often each layout is built; more than once in the order ABBA')),
+                ('archived_at', models.DateTimeField(editable=False, null=True)),
+                ('archived_by', models.CharField(blank=True, editable=False, max_length=200)),
+                ('deleted_at', models.DateTimeField(editable=False, null=True)),
+                ('deleted_by', models.CharField(blank=True, editable=False, max_length=200)),
+                ('going_at', models.DateTimeField(editable=False, null=True)),
+                ('schedulers', models.JSONField(blank=True, default=list, help_text='I/O schedulers of the disks below: each point is measured with each; empty: as the host has it')),
             ],
             options={
                 'ordering': ['-pk'],
@@ -59,6 +71,11 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workloads', to='team.team')),
+                ('archived_at', models.DateTimeField(editable=False, null=True)),
+                ('archived_by', models.CharField(blank=True, editable=False, max_length=200)),
+                ('deleted_at', models.DateTimeField(editable=False, null=True)),
+                ('deleted_by', models.CharField(blank=True, editable=False, max_length=200)),
+                ('going_at', models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 'ordering': ['name'],
@@ -78,17 +95,23 @@ class Migration(migrations.Migration):
                 ('expected_s', models.FloatField(default=0)),
                 ('expected_writes', models.BigIntegerField(help_text='bytes; null: nobody can tell', null=True)),
                 ('campaign', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='campaigns.campaign')),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='hosts.host')),
-                ('topology', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='topologies.topology')),
-                ('workload', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='campaigns.workload')),
+                ('host', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='hosts.host')),
+                ('topology', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='topologies.topology')),
+                ('workload', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='campaigns.workload')),
+                ('visit', models.PositiveSmallIntegerField(default=1, help_text='Which time that its layout is built it belongs to (ABBA), from 1')),
+                ('scheduler', models.CharField(blank=True, default='', help_text="I/O scheduler that is set on the layout's disks before it; empty: it stays as it is", max_length=20)),
             ],
             options={
                 'ordering': ['campaign', 'position'],
             },
         ),
+        migrations.AddIndex(
+            model_name='campaign',
+            index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='campaign_deleted'),
+        ),
         migrations.AddConstraint(
             model_name='workload',
-            constraint=models.UniqueConstraint(fields=('team', 'name'), name='workload_name_once'),
+            constraint=models.UniqueConstraint(condition=models.Q(('deleted_at', None)), fields=('team', 'name'), name='workload_name_once', violation_error_message='A workload of this name already exists.'),
         ),
         migrations.AddIndex(
             model_name='run',
@@ -117,5 +140,17 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='run',
             constraint=models.UniqueConstraint(fields=('campaign', 'host', 'topology', 'stage', 'workload', 'point', 'repeat'), name='run_cell_once'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(fields=['host', 'id'], name='run_by_host'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(fields=['topology', 'id'], name='run_by_topology'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(fields=['workload', 'id'], name='run_by_workload'),
         ),
     ]

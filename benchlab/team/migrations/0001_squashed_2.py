@@ -1,5 +1,6 @@
-# One file of what were 5, before anything was released.
+# One file of what were 6, before anything was released.
 
+import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
 from django.conf import settings
@@ -17,6 +18,8 @@ class Migration(migrations.Migration):
         ("team", "0003_roles"),
         ("team", "0004_tokens"),
         ("team", "0005_invitations"),
+        ("team", "0001_squashed"),
+        ("team", "0002_keep_raw_days"),
     ]
 
     dependencies = [
@@ -45,6 +48,7 @@ class Migration(migrations.Migration):
                 ('require_mfa', models.BooleanField(default=False, help_text='Members see nothing of the team until they have set up a second factor', verbose_name='second factor demanded')),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('members', models.ManyToManyField(related_name='teams', through='team.Membership', to=settings.AUTH_USER_MODEL)),
+                ('keep_raw_days', models.PositiveIntegerField(blank=True, help_text='Raw output and samples of a campaign are removed so many days after it has ended; its figures stay. Empty: they are kept for ever', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(36500)], verbose_name='days to keep raw output')),
             ],
         ),
         migrations.AddField(
@@ -90,11 +94,11 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddConstraint(
-            model_name='team',
-            constraint=models.UniqueConstraint(condition=models.Q(('library', True)), fields=('library',), name='team_one_library'),
-        ),
-        migrations.AddConstraint(
             model_name='membership',
             constraint=models.UniqueConstraint(fields=('team', 'user'), name='membership_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='team',
+            constraint=models.UniqueConstraint(condition=models.Q(('library', True)), fields=('library',), name='team_one_library'),
         ),
     ]

@@ -1,6 +1,7 @@
-# One file of what were 7, before anything was released.
+# One file of what were 8, before anything was released.
 
 import benchlab.hosts.models
+import django.core.validators
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
@@ -19,10 +20,12 @@ class Migration(migrations.Migration):
         ("hosts", "0005_spare_boot"),
         ("hosts", "0006_host_tasks"),
         ("hosts", "0007_snapshot_seen_again"),
+        ("hosts", "0001_squashed"),
+        ("hosts", "0002_device_rating"),
     ]
 
     dependencies = [
-        ('team', '0001_squashed'),
+        ('team', '0001_squashed_2'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -100,6 +103,8 @@ class Migration(migrations.Migration):
                 ('spare_at', models.DateTimeField(blank=True, null=True)),
                 ('spare_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
                 ('host', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='devices', to='hosts.host')),
+                ('rated_bandwidth', models.PositiveBigIntegerField(blank=True, help_text='B/s; null: not told', null=True, validators=[django.core.validators.MinValueValidator(1)])),
+                ('rated_iops', models.PositiveBigIntegerField(blank=True, help_text='op/s; null: not told', null=True, validators=[django.core.validators.MinValueValidator(1)])),
             ],
             options={
                 'ordering': ['host', 'name'],
@@ -164,6 +169,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='device',
             constraint=models.CheckConstraint(condition=models.Q(('spare', False), models.Q(('spare_size__isnull', False), models.Q(('role', ''), _negated=True)), _connector='OR'), name='device_spare_confirmed'),
+        ),
+        migrations.AddConstraint(
+            model_name='device',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('rated_iops', None), ('rated_iops__gt', 0), _connector='OR'), models.Q(('rated_bandwidth', None), ('rated_bandwidth__gt', 0), _connector='OR')), name='device_rated_positive'),
         ),
         migrations.AddIndex(
             model_name='hosttask',
