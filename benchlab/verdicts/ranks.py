@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Says, Verdict
@@ -48,8 +48,30 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
+class Lead:
+    """What a card shows large: the one that is ahead, held against the other. `large`: whether it is told at all."""
+
+    label: str
+    against: str
+    verdict: Verdict
+    scale: Scale
+
+    @property
+    def large(self) -> bool:
+        return self.verdict.says in (Says.FASTER, Says.SLOWER, Says.NONE)
+
+    @property
+    def badge(self) -> str:
+        return WORDS[self.verdict.says][1]
+
+    @property
+    def mark(self) -> Mark:
+        return self.scale.mark(self.verdict)
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """`latency`, `tail`: heads, empty where not all tell the same kind. `lead`: what a card shows large."""
+    """`latency`, `tail`: heads, empty where not all tell the same kind. `lead`: None without a comparison."""
 
     word: str
     latency: str
@@ -57,7 +79,7 @@ class Table:
     swept: bool
     scale: Scale
     ranks: tuple[Rank, ...]
-    lead: Rank | None
+    lead: Lead | None
 
 
 def table(answer: Answer) -> Table:
@@ -68,8 +90,6 @@ def table(answer: Answer) -> Table:
     kind = "" if of_latency else _told(rows, (f"{kind}.mean" for kind in naming.LATENCY_KINDS))
     tail = "" if of_latency else _told(rows, TAILS)
     ranks = tuple(_rank(answer, row, scale, kind, tail) for row in rows)
-    others = [rank for rank in ranks if rank.verdict]
-    decided = [rank for rank in others if rank.verdict and rank.verdict.decided]
     return Table(
         word=answer.word,
         latency=naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
@@ -77,7 +97,32 @@ def table(answer: Answer) -> Table:
         swept=any(rank.depth for rank in ranks),
         scale=scale,
         ranks=ranks,
-        lead=next(iter(decided or others), None),
+        lead=_lead(answer),
+    )
+
+
+def _lead(answer: Answer) -> Lead | None:
+    """The best that is ahead of the baseline; else what the baseline is ahead of, turned round; else what is open."""
+    told = [(row, row.against.curve) for row in answer.rows if row.against and row.against.curve]
+    if not told:
+        return None
+    order = (Says.FASTER, Says.SLOWER, Says.NONE, Says.OVERTAKES, Says.UNKNOWN)
+    row, verdict = min(told, key=lambda one: order.index(one[1].says))
+    label, against = row.label, answer.baseline.label
+    if verdict.says == Says.SLOWER:
+        label, against, verdict = against, label, _turned(verdict)
+    return Lead(label, against, verdict, Scale.of([verdict]))
+
+
+def _turned(one: Verdict) -> Verdict:
+    """Of the first set-up against the second."""
+    return replace(
+        one,
+        says=Says.FASTER,
+        ratio=1 / one.ratio,
+        low=None if not one.high else 1 / one.high,
+        high=None if not one.low else 1 / one.low,
+        values=one.values and (one.values[1], one.values[0]),
     )
 
 

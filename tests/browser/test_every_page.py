@@ -164,6 +164,7 @@ def faces(name: str, rows: Any, left: Layout, waits: Layout) -> Iterator[str]:  
         ],
         "search": ["/search/?q=stripe"],
         "share-new": [f"{reverse('share-new')}?kind=campaign&object={rows.campaign.pk}"],
+        "explore": ["/explore/", f"/explore/?campaign={library()[0].pk}"],
         "compare": ["/compare/", f"/compare/?campaign={rows.campaign.pk}"],
         "shared": ["/s/the-link-of-a-run/", f"/s/{TOKEN}/"],
         "campaign-detail": [

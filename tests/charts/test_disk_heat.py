@@ -32,7 +32,7 @@ def test_a_field_is_the_mean_of_what_is_known_in_it():
     figure = disk_heat.build("a run", found, shown, "write.iops")
     (drawn,) = figure["data"]
     every = next(rows.buckets.every for rows in found if rows.metric == "write.iops")
-    assert every > 1 and "means of as many samples" in figure["layout"]["title"]["subtitle"]["text"]
+    assert every > 1 and "each cell is a mean" in figure["layout"]["title"]["subtitle"]["text"]
     for label, cells in zip(drawn["y"], drawn["z"], strict=True):
         values = raw[label, "write.iops"]
         for at, cell in enumerate(cells):

@@ -148,7 +148,10 @@ def test_a_window_that_is_not_there(web, attempt, query, status):
 def test_one_without_a_whole_sample_says_so(web, attempt):
     attempt.windows = [{"name": "measured", "start": 4.2, "end": 5.1, "measured": True}]
     attempt.save()
-    assert "No sample lies wholly in it" in web.get(f"/runs/{attempt.run_id}/").content.decode()
+    assert (
+        "No whole sample lies in this window"
+        in web.get(f"/runs/{attempt.run_id}/").content.decode()
+    )
 
 
 @pytest.mark.parametrize("chart", ["devices", "cpu", "caches/arc"])

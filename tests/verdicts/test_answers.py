@@ -614,3 +614,16 @@ def test_a_campaign_is_a_baseline(bench, web):
     page = web.get(f"{url}&baseline={known['Later']}")
     assert options_of(page)[1] == "Later"
     assert re.search(r'class="base">.*?Later', page.content.decode(), re.S)
+
+
+@pytest.mark.parametrize("first", [400, 1000])
+def test_the_large_figure_says_what_the_sentence_says(bench, web, first):
+    """Whichever is the baseline: the one that is ahead is told, by more than 1."""
+    bench.measure(bench.build("a"), first)
+    bench.measure(bench.build("b"), 1400 - first)
+    text = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+    figure = re.sub("<.*?>", "", re.search(r'<p class="fig">.*?</p>', text, re.S)[0])
+    ahead, behind = ("b", "a") if first == 400 else ("a", "b")
+    assert figure.startswith("2.5×") and f"IOPS of {behind}: {ahead}" in figure
+    low, high = map(float, re.search(r"interval ([\d.]+) to ([\d.]+)", figure).groups())
+    assert 1 < low < 2.5 < high
