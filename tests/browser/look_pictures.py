@@ -3,7 +3,8 @@
 python -m tests.browser.look_pictures OUT [MOCKUPS]
 
 OUT gets PAGE-LOOK.webp for each page in light, in dark and on a phone; with MOCKUPS, a directory of PAGE-LOOK.png, also
-`mockups/` with those, smaller. It takes a quarter of an hour, for what is seen is measured (look_pages.py).
+`mockups/` with those, smaller. It takes a quarter of an hour, for what is seen is measured (look_pages.py);
+BENCHLAB_LOOK_ONLY=home,plan takes some of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-OUT, MOCKUPS = "BENCHLAB_LOOK_OUT", "BENCHLAB_LOOK_MOCKUPS"
+OUT, MOCKUPS, ONLY = "BENCHLAB_LOOK_OUT", "BENCHLAB_LOOK_MOCKUPS", "BENCHLAB_LOOK_ONLY"
 
 
 def main(argv: list[str]) -> int:
