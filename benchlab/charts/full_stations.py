@@ -174,9 +174,14 @@ def _cpu(sample: Sample, seen: Seen) -> float | None:
     return max(known, default=None)
 
 
+def _share(queued: float) -> str:
+    """Two depths are measured apart: by their noise more may wait than was added, or less than none."""
+    return device_work.percent(min(max(queued, 0.0), 1.0))
+
+
 def words(found: FullStation, cap: Cap | None = None) -> str:
     """ "the disks, where 92 % of the I/Os wait that the last doubling added"."""
-    share = device_work.percent(max(0.0, found.queued))
+    share = _share(found.queued)
     seen = (
         f"{share} of the I/Os that the last doubling added wait at the disks, {_cpu_words(found)}"
     )
@@ -189,7 +194,7 @@ def words(found: FullStation, cap: Cap | None = None) -> str:
         own = " or a cap on them," if cap else ""
         return f"{which}{own} where {share} of the I/Os wait that the last doubling added"
     if found.full == Full.LAYERS:
-        inside = device_work.percent(found.inside or 0.0)
+        inside = _share(found.inside or 0.0)
         return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added: {seen}"
     if found.full == Full.NOTHING:
         return f"nothing that is seen, but a lock, a log, a link or a limit above the disks: {seen}"

@@ -45,7 +45,7 @@ def _of_line(line: Marked) -> Iterator[Trace]:
         elif known.uncertain:
             yield _stretch(line, known)
         else:
-            yield _note(line, "flat" if known.flat else "no knee yet: measure deeper")
+            yield _note(line, "flat" if known.flat else "no knee yet")
     if line.answer.collapse:
         yield _fall(line, line.answer.collapse)
     if line.answer.cap:

@@ -150,7 +150,7 @@ def test_flat_and_not_reached_are_said_on_the_chart():
     )
     figure = curve.build("C", [flat, steep], Choice())
     go.Figure(figure)
-    assert noted(figure) == [["flat"], ["no knee yet: measure deeper"]]
+    assert noted(figure) == [["flat"], ["no knee yet"]]
 
 
 def test_a_cap_and_a_fall_are_drawn():

@@ -188,3 +188,12 @@ def test_words():
     assert said(Full.NOTHING, cpu=None).endswith("nobody looked at the CPU")
     assert said(Full.NOT_YET, gain=0.3).startswith("nothing yet, it has 30 % more IOPS")
     assert said(Full.UNCLEAR, queued=-0.1).startswith("cannot be told: 0 % of")
+
+
+def test_no_more_waits_than_was_added():
+    """By the noise of two depths the share is 1.13 once in a while: on a page no share is above all of it."""
+    found = FullStation(Full.DEVICES, 0.01, 1.13, 0.1, 16, "nbd8")
+    assert "where 100 % of the I/Os wait" in full_stations.words(found)
+    inside = replace(found, full=Full.LAYERS, queued=-0.02, inside=1.02)
+    assert "where 100 % of the I/Os wait" in full_stations.words(inside)
+    assert "0 % of the I/Os" in full_stations.words(inside)
