@@ -38,7 +38,7 @@ def below(target: Target) -> tuple[Claim, ...]:
     if not target.volume:
         raise PlanError("there is no volume below: put a layer under it that gives one")
     if not (claims := claims_of(target)):
-        raise PlanError(f"The disks under {target.volume} are unknown")
+        raise PlanError(f"the disks under {target.volume} are unknown")
     return claims
 
 

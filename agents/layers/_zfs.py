@@ -82,7 +82,7 @@ def pool_of(target: Target) -> tuple[str, tuple[Claim, ...]]:
     if not target.pool:
         raise PlanError("there is no zpool below: put a layer under it that gives one")
     if not (claims := claims_of(target)):
-        raise PlanError(f"The disks under {target.pool} are unknown")
+        raise PlanError(f"the disks under {target.pool} are unknown")
     return target.pool, claims
 
 

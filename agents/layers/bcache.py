@@ -131,7 +131,7 @@ def _given(options: Options, target: Target) -> tuple[tuple[Part, ...], Part]:
     if len(cache) != 1:
         raise PlanError(f"cache: needs exactly one disk, was given {len(cache)}")
     if not claims_of(target):
-        raise PlanError("The disks under the cache are unknown")
+        raise PlanError("the disks under the cache are unknown")
     buckets = cache[0].size // options.bucket_size
     if buckets <= 512:
         raise PlanError(

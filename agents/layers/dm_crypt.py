@@ -171,7 +171,7 @@ def _piece(target: Target) -> Part:
     if len(found) != 1:
         raise PlanError(f"data: needs exactly one disk or volume, was given {len(found)}")
     if not claims_of(target):
-        raise PlanError(f"The disks under {found[0].node} are unknown")
+        raise PlanError(f"the disks under {found[0].node} are unknown")
     return found[0]
 
 

@@ -89,7 +89,7 @@ def _given(target: Target) -> tuple[Part, Part]:
         if len(nodes) != 1:
             raise PlanError(f"{use}: needs exactly one disk, was given {len(nodes)}")
     if not claims_of(target):
-        raise PlanError("The disks under the cache are unknown")
+        raise PlanError("the disks under the cache are unknown")
     return backing[0], cache[0]
 
 

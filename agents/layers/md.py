@@ -138,7 +138,7 @@ def _given(
     if spares and not options.level:
         raise PlanError("RAID 0 cannot use a spare: it cannot lose a disk")
     if not claims:
-        raise PlanError("The disks under the members are unknown")
+        raise PlanError("the disks under the members are unknown")
     if spares and min(s.size for s in spares) < min(d.size for d in data):
         raise PlanError("a spare is smaller than the smallest member, and could not replace it")
     return data, spares, claims

@@ -79,7 +79,7 @@ def test_the_history_is_drawn_and_clean(chromium, live_server, history, scheme):
     drawn(page)
     assert page.get_by_text("No change of 3 % or more found in 48 runs").count() == 1
     assert violations(page) == []
-    page.get_by_label("Let go").select_option("kernel")
+    page.get_by_label("Ignore").select_option("kernel")
     page.get_by_role("button", name="Show").click()
     page.get_by_text("Kernel there: 6.1.0-28-amd64 before, 6.12.9-amd64 since.").wait_for()
     drawn(page)
@@ -109,7 +109,7 @@ def test_without_javascript_the_table_says_it(chromium, live_server, history, us
     page.fill("#id_password", "alice-password")
     page.click("main button")
     page.goto(f"{live_server.url}/runs/{history[0].run_id}/history/")
-    page.get_by_label("Let go").select_option("kernel")
+    page.get_by_label("Ignore").select_option("kernel")
     page.get_by_role("button", name="Show").click()
     assert page.get_by_text("Changed:").count() == 1
     assert page.locator("tbody tr").count() == 3 * NIGHTS
