@@ -35,7 +35,8 @@ HOSTS = tuple(f"benchlab.hosts.{name}" for name in ("services", "contact", "disc
 @cache
 def modules() -> dict[str, Path]:
     files = chain.from_iterable((ROOT / top).rglob("*.py") for top in TOPS)
-    kept = (path.relative_to(ROOT) for path in files if "migrations" not in path.parts)
+    inside = (path.relative_to(ROOT) for path in files)  # a clone's own folder may be called so
+    kept = (path for path in inside if "migrations" not in path.parts)
     return {".".join(p.with_suffix("").parts).removesuffix(".__init__"): ROOT / p for p in kept}
 
 
