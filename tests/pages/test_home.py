@@ -216,6 +216,9 @@ def test_first_steps_stay_until_a_layout_on_disks_was_measured(web, lab):
     Layout.objects.update(plan=stored([layer("directory", {"path": "/srv"})]))
     text = home(web)
     assert 'id="steps-title"' in text and text.count("data-done") == 4  # no disk is spare yet
+    assert (
+        '<a href="/compare-layouts/">Compare layouts</a>' in text.partition('id="steps-title"')[2]
+    )
     Layout.objects.update(plan=stored([layer("raw", data=("hdd", 1))]))
     assert 'id="steps-title"' not in home(web)
     Attempt.objects.update(outcome=Outcome.FAILED)

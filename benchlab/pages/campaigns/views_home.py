@@ -157,9 +157,9 @@ def _steps(request: HttpRequest, disks: fleet.Fleet) -> list[Step]:
             Workload.objects.for_user(user).exists(),
         ),
         Step(
-            "Make a campaign",
-            "Ask a question.",
-            reverse("campaign-new"),
+            "Compare layouts",
+            "Two to four of them, sized to your disks. Nothing is wiped before you agree to the plan.",
+            reverse("compare-layouts"),
             Campaign.objects.for_user(user).filter(source=Campaign.Source.MEASURED).exists(),
         ),
         Step(
