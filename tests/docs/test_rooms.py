@@ -154,6 +154,14 @@ def test_few_modules_have_both_a_host_and_the_database():
     assert house.with_shell_and_rows() == BOTH
 
 
+def test_a_clone_in_a_folder_called_migrations_has_its_modules(tmp_path):
+    clone = tmp_path / "migrations" / "clone"
+    for path in ("agents/quote.py", "benchlab/runs/migrations/0001_first.py"):
+        (clone / path).parent.mkdir(parents=True)
+        (clone / path).touch()
+    assert house.modules_in(clone) == {"agents.quote": clone / "agents/quote.py"}
+
+
 def test_what_is_counted_can_be_found():
     """The counts see what they are to see."""
     graph = {

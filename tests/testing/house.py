@@ -34,10 +34,15 @@ HOSTS = tuple(f"benchlab.hosts.{name}" for name in ("services", "contact", "disc
 
 @cache
 def modules() -> dict[str, Path]:
-    files = chain.from_iterable((ROOT / top).rglob("*.py") for top in TOPS)
-    inside = (path.relative_to(ROOT) for path in files)  # a clone's own folder may be called so
+    return modules_in(ROOT)
+
+
+def modules_in(root: Path) -> dict[str, Path]:
+    """By name, without a database's migrations. Names above `root` do not count: a clone may lie in such a folder."""
+    files = chain.from_iterable((root / top).rglob("*.py") for top in TOPS)
+    inside = (path.relative_to(root) for path in files)
     kept = (path for path in inside if "migrations" not in path.parts)
-    return {".".join(p.with_suffix("").parts).removesuffix(".__init__"): ROOT / p for p in kept}
+    return {".".join(p.with_suffix("").parts).removesuffix(".__init__"): root / p for p in kept}
 
 
 @cache
