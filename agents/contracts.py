@@ -1,4 +1,4 @@
-"""What drivers, the executor and the engine agree on: plain frozen data. What a driver is: agents/protocols.py."""
+"""Data types shared by drivers, executor and engine: plain and frozen. What a driver is: agents/drivers/."""
 
 from __future__ import annotations
 
@@ -121,6 +121,11 @@ class Target:
     parity: int = 0  # disks of each full stripe that hold it, where a pool's volumes reckon with it
     notes: tuple[str, ...] = ()  # facts worth recording: "sunit from the layer below: 4 KiB"
     kept: Mapping[str, str] = field(default_factory=dict)  # what this layer's plan kept: see Plan
+
+
+def claims_of(target: Target) -> tuple[Claim, ...]:
+    """All disks under a target, each once."""
+    return tuple(dict.fromkeys(claim for given in target.devices.values() for claim in given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +287,20 @@ class Series:
     unit: Unit
     times: tuple[float, ...]
     values: tuple[float, ...]  # NaN where unknown (hot-plugged, counter reset)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How long I/Os took, counted in bins: `counts[i]` of them from `lows[i]` on and below `highs[i]` (s).
+
+    Rising, and none is empty: where one does not begin at the end of the last, nothing was between.
+    """
+
+    name: str  # as that of a Metric, without the statistic: "read.clat", "sync.lat"
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    counts: tuple[int, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

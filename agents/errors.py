@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from agents.texts.plaintext import visible
+from agents.plaintext import visible
 
 
 class Reason(StrEnum):

@@ -30,5 +30,5 @@ def exports(env: Mapping[str, str]) -> str:
     """`export NAME='value'` lines. Raises AgentError on a name that no shell takes."""
     for name in env:
         if not (name.isascii() and name.isidentifier()):
-            raise AgentError(f"{name!r} is no name of an environment variable")
+            raise AgentError(f"{name!r} is not a valid name of an environment variable")
     return "".join(f"export {name}={shlex.quote(plain(value))}\n" for name, value in env.items())

@@ -1,4 +1,4 @@
-"""What a transcript says was measured, in dynamo's own units. Runs on the host.
+"""Tests reconstructed from a session's transcript, in dynamo's own units. Runs on the host.
 
 dynamo's data messages carry no tag, so this follows the whole session: which workers have which targets and accesses
 tells how many results come and of what.
@@ -132,7 +132,7 @@ class _Account:
 
     def _add(self, count: int) -> None:
         if not 0 <= count <= MAX_WORKERS - len(self._targets):
-            raise DynamoError("result", f"{count} more workers: out of step with dynamo")
+            raise DynamoError("result", f"{count} more workers: out of sync with dynamo")
         self._access += [None] * count
         self._targets += [()] * count
 
@@ -142,7 +142,7 @@ class _Account:
             return
         if not (worker == wire.ALL_WORKERS or 0 <= worker < len(where)):
             raise DynamoError(
-                "result", f"{exchange.request.name} of a worker {worker} that is not there"
+                "result", f"{exchange.request.name} for worker {worker}, which does not exist"
             )
         value = decode(exchange.payload)
         for number in range(len(where)) if worker == wire.ALL_WORKERS else (worker,):
@@ -171,7 +171,7 @@ class _Account:
 
     def _finish(self, exchange: Exchange) -> None:
         if self._info is None or self._off is None or self._began is None:
-            raise DynamoError("result", "results of a test whose recording was never switched on")
+            raise DynamoError("result", "results of a test for which recording was never started")
         manager, found = self._report(exchange)
         polls = [self._polls(number, worker) for number, worker in enumerate(found)]
         self.found.append(

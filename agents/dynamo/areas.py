@@ -38,7 +38,9 @@ def wish(config: Dict[str, Any]) -> Wish:
     try:
         made = Wish(**config)
     except TypeError as error:
-        raise DynamoError("options", f"the settings do not fit this program: {error}") from None
+        raise DynamoError(
+            "options", f"the settings are not valid for this program: {error}"
+        ) from None
     return made._replace(access=tuple(made.access))
 
 
@@ -86,7 +88,7 @@ def areas(wanted: Wish, here: Place, make: Callable[[str, int], Area] = Area) ->
             raise DynamoError(
                 "host",
                 f"{wanted.mount}: {here.size + held} bytes are free, the files need {missing} and "
-                f"{hostfacts.SPARE} to spare; a full file system is another one",
+                f"{hostfacts.SPARE} in reserve; a full file system performs differently",
             )
         return found
     each = wanted.size or here.size // count // here.block * here.block
@@ -140,7 +142,7 @@ def trouble(found: Sequence[Area]) -> str:
         if not area.ready():
             return (
                 f"{area.file} has {area.held()} of {area.size} bytes after it was laid out: the disk "
-                "is full, or refuses its writes"
+                "is full or rejects writes"
             )
     return ""
 

@@ -1,4 +1,4 @@
-"""How fast dynamo's clock really ticks, from what it said at known times. Runs on the host.
+"""True tick rate of dynamo's clock, from its readings at known times. Runs on the host.
 
 dynamo counts ticks of the CPU's time-stamp counter and takes their rate from the first "cpu MHz" line of /proc/cpuinfo
 as it was when it started: the core's momentary clock, which may be half or twice the counter's.
@@ -44,7 +44,7 @@ class Rate(NamedTuple):
 def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
     """`polls` of each worker, in order of time. Raises DynamoError where the clocks make no sense."""
     if not 1e5 <= reported <= 1e12:
-        raise DynamoError("result", f"dynamo says its clock has {reported:g} ticks per second")
+        raise DynamoError("result", f"dynamo reports a clock rate of {reported:g} ticks per second")
     found: List[float] = []
     doubts: List[float] = []
     for own in polls:
@@ -53,7 +53,7 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
         span = own[-1].sent - own[0].sent
         if own[-1].ticks <= own[0].ticks:
             raise DynamoError(
-                "result", "dynamo's clock went backwards: CPUs out of step, or a moved VM"
+                "result", "dynamo's clock went backwards: CPU clocks out of sync, or a migrated VM"
             )
         found.append((own[-1].ticks - own[0].ticks) / span)
         doubts.append(max(own[0].doubt, own[-1].doubt) / span)
@@ -63,7 +63,7 @@ def rate(reported: float, polls: Sequence[Sequence[Poll]]) -> Rate:
     if max(found) / min(found) - 1 > APART + 2 * doubt:
         raise DynamoError(
             "result",
-            f"the workers' clocks tick differently ({min(found):.4g} to {max(found):.4g} per s)",
+            f"the workers' clocks run at different rates ({min(found):.4g} to {max(found):.4g} per s)",
         )
     off = abs(measured / reported - 1)
     return Rate(reported, measured, doubt, measured if off > max(TOLERANCE, doubt) else reported)

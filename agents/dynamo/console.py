@@ -177,8 +177,7 @@ class Console:
                     self._fail(
                         DynamoError(
                             "protocol",
-                            f"dynamo sent {len(self._inbox)} bytes "
-                            f"that nobody asked for: {self._where()}",
+                            f"dynamo sent {len(self._inbox)} unexpected bytes: {self._where()}",
                         )
                     )
                 return
@@ -253,5 +252,5 @@ class Console:
         step = self._step
         if isinstance(step, Send):
             size = SIZES[KINDS[step.awaits[len(self._came)]]] if step.awaits else 0
-            return f"while {step.says}; {len(self._inbox)} of {size} bytes had come"
+            return f"while {step.says}; {len(self._inbox)} of {size} bytes had arrived"
         return "while waiting" if isinstance(step, Sleep) else "between two steps"

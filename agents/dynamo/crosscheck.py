@@ -19,7 +19,7 @@ def remark(figures: Mapping[str, float | None]) -> str:
     what is said against them by its first words.
     """
     if figures.get("ios") and "kernel.read.bytes" not in figures:
-        return "not checked against the kernel's count: an I/O that failed would not show"
+        return "not checked against the kernel's count: failed I/Os would go unnoticed"
     for off, said in _differences(figures):
         return f"not to be trusted: {said}" if off < 0 else f"disturbed: {said}"
     return ""
@@ -39,7 +39,7 @@ def _differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str
                 -1,
                 (
                     f"dynamo counted {said:.0f} bytes {done}, the kernel {counted:.0f}: I/Os failed that "
-                    "dynamo takes for done, or a cache answered above the device"
+                    "dynamo counted as completed, or a cache above the device served them"
                 ),
             )
     span, measured = figures.get("kernel.seconds"), figures.get("runtime")
@@ -50,8 +50,8 @@ def _differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str
             yield (
                 1,
                 (
-                    f"the kernel counted {least:.0f} bytes {done} in the time in which dynamo counted "
-                    f"{said:.0f}: something else worked on that disk"
+                    f"the kernel counted {least:.0f} bytes {done} while dynamo counted "
+                    f"{said:.0f}: other I/O was running on that disk"
                 ),
             )
 

@@ -1,4 +1,4 @@
-"""What a worker or target did, in base units, and how such figures add up. Runs on the host."""
+"""Figures of a worker or target in base units, and their sums. Runs on the host."""
 
 from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 

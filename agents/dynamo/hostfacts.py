@@ -1,4 +1,4 @@
-"""What must be known of the machine on which dynamo runs, and looked at again. Runs on the host (Linux).
+"""Facts of the machine on which dynamo runs, and checks of them. Runs on the host (Linux).
 
 dynamo tells none of this: it fills full file systems, dies over missing files and never says how large one is.
 """
@@ -53,12 +53,14 @@ def device(path: str) -> Place:
     try:
         found = Path(path).stat()
         if not stat.S_ISBLK(found.st_mode):
-            raise DynamoError("host", f"{path} is no block device")
+            raise DynamoError("host", f"{path} is not a block device")
         handle = os.open(
             path, os.O_RDONLY | os.O_EXCL
         )  # fails where it is mounted or part of something
     except OSError as error:
-        raise DynamoError("host", f"{path} cannot be had for itself: {error.strerror}") from None
+        raise DynamoError(
+            "host", f"{path} cannot be opened exclusively: {error.strerror}"
+        ) from None
     try:
         size = os.lseek(handle, 0, os.SEEK_END)
         block = struct.unpack("i", fcntl.ioctl(handle, BLKSSZGET, b"\0" * 4))[0]

@@ -135,11 +135,11 @@ def _check_said(one: Workload) -> None:
     """Raises ParseError where the file would say something else than the workload."""
     swept = sorted(set(one.sweep) - {"outstanding_ios"})
     if swept:
-        raise ParseError(f"a sweep over {swept[0]}: make a workload of each value")
+        raise ParseError(f"a sweep over {swept[0]}: create one workload for each value")
     if int(one.options.get("targets", 1)) > 1 or one.options.get("own_targets"):
         raise ParseError("several targets: IOmeter has one file on each file system")
     if not int(one.options.get("size", 1 << 30)):
-        raise ParseError("size 0 is a whole volume here, and a full file system there")
+        raise ParseError("size 0 means the whole volume here, but fills the file system in IOmeter")
 
 
 def _cycle(values: list[int]) -> Cycle:
@@ -155,7 +155,9 @@ def _cycle(values: list[int]) -> Cycle:
     ):
         if list(_counted(cycle)) == values:
             return cycle
-    raise ParseError(f"IOmeter can cycle outstanding I/Os by a sum or a factor only, not {values}")
+    raise ParseError(
+        f"IOmeter can step outstanding I/Os only by a fixed increment or factor, not {values}"
+    )
 
 
 def _counted(cycle: Cycle) -> Iterator[int]:
@@ -181,16 +183,16 @@ def _worker(config: Config) -> tuple[Worker, int, list[str]]:
     if any(not w.disk for manager in config.managers for w in manager.workers):
         notes.append("network workers are left out")
     if len(config.managers) > 1:
-        notes.append(
-            f"{len(config.managers)} managers: the workers of all are taken for one host's"
-        )
+        notes.append(f"{len(config.managers)} managers: their workers are merged into one host")
     if not found:
         return Worker("Worker 1"), config.disk_workers or 1, notes
     plain = {replace(w, name="", targets=()) for w in found}
     if len(plain) > 1:
-        notes.append("the workers have different settings: those of the first are taken")
+        notes.append("the workers have different settings: those of the first are used")
     if len({len(w.targets) for w in found}) > 1:
-        notes.append("the workers have different numbers of targets: that of the first is taken")
+        notes.append(
+            "the workers have different numbers of targets: the first worker's number is used"
+        )
     elif len({w.targets for w in found}) > 1 and not _own_targets(found):
         notes.append("the workers share some of their targets: here all workers share all of them")
     return found[0], len(found), notes
@@ -225,11 +227,11 @@ def _own_targets(workers: Sequence[Worker]) -> bool:
 def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list[int]], list[str]]:
     notes = []
     if not worker.sectors:
-        notes.append("the file says size 0, all there is: say a size, or use a raw volume")
+        notes.append("the file sets size 0 (all free space): set a size, or use a raw volume")
     elif worker.sectors * _sector(worker.targets) % 4096:
-        notes.append("the size is no multiple of 4096 bytes")
+        notes.append("the size is not a multiple of 4096 bytes")
     if not config.run_s:
-        notes.append("the file says run time 0, until somebody stops it: say one")
+        notes.append("the file sets run time 0 (until stopped): set a run time")
     if worker.pattern not in (0, 1):
         notes.append("full random data is broken in dynamo on Linux; random data (1) is used")
     if worker.transactions:
@@ -239,14 +241,14 @@ def _sweep(config: Config, worker: Worker, workers: int) -> tuple[dict[str, list
         )
     if worker.seed is not None:
         notes.append(
-            f"the offsets of IOmeter's fixed seed {worker.seed}: each run here visits the same, but not those"
+            f"fixed seed {worker.seed}: all runs here use the same random offsets, but not those of IOmeter"
         )
     if worker.start:
         notes.append(f"the starting sector {worker.start} is left out")
     if config.test_type == "NORMAL":
         return {}, notes
     if config.test_type not in CYCLES:
-        notes.append(f"the test type {config.test_type} is not carried over")
+        notes.append(f"the test type {config.test_type} is not supported and left out")
         return {}, notes
     option, which = CYCLES[config.test_type]
     cycle: Cycle = getattr(config, which)

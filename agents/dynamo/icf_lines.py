@@ -73,7 +73,9 @@ def config(text: str) -> Config:
         try:
             made.line(key, data, number)
         except (ValueError, IndexError):
-            raise ParseError(f"{key!r}: not what IOmeter writes there", number, data) from None
+            raise ParseError(
+                f"{key!r}: not a value that IOmeter writes there", number, data
+            ) from None
     return made.done()
 
 
@@ -228,7 +230,7 @@ class _Reader:
 
     def done(self) -> Config:
         if self.section:
-            raise ParseError(f"cut off: the section {self.section!r} has no end")
+            raise ParseError(f"truncated: the section {self.section!r} has no end")
         for name, _, lines in self.specs:
             if not lines:
                 raise ParseError(f"the access specification {name!r} has no lines")

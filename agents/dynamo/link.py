@@ -161,7 +161,7 @@ class Talk:
                 ends = now + self.ENDING
                 self._turn(console, console.cancel(now), now)
             if ends is not None and now > ends:
-                raise DynamoError("cancelled", "stopped on request; dynamo did not come to rest")
+                raise DynamoError("cancelled", "stopped on request; dynamo did not become idle")
             if self._stream in ready:
                 self._read(console)
             self._turn(console, console.tick(clock()), clock())

@@ -1,4 +1,4 @@
-"""What happens right now, one JSON line a second, for whoever looks. Not the result: see transcript.py. On the host."""
+"""Live figures of a session, one JSON line a second. Not the result: see transcript.py. On the host."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What data messages say, but for results: who dynamo is, targets, access specifications. Runs on the host."""
+"""Data messages except results: manager info, targets, access specifications. Runs on the host."""
 
 import struct
 from typing import Iterable, List, NamedTuple, Tuple, Union
@@ -109,7 +109,9 @@ def targets(raw: bytes) -> Tuple[Target, ...]:
     _enough(raw, DATA_HEADER.size, "targets")
     _, count = DATA_HEADER.unpack_from(raw, 0)
     if not 0 <= count <= MAX_TARGETS:
-        raise DynamoError("protocol", f"a list of {count} targets: the stream is out of step")
+        raise DynamoError(
+            "protocol", f"a list of {count} targets: the message stream is out of sync"
+        )
     _enough(raw, DATA_HEADER.size + count * TARGET_BYTES, "targets")
     return tuple(_target(raw, DATA_HEADER.size + TARGET_BYTES * i) for i in range(count))
 

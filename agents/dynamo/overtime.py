@@ -1,4 +1,4 @@
-"""What a test did between one update and the next, as series. Pure."""
+"""Series of a test: the difference of each update to the one before. Pure."""
 
 from __future__ import annotations
 

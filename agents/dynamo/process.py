@@ -95,7 +95,7 @@ def needs_root(many: bool) -> str:
     why = (
         f"more than {MAX_CPUS} CPUs"
         if many
-        else "a host name that does not resolve (cure: /etc/hosts)"
+        else "a host name that does not resolve (fix: /etc/hosts)"
     )
     return f"this host has {why}: dynamo can only run there as root"
 
@@ -152,7 +152,7 @@ class Dynamo:
         crashed = ""
         if status is not None and status < 0 and not self._killed:
             crashed = f" (killed by signal {-status})"
-        return (f"; dynamo said: {' / '.join(words[-3:])}" if words else "") + crashed
+        return (f"; dynamo printed: {' / '.join(words[-3:])}" if words else "") + crashed
 
     def version(self) -> str:
         """The line it prints when it starts; "" where it did not."""
@@ -175,7 +175,7 @@ def _cannot_start(error: OSError) -> str:
     """The program itself was seen to be there."""
     if error.errno in (errno.ENOENT, errno.ENOEXEC):
         return (
-            f"{error.strerror}: this host has no loader for that kind of program; take the x86-64 build "
+            f"{error.strerror}: this host cannot run that executable format; use the x86-64 build "
             "of dynamo, or for a 32-bit one install the 32-bit libraries (libc6:i386, libaio1:i386)"
         )
     return str(error.strerror)

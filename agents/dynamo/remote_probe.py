@@ -119,7 +119,9 @@ class Far:
         ran = self.shell.run(argv, root=self.root, timeout_s=timeout_s)
         if ran.exit_code:
             said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise DynamoError("host", f"{arguments[0]}: {said[0] if said else 'the host said no'}")
+            raise DynamoError(
+                "host", f"{arguments[0]}: {said[0] if said else 'the command failed on the host'}"
+            )
 
     def read(self, path: str) -> str:
         return self.shell.run(("cat", path), root=self.root).stdout.decode("utf-8", "replace")
@@ -189,14 +191,14 @@ def _number(said: Mapping[str, str], name: str) -> int:
     value = said.get(name, "")
     if not value.isdigit():
         raise DynamoError(
-            "host", f"the host does not tell {name}: it needs stat, blockdev and /proc"
+            "host", f"the host did not report {name}: stat, blockdev and /proc are required"
         )
     return int(value)
 
 
 def _directory(far: Far, said: Mapping[str, str], wanted: Wish) -> Place:
     if "free" not in said:
-        raise DynamoError("host", f"{wanted.mount}: there is no such directory on the host")
+        raise DynamoError("host", f"{wanted.mount}: no such directory on the host")
     number = _number(said, "device")
     device = f"{os.major(number)}:{os.minor(number)}"
     more = dict(far.ask(BLOCK, device))
@@ -208,7 +210,7 @@ def _directory(far: Far, said: Mapping[str, str], wanted: Wish) -> Place:
 def _device(said: Mapping[str, str], wanted: Wish) -> Place:
     """That nobody else uses it the guard has seen; a shell cannot ask the kernel for it alone."""
     if "size" not in said:
-        raise DynamoError("host", f"{wanted.volume} is no block device")
+        raise DynamoError("host", f"{wanted.volume} is not a block device")
     block = _number(said, "block")
     device = f"{_number(said, 'major')}:{_number(said, 'minor')}"
     return Place(block, block, _number(said, "size"), device)

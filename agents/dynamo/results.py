@@ -138,7 +138,7 @@ def worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:
     if count != expected or not 0 <= count <= MAX_TARGETS:
         raise DynamoError(
             "protocol",
-            f"results of {count} targets where {expected} were set: the stream is out of step",
+            f"results of {count} targets where {expected} were set: the message stream is out of sync",
         )
     stride = layout(raw, count, ticks)
     return WorkerResults(first, last, tuple(_raw_result(raw, i, stride) for i in range(count)))

@@ -301,5 +301,7 @@ def number(row: Row, name: str) -> float | None:
     if not said:
         return None
     if not re.fullmatch(r"-?\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?", said):
-        raise ParseError(f"{name}: {said[:40]!r} is no number with a decimal point", row.line, said)
+        raise ParseError(
+            f"{name}: {said[:40]!r} is not a number with a decimal point", row.line, said
+        )
     return float(said)

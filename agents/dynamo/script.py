@@ -1,4 +1,4 @@
-"""What a console does with one dynamo, step by step; see console.py for who runs it. Runs on the host.
+"""Steps of a console's session with one dynamo; console.py runs them. Runs on the host.
 
 Each function is a piece of a session, to be used as `yield from`. EXIT is never sent while I/O runs (dynamo would
 crash), and always after STOP was answered; where that cannot be, nothing is sent and the stream is to be closed.
@@ -62,12 +62,12 @@ def login(name: str = "", timeout: float = 0.0) -> Generator[Step, Answer, Manag
         raise DynamoError(
             "version",
             f"this dynamo is {info.version!r} (0x{greeting.data & 0xFFFFFFFF:08x}, data messages "
-            f"of {info.size} bytes); only 1.1.0 can be driven (0x{wire.VERSION_1_1_0:08x}, "
-            f"{wire.DATA_BYTES} bytes): take the 1.1.0 build",
+            f"of {info.size} bytes); only 1.1.0 is supported (0x{wire.VERSION_1_1_0:08x}, "
+            f"{wire.DATA_BYTES} bytes): use the 1.1.0 build",
         )
     if not ours:
         raise DynamoError(
-            "stranger", f"another dynamo, {info.name!r}, logged in where {name!r} was awaited"
+            "stranger", f"another dynamo, {info.name!r}, logged in instead of {name!r}"
         )
     return info
 
@@ -250,7 +250,7 @@ def prepare() -> Script:
     answer = yield Send(says, (request,), "M", 0.0, cancel)
     reply = _reply(answer, (wire.PREP_DISKS, wire.STOP_PREPARE), says)
     if reply.data != 1:
-        raise DynamoError("refused", f"{says}: dynamo could not begin; is the directory writable?")
+        raise DynamoError("refused", f"{says}: dynamo could not start; is the directory writable?")
 
 
 def start() -> Script:
@@ -290,6 +290,6 @@ def _reply(answer: Answer, purposes: Sequence[int], says: str) -> Message:
     reply = wire.message(answer.parts[0])
     if reply.purpose not in purposes:
         raise Unclean(
-            "protocol", f"{says}: dynamo answered {reply.name} {reply.data}: out of step with it"
+            "protocol", f"{says}: dynamo answered {reply.name} {reply.data}: out of sync with it"
         )
     return reply

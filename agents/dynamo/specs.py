@@ -1,4 +1,4 @@
-"""What dynamo is to measure, and every rule that dynamo itself does not check. Runs on the host.
+"""Specification of a test, and every rule that dynamo itself does not check. Runs on the host.
 
 dynamo counts a refused or short I/O as a success and hangs or crashes over values it cannot use, so nothing is sent
 that was not checked here. Sizes are bytes, times are seconds.
@@ -26,16 +26,18 @@ MAX_WORKERS = 128
 PREPARING_SLOTS = 16  # AIO slots that each prepared target takes and never gives back
 AIO_SLOTS = 65536  # fs.aio-max-nr where nobody set it
 PATTERNS = {
-    0: "one random byte repeated in each write (a layer that compresses swallows it)",
+    0: "one random byte repeated in each write (a compressing layer reduces it to almost nothing)",
     1: "random data, the same for the whole test",
 }
-BROKEN_PATTERN = "data pattern 2 is broken in dynamo on Linux: its writes are refused, yet they count as done; use 1"
+BROKEN_PATTERN = (
+    "data pattern 2 is broken in dynamo on Linux: its writes fail but count as completed; use 1"
+)
 
 # File systems on which dynamo's own preparation was seen to write all of a file, and the one where it does not.
 WHOLE_ON, SHORT_ON = ("ext2", "ext3", "ext4", "btrfs"), "xfs"
 SHORT = (
-    "on xfs dynamo lays out a sixteenth of its file and says that all of it is there: use another file system, "
-    "or give BenchLab SSH to that machine, where it lays the file out itself"
+    "on XFS dynamo lays out only a sixteenth of its file but reports the whole size: use another file system, "
+    "or give BenchLab SSH access to the host, so that it lays out the file itself"
 )
 
 
@@ -115,7 +117,7 @@ def _wrong(line: AccessLine, block: int, area: int) -> str:
         (not 1 <= line.of_size <= 100, "% of size is 1 to 100"),
         (not 0 <= line.reads <= 100, "% reads is 0 to 100"),
         (not 0 <= line.random <= 100, "% random is 0 to 100"),
-        (line.delay, "a delay makes dynamo on Linux wait for ever: it must be 0"),
+        (line.delay, "a delay makes dynamo on Linux hang: it must be 0"),
         (line.reply, "a reply size is for network tests: it must be 0"),
         (not 1 <= line.burst < 1 << 31, "the burst is 1 or more"),
         (max(line.size, line.align) >= 1 << 31, "sizes end below 2 GiB"),
@@ -156,9 +158,9 @@ def doubt(name: str) -> str:
     """What belongs to each figure of a file whose size nobody but dynamo told; "" where it is to be believed."""
     kind = file_system(name)
     if kind == SHORT_ON:
-        return f"not to be trusted: {name} is on xfs, where dynamo lays out a sixteenth of its file"
+        return f"not to be trusted: {name} is on XFS, where dynamo lays out only a sixteenth of its file"
     if kind and kind not in WHOLE_ON:
-        return f"nobody saw how long dynamo's file on {name} is"
+        return f"the size of dynamo's file on {name} could not be checked"
     return ""
 
 
@@ -248,7 +250,7 @@ def _check_alignment(spec: AccessSpec, found: Sequence[Target]) -> None:
     if max(sectors) > 4096 and any(line.align == 0 for line in spec.lines):
         raise DynamoError(
             "options",
-            f"access: alignment 0 would mean {max(sectors)} bytes on this file system; say one",
+            f"access: alignment 0 would mean {max(sectors)} bytes on this file system; set one",
         )
 
 
@@ -264,6 +266,6 @@ def _check_slots(test: Trial, available: int) -> None:
     if slots(test) > available:
         raise DynamoError(
             "options",
-            f"{slots(test)} outstanding I/Os and more than the host has AIO slots ({available}); "
+            f"{slots(test)} AIO slots are needed, the host has {available}; "
             "raise the sysctl fs.aio-max-nr, or use fewer outstanding I/Os, targets or workers",
         )

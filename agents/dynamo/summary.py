@@ -132,9 +132,9 @@ def _machine(test: Measured) -> List[Row]:
     found.append(Row("poll.bytes", float(cost.bytes), BYTES))
     found.append(Row("poll.share", cost.share, ONE, {}, "of the measured time, at most"))
     rate = test.rate
-    said = "used" if rate.wrong else "used only to check: dynamo's own is right"
+    said = "used" if rate.wrong else "used only as a check: dynamo's own rate is right"
     if rate.measured is None:
-        said = "too short a run to measure it"
+        said = "the run was too short to measure it"
     found.append(Row("tick_rate.reported", rate.reported, RATE, {}, "" if rate.wrong else "used"))
     found.append(Row("tick_rate.measured", rate.measured, RATE, {}, said))
     for way in ("read", "write"):
@@ -193,23 +193,23 @@ def warnings(test: Measured, whole: Figures) -> List[str]:
     found: List[str] = []
     if not test.has_bins:
         found.append(
-            "this dynamo is 1.1.0-rc1: it works through the page cache, so these are no figures of "
+            "this dynamo is 1.1.0-rc1: it works through the page cache, so these are not figures of "
             "the disk; use the 1.1.0 final build"
         )
     names = dict.fromkeys(t.name for worker in test.workers for t in worker.targets if not t.is_raw)
     found += filter(None, map(specs.doubt, names))
     mean = whole.all.mean
     if mean is not None and mean < TOO_FAST:
-        said = f"a mean latency of {mean * 1e6:.2g} us is no disk's"
-        found.append(f"{said}: I/Os failed, or a cache answered")
+        said = f"a mean latency of {mean * 1e6:.2g} us is too low for a disk"
+        found.append(f"{said}: I/Os failed, or a cache served them")
     share = polling(test).share
     if share > DISTURBS:
         found.append(
-            f"asking dynamo for updates took up to {share:.1%} of the time: as many of its IOPS may be missing"
+            f"polling dynamo took up to {share:.1%} of the time: IOPS may be too low by that share"
         )
     if test.rate.wrong and test.rate.measured is not None:
         off = test.rate.measured / test.rate.reported - 1
-        found.append(f"dynamo's clock rate was {off:+.1%} off, the measured one is used")
+        found.append(f"dynamo's clock rate was {off:+.1%} off, the measured rate is used")
     counted = sum(whole.bins)
     if whole.bins and counted != whole.all.ios and whole.all.slowest < 9.5:
         found.append(f"the latency bins hold {counted} of {whole.all.ios} I/Os")

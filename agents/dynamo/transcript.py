@@ -84,16 +84,16 @@ def stripped(raw: bytes) -> bytes:
 def read(data: bytes) -> Transcript:
     """Raises DynamoError("result", …) unless every byte of a whole session is there."""
     if not data.startswith(MAGIC):
-        raise DynamoError("result", "these are no messages of a dynamo session, or another format")
+        raise DynamoError("result", "not messages of a dynamo session, or an unknown format")
     at, check = len(MAGIC), crc32(MAGIC)
     found: List[Record] = []
     while at < len(data) and not (found and found[-1].kind == "E"):
         record, at, check = _record(data, at, check)
         found.append(record)
     if at < len(data):
-        raise DynamoError("result", f"{len(data) - at} bytes stand behind the session's end")
+        raise DynamoError("result", f"{len(data) - at} bytes follow the end of the session")
     if not found or found[-1].kind != "E":
-        raise DynamoError("result", f"cut off: the session has no end (after {at} bytes)")
+        raise DynamoError("result", f"truncated: the session has no end (after {at} bytes)")
     notes = tuple((r.at, _json(r)) for r in found if r.kind == "N")
     messages = tuple(r for r in found if r.kind in "<>")
     return Transcript(messages, notes, _json(found[-1]))
@@ -101,15 +101,15 @@ def read(data: bytes) -> Transcript:
 
 def _record(data: bytes, at: int, check: int) -> Tuple[Record, int, int]:
     if len(data) - at < HEAD.size:
-        raise DynamoError("result", f"cut off in the middle of a message, at byte {at}")
+        raise DynamoError("result", f"truncated in the middle of a message, at byte {at}")
     kind, channel, nanoseconds, wire, size, said = HEAD.unpack_from(data, at)
     begins = at + HEAD.size
     if size > DATA_BYTES or size > len(data) - begins:
-        raise DynamoError("result", f"cut off in the middle of a message, at byte {at}")
+        raise DynamoError("result", f"truncated in the middle of a message, at byte {at}")
     stored = data[begins : begins + size]
     check = crc32(stored, crc32(data[at : at + _SIZED.size], check))
     if check != said:
-        raise DynamoError("result", f"damaged: the check sum is wrong at byte {at}")
+        raise DynamoError("result", f"damaged: wrong checksum at byte {at}")
     message = kind in (b"<", b">")
     if not (kind in (b"N", b"E") or (message and wire in (MESSAGE.size, DATA_BYTES))):
         raise DynamoError("result", f"an unknown record at byte {at}")
@@ -123,5 +123,5 @@ def _json(record: Record) -> Dict[str, object]:
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        raise DynamoError("result", "a note that is no JSON object")
+        raise DynamoError("result", "a note that is not a JSON object")
     return said

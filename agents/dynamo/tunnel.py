@@ -24,7 +24,7 @@ from agents.dynamo.remote_probe import Far
 from agents.dynamo.script import BEFORE_RECORDING, Phase, Reported, session
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
-from agents.shell import Tunnel
+from agents.ssh.shell import Tunnel
 
 HERE = "127.0.0.1"
 LOST, ENDED = "the SSH connection was lost", "dynamo ended before it logged in"

@@ -50,7 +50,7 @@ def users(
     for path in swaps:
         name = mesh.names.get(path.removeprefix("/dev/"))
         if name is None:
-            found.unknown.append(f"swap on {path}, which is no device here")
+            found.unknown.append(f"swap on {path}, which is not a device of this host")
         else:
             found.swap.add(name)
     for path, pool in pools:
@@ -77,9 +77,7 @@ def _uses(consumer: Consumer, found: Users) -> None:
             found.mounts.setdefault(name, [f"by the kernel as {consumer.geom}"])
         case "ZFS::VDEV":
             if not found.members.get(name, "").startswith("zpool "):
-                found.unknown.append(
-                    f"ZFS uses {name}, which is in no pool that zpool status shows"
-                )
+                found.unknown.append(f"ZFS uses {name}, which is not in any pool of zpool status")
         case kind:
             found.members[name] = f"{kind.lower()} {consumer.geom}"
 

@@ -63,11 +63,13 @@ def read(section: Section) -> Mesh:
         """The provider under any labels."""
         geom = below.get(ident)
         if geom is None or depth > len(geoms):
-            raise bad_facts(f"geom: {ident} is used and nowhere given")
+            raise bad_facts(f"geom: {ident} is referenced but not defined")
         if geom.kind != "LABEL":
             return ident
         if len(geom.uses) != 1:
-            raise bad_facts(f"geom: the label {found[ident].name} lies on {len(geom.uses)} things")
+            raise bad_facts(
+                f"geom: the label {found[ident].name} lies on {len(geom.uses)} providers"
+            )
         return real(geom.uses[0][0], depth + 1)
 
     places = {ident: real(ident) for ident in found}
@@ -96,7 +98,7 @@ def read(section: Section) -> Mesh:
 
 def _known(ident: str, places: Mapping[str, str]) -> bool:
     if ident not in places:
-        raise bad_facts(f"geom: {ident} is used and nowhere given")
+        raise bad_facts(f"geom: {ident} is referenced but not defined")
     return True
 
 
@@ -130,7 +132,7 @@ def _geoms(section: Section) -> Iterator[_Geom]:
     try:
         mesh = ET.fromstring(raw)  # nosec B314  # without declarations, so without entities
     except ET.ParseError as error:
-        raise bad_facts(f"geom: kern.geom.confxml is no XML: {error}") from None
+        raise bad_facts(f"geom: kern.geom.confxml is not XML: {error}") from None
     for kind in mesh.findall("class"):
         for geom in kind.findall("geom"):
             yield _geom(_text(kind, "name"), geom)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agents.facts.model import BlockDevice, HostFacts
-from agents.layers._names import is_uuid_of
+from agents.uuids import is_uuid_of
 
 # What may stand before a name that we gave.
 OWN = (

@@ -1,4 +1,4 @@
-"""What may ail a layout that stands, at one moment: one cheap command, and what it printed.
+"""Health check of a built layout at one moment: one cheap command, and its output.
 
 A layer hides those below it from a whole look (agents.plans.stack.verify), and a mirror that lost a disk serves on as
 if nothing were: this asks every layer's own kernel driver what it knows, by what is in memory there.
@@ -91,7 +91,7 @@ def parse(output: bytes, pool: str = "") -> Health:
     sections = split(output)
     for name in ("names", "files", "tree"):
         if name not in sections:
-            raise bad_facts(f"the look has no section {name!r}")
+            raise bad_facts(f"the health check has no section {name!r}")
     values = sysfs.attributes(sections["files"])
     rest = values.pop("", {})
     proc = {

@@ -1,4 +1,4 @@
-"""Who needs a device? Everything that stands on it, mounts it or has it as a member. Pure."""
+"""Users of a device: everything that is on it, mounts it or has it as a member. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agents.facts.graph import Graph, carries
 from agents.facts.model import BlockDevice, Mount, Signature
 from agents.facts.stacks import devices_of
-from agents.layers._names import is_uuid_of
+from agents.uuids import is_uuid_of
 
 MOUNT_ROOT = "/mnt/benchlab"  # a layout mounts at MOUNT_ROOT/bl17 and nowhere else
 SYSTEM = ("/", "/boot", "/usr", "/var", "/etc", "/home", "/opt", "/srv", "/root")
@@ -64,7 +64,7 @@ def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[st
     where = disk.path if name == disk.name else f"{disk.path} (by {name} on it)"
     device = graph.devices.get(name)
     if device is None:
-        yield f"{where}: is held by a device that the facts do not know: read them again"
+        yield f"{where}: is in use by a device that is not in the facts: read them again"
         return
     ours = graph.is_ours(name, layout)
     if name != disk.name and device.type != "part" and not ours:
@@ -75,9 +75,9 @@ def uses(disk: BlockDevice, name: str, graph: Graph, layout: str) -> Iterator[st
         yield f"{where}: the running system is on it"
     for target in device.mounts:
         if not _own_mount(target, layout):
-            yield f"{where}: is mounted at {target}: unmount it if you mean it"
+            yield f"{where}: is mounted at {target}: unmount it if it is no longer needed"
     if device.swap:
-        yield f"{where}: is swap in use: swapoff it if you mean it"
+        yield f"{where}: is swap in use: run swapoff if it is no longer needed"
     yield from _membership(where, device, graph, layout)
 
 
@@ -113,12 +113,15 @@ def _membership(where: str, device: BlockDevice, graph: Graph, layout: str) -> I
     held = own_member or (device.type != "part" and graph.is_ours(device.name, layout))
     if device.writers and not held:
         programs = ", ".join(device.writers)
-        yield f"{where}: is in use by a program that has it open for writing: {programs}; end it if you mean it"
+        yield (
+            f"{where}: is in use by a program that has it open for writing: {programs}; stop it if it is no longer"
+            " needed"
+        )
     if not device.signatures_known:
-        yield f"{where}: its signatures could not be read, so nothing is known of what is on it"
+        yield f"{where}: its signatures could not be read, so its contents are unknown"
     if others := _same_btrfs(device, graph):
         yield (
-            f"{where}: is one disk of a btrfs, the other is {', '.join(others)}; if nothing needs it,"
+            f"{where}: is one device of a btrfs, the other is {', '.join(others)}; if it is no longer needed,"
             f" clear it yourself (wipefs -a {device.path})"
         )
     for signature in device.signatures:
@@ -220,11 +223,11 @@ def system_unknown(graph: Graph) -> list[str]:
     numbers = {device.majmin for device in graph.facts.devices} - {""}
     last = root[-1]
     found = [
-        f"{mount.target} is on {mount.source} (zfs), which is no pool of the facts"
+        f"{mount.target} is on {mount.source} (zfs), which is not a pool in the facts"
         for mount in mounts
         if mount.fstype == "zfs" and _is_system(mount.target) and not _pool_members(mount, graph)
     ]
     known = last.majmin in numbers or any(path in graph.paths for path in devices_of(last))
     if not known and last.fstype not in {*NO_DISK, "zfs"}:
-        found.append(f"/ is on {last.source} ({last.fstype}), which is no device of the facts")
+        found.append(f"/ is on {last.source} ({last.fstype}), which is not a device in the facts")
     return found

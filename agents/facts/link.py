@@ -1,4 +1,4 @@
-"""What a disk's link can carry at most, by the rate that its bus negotiated. Pure.
+"""Upper bound of a disk's link bandwidth, by the rate that its bus negotiated. Pure.
 
 The line rate of all its lanes without their encoding: a ceiling, for frames and their heads take more of it. Serial ATA
 and SAS to 12 Gb/s: 8b/10b; SAS-4: 128b/150b. PCI Express: 8b/10b to 5 GT/s, 128b/130b to 32, 242 of 256 bytes beyond.

@@ -79,7 +79,7 @@ def parse(output: bytes) -> HostFacts:
     used = _mounted(mounts + _elsewhere(sections), blocks.tree.btrfs, devices, owned)
     writers = stacks.openers(sections)
     swapping = {names.get(path) for path in swaps}
-    unknown += [f"swap on {p}, which is no device here" for p in swaps if p not in names]
+    unknown += [f"swap on {p}, which is not a device of this host" for p in swaps if p not in names]
     pools = zfs.status(sections["zpool"]) if _ok(sections, "zpool") else []
     members, lost = _members(sections, blocks, names, pools)
     stacked, unplaced = zfs.zvols(devices.values(), members)
@@ -202,7 +202,9 @@ def _members(
     found |= pooled
     for path, group in _volumes(sections, blocks):
         if (name := names.get(path)) is None:
-            lost.append(f"lvm {group} has {path}, which is no device here".replace("  ", " "))
+            lost.append(
+                f"lvm {group} has {path}, which is not a device of this host".replace("  ", " ")
+            )
         else:
             found[name] = f"lvm {group}".strip()
     by_name = {device.name: device for device in blocks.devices}

@@ -1,4 +1,4 @@
-"""What is known of a host at one moment. Plain data: JSON by cattrs, compared by value."""
+"""Facts of a host at one moment. Plain data: JSON by cattrs, compared by value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in force in the queues of some disks (/sys/block/X/queue), at one moment: one command that only looks."""
+"""Queue settings of some disks (/sys/block/X/queue) at one moment: one command that only reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a host is asked for its facts and its tools' versions, whatever its system; the sections that hostside/facts.sh
+"""Commands for a host's facts and its tools' versions, whatever its system; the sections that hostside/facts.sh
 answers in, and how raw bytes become text."""
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def unoctal(raw: bytes) -> str:
 def split(output: bytes) -> dict[str, Section]:
     """The sections by name; a name that comes twice keeps the last. Raises AgentError BAD_FACTS."""
     if len(output) > READING_MAX:
-        raise bad_facts(f"it is longer than {READING_MAX >> 20} MiB, which no host's is")
+        raise bad_facts(f"it is longer than {READING_MAX >> 20} MiB")
     # A login banner or profile may print before us.
     start = re.search(rb"^=([0-9a-zA-Z]+) facts\n", output, re.M)
     if start is None:
         raise bad_facts(f"no reading in the output: {text(output[:200])!r}")
     nonce = start[1]
     if not re.search(rb"^=" + nonce + rb" complete\n?\Z", output, re.M):
-        raise bad_facts("the reading is cut off: its last line is missing")
+        raise bad_facts("the reading is truncated: its last line is missing")
     return {section.name: section for section in _sections(output, nonce)}
 
 

@@ -1,4 +1,4 @@
-"""Who uses a device: mounts, swap, LVM, dm, programs that have it open. Pure parsers."""
+"""Uses of devices: mounts, swap, LVM, dm, programs that have one open. Pure parsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What /sys and udev's database say: attributes, who stands on whom, other names of a device."""
+"""Parsers of /sys and udev's database: attributes, holders and slaves, other names of a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tuning layer may set on a Linux host, as it is now: sysctls, CPU governors, I/O schedulers to load. Pure."""
+"""Tunables of a Linux host as they are now: sysctls, CPU governors, I/O schedulers to load. Pure."""
 
 from __future__ import annotations
 

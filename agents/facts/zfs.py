@@ -70,9 +70,7 @@ def members(pools: Iterable[Zpool], names: Mapping[str, str]) -> tuple[dict[str,
 
 def no_device(pool: str, path: str) -> str:
     """In words. OpenZFS may take a disk that was pulled for open until its next I/O."""
-    return (
-        f"zpool {pool} has {path}, which is no device here (if it was pulled: zpool reopen {pool})"
-    )
+    return f"zpool {pool} has {path}, which is not a device of this host (if it was pulled: zpool reopen {pool})"
 
 
 def with_properties(pools: Iterable[Zpool], section: Section | None) -> tuple[Zpool, ...]:

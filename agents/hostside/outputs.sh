@@ -45,7 +45,7 @@ fitting() { # sets found: what of `listed` goes into one answer
 
 piece() { # PATH NUMBER: 16 MiB of a file, packed where there is a gzip
   if [ ! -f "$1" ] || [ -h "$1" ]; then
-    echo "$1 is no plain file" >&2
+    echo "$1 is not a plain file" >&2
     exit 3
   fi
   if command -v gzip >/dev/null; then

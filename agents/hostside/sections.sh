@@ -4,7 +4,9 @@
 nonce=$1
 shift
 LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-export LC_ALL PATH
+# libblkid reads a MiB of each disk into fresh memory; memory that is kept is paged in once, not once a disk.
+MALLOC_MMAP_THRESHOLD_=67108864 MALLOC_TRIM_THRESHOLD_=67108864
+export LC_ALL PATH MALLOC_MMAP_THRESHOLD_ MALLOC_TRIM_THRESHOLD_
 exec 3>&1
 
 section() { # NAME COMMAND ARG...

@@ -17,11 +17,11 @@ ours() {
 make_spool() {
   [ -d "$spools" ] || mkdir -m 700 "$spools" 2>/dev/null
   [ -e "$spools" ] || refuse "cannot make $spools: $(mkdir -m 700 "$spools" 2>&1)"
-  ours || refuse "$spools is not a directory of this user: somebody else made it; remove it"
+  ours || refuse "$spools is not a directory of this user: another user created it; remove it"
   # Looked at once: who but us could open it, or make a file of ours in it, later?
   [ -O "$spools/.private" ] || case $(ls -ld "$spools") in
     drwx------*) : >"$spools/.private" ;;
-    *) refuse "$spools is open to other users: chmod 700 it after a look at what is inside" ;;
+    *) refuse "$spools is accessible to other users: check what is inside, then chmod 700 it" ;;
   esac
   # mkdir is the lock: whoever makes the directory starts the job, once.
   mkdir "$spools/$name" 2>/dev/null && return
@@ -41,7 +41,7 @@ unpack() {
   started_by
   tar -xf - && [ -f complete ] && return
   cd / && rm -rf -- "$spools/$name"
-  refuse "the job did not arrive whole, nothing was started (is $spools full?)"
+  refuse "the job arrived incomplete, nothing was started (is $spools full?)"
 }
 
 case $verb in
@@ -54,7 +54,7 @@ case $verb in
       echo state=absent
       exit 0
     }
-    [ -f benchlab ] || refuse "$spools/$name has no marker file: it is not a job of ours"
+    [ -f benchlab ] || refuse "$spools/$name has no marker file: it is not a BenchLab job"
     ;;
 esac
 exec sh ./runner.sh "$verb" "$@"

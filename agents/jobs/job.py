@@ -27,7 +27,7 @@ from agents.jobs.spool import (
     told_of,
     unpack,
 )
-from agents.texts.plaintext import visible
+from agents.plaintext import visible
 
 WORD_MAX = 200  # characters of a name or value that the runner notes
 POLL_CAP = 4 * 1024 * 1024  # bytes of samples in one answer, runner.sh's dd
@@ -229,7 +229,7 @@ def frames(raw: bytes) -> list[Frame]:
 def _answer(said: bytes) -> dict[str, str]:
     answer = _pairs(said.decode(errors="replace"))
     if not answer.keys() & {"start", "state"}:
-        raise AgentError(f"the host's answer makes no sense: {said[:200]!r}")
+        raise AgentError(f"unexpected answer from the host: {said[:200]!r}")
     return answer
 
 
@@ -237,7 +237,7 @@ def _state(answer: Mapping[str, str]) -> State:
     try:
         return State(answer.get("state", ""))
     except ValueError:
-        raise AgentError(f"the host's answer makes no sense: {dict(answer)}") from None
+        raise AgentError(f"unexpected answer from the host: {dict(answer)}") from None
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -292,7 +292,7 @@ def _number(notes: Mapping[str, str], name: str) -> float | None:
 
 def _exit(code: float | None) -> int | None:
     if code is not None and code > 255:
-        raise AgentError(f"the host's answer makes no sense: exit code {code:.0f}")
+        raise AgentError(f"unexpected answer from the host: exit code {code:.0f}")
     return None if code is None else int(code)
 
 

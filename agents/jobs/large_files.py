@@ -17,9 +17,7 @@ def read(shell: Shell, where: spool.Spool, one: spool.Waiting, number: int) -> b
         if head == b"packed=yes":
             raw = zlib.decompressobj(wbits=31).decompress(raw, spool.PIECE + 1)
     except zlib.error as error:
-        raise AgentError(f"a piece of {one.name} did not arrive whole: {error}") from None
+        raise AgentError(f"a chunk of {one.name} arrived incomplete: {error}") from None
     if len(raw) != wanted:
-        raise AgentError(
-            f"a piece of {one.name} did not arrive whole: {len(raw)} of {wanted} bytes"
-        )
+        raise AgentError(f"a chunk of {one.name} arrived incomplete: {len(raw)} of {wanted} bytes")
     return raw

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import re
 import shlex
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
 from agents.contracts import AgentError, Job, Ran, Reason, Shell, Watch
 from agents.quote import command_line, exports
@@ -66,8 +68,22 @@ class Waiting:
 def plain(name: str) -> str:
     """The name, when it can be nothing but a file or directory right here. Raises AgentError."""
     if not PLAIN.fullmatch(name) or name in (*OWN_FILES, "benchlab"):
-        raise AgentError(f"{name!r} cannot be a file or job here: plain names only, none of ours")
+        raise AgentError(
+            f"{name!r} is not allowed as the name of a file or job: plain names only, none reserved"
+        )
     return name
+
+
+def tell_stopped(directory: Path) -> None:
+    """Note in a job's spool that somebody stops it: its end is no failure of its tool then.
+
+    `directory` is that of a process on this machine, which may be no job's. Raises OSError when the process is gone.
+    """
+    here = directory.resolve(strict=True)
+    for place in (here, here.parent):  # of a job's leader, of its tool
+        if (place / "benchlab").is_file() and (place / "begun").is_file():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            os.close(os.open(place / "stopped", flags, 0o600))
 
 
 def script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
@@ -88,7 +104,7 @@ def call(
 def checked(ran: Ran, spool: Spool, verb: str) -> Ran:
     """What a verb of the runner answered. Raises AgentError when it failed."""
     if ran.exit_code:
-        said = ran.stderr.decode(errors="replace").strip() or "it said nothing"
+        said = ran.stderr.decode(errors="replace").strip() or "no output"
         full = "No space left" in said or "full" in said
         reason = Reason.NO_SPACE if full else Reason.COMMAND_FAILED
         raise AgentError(f"{verb} of {spool.name} failed: {said} (exit {ran.exit_code})", reason)
@@ -156,14 +172,16 @@ def unpack(raw: bytes, expected: Mapping[str, str]) -> dict[str, bytes]:
                 if last == "benchlab":
                     continue
                 if last not in expected or not member.isreg():
-                    raise AgentError(f"the host sent {last!r}, which is no plain file we asked for")
+                    raise AgentError(
+                        f"the host sent {last!r}, which was not requested or is not a plain file"
+                    )
                 extracted = tar.extractfile(member)
                 assert extracted is not None
                 found[expected[last]] = extracted.read()
     except tarfile.TarError as error:
-        raise AgentError(f"the outputs did not arrive whole: {error}") from None
+        raise AgentError(f"the outputs arrived incomplete: {error}") from None
     if last != "benchlab":
-        raise AgentError("the outputs did not arrive whole: the last file is missing")
+        raise AgentError("the outputs arrived incomplete: the last file is missing")
     return found
 
 
@@ -173,6 +191,6 @@ def told_of(raw: bytes, expected: Mapping[str, str]) -> tuple[Waiting, ...]:
     for line in raw.decode(errors="replace").splitlines():
         size, _, path = line.partition(" ")
         if path not in expected or not re.fullmatch(r"[0-9]{1,15}", size):
-            raise AgentError(f"the host tells of {line!r}, which is no file we asked for")
+            raise AgentError(f"the host listed {line!r}, which was not requested")
         found.append(Waiting(expected[path], path, int(size)))
     return tuple(found)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from agents.contracts import OptionsError, PlanError, Step
 from agents.facts.model import HostFacts
-from agents.layers import _scripts
+from agents.steps import scripts
 
 # Those that bear on storage and that facts.sh reads; none of them opens or locks the host.
 ALLOWED = re.compile(
@@ -38,12 +38,12 @@ def parse(words: Iterable[str]) -> dict[str, str]:
             raise OptionsError(f"sysctls: {word!r} is not NAME=NUMBER, such as vm.dirty_ratio=5")
         if not ALLOWED.fullmatch(match[1]):
             raise OptionsError(
-                f"sysctls: {match[1]} is not for a layout to set; it may set {KNOWN}"
+                f"sysctls: {match[1]} cannot be set by a layout; allowed are {KNOWN}"
             )
         if match[1] in found:
             raise OptionsError(f"sysctls: {match[1]} is set twice")
         if PAIRS.get(match[1]) in found:
-            raise OptionsError(f"sysctls: {match[1]} undoes {PAIRS[match[1]]}: set one of them")
+            raise OptionsError(f"sysctls: {match[1]} resets {PAIRS[match[1]]}: set one of them")
         if match[1] in PAIRS and int(match[2]) == 0:
             raise OptionsError(f"sysctls: {match[1]} cannot be set to 0: set {PAIRS[match[1]]}")
         found[match[1]] = match[2]
@@ -60,7 +60,7 @@ def plan(
         before = _before(name, facts)
         kept[f"sysctl {before[0]}"] = before[1]
         says = f"Set {name} {WHOLE}, to {value}"
-        argv = ("sh", "-c", _scripts.SYSCTL_SET, "set", value, _path(name))
+        argv = ("sh", "-c", scripts.SYSCTL_SET, "set", value, _path(name))
         steps.append(Step(argv, says, undo=(_back(*before),)))
     if governor:
         _check(governor, facts)
@@ -99,7 +99,7 @@ def restore(kept: Mapping[str, str], facts: HostFacts) -> list[Step]:
 
 
 def _back(name: str, before: str) -> Step:
-    argv = ("sh", "-c", _scripts.SYSCTL_BACK, "set", before, _path(name))
+    argv = ("sh", "-c", scripts.SYSCTL_BACK, "set", before, _path(name))
     return Step(argv, f"Set {name} back to {before}")
 
 
@@ -116,7 +116,7 @@ def _ungovern(kept: Mapping[str, str], facts: HostFacts, always: bool = False) -
 
 def _govern(value: str, policies: Iterable[str], says: str, undo: tuple[Step, ...] = ()) -> Step:
     paths = (f"/sys/devices/system/cpu/cpufreq/{policy}/scaling_governor" for policy in policies)
-    return Step(("sh", "-c", _scripts.GOVERN, "set", value, *paths), says, undo=undo)
+    return Step(("sh", "-c", scripts.GOVERN, "set", value, *paths), says, undo=undo)
 
 
 def differences(sysctls: Mapping[str, str], governor: str, facts: HostFacts) -> list[str]:

@@ -1,4 +1,4 @@
-"""What lvm and lvm_cache share: how LVM is called, its physical volumes, and how a whole group is taken down.
+"""Steps shared by lvm and lvm_cache: LVM's commands, physical volumes, and the teardown of a whole group.
 
 LVM's own commands build. They do not take down: `lvconvert --uncache` and `lvremove` write dirty blocks back first or
 refuse when a disk is missing. Device-mapper forgets the volumes at once, and then every disk is erased.
@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from agents.contracts import Need, Part, Step, Target
+from agents.contracts import Need, Part, Step, Target, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers import _scripts
-from agents.layers._names import lvm_uuid_of
-from agents.layers._steps import MIB, is_claimed, wipe
-from agents.safety.guard import claims_of
+from agents.steps import scripts
+from agents.steps.common import MIB, is_claimed, wipe
+from agents.uuids import lvm_uuid_of
 
 NEED_LVM = Need("lvm", {"debian": "lvm2", "rhel": "lvm2"}, ("lvm", "version"))
 NEED_DMSETUP = Need(
@@ -162,8 +161,8 @@ def remove_nodes(target: Target, facts: HostFacts, *volumes: str) -> list[Step]:
     names = _mapped(target, facts, (*VOLUMES, *volumes))
     if not names:
         return []
-    says = "Remove the logical volumes from the kernel; what a cache holds is dropped"
-    argv = ("sh", "-c", _scripts.DM_REMOVE, "remove", *names)
+    says = "Remove the logical volumes from the kernel; cached data is dropped"
+    argv = ("sh", "-c", scripts.DM_REMOVE, "remove", *names)
     return [Step(argv, says, destroys=claims_of(target), quiet=True)]
 
 

@@ -1,4 +1,4 @@
-"""What the facts say of an array, against what was asked for."""
+"""Comparison of an md array in the facts with what was asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def differences(array: MdArray, level: int, chunk: int, layout: str, bitmap: boo
         wrong.append(f"{array.name} is {array.state}, not active")
     passing = level == 0 and array.level == "raid4"  # a reshape of RAID 0, seen in the middle
     if array.level != f"raid{level}" and not passing:
-        wrong.append(f"{array.name} is {array.level or 'of no level'}, not raid{level}")
+        wrong.append(f"{array.name} is {array.level or 'without a level'}, not raid{level}")
     if array.chunk != chunk:
         wrong.append(f"{array.name} has chunks of {array.chunk} B, not {chunk} B")
     if level == 10 and array.layout != layout:

@@ -33,7 +33,7 @@ def _geometry(kind: str, target: Target) -> tuple[tuple[str, ...], tuple[str, ..
     if count < 2 or unit <= 0 or kind == "btrfs":
         return (), ()
     if unit % EXT4_BLOCK:
-        return (), (f"a stripe unit of {unit} B is no multiple of {EXT4_BLOCK} B: not aligned",)
+        return (), (f"a stripe unit of {unit} B is not a multiple of {EXT4_BLOCK} B: not aligned",)
     blocks = unit // EXT4_BLOCK
     words = {
         "xfs": ("-d", f"su={unit},sw={count}"),

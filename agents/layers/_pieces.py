@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from agents.layers._steps import erase_all, still_there
+from agents.steps.common import erase_all, still_there
 
 __all__ = ["erase_all", "still_there"]

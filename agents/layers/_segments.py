@@ -51,8 +51,8 @@ def layout_of(
         wide = first.stripes if first else len(pieces)
     if (kind == "mirror" and wide < 2) or len(pieces) % wide or wide > 128:
         raise PlanError(
-            f"{len(pieces)} disk(s) cannot carry a {kind} volume {wide} wide:"
-            " give as many disks as it is wide, or a multiple of that"
+            f"{len(pieces)} disk(s) cannot hold a {kind} volume {wide} wide:"
+            " use as many disks as it is wide, or a multiple of that"
         )
     if kind == "mirror":
         rooms = [room - 1 for room in rooms]  # an extent of each is the record of what is in sync

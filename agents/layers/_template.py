@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
-from agents.layers._steps import is_claimed, one, settle, wipe
+from agents.steps.common import is_claimed, one, settle, wipe
 
 LABEL = "Read-ahead"  # as a person calls it
 NEEDS = (Need("blockdev", {"debian": "util-linux"}),)  # programs on the host
 USES = {"data": Use("the disk", most=1)}  # what its disks are for; {} when it has none
-WANTS = "devices"  # below it: see agents/protocols.py
+WANTS = "devices"  # below it: see agents/drivers/protocols.py
 GIVES = "volume"  # to the layer above
 
 
@@ -41,9 +41,9 @@ def needs(options: Options) -> tuple[Need, ...]:
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """Steps in order. What a Step writes to it claims (`destroys`), or the guard refuses it.
 
-    Choose every name yourself, beginning with `target.name` ("bl17-…"), and every UUID by `_names.uuid_of`: no Step
+    Choose every name yourself, beginning with `target.name` ("bl17-…"), and every UUID by `uuids.uuid_of`: no Step
     may need the output of another. A program or script that no other layer has: see COMMANDS and SCRIPTS in
-    agents/protocols.py, and dm_crypt.py for both.
+    agents/drivers/protocols.py, and dm_crypt.py for both.
     A Step's `undo` is run when a later Step fails.
     """
     disk = one(target, "data")

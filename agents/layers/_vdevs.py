@@ -9,7 +9,7 @@ from typing import Protocol
 from agents.contracts import PlanError, Target
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts, Zpool
-from agents.layers._steps import members
+from agents.steps.common import members
 
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 IN_ORDER = {"ONLINE", "AVAIL"}
@@ -66,7 +66,7 @@ def _alone(use: str, nodes: Sequence[str]) -> list[Group]:
 
 def _data(wish: Wish, nodes: Sequence[str]) -> list[Group]:
     if not nodes:
-        raise PlanError("data: a pool needs one disk, partition or volume at least")
+        raise PlanError("data: a pool needs at least one disk, partition or volume")
     if wish.layout == "stripe":
         return _alone("data", nodes)
     least = PARITY.get(wish.layout, 1) + 1
@@ -74,7 +74,7 @@ def _data(wish: Wish, nodes: Sequence[str]) -> list[Group]:
     if len(nodes) % width or len(nodes) < least:
         raise PlanError(
             f"data: {wish.layout} in groups of {width} disks (at least {least}) cannot be made of"
-            f" {len(nodes)}: give a multiple of {width}, or change the width"
+            f" {len(nodes)}: use a multiple of {width}, or change the width"
         )
     return [
         Group("data", wish.layout, tuple(nodes[start : start + width]))
@@ -94,7 +94,7 @@ def differences(pool: Zpool, wanted: Iterable[Group], facts: HostFacts) -> list[
     found = {_key(use, group.rpartition("-")[0], names) for (use, group), names in there.items()}
     wrong = [f"{pool.name} has no {g.use} {g}" for key, g in meant.items() if key not in found]
     wrong += [
-        f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which nobody asked for".replace(
+        f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which was not requested".replace(
             "  ", " "
         )
         for use, kind, names in sorted(found - meant.keys(), key=str)

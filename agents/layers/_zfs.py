@@ -1,4 +1,4 @@
-"""What the layers on OpenZFS share: who offers it, a dataset's properties, and how they are checked. Sources:
+"""Parts shared by the layers on OpenZFS: packages, a dataset's properties, and their checks. Sources:
 zfsprops(7), zfs-create(8)."""
 
 from __future__ import annotations
@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from agents.contracts import Claim, Need, PlanError, Step, Target
+from agents.contracts import Claim, Need, PlanError, Step, Target, claims_of
 from agents.facts.model import Dataset, HostFacts, Zpool
-from agents.safety.guard import claims_of
 
 PACKAGES = {
     "debian": "zfsutils-linux",
@@ -34,19 +33,19 @@ def compression() -> str:
 
 
 def sync() -> str:
-    says = "When a synchronous write counts as done: disabled lies to the program"
+    says = "When a synchronous write is acknowledged; disabled: before it is on stable storage"
     choices = ("standard", "always", "disabled")
     return field(default="standard", metadata={"help": says, "choices": choices})
 
 
 def logbias() -> str:
-    says = "throughput leaves the log device unused"
+    says = "throughput bypasses the log device"
     return field(default="latency", metadata={"help": says, "choices": ("latency", "throughput")})
 
 
 def cached(what: str) -> str:
     choices = ("all", "metadata", "none")
-    return field(default="all", metadata={"help": f"What {what} may keep", "choices": choices})
+    return field(default="all", metadata={"help": f"What {what} may cache", "choices": choices})
 
 
 def is_power_of_two(number: int, least: int, most: int) -> bool:
@@ -80,7 +79,7 @@ def check_module(facts: HostFacts) -> None:
 def pool_of(target: Target) -> tuple[str, tuple[Claim, ...]]:
     """The pool below and the disks that it lies on. Raises PlanError."""
     if not target.pool:
-        raise PlanError("there is no zpool below: put a layer under it that gives one")
+        raise PlanError("there is no zpool below: add a layer below that provides one")
     if not (claims := claims_of(target)):
         raise PlanError(f"the disks under {target.pool} are unknown")
     return target.pool, claims
@@ -88,7 +87,7 @@ def pool_of(target: Target) -> tuple[str, tuple[Claim, ...]]:
 
 def noted(target: Target, name: str, primarycache: str) -> tuple[str, ...]:
     """What must be known of every number: memory's part in it."""
-    return (*target.notes, f"the ARC keeps {primarycache} of {name}, from one run to the next too")
+    return (*target.notes, f"the ARC caches {primarycache} of {name}, also across runs")
 
 
 def imported(name: str, facts: HostFacts) -> Zpool | None:
@@ -119,5 +118,5 @@ def differences(name: str, wanted: Mapping[str, str], facts: HostFacts) -> list[
             "volsize",
             "volblocksize",
         ):  # the source of these tells nothing
-            wrong.append(f"{name}: {key} is {value} by default, it did not take")
+            wrong.append(f"{name}: {key} is {value} by default, the setting was not applied")
     return wrong

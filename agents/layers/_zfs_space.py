@@ -1,4 +1,4 @@
-"""How much a pool and a volume of it hold, by OpenZFS's own arithmetic. Sizes in bytes. Pure.
+"""Capacity of a pool and of its volumes, by OpenZFS's own arithmetic. Sizes in bytes. Pure.
 
 Sources: module/zfs/{vdev.c, vdev_raidz.c, spa_misc.c} and lib/libzfs (zvol_volsize_to_reservation) of OpenZFS 2.1;
 tests/rig/layers/test_zfs.py holds them against what a kernel says.

@@ -10,15 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agents.contracts import Claim, Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
+from agents.contracts import (
+    Claim,
+    Need,
+    OptionsError,
+    Part,
+    Plan,
+    PlanError,
+    Step,
+    Target,
+    Use,
+    claims_of,
+)
 from agents.facts.bcache import bytes_of
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.layers import _scripts
-from agents.layers._names import uuid_of
-from agents.layers._steps import erase_all, members, settle, still_there, taken
-from agents.safety.guard import claims_of
+from agents.steps import scripts
+from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.uuids import uuid_of
 
 LABEL = "bcache"
 PACKAGES = {"debian": "bcache-tools", "suse": "bcache-tools"}
@@ -36,7 +46,7 @@ MODES = ("writethrough", "writeback", "writearound", "none")
 
 def _power_of_two(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most or value & (value - 1):
-        raise OptionsError(f"{name}: {value} B is no power of two from {least} to {most} B")
+        raise OptionsError(f"{name}: {value} B is not a power of two from {least} to {most} B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +55,25 @@ class Options:
     sequential_cutoff: int = field(
         default=4 << 20,
         metadata={
-            "help": "A longer sequential stream passes the cache by; 0 caches all",
+            "help": "Longer sequential streams bypass the cache; 0 caches everything",
             "unit": "B",
             "minimum": 0,
         },
     )
     writeback_percent: int = field(
         default=10,
-        metadata={"help": "Dirty part of the cache that writeback aims at, 0 to 40", "minimum": 0},
+        metadata={"help": "Dirty share of the cache that writeback aims at, 0 to 40", "minimum": 0},
     )
     bucket_size: int = field(
         default=512 * KIB,
-        metadata={"help": "Bucket, the erase block of the flash at best", "unit": "B"},
+        metadata={"help": "Bucket size, ideally the erase block size of the flash", "unit": "B"},
     )
     block_size: int = field(
-        default=4 * KIB, metadata={"help": "Block, not below the disks' sectors", "unit": "B"}
+        default=4 * KIB,
+        metadata={"help": "Block size, at least the disks' sector size", "unit": "B"},
     )
     discard: bool = field(
-        default=False, metadata={"help": "Discard buckets of the cache before they are used anew"}
+        default=False, metadata={"help": "Discard buckets of the cache before they are reused"}
     )
 
     def __post_init__(self) -> None:
@@ -70,7 +81,7 @@ class Options:
         _power_of_two("block_size", self.block_size, 512, 4 * KIB)
         if self.writeback_percent > 40:
             raise OptionsError(
-                f"writeback_percent: {self.writeback_percent} is over 40, the kernel's most"
+                f"writeback_percent: {self.writeback_percent} is above 40, the kernel's maximum"
             )
 
 
@@ -103,12 +114,12 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             (
                 "sh",
                 "-c",
-                _scripts.BCACHE_REGISTER,
+                scripts.BCACHE_REGISTER,
                 "register",
                 cache.node,
                 *(node.node for node in backing),
             ),
-            "Have the kernel register them, where udev has not",
+            "Register them with the kernel, where udev has not",
             destroys=claims,
         ),
     ]
@@ -116,7 +127,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         words = (options.cache_mode, str(options.sequential_cutoff), str(options.writeback_percent))
         steps.append(
             Step(
-                ("sh", "-c", _scripts.BCACHE_SET, "set", node.node, label, *words),
+                ("sh", "-c", scripts.BCACHE_SET, "set", node.node, label, *words),
                 f"Label {node.node} {label}, {options.cache_mode}",
                 destroys=claims,
             )
@@ -129,14 +140,14 @@ def _given(options: Options, target: Target) -> tuple[tuple[Part, ...], Part]:
     if not backing:
         raise PlanError("backing: there is no disk and no volume below to cache")
     if len(cache) != 1:
-        raise PlanError(f"cache: needs exactly one disk, was given {len(cache)}")
+        raise PlanError(f"cache: needs exactly one disk, got {len(cache)}")
     if not claims_of(target):
         raise PlanError("the disks under the cache are unknown")
     buckets = cache[0].size // options.bucket_size
     if buckets <= 512:
         raise PlanError(
-            f"{cache[0].node} has {buckets} buckets of {options.bucket_size} B and the kernel wants more than"
-            f" 512: take smaller buckets, {cache[0].size // 1024} B at most"
+            f"{cache[0].node} has {buckets} buckets of {options.bucket_size} B, but the kernel needs more than"
+            f" 512: use smaller buckets, {cache[0].size // 1024} B at most"
         )
     return backing, cache[0]
 
@@ -176,8 +187,8 @@ def _gives(target: Target, backing: Sequence[Part], offset: int) -> Target:
 
 def _release(target: Target, nodes: Sequence[Part], claims: tuple[Claim, ...]) -> Step:
     own = (f"/sys/fs/bcache/{uuid_of(target.name, 'bcache')}", target.name)
-    argv = ("sh", "-c", _scripts.BCACHE_RELEASE, "release", *own, *(node.node for node in nodes))
-    return Step(argv, "Stop bcache on them, and wait until it has let go", destroys=claims)
+    argv = ("sh", "-c", scripts.BCACHE_RELEASE, "release", *own, *(node.node for node in nodes))
+    return Step(argv, "Stop bcache on them, and wait until it has released them", destroys=claims)
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
@@ -236,7 +247,7 @@ def _backing(options: Options, node: Part, label: str, graph: Graph) -> list[str
     device = graph.find(node.node)
     found = graph.facts.bcache.get(device.name) if device else None
     if found is None:
-        return [f"{node.node} is no backing device"]
+        return [f"{node.node} is not a backing device"]
     values, wrong = found.values, []
     if found.label != label:
         wrong.append(f"{node.node} has the label {found.label!r}, not {label!r}")

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts, Mount
-from agents.layers import _scripts
+from agents.steps import scripts
 
 LABEL = "Scratch directory"
 NEEDS: tuple[Need, ...] = ()
@@ -22,15 +22,15 @@ NOT_HERE = ("/dev", "/proc", "/sys", "/boot", "/etc", "/usr", "/bin", "/sbin", "
 class Options:
     path: str = field(
         default="/var/tmp/benchlab",  # nosec B108  # a person chooses it; tools make their files in it
-        metadata={"help": "An absolute path; the layout makes a directory of its own in it"},
+        metadata={"help": "An absolute path; the layout creates its own directory in it"},
     )
 
     def __post_init__(self) -> None:
         path = PurePosixPath(self.path)
         if not path.is_absolute() or ".." in path.parts or str(path) != self.path:
-            raise OptionsError(f"path: {self.path!r} is not an absolute path written out plainly")
+            raise OptionsError(f"path: {self.path!r} is not a plain absolute path")
         if self.path == "/" or any(path.is_relative_to(root) for root in NOT_HERE):
-            raise OptionsError(f"path: {self.path} is no place for scratch files")
+            raise OptionsError(f"path: {self.path} is not allowed for scratch files")
         if not self.path.isprintable():
             raise OptionsError("path: has a control character")
 
@@ -52,7 +52,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         ),
         Step(
             ("touch", f"{own}/{MARKER}"),
-            "Mark it as ours",
+            "Mark it as created by BenchLab",
             root=False,
             undo=(Step(("rm", "-f", f"{own}/{MARKER}"), "Remove the mark", root=False),),
         ),
@@ -66,8 +66,8 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     own = _own(options, target)
     return [
         Step(
-            ("sh", "-c", _scripts.REMOVE_MARKED, "remove", own, MARKER),
-            f"Remove {own} if it is ours",
+            ("sh", "-c", scripts.REMOVE_MARKED, "remove", own, MARKER),
+            f"Remove {own} if BenchLab created it",
             root=False,
         )
     ]

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
+from agents.command_forms import Form
+from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use, claims_of
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers._lvm import NEED_DMSETUP, table
-from agents.layers._names import uuid_of
-from agents.layers._steps import MIB, Place, erase_all, members, still_there, taken
-from agents.safety.forms import Form
-from agents.safety.guard import claims_of
+from agents.steps.common import MIB, Place, erase_all, members, still_there, taken
+from agents.uuids import uuid_of
 
 LABEL = "dm-crypt"
 # Debian's package named cryptsetup reads /etc/crypttab at boot and builds initramfs anew: the program is not in it.
@@ -96,14 +95,14 @@ class Options:
     key_size: int = field(
         default=512,
         metadata={
-            "help": "Bits of the key; XTS has two keys in it: 512 are AES-256",
+            "help": "Key size in bits; XTS uses two keys: 512 is AES-256",
             "minimum": 128,
         },
     )
     sector_size: int = field(
         default=512,
         metadata={
-            "help": "What is encrypted at once; 4096 costs the CPU less",
+            "help": "Encryption sector size; 4096 uses less CPU",
             "unit": "B",
             "choices": (512, 1024, 2048, 4096),
         },
@@ -113,17 +112,17 @@ class Options:
         metadata={"help": "Pass discards on: the disk then sees which blocks are free"},
     )
     no_read_workqueue: bool = field(
-        default=False, metadata={"help": "Decrypt where the disk's answer arrives (Linux 5.9)"}
+        default=False, metadata={"help": "Decrypt reads without a workqueue (Linux 5.9)"}
     )
     no_write_workqueue: bool = field(
-        default=False, metadata={"help": "Encrypt in the writing task itself (Linux 5.9)"}
+        default=False, metadata={"help": "Encrypt writes without a workqueue (Linux 5.9)"}
     )
     same_cpu_crypt: bool = field(
-        default=False, metadata={"help": "Encrypt on the CPU that asked, not on any"}
+        default=False, metadata={"help": "Encrypt on the CPU that submitted the I/O"}
     )
     submit_from_crypt_cpus: bool = field(
         default=False,
-        metadata={"help": "Pass writes on unsorted, from the CPU that encrypted them"},
+        metadata={"help": "Submit writes unsorted, from the CPU that encrypted them"},
     )
 
     def __post_init__(self) -> None:
@@ -143,7 +142,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     piece, offset = _piece(target), _offset(options, target)
     if piece.size % options.sector_size:
         raise PlanError(
-            f"{piece.node} has {piece.size} B, no multiple of {options.sector_size} B (sector_size)"
+            f"{piece.node} has {piece.size} B, not a multiple of {options.sector_size} B (sector_size)"
         )
     if piece.size - offset < MIB:
         raise PlanError(
@@ -156,7 +155,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         *erase_all(target, [piece], facts),
         Step(
             _open(options, target, piece, offset),
-            f"Encrypt {piece.node} as {given.node} with a key that only the kernel gets",
+            f"Encrypt {piece.node} as {given.node} with a random key that only the kernel holds",
             destroys=claims_of(target),
             undo=undo,
         ),
@@ -169,7 +168,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 def _piece(target: Target) -> Part:
     found = members(target, "data", main=True)
     if len(found) != 1:
-        raise PlanError(f"data: needs exactly one disk or volume, was given {len(found)}")
+        raise PlanError(f"data: needs exactly one disk or volume, got {len(found)}")
     if not claims_of(target):
         raise PlanError(f"the disks under {found[0].node} are unknown")
     return found[0]
@@ -230,7 +229,7 @@ def _flags(options: Options) -> tuple[str, ...]:
 
 def _close(target: Target) -> Step:
     name = _name(target)
-    says = f"Close {name}; with it goes the key"
+    says = f"Close {name}and drop its key"
     return Step(("cryptsetup", "close", name), says, destroys=claims_of(target), quiet=True)
 
 

@@ -11,8 +11,9 @@ from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, T
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.layers import _fs_words, _mkfs, _scripts
-from agents.layers._steps import below, mount_point, settle, wipe
+from agents.layers import _mkfs
+from agents.steps import fs_words, scripts
+from agents.steps.common import below, mount_point, settle, wipe
 
 LABEL = "File system"
 NEEDS = (
@@ -35,7 +36,7 @@ class Options:
         default="xfs", metadata={"help": "File system", "choices": ("xfs", "ext4", "btrfs")}
     )
     mkfs_options: tuple[str, ...] = field(
-        default=(), metadata={"help": "More words for mkfs, such as -m, reflink=0"}
+        default=(), metadata={"help": "Further mkfs arguments, such as -m, reflink=0"}
     )
     mount_options: tuple[str, ...] = field(
         default=(), metadata={"help": "Mount options, such as noatime"}
@@ -47,11 +48,11 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, refused in (
-            ("mkfs_options", _fs_words.refused_mkfs(self.type, self.mkfs_options)),
-            ("mount_options", _fs_words.refused_mount(self.mount_options)),
+            ("mkfs_options", fs_words.refused_mkfs(self.type, self.mkfs_options)),
+            ("mount_options", fs_words.refused_mount(self.mount_options)),
         ):
             if refused:
-                raise OptionsError(f"{name}: {refused!r} is not for a layout to set")
+                raise OptionsError(f"{name}: {refused!r} cannot be set by a layout")
 
 
 def needs(options: Options) -> tuple[Need, ...]:
@@ -63,7 +64,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     claims, mount = below(target), mount_point(target)
     if target.size < SMALLEST[options.type]:
         raise PlanError(
-            f"{options.type} needs {SMALLEST[options.type] // MIB} MiB at least,"
+            f"{options.type} needs at least {SMALLEST[options.type] // MIB} MiB,"
             f" {target.volume} has {target.size // MIB} MiB"
         )
     argv, notes = _mkfs.command(options.type, target, options.mkfs_options, options.nodiscard)
@@ -103,7 +104,9 @@ def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
         "ext4": ("resize2fs", target.volume),
         "btrfs": ("btrfs", "filesystem", "resize", "max", mount),
     }[options.type]
-    step = Step(argv, f"Let {options.type} fill {target.volume}", destroys=claims, timeout_s=3600)
+    step = Step(
+        argv, f"Grow {options.type} to fill {target.volume}", destroys=claims, timeout_s=3600
+    )
     return Plan((step,), replace(target, mount=mount))
 
 
@@ -113,7 +116,7 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
     steps = [Step(("umount", mount), f"Unmount {mount}")] * sum(
         m.target == mount for m in facts.mounts
     )
-    steps.append(Step(("sh", "-c", _scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}"))
+    steps.append(Step(("sh", "-c", scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}"))
     if _must_wipe(target, claims, facts):
         steps.append(wipe(target.volume, claims))
         # udev reads it anew, and what it reads is in use. LVM's volumes are removed again and again until that works.
@@ -169,7 +172,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
         wrong.append(f"{target.volume} has no {options.type} signature labelled {target.name}")
     shown = set(found[0].options.split(","))
     return wrong + [
-        f"{mount}: mount option {word!r} did not take"
+        f"{mount}: mount option {word!r} was not applied"
         for word in options.mount_options
         if word in ALWAYS_SHOWN and word not in shown
     ]

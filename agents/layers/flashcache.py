@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
+from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers import _scripts
 from agents.layers._lvm import table
-from agents.layers._steps import erase_all, members, settle, still_there, taken
-from agents.safety.guard import claims_of
+from agents.steps import scripts
+from agents.steps.common import erase_all, members, settle, still_there, taken
 
 LABEL = "flashcache"
 MODULE = Need("flashcache", {}, ("modinfo", "-F", "version", "flashcache"))
@@ -41,13 +40,13 @@ class Options:
         },
     )
     block_size: int = field(
-        default=4 * KIB, metadata={"help": "Block of the cache, a power of two", "unit": "B"}
+        default=4 * KIB, metadata={"help": "Cache block size, a power of two", "unit": "B"}
     )
 
     def __post_init__(self) -> None:
         size = self.block_size
         if not 512 <= size <= 1 << 20 or size & (size - 1):
-            raise OptionsError(f"block_size: {size} B is no power of two from 512 B to 1 MiB")
+            raise OptionsError(f"block_size: {size} B is not a power of two from 512 B to 1 MiB")
 
 
 def needs(options: Options) -> tuple[Need, ...]:
@@ -87,7 +86,7 @@ def _given(target: Target) -> tuple[Part, Part]:
     backing, cache = members(target, "backing", main=True), members(target, "cache")
     for use, nodes in (("backing", backing), ("cache", cache)):
         if len(nodes) != 1:
-            raise PlanError(f"{use}: needs exactly one disk, was given {len(nodes)}")
+            raise PlanError(f"{use}: needs exactly one disk, got {len(nodes)}")
     if not claims_of(target):
         raise PlanError("the disks under the cache are unknown")
     return backing[0], cache[0]
@@ -98,7 +97,7 @@ def _remove(target: Target, facts: HostFacts) -> Step:
     backing, cache = _given(target)
     graph = Graph(facts)
     names = [d.name if (d := graph.find(part.node)) else "" for part in (cache, backing)]
-    argv = ("sh", "-c", _scripts.FLASHCACHE_REMOVE, "remove", target.name, *names)
+    argv = ("sh", "-c", scripts.FLASHCACHE_REMOVE, "remove", target.name, *names)
     return Step(argv, "Remove the cache as it is, dirty or not", destroys=claims_of(target))
 
 
@@ -119,7 +118,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
         return [f"/dev/mapper/{target.name} is not there"]
     wrong = []
     if not any(words[2:3] == ["flashcache"] for words in table(target.name, facts)):
-        wrong.append(f"{device.path} is no flashcache")
+        wrong.append(f"{device.path} is not a flashcache")
     for part in (backing, cache):
         below = graph.find(part.node)
         if below is None or below.name not in graph.below[device.name]:

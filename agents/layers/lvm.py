@@ -27,7 +27,7 @@ from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
 from agents.layers._segments import Segment, differences, layout_of, written
-from agents.layers._steps import erase_all, members, settle, still_there, taken
+from agents.steps.common import erase_all, members, settle, still_there, taken
 
 LABEL = "LVM"
 NEEDS = (NEED_LVM, NEED_DMSETUP)
@@ -45,7 +45,9 @@ class Options:
             "choices": ("linear", "striped", "mirror"),
         },
     )
-    stripes: int = field(default=0, metadata={"help": "Stripes; 0: as many as disks", "minimum": 0})
+    stripes: int = field(
+        default=0, metadata={"help": "Number of stripes; 0: one per disk", "minimum": 0}
+    )
     stripe_size: int = field(
         default=64 << 10,
         metadata={"help": "Stripe size, a power of two", "unit": "B", "minimum": 4096},
@@ -53,7 +55,7 @@ class Options:
     size: int = field(
         default=0,
         metadata={
-            "help": "Size, rounded up to whole stripes of extents; 0: all that fits",
+            "help": "Size, rounded up to whole stripes of extents; 0: all free space",
             "unit": "B",
             "minimum": 0,
         },
@@ -67,13 +69,13 @@ class Options:
         for name in ("stripe_size", "extent_size"):
             value = getattr(self, name)
             if value < 1 or value & (value - 1):
-                raise OptionsError(f"{name}: {value} is no power of two")
+                raise OptionsError(f"{name}: {value} is not a power of two")
         if self.stripe_size > self.extent_size:
             raise OptionsError(
                 f"stripe_size: {self.stripe_size} B is more than an extent of {self.extent_size} B"
             )
         if self.type != "striped" and self.stripes:
-            raise OptionsError(f"stripes: a {self.type} volume has none; leave it 0")
+            raise OptionsError(f"stripes: a {self.type} volume has none; leave it at 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,10 @@ class Grow:
 
     stripes: int = field(
         default=0,
-        metadata={"help": "Stripes of the new segment; 0: as many as new disks", "minimum": 0},
+        metadata={"help": "Stripes of the new segment; 0: one per new disk", "minimum": 0},
     )
     size: int = field(
-        default=0, metadata={"help": "Size added; 0: all that fits", "unit": "B", "minimum": 0}
+        default=0, metadata={"help": "Size added; 0: all free space", "unit": "B", "minimum": 0}
     )
 
 
@@ -160,7 +162,7 @@ def _pieces(target: Target) -> tuple[Part, ...]:
 def _notes(options: Options, segment: Segment) -> tuple[str, ...]:
     size = segment.extents * options.extent_size
     if options.size and size != options.size:
-        return (f"LVM: {options.size} B asked, {size} B made: whole stripes of extents",)
+        return (f"LVM: {options.size} B requested, {size} B allocated: whole stripes of extents",)
     return ()
 
 
@@ -213,7 +215,7 @@ def grow(
     nodes = [piece.node for piece in pieces]
     new = tuple(Part(claim.node, claim.size) for claim in more.get("data", ()))
     if not new:
-        raise PlanError("data: it grows by disks, and was given none")
+        raise PlanError("data: it grows by disks, and got none")
     if options.type == "mirror" and grow.stripes:
         raise PlanError("stripes: a mirror has none")
     segment = layout_of(options, grow.stripes, grow.size, new, target, first=_segments(target)[0])
@@ -228,7 +230,7 @@ def grow(
     ]
     note = (
         f"LVM: extended by {segment.extents * options.extent_size} B on {len(new)} disk(s)"
-        f" ({segment.type}, {segment.stripes} wide); data written before stays where it is"
+        f" ({segment.type}, {segment.stripes} wide); existing data is not moved"
     )
     return _made(options, target, steps, [*_segments(target), segment], pieces, (note,))
 
@@ -244,7 +246,9 @@ def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
     name, nodes = target.name, [pieces[0].node]
     segments[-1] = replace(segments[-1], extents=segments[-1].extents + room - had)
     steps = (
-        _lvm.run("pvresize", (nodes[0],), f"Take what {nodes[0]} grew by", target, nodes, facts),
+        _lvm.run(
+            "pvresize", (nodes[0],), f"Use the space that {nodes[0]} gained", target, nodes, facts
+        ),
         _lvm.run(
             "lvextend",
             ("--extents", f"+{room - had}", f"{name}/data", *nodes),

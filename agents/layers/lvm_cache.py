@@ -15,7 +15,7 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
-from agents.layers._steps import erase_all, members, still_there
+from agents.steps.common import erase_all, members, still_there
 
 LABEL = "LVM cache"
 NEEDS = (
@@ -65,7 +65,7 @@ class Options:
     size: int = field(
         default=0,
         metadata={
-            "help": "Of the cache, rounded up to extents; 0: all that fits",
+            "help": "Cache size, rounded up to extents; 0: all free space",
             "unit": "B",
             "minimum": 0,
         },
@@ -87,13 +87,13 @@ class Options:
     def __post_init__(self) -> None:
         if self.chunk_size and (self.chunk_size % CHUNK_STEP or self.chunk_size > MOST_CHUNK):
             raise OptionsError(
-                f"chunk_size: {self.chunk_size} is no multiple of 32 KiB up to 1 GiB"
+                f"chunk_size: {self.chunk_size} is not a multiple of 32 KiB up to 1 GiB"
             )
         if self.kind == "writecache":
             for name, plain in (("mode", "writeback"), ("chunk_size", 0), ("policy", "smq")):
                 if getattr(self, name) != plain:
                     raise OptionsError(
-                        f"{name}: a writecache has no such choice; leave it {plain!r}"
+                        f"{name}: not available for a writecache; leave it at {plain!r}"
                     )
 
 
@@ -105,7 +105,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """vgextend, then volumes on the SSD, then lvconvert. Raises PlanError for an SSD that is too small."""
     if options.kind != "cache-pool" and _lvm.version(facts) < CACHEVOL_SINCE:
         raise PlanError(
-            f"{options.kind} needs LVM 2.03, the host has {facts.tools['lvm']!r}: take cache-pool"
+            f"{options.kind} needs LVM 2.03, the host has {facts.tools['lvm']!r}: use cache-pool"
         )
     if not (pieces := members(target, "cache")):
         raise PlanError("cache: there is no disk or partition for it")
@@ -132,7 +132,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
             _run(
                 "lvcreate",
                 words,
-                f"Put a cache pool on the SSD before {name}/data",
+                f"Attach a cache pool on the SSD to {name}/data",
                 target,
                 nodes,
                 facts,
@@ -182,12 +182,12 @@ def _metadata(options: Options, pieces: Sequence[Part], target: Target) -> int:
         raise PlanError(
             f"cache: there is room for {max(most, 0) // MIB} MiB beside {meta // MIB} MiB of"
             f" metadata; {options.size / MIB:g} MiB were asked (0: all), and"
-            f" {least // MIB} MiB are the least"
+            f" {least // MIB} MiB is the minimum"
         )
     if options.chunk_size and (options.size or most) > options.chunk_size * MOST_CHUNKS:
         raise PlanError(
             f"chunk_size: {(options.size or most) // MIB} MiB are more than {MOST_CHUNKS} chunks of"
-            f" {options.chunk_size} B, LVM's limit: take larger ones"
+            f" {options.chunk_size} B, LVM's limit: use larger chunks"
         )
     return meta
 
@@ -217,7 +217,7 @@ def _convert(options: Options, target: Target, nodes: Sequence[str], facts: Host
         *how,
         origin,
     )
-    return _run("lvconvert", words, f"Put it before {origin}", target, nodes, facts)
+    return _run("lvconvert", words, f"Attach it to {origin}", target, nodes, facts)
 
 
 def ails(options: Options, target: Target, health: Health) -> list[str]:
@@ -232,7 +232,7 @@ def ails(options: Options, target: Target, health: Health) -> list[str]:
         "Fail": "has failed",
         "Error": "has failed",
         "needs_check": "needs a check",
-        "ro": "takes no more (read-only)",
+        "ro": "is read-only",
     }
     return [f"the cache of {target.volume} {what}" for word, what in said.items() if word in words]
 

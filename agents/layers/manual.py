@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from agents import look_only
 from agents.contracts import Ask, Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
-from agents.safety import look_only
 
-LABEL = "A person's step"
+LABEL = "Manual step"
 NEEDS: tuple[Need, ...] = ()
 USES: dict[str, Use] = {}
 WANTS = "any"
@@ -22,23 +22,25 @@ MOST_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    instructions: str = field(metadata={"help": "What the person does", "multiline": True})
+    instructions: str = field(metadata={"help": "What to do", "multiline": True})
     check: tuple[str, ...] = field(
         default=(),
         metadata={
-            "help": "A command that only looks and ends with 0 when it is done, word by word"
+            "help": "A read-only command that exits with 0 once the step is done, word by word"
         },
     )
-    expect: str = field(default="", metadata={"help": "Text that the check must print as well"})
+    expect: str = field(
+        default="", metadata={"help": "Text that the output of the check must also contain"}
+    )
     undo_instructions: str = field(
-        default="", metadata={"help": "How the person takes it back at the end", "multiline": True}
+        default="", metadata={"help": "How to undo it at the end", "multiline": True}
     )
 
     def __post_init__(self) -> None:
         if not self.instructions.strip():
-            raise OptionsError("instructions: say what the person does")
+            raise OptionsError("instructions: say what is to be done")
         if self.expect and not self.check:
-            raise OptionsError("expect: there is no check whose output could have it")
+            raise OptionsError("expect: needs a check")
         if self.check:
             _check_words(self.check)
 
@@ -49,12 +51,12 @@ def _check_words(words: tuple[str, ...]) -> None:
         raise OptionsError("check: a word is empty or has a control character")
     if "/" in words[0] or words[0] not in look_only.known():
         raise OptionsError(
-            f"check: {words[0]!r} may do more than look; it may be {', '.join(look_only.known())}"
+            f"check: {words[0]!r} is not known as read-only; allowed are {', '.join(look_only.known())}"
         )
     if not look_only.only_looks(words):
         raise OptionsError(
             f"check: {' '.join(words)[:200]!r} is not among the forms of {words[0]} that can only look: a flag or a"
-            " place of it is not allowed (agents/safety/look_only.py lists them)"
+            " place of it is not allowed (agents/look_only.py lists them)"
         )
 
 
@@ -66,7 +68,7 @@ def asks(options: Options, target: Target) -> Ask:
     """The check runs without root."""
     check = None
     if options.check:
-        says = "Check what the person did"
+        says = "Check the manual step"
         check = Step(tuple(options.check), says, root=False, timeout_s=MOST_S)
     return Ask(
         options.instructions.strip(), options.undo_instructions.strip(), check, options.expect
@@ -76,7 +78,7 @@ def asks(options: Options, target: Target) -> Ask:
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     """No command of ours: what the person is asked is part of what the layout is."""
     said = " ".join(options.instructions.split())
-    return Plan((), replace(target, notes=(*target.notes, f"by a person: {said}")))
+    return Plan((), replace(target, notes=(*target.notes, f"manual step: {said}")))
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:

@@ -21,16 +21,16 @@ from agents.contracts import (
     Step,
     Target,
     Use,
+    claims_of,
 )
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _md_look as look
-from agents.layers import _scripts
 from agents.layers._md_geometry import KIB, LEAST, data_offset, stripe_count, usable
-from agents.layers._names import uuid_of
-from agents.layers._steps import erase_all, members, settle, still_there, taken
-from agents.safety.guard import claims_of
+from agents.steps import scripts
+from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.uuids import uuid_of
 
 LABEL = "md RAID"
 NEEDS = (Need("mdadm", {"debian": "mdadm", "rhel": "mdadm", "suse": "mdadm", "arch": "mdadm"}),)
@@ -67,14 +67,14 @@ class Options:
     )
     assume_clean: bool = field(
         default=False,
-        metadata={"help": "Leave out the first resync: parity and copies are then not right"},
+        metadata={"help": "Skip the initial resync; parity and copies are then inconsistent"},
     )
 
     def __post_init__(self) -> None:
         if self.chunk and self.level == 1:
-            raise OptionsError("chunk: a mirror (level 1) has none, leave it 0")
+            raise OptionsError("chunk: a mirror (level 1) has none, leave it at 0")
         if self.chunk and (self.chunk < 4 * KIB or self.chunk & (self.chunk - 1)):
-            raise OptionsError(f"chunk: {self.chunk} B is no power of two from 4 KiB on")
+            raise OptionsError(f"chunk: {self.chunk} B is not a power of two from 4 KiB on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _given(
     if options.level == 10 and len(data) < int(options.layout[1:]):
         raise PlanError(f"{options.layout[1:]} copies need as many members, there are {len(data)}")
     if spares and not options.level:
-        raise PlanError("RAID 0 cannot use a spare: it cannot lose a disk")
+        raise PlanError("RAID 0 cannot use a spare: it has no redundancy")
     if not claims:
         raise PlanError("the disks under the members are unknown")
     if spares and min(s.size for s in spares) < min(d.size for d in data):
@@ -166,7 +166,7 @@ def _gives(options: Options, target: Target, data: Sequence[Part]) -> Target:
     count = stripe_count(options.level, len(data), options.layout)
     notes = [f"md RAID {options.level} of {len(data)}, data from {data_offset(data, chunk)} KiB on"]
     if options.assume_clean and options.level:
-        notes.append("md was told that the members are clean (--assume-clean): no first resync")
+        notes.append("md was told that the members are clean (--assume-clean): no initial resync")
     return replace(
         taken(target, "data", "spare"),
         volume=volume(target),
@@ -182,7 +182,7 @@ def _clear(nodes: Sequence[Part], offset: int, claims: tuple[Claim, ...]) -> Ste
     argv = (
         "sh",
         "-c",
-        _scripts.MD_CLEAR,
+        scripts.MD_CLEAR,
         "clear",
         str(offset // 1024),
         *(node.node for node in nodes),
@@ -191,7 +191,7 @@ def _clear(nodes: Sequence[Part], offset: int, claims: tuple[Claim, ...]) -> Ste
 
 
 def _stop(node: str, claims: tuple[Claim, ...]) -> Step:
-    return Step(("sh", "-c", _scripts.MD_STOP, "stop", node), f"Stop {node}", destroys=claims)
+    return Step(("sh", "-c", scripts.MD_STOP, "stop", node), f"Stop {node}", destroys=claims)
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
@@ -217,7 +217,7 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Level, chunk, copies, members, bitmap, size; not degraded unless the kernel is about to cure that."""
     array = look.array_at(volume(target), facts)
     if array is None:
-        return [f"{volume(target)} is no md array here"]
+        return [f"{volume(target)} is not an md array here"]
     data, spares, _ = _given(options, target)
     wrong = look.differences(
         array,
@@ -317,7 +317,7 @@ def stretch(options: Options, target: Target, facts: HostFacts) -> Plan:
     if options.level == 0:
         raise PlanError("RAID 0 cannot follow members that have grown: mdadm has no --size for it")
     step = _mdadm(
-        target, claims, "Take all the room of the members", "--grow", volume(target), "--size=max"
+        target, claims, "Use the whole size of the members", "--grow", volume(target), "--size=max"
     )
     return Plan((step, settle()), _gives(options, target, data))
 

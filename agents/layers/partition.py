@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from agents.contracts import Claim, Need, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers._steps import MIB, Place, erase_all, is_claimed, settle
+from agents.steps.common import MIB, Place, erase_all, is_claimed, settle
 
 LABEL = "Partitions"
 NEEDS = (
     Need("sgdisk", {"debian": "gdisk", "rhel": "gdisk"}, instead={"freebsd": "gpart"}),
     Need("gpart", {"freebsd": ""}, ("gpart", "list")),
 )
-USES = {"data": Use("the disks to cut")}
+USES = {"data": Use("the disks to partition")}
 GIVES = "parts"
 WANTS = "own"
 ENDS = 2 * MIB  # the first MiB, and the last one with the backup table
@@ -30,14 +30,18 @@ class Options:
     use: str = field(
         default="data",
         metadata={
-            "help": "What the layer above takes the partitions for",
+            "help": "What the layer above uses the partitions for",
             "choices": ("data", "log", "cache", "backing", "special"),
         },
     )
     count: int = field(default=1, metadata={"help": "Partitions on each disk", "minimum": 1})
     size: int = field(
         default=0,
-        metadata={"help": "Of each, rounded down to whole MiB; 0: all", "unit": "B", "minimum": 0},
+        metadata={
+            "help": "Size of each, rounded down to whole MiB; 0: all",
+            "unit": "B",
+            "minimum": 0,
+        },
     )
 
 
@@ -78,7 +82,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 def _cuts(options: Options, target: Target) -> list[tuple[Claim, list[_Cut]]]:
     """Numbered on from the partitions that a layer below made for the same use."""
     if not (disks := target.devices.get("data", ())):
-        raise PlanError("data: there is no disk to cut")
+        raise PlanError("data: there is no disk to partition")
     next_number = len(target.parts.get(options.use, ())) + 1
     found = []
     for disk in disks:
@@ -87,7 +91,7 @@ def _cuts(options: Options, target: Target) -> list[tuple[Claim, list[_Cut]]]:
         if not 0 < size <= most:
             raise PlanError(
                 f"{disk.node} has room for {options.count} partition(s) of {most // MIB} MiB at most,"
-                f" not {options.size / MIB:g} MiB: ask for less, or for fewer"
+                f" not {options.size / MIB:g} MiB: reduce their size or number"
             )
         labels = [f"{target.name}-{options.use}-{next_number + i}" for i in range(options.count)]
         cuts = [_Cut(i + 1, label, MIB + i * size, size) for i, label in enumerate(labels)]

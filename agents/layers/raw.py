@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agents.contracts import Need, Part, Plan, PlanError, Step, Target, Use
+from agents.contracts import Need, Part, Plan, PlanError, Step, Target, Use, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.layers._steps import erase_all, members, still_there, taken
-from agents.safety.guard import claims_of
+from agents.steps.common import erase_all, members, still_there, taken
 
 LABEL = "Raw disk"
 NEEDS = (
-    # FreeBSD: dd and gpart of its base system, see _steps.erase_all
+    # FreeBSD: dd and gpart of its base system, see common.erase_all
     Need("wipefs", {"debian": "util-linux", "rhel": "util-linux"}, instead={"freebsd": ""}),
 )
 USES = {"data": Use("the disk", most=1)}
@@ -55,7 +54,7 @@ def _piece(target: Target) -> Part:
     """Raises PlanError when it is not exactly one."""
     found = members(target, "data", main=True)
     if len(found) != 1:
-        raise PlanError(f"data: needs exactly one disk or partition, was given {len(found)}")
+        raise PlanError(f"data: needs exactly one disk or partition, got {len(found)}")
     return found[0]
 
 

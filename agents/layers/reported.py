@@ -21,14 +21,14 @@ RAW = "raw"  # Mount.fstype of a whole disk
 @dataclass(frozen=True, slots=True)
 class Options:
     target: str = field(
-        metadata={"help": "its name, letter by letter as on the host's page: /data [ext4], C:"}
+        metadata={"help": "its name exactly as on the host's page: /data [ext4], C:"}
     )
 
     def __post_init__(self) -> None:
         if not self.target.strip() or not self.target.isprintable():
-            raise OptionsError("target: say one that dynamo reports")
+            raise OptionsError("target: set one that dynamo reports")
         if len(self.target.encode("utf-8")) > 79:
-            raise OptionsError("target: dynamo's names end at 79 bytes")
+            raise OptionsError("target: names of dynamo have at most 79 bytes")
 
 
 def needs(options: Options) -> tuple[Need, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from agents.contracts import Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.layers import _host_settings as host
-from agents.layers import _queues as queues
+from agents.steps import queues
 
 LABEL = "Tuning"
 NEEDS = (
@@ -74,7 +74,7 @@ class Options:
     rq_affinity: int = field(
         default=LEAVE,
         metadata={
-            "help": "Completion on the CPU group (1) or the very CPU (2) that asked; -1 leaves it",
+            "help": "Completion on the CPU group (1) or the CPU (2) that submitted; -1 leaves it",
             "minimum": LEAVE,
         },
     )
@@ -92,7 +92,7 @@ class Options:
                 raise OptionsError(f"{name}: {getattr(self, name)} is above {most}")
         for name in ("scheduler", "governor"):
             if not re.fullmatch(r"[a-z_-]*", getattr(self, name)):
-                raise OptionsError(f"{name}: {getattr(self, name)!r} is no name of one")
+                raise OptionsError(f"{name}: {getattr(self, name)!r} is not a valid name")
 
 
 def needs(options: Options) -> tuple[Need, ...]:
@@ -110,7 +110,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     wishes, sysctls = _wishes(options), host.parse(options.sysctls)
     volume = options.volume_read_ahead_kb != LEAVE
     if not (wishes or sysctls or options.governor or volume):
-        raise PlanError("nothing is asked to be set: say what, or leave the layer out")
+        raise PlanError("nothing to set: set an option, or remove the layer")
     steps, kept = queues.plan(wishes, target, facts)
     if volume:
         if not target.volume:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
-from agents.layers import _scripts, _zfs
-from agents.layers._steps import mount_point
+from agents.layers import _zfs
+from agents.steps import scripts
+from agents.steps.common import mount_point
 
 LABEL = "ZFS file system"
 NEEDS = (_zfs.ZFS,)
@@ -32,7 +33,7 @@ class Options:
     logbias: str = _zfs.logbias()
     primarycache: str = _zfs.cached("memory (the ARC)")
     secondarycache: str = _zfs.cached("the cache device (L2ARC)")
-    atime: bool = field(default=False, metadata={"help": "Write when a file was read last"})
+    atime: bool = field(default=False, metadata={"help": "Record access times of files"})
 
     def __post_init__(self) -> None:
         if not _zfs.is_power_of_two(self.recordsize, 512, 1 << 20):
@@ -74,7 +75,7 @@ def _properties(options: Options, mount: str) -> dict[str, str]:
 
 
 def _remove(mount: str) -> Step:
-    return Step(("sh", "-c", _scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}")
+    return Step(("sh", "-c", scripts.REMOVE_EMPTY, "remove", mount), f"Remove {mount}")
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:

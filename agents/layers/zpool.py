@@ -21,15 +21,15 @@ from agents.contracts import (
     Step,
     Target,
     Use,
+    claims_of,
 )
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
 from agents.layers import _zfs, _zfs_space
 from agents.layers._pieces import erase_all, still_there
-from agents.layers._steps import MIB, members, settle, taken, zeros
 from agents.layers._vdevs import PARITY, Group, differences, groups, out_of_order
-from agents.safety.guard import claims_of
+from agents.steps.common import MIB, members, settle, taken, zeros
 
 LABEL = "zpool"
 NEEDS = (_zfs.ZPOOL,)
@@ -45,26 +45,26 @@ GIVES = "pool"
 RESERVED = 8 << 20  # partition 9, which nothing is ever written to
 # A command that writes to such a pool waits for ever, and with it whoever asks about pools.
 CANNOT_WRITE = {"SUSPENDED", "UNAVAIL", "FAULTED"}
-LOST = "for it lost a disk and its I/O is suspended: reboot the host, then retry"
+LOST = "because it lost a disk and its I/O is suspended: reboot the host, then retry"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     layout: str = field(
         default="stripe",
-        metadata={"help": "How data lies on the disks", "choices": ("stripe", "mirror", *PARITY)},
+        metadata={"help": "Redundancy of the data disks", "choices": ("stripe", "mirror", *PARITY)},
     )
     width: int = field(
         default=0,
         metadata={
-            "help": "Disks of each mirror or raidz; 0: mirrors of 2, one raidz",
+            "help": "Disks per mirror or raidz; 0: mirrors of 2, one raidz",
             "minimum": 0,
         },
     )
     ashift: int = field(
         default=0,
         metadata={
-            "help": "Sector size as a power of two, 9 to 16; 0: as the disks say",
+            "help": "Sector size as a power of two, 9 to 16; 0: as the disks report",
             "minimum": 0,
         },
     )
@@ -91,7 +91,9 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
     _zfs.check_module(facts)
     _refuse_arrays(target)
     if target.pool:
-        raise PlanError(f"a zpool cannot stand on a volume of {target.pool}: leave one out")
+        raise PlanError(
+            f"a zpool cannot be built on a volume of {target.pool}: remove one of the two"
+        )
     made = groups(options, target)
     _check_sizes(target, facts)
     steps = erase_all(target, _nodes(target), facts)
@@ -141,8 +143,8 @@ def _check_sizes(target: Target, facts: HostFacts) -> None:
     for part in _nodes(target):
         if _room(part, target, facts) < _zfs_space.LEAST:
             raise PlanError(
-                f"{part.node} has {part.size >> 20} MiB: ZFS wants {_zfs_space.LEAST >> 20} MiB"
-                " beside its own partition table"
+                f"{part.node} has {part.size >> 20} MiB: ZFS needs {_zfs_space.LEAST >> 20} MiB"
+                " besides its own partition table"
             )
 
 
@@ -212,7 +214,7 @@ def _refuse_arrays(target: Target) -> None:
     for node in (part.node for use in USES for part in members(target, use, use == "data")):
         if node.startswith("/dev/md/"):
             raise PlanError(
-                f"{node} is an md array: give its disks to the pool itself (mirror, raidz1 to raidz3)"
+                f"{node} is an md array: use its disks in the pool directly (mirror, raidz1 to raidz3)"
             )
 
 

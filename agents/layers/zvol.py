@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers import _scripts, _zfs
-from agents.layers._steps import piece_there, settle
+from agents.layers import _zfs
 from agents.layers._zfs_space import MIB, Shape, largest, reservation
+from agents.steps import scripts
+from agents.steps.common import piece_there, settle
 
 LABEL = "ZFS volume"
 NEEDS = (_zfs.ZFS,)
@@ -34,7 +35,7 @@ class Options:
         },
     )
     sparse: bool = field(
-        default=False, metadata={"help": "Reserve nothing: the pool may run full under it"}
+        default=False, metadata={"help": "Thin provisioned: reserve nothing; the pool may run full"}
     )
     compression: str = _zfs.compression()
     sync: str = _zfs.sync()
@@ -83,7 +84,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
         ),
         settle(),
         Step(
-            ("sh", "-c", _scripts.ZVOL_WAIT, "wait", node),
+            ("sh", "-c", scripts.ZVOL_WAIT, "wait", node),
             f"Wait for {node}",
             destroys=claims,
             timeout_s=60,
@@ -160,5 +161,5 @@ def _node_differences(
     if device is None:
         return [f"there is no {node}"]
     if piece_there(node, claims, facts) is None:
-        return [f"{node} does not lie on the disks of this layout alone"]
+        return [f"{node} is not only on the disks of this layout"]
     return [] if device.size == size else [f"{node} has {device.size} B, not {size}"]

@@ -1,11 +1,12 @@
-"""What ails a layout that stands: no layer hides those below it here, as they do for `stack.verify`. Pure."""
+"""Faults of a built layout: no layer hides those below it here, as they do for `stack.verify`. Pure."""
 
 from __future__ import annotations
 
-from agents import options, registry
+from agents import options
+from agents.contracts import claims_of
+from agents.drivers import registry
 from agents.facts.health import Health
 from agents.plans.stack import StackPlan
-from agents.safety.guard import claims_of
 
 
 def ails(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:

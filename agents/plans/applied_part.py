@@ -1,4 +1,4 @@
-"""How far a plan ever got: only disks that a command of it has touched may be taken down. Pure."""
+"""Applied part of a plan: only disks that a command of it has touched may be taken down. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from agents.contracts import Claim
+from agents.contracts import Claim, claims_of
 from agents.plans.stack import BELOW, Placed, StackPlan
-from agents.safety.guard import claims_of
 
 
 def reached(plan: StackPlan, touched: Collection[str]) -> StackPlan:

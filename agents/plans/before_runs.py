@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents import options, registry
-from agents.contracts import Claim, OptionsError, PlanError, Step, Target
+from agents import options
+from agents.contracts import Claim, OptionsError, PlanError, Step, Target, claims_of
+from agents.drivers import registry
 from agents.facts.model import HostFacts
 from agents.facts.queues import Queues, kernel_name
-from agents.layers import _queues as queues
 from agents.plans.chain import LayerSpec
-from agents.safety.guard import claims_of
+from agents.steps import queues
 
 # Linux's own. The last three went with the single-queue block layer (5.0).
 KNOWN = ("none", "mq-deadline", "kyber", "bfq", "cfq", "noop", "deadline")
@@ -69,10 +69,10 @@ def check(schedulers: Sequence[str]) -> None:
     for name in schedulers:
         if name not in KNOWN:
             raise OptionsError(
-                f"schedulers: {name!r} is no I/O scheduler; there are {', '.join(KNOWN)}"
+                f"schedulers: {name!r} is not an I/O scheduler; known are {', '.join(KNOWN)}"
             )
         if schedulers.count(name) > 1:
-            raise OptionsError(f"schedulers: {name} is there twice")
+            raise OptionsError(f"schedulers: {name} is listed twice")
 
 
 def conflict(schedulers: Sequence[str], specs: Sequence[LayerSpec]) -> str:
@@ -86,7 +86,7 @@ def conflict(schedulers: Sequence[str], specs: Sequence[LayerSpec]) -> str:
                 f"{', '.join(schedulers)}: leave one of the two out"
             )
     if not any(wanted.count for spec in specs for wanted in spec.devices):
-        return "it takes no disk, so there is none whose I/O scheduler could be set: leave schedulers out"
+        return "it uses no disk, so no I/O scheduler can be set: leave schedulers empty"
     return ""
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import options, registry
+from agents import options
 from agents.contracts import PlanError
-from agents.protocols import Layer
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 
 WORDS = {
     "nothing": "nothing",
@@ -124,9 +125,9 @@ def troubles(specs: Sequence[LayerSpec]) -> Iterator[Trouble]:
             below = (
                 f"but {giver} gives {WORDS[given]}"
                 if giver
-                else "put a layer that gives one below it"
+                else "add a layer below that provides one"
             )
-            yield Trouble(number, f"{where} stands on {WORDS[driver.WANTS]}, {below}")
+            yield Trouble(number, f"{where} needs {WORDS[driver.WANTS]}, {below}")
         elif wrong := _wrong_uses(driver, spec.devices, given):
             yield Trouble(number, f"{where}{wrong}")
         if driver.GIVES != "same":

@@ -1,4 +1,4 @@
-"""What a plan would destroy, for the page that asks whether it may go. Pure."""
+"""Data that a plan would destroy, for the page that asks for confirmation. Pure."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agents import registry
+from agents.drivers import registry
 from agents.facts.model import BlockDevice, HostFacts
 from agents.safety.guard import Spare
 

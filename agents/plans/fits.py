@@ -1,20 +1,20 @@
-"""Whether a run fits what it works on: room for its blocks, and blocks that hold something. Pure."""
+"""Checks that a run fits what it works on: room for its blocks, and blocks that hold something. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from agents import registry
 from agents.contracts import PlanError, Target
+from agents.drivers import registry
 from agents.plans.chain import LayerSpec, gives
 
 SINCE = "write all of it first, by a workload before this one that writes the whole size"
-SPARSE = "ZFS answers for blocks of a zvol that were never written without asking a disk"
+SPARSE = "ZFS serves reads of never-written zvol blocks without disk I/O"
 DISCARDED = (
-    "the disk was discarded, and an SSD answers for discarded blocks without reading its flash"
+    "the disk was discarded, and an SSD serves reads of discarded blocks without reading its flash"
 )
-BLANK = "an SSD answers for blocks that were never written, or discarded before, without reading its flash"
+BLANK = "an SSD serves reads of never-written or discarded blocks without reading its flash"
 
 
 def too_large(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents import options, registry
+from agents import options
 from agents.contracts import (
     NOTHING,
     Ask,
@@ -18,15 +18,17 @@ from agents.contracts import (
     Progress,
     Step,
     Target,
+    claims_of,
 )
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
-from agents.layers._steps import settle
 from agents.plans import before_runs, plan_fingerprint
 from agents.plans.before_runs import Swept
 from agents.plans.chain import LayerSpec, StageSpec, Wanted, check_chain, check_stages
-from agents.protocols import Layer
-from agents.safety.guard import Spare, claims_of
+from agents.safety.guard import Spare
+from agents.steps.common import settle
 
 BELOW = "below"  # the use under which a layer is told all disks of the layers beneath it
 
@@ -165,7 +167,7 @@ def _pick(devices: Iterable[Wanted], free: dict[str, list[Claim]]) -> dict[str, 
         there = free.get(wanted.role, [])
         if len(there) < wanted.count:
             raise PlanError(
-                f"{wanted.use} needs {wanted.count} {wanted.role or 'disk'}(s) and the host has"
+                f"{wanted.use} needs {wanted.count} {wanted.role or 'disk'}(s), but the host has"
                 f" {len(there)} spare: mark more disks spare with that role, or ask for fewer"
             )
         picked[wanted.use] = tuple(there[: wanted.count])
@@ -179,8 +181,8 @@ def check_top(top: Placed) -> None:
     if parts and not (top.gives.volume or top.gives.mount):
         driver = registry.layer(top.spec.kind)
         raise PlanError(
-            f"{driver.LABEL} gives {len(parts)} volumes here and a tool needs one: put a layer that joins them"
-            " (LVM, md) on top, or give it one disk"
+            f"{driver.LABEL} gives {len(parts)} volumes here and a tool needs one: add a layer that joins them"
+            " (LVM, md) on top, or use one disk"
         )
 
 
@@ -210,12 +212,15 @@ def _placed(
 
 def _settled(placed: Sequence[Placed]) -> list[Placed]:
     """Udev, which quiet Steps kept from the disks, is waited for before somebody needs it: not between two layers of
-    which the upper one begins with such Steps.
+    which the upper one begins with such Steps, or waits itself after its first (mkfs, which needs the volume alone).
     """
     made = list[Placed]()
     for layer, above in zip(placed, [*placed[1:], None], strict=True):
         ends, begins = layer.steps[-1:], above.steps[:1] if above else ()
-        waits = any(step.quiet for step in ends) and not any(step.quiet for step in begins)
+        soon = settle() in above.steps[1:2] if above else False
+        waits = any(step.quiet for step in ends) and not (
+            soon or any(step.quiet for step in begins)
+        )
         made.append(replace(layer, steps=(*layer.steps, settle())) if waits else layer)
     return made
 
@@ -254,7 +259,7 @@ def _stretched(layer: Placed, below: Sequence[Placed], facts: HostFacts) -> Plac
 
 
 def missing(specs: Iterable[LayerSpec], facts: HostFacts) -> list[Need]:
-    """Programs that the layers need and the host has not, each once."""
+    """Programs that the layers need, but the host has not, each once."""
     wanted = {need.program: need for need in needs(specs)}
     return [need for need in wanted.values() if need.program not in facts.tools]
 

@@ -1,1 +1,1 @@
-"""Readers of results that were measured elsewhere: one module per kind (agents.protocols.Reader)."""
+"""Readers of results that were measured elsewhere: one module per kind (agents.drivers.protocols.Reader)."""

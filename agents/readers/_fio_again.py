@@ -13,9 +13,7 @@ from itertools import pairwise
 from agents.texts.found import Found
 
 TWICE = "fio printed this run in another format as well: those lines are left out"
-MAYBE = (
-    "the next line has more of all: this may be a total so far of the same run (--status-interval)"
-)
+MAYBE = "the next line has higher totals: this may be an interim total of the same run (--status-interval)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a result of fio tells of the run that made it: names, options, I/Os in flight. Pure, never raises."""
+"""Options of the run behind a result of fio: names, options, outstanding I/Os. Pure, never raises."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from agents.tools import _fio_jobfile as jobfile
-from agents.tools import _fio_text
-from agents.tools._fio_json import DIRECTIONS, Heads, shared
-from agents.tools._fio_load import TWICE
+from agents.outputs import fio_jobfile as jobfile
+from agents.outputs import fio_text
+from agents.outputs.fio_json import DIRECTIONS, Heads, shared
+from agents.outputs.fio_load import TWICE
 
 STARTED = re.compile(
     r"(?<!\S)(?P<name>\S{1,200}):\s+\(g=(?P<group>\d{1,6})\):\s+rw=(?P<rw>[a-z]+),\s+(?P<sizes>[^;]{1,200}?),\s+"
@@ -22,10 +22,10 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 COPIES = re.compile(
     r"\s*\.\.\.\s"
 )  # below the line of a job with numjobs, which does not say how many
-GROUPED = "fio summed up sections of different depth (group_reporting): how many I/Os were in flight is not told"
-GROUPED_JSON = (
-    "fio summed up several sections (group_reporting): how many I/Os were in flight is not told"
+GROUPED = (
+    "fio summed up sections of different depth (group_reporting): the outstanding I/Os are unknown"
 )
+GROUPED_JSON = "fio summed up several sections (group_reporting): the outstanding I/Os are unknown"
 ENGINE = "psync"  # what fio takes where it is told nothing, on Linux
 
 
@@ -45,9 +45,9 @@ def of_text(block: str) -> Told:
     started = {found["name"]: found for found in STARTED.finditer(block)}
     names: dict[str, int] = {}
     groups = set()
-    for head in _fio_text.HEAD.finditer(block):
-        name = _fio_text.name(block, head)
-        if name != _fio_text.ALL_CLIENTS:
+    for head in fio_text.HEAD.finditer(block):
+        name = fio_text.name(block, head)
+        if name != fio_text.ALL_CLIENTS:
             names[name] = names.get(name, 0) + int(head[2][:9])
             groups.add(head[1])
     same = [found for found in started.values() if found["group"] in groups]
@@ -108,7 +108,7 @@ def of_broken(raw: bytes) -> Told:
 def of_document(data: Heads) -> Told:
     """ "global options" and "job options" of JSON."""
     jobs = data.jobs
-    jobs = [job for job in jobs if job.get("jobname") != _fio_text.ALL_CLIENTS] or jobs
+    jobs = [job for job in jobs if job.get("jobname") != fio_text.ALL_CLIENTS] or jobs
     names = dict.fromkeys(str(job.get("jobname", ""))[:60] for job in jobs)
     version = str(data.rest.get("fio version", "")).removeprefix("fio-")[:40]
     given = [shared(data.rest, job) for job in jobs]

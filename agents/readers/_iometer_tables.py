@@ -105,11 +105,9 @@ def _column(body: list[Cells], place: int, labels: dict[str, str]) -> dict[str, 
     for line, cells in body:
         name = FIGURES.get(cells[0].lower())
         if name is None or name in made:
-            raise ParseError(
-                f"{cells[0]!r} is no figure known here, or there twice", line, cells[0]
-            )
+            raise ParseError(f"{cells[0]!r} is an unknown figure, or listed twice", line, cells[0])
         if place >= len(cells) or not NUMBER.fullmatch(cells[place]):
-            raise ParseError("a cell that is no plain number", line, " | ".join(cells))
+            raise ParseError("a cell that is not a plain number", line, " | ".join(cells))
         value = float(cells[place])
         unit = Unit.SECONDS if "lat" in name else Unit.OPS_PER_SECOND
         made[name] = Metric(name, value / 1e3 if "lat" in name else value, unit, labels, line=line)

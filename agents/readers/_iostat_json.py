@@ -59,12 +59,12 @@ def read(lines: Sequence[str], number: int) -> Document:
         return Document(first, walk.line(walk.at), trouble=str(error))
     closed = CLOSED.match(walk.text, walk.at)
     last = walk.line(closed.end() - 1 if closed else walk.at)
-    where = f"line {last}: the JSON is cut short or broken"
+    where = f"line {last}: the JSON is truncated or invalid"
     if not reports:
         why = "no report of devices: iostat -d -o JSON has them" if closed else where
         return Document(first, last, trouble=f"iostat's JSON: {why}")
     if not closed:
-        notes[f"{where}; the whole reports above are read"] = None
+        notes[f"{where}; the complete reports above are used"] = None
     return Document(first, last, reports, list(notes))
 
 
@@ -130,7 +130,7 @@ class _Walk:
         name = figures.pop("disk_device", None)
         said = [one for one in (name, *figures.values()) if isinstance(one, str)]
         if not isinstance(name, str) or len(said) != 1 + len(figures):
-            raise ParseError("a figure of iostat's that is no number", line, str(disk)[:120])
+            raise ParseError("a figure of iostat's that is not a number", line, str(disk)[:120])
         heads = table.columns(["Device", *figures])
         if heads is None:
             heads = Heads(tuple(figures), unknown=tuple(k for k in figures if not table.known(k)))

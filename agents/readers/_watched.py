@@ -161,7 +161,7 @@ def _times(
         return tuple(at - before for at in known[len(known) - len(kept) :])
     step = interval(command)
     if step is None and len(reports) > 1:
-        notes.append("the text does not tell the time between reports: they are numbered")
+        notes.append("the interval between reports is unknown: they are numbered")
     return tuple((number + 1) * (step or 1.0) for number in range(len(kept)))
 
 

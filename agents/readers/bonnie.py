@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from agents.outputs import bonnie_csv as csv
+from agents.outputs import bonnie_model as model
+from agents.outputs import bonnie_runs as runs
 from agents.readers import _command
 from agents.texts.found import Found
-from agents.tools import _bonnie_csv as csv
-from agents.tools import _bonnie_model as model
-from agents.tools import _bonnie_runs as runs
 
 LABEL = "bonnie++"
 WORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))  # a line of CSV has more
@@ -26,7 +26,7 @@ def _found(lines: list[str], run: runs.Run) -> Found:
     if run.error:
         return _trouble(start, run, command, str(run.error))
     if run.csv is None and run.text is not None and not run.text.columns:
-        why = "some tests did not run, and with white space collapsed nothing tells which"
+        why = "some tests did not run, and with white space collapsed it is unknown which"
         return _trouble(start, run, command, why)
     best = run.best
     # What the text has and the CSV line has not: 1.0x says its version there only
@@ -63,13 +63,13 @@ def _options(table: model.Table) -> dict[str, int]:
 def _notes(run: runs.Run) -> list[str]:
     notes = []
     if run.csv is None:
-        notes.append("without the line of CSV: figures are as rounded as the text has them")
+        notes.append("without the CSV line: figures are rounded as in the text")
     elif run.text is None:
-        notes.append("the line of CSV only")
+        notes.append("only the CSV line")
     elif not run.text.columns:
-        notes.append("the text could not be compared with the line of CSV")
+        notes.append("the text could not be compared with the CSV line")
     if run.best.size and not run.best.files:
-        notes.append("not there: the tests of small files")
+        notes.append("missing: the tests of small files")
     return notes
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from agents.contracts import ParseError
+from agents.outputs import dd_output
 from agents.readers import _dd_command
 from agents.texts.found import Found
-from agents.tools import _dd_output
 
 LABEL = "dd"
 WORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
@@ -18,7 +18,9 @@ MANY = 60_000  # characters of a line that is none of dd's
 # "1024+0 Datensätze ein", "记录了1024+0 的读入": dd in another language, twice, then a line with a rate
 FOREIGN = re.compile(r"[^\d+]{0,20}\d{1,18}\+\d{1,18}[^\d+]{2,60}")
 FOREIGN_RATE = re.compile(r"\d{1,19} ?[^\d\s][^/]{0,150} [kKMGTP]?i?[^\W\d]{1,8}/\w{1,4}")
-CUT = "the result is cut: dd prints 'records in', 'records out', and then bytes, time and rate"
+CUT = (
+    "the result is truncated: dd prints 'records in', 'records out', and then bytes, time and rate"
+)
 NOT_ENGLISH = "dd printed this in another language; run it again with LC_ALL=C"
 
 
@@ -29,7 +31,7 @@ def find(text: str, name: str) -> list[Found]:
 
 def _clean(line: str) -> str:
     """White space as dd printed it: a web page has non-breaking and doubled spaces."""
-    return " ".join(_dd_output.last_shown(line).split()) if len(line) < MANY else ""
+    return " ".join(dd_output.last_shown(line).split()) if len(line) < MANY else ""
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[Found]:
@@ -57,7 +59,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[Found]:
 
 def _way(line: str) -> str:
     """ "in" or "out" for a line of records."""
-    match = _dd_output.RECORDS.fullmatch(line)
+    match = dd_output.RECORDS.fullmatch(line)
     return match[3] if match else ""
 
 
@@ -73,12 +75,12 @@ def _end(lines: Sequence[str], at: int) -> int:
         r"\d+ (?:odd length swab|truncated) .*", lines[ahead]
     ):
         ahead += 1
-    return ahead + 1 if ahead < len(lines) and _dd_output.summary(lines[ahead]) else end
+    return ahead + 1 if ahead < len(lines) and dd_output.summary(lines[ahead]) else end
 
 
 def _after_progress(lines: Sequence[str], at: int) -> int:
     """Behind the run of summaries that begins at `at`; `at` itself when there is none."""
-    while at < len(lines) and _dd_output.summary(lines[at]):
+    while at < len(lines) and dd_output.summary(lines[at]):
         at += 1
     return at
 
@@ -95,7 +97,7 @@ def _foreign(lines: Sequence[str], at: int) -> bool:
 def _found(lines: Sequence[str], start: int, end: int) -> Found:
     first = _first(lines, start)
     try:
-        metrics = _dd_output.metrics(lines[first:end])
+        metrics = dd_output.metrics(lines[first:end])
     except ParseError as error:
         said = CUT if end - start < 3 else _without_place(error)
         return _trouble(lines, start, end, said)
@@ -131,7 +133,7 @@ def _without_place(error: ParseError) -> str:
 def _first(lines: Sequence[str], start: int) -> int:
     """The block with its progress and complaints, which stand right before it."""
     first = start
-    while first and (_dd_output.summary(lines[first - 1]) or lines[first - 1].startswith("dd: ")):
+    while first and (dd_output.summary(lines[first - 1]) or lines[first - 1].startswith("dd: ")):
         if first > 1 and _way(lines[first - 2]) == "out":
             break  # the end of another result
         first -= 1
@@ -143,7 +145,7 @@ def _command(
 ) -> tuple[int, _dd_command.Command | None]:
     """The nearest command line before `first` and its index, if it can have given this result."""
     for at in range(first - 1, max(first - REACH, 0) - 1, -1):
-        if _dd_output.summary(lines[at]) or _way(lines[at]):
+        if dd_output.summary(lines[at]) or _way(lines[at]):
             break  # that is another run's
         if found := _dd_command.read(lines[at]):
             return at, found if _fits(found.sizes, figures) else None
@@ -153,7 +155,7 @@ def _command(
 def _unfinished(sizes: Mapping[str, int], figures: dict[str, float]) -> Iterator[str]:
     count = sizes.get("count", 0)
     if figures["records.in"] < count:
-        yield f"{figures['records.in']:.0f} of {count} blocks: it ended early, or was asked while it ran"
+        yield f"{figures['records.in']:.0f} of {count} blocks: it ended early, or printed this while it ran"
 
 
 def _fits(sizes: Mapping[str, int], figures: dict[str, float]) -> bool:

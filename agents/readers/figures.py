@@ -129,7 +129,7 @@ def _read(lines: Sequence[str], first: int, last: int) -> Found:
     if head and head[1] != "1":
         raise ParseError(f"version {head[1]} of this format; known is 1", first, lines[first - 1])
     if lines[last - 1].strip() != "end":
-        raise ParseError("cut short: a result closes with `end`", last, lines[last - 1])
+        raise ParseError("truncated: a result ends with `end`", last, lines[last - 1])
     block = Block()
     for number in range(first + 1, last):
         _line(block, number, lines[number - 1])
@@ -170,13 +170,13 @@ def _line(block: Block, number: int, line: str) -> None:
 
 def _fact(block: Block, key: str, value: str, number: int, words: str) -> None:
     if block.metrics:
-        raise ParseError(f"`{key}:` stands above the figures", number, words)
+        raise ParseError(f"`{key}:` must be above the figures", number, words)
     if key == "note":
         block.notes.append(value)
         return
     if key in ONCE:
         if key in block.facts:
-            raise ParseError(f"`{key}:` is there twice", number, words)
+            raise ParseError(f"`{key}:` is listed twice", number, words)
         if key == "tool" and not TOOL.fullmatch(value):
             raise ParseError("a tool is one word in lower case", number, words)
         if key == "outstanding" and not (re.fullmatch("[0-9]{1,9}", value) and int(value)):
@@ -195,9 +195,9 @@ def _fact(block: Block, key: str, value: str, number: int, words: str) -> None:
 def _figure(block: Block, found: re.Match[str], number: int, words: str) -> None:
     name, printed, unit, note = found.groups()
     if name in block.metrics:
-        raise ParseError(f"{name} is there twice", number, words)
+        raise ParseError(f"{name} is listed twice", number, words)
     if unit not in UNITS:
-        raise ParseError(f"no such unit: {unit!r}; known are {', '.join(UNITS)}", number, words)
+        raise ParseError(f"unknown unit: {unit!r}; known are {', '.join(UNITS)}", number, words)
     base, factor = UNITS[unit]
     for part, means in MEANS.items():
         if part in name.split(".") and means != base:
@@ -223,7 +223,7 @@ def _check(block: Block, last: int) -> None:
         whole, reads, writes = values
         if abs(reads + writes - whole) > max(1.5, OFF * whole):
             raise ParseError(
-                f"read.{name} and write.{name} make {reads + writes:g}, not {whole:g}: a slip, or say why"
+                f"read.{name} and write.{name} make {reads + writes:g}, not {whole:g}: correct it, or explain it"
                 " in a note (# …)",
                 parts[0].line if parts[0] else last,
                 f"{name} = {whole:g}",

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from agents.contracts import Metric, ParseError
+from agents.contracts import Histogram, Metric, ParseError
+from agents.outputs import fio_json, fio_terse, fio_text
 from agents.readers import _command, _fio_again, _fio_options
 from agents.readers._fio_again import Printed
 from agents.texts.found import Found
-from agents.tools import _fio_json, _fio_terse, _fio_text
 from agents.tools import fio as tool
 
 LABEL = "fio"
@@ -43,7 +43,7 @@ WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 def find(text: str, name: str) -> list[Found]:
     documents = list(islice(_documents(text), MANY))
-    terse, texts = _fio_terse.RATES_OF.search(text), "(groupid=" in text
+    terse, texts = fio_terse.RATES_OF.search(text), "(groupid=" in text
     plain = text.translate(WHITE) if terse or texts else ""
     lines = list(islice(_lines(plain), MANY)) if terse else []
     taken = sorted((one.first, one.last) for one in (*(one.found for one in documents), *lines))
@@ -67,6 +67,7 @@ class _Read:
     told: _fio_options.Told
     metrics: Sequence[Metric] = ()
     trouble: str = ""
+    histograms: Sequence[Histogram] = ()
 
 
 class _Lines:
@@ -129,10 +130,11 @@ def _bytes(text: str, start: int, end: int) -> bytes:
 
 
 def _figures(raw: bytes) -> _Read:
-    heads = _fio_json.Heads()
+    heads = fio_json.Heads()
     try:
-        metrics = tool.figures(_fio_json.jobs(raw, heads), tool.Options())
-        return _Read(_fio_options.of_document(heads), metrics)
+        read = fio_json.jobs(raw, heads)
+        metrics, histograms = tool.with_histograms(read, tool.Options())
+        return _Read(_fio_options.of_document(heads), metrics, histograms=histograms)
     except ParseError as error:
         told = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
         return _Read(told, trouble=str(error))
@@ -151,13 +153,13 @@ def _closing(text: str, start: int, limit: int) -> int:
 def _lines(text: str) -> Iterator[Found]:
     """Terse: each line by itself, since jobs side by side and runs one after another look the same."""
     lines = _Lines(text)
-    for head in _fio_terse.HEAD.finditer(text):
+    for head in fio_terse.HEAD.finditer(text):
         start = head.end() - len(head[0].lstrip())
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = text[start:end]
         told = _fio_options.Told(
-            title=_fio_terse.name(line), version=_fio_terse.version(line).removeprefix("fio-")
+            title=fio_terse.name(line), version=fio_terse.version(line).removeprefix("fio-")
         )
         yield _found(text, start, end, _parsed(line, told), lines)
 
@@ -189,9 +191,9 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     if "(groupid=" not in text:
         return  # nothing that ends where a result begins: START is slow to find none
     marks = [("start", found) for found in START.finditer(text)]
-    marks += [("head", found) for found in _fio_text.HEAD.finditer(text)]
-    marks += [("end", found) for found in _fio_text.END.finditer(text)]
-    several = f"{_fio_text.ALL_CLIENTS}: (groupid" in text
+    marks += [("head", found) for found in fio_text.HEAD.finditer(text)]
+    marks += [("end", found) for found in fio_text.END.finditer(text)]
+    several = f"{fio_text.ALL_CLIENTS}: (groupid" in text
     begin, last, heads, ended = -1, -1, 0, False
     for what, found in sorted(marks, key=lambda mark: mark[1].start()):
         if what != "end" and ((ended and not several) or (what == "start" and heads)):
@@ -252,6 +254,7 @@ def _found(text: str, start: int, end: int, read: _Read, lines: _Lines) -> Found
         version=told.version,
         command=told.command,
         metrics=metrics,
+        histograms=tuple(read.histograms),
         options={} if trouble else dict(told.options),
         outstanding=None if trouble else told.outstanding,
         notes=tuple(dict.fromkeys(note for note in notes if note)) if not trouble else (),

@@ -1,7 +1,7 @@
 """fio's logs over time, told by their file's name: *_bw.1.log, *_iops.log, *_lat.log, *_clat_hist.1.log.
 
-Without such a name rows of numbers are nobody's. One file is one log: for the merged figures of several jobs a run
-writes one file with per_job_logs=0.
+Without such a name rows of numbers are nobody's. One file is one log, of one job as a rule; those beside one result are
+read together.
 
 What a latency is counted in depends on fio's version, which few logs tell: such a one has no figures before somebody
 says it, a result of fio beside it or a person. The answer goes with the file's name (`told`), from where it is read
@@ -10,35 +10,40 @@ whenever the log is.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from agents.contracts import ParseError, Series
+from agents.outputs import fio_log, fio_series
 from agents.texts.found import Found
-from agents.tools import _fio_log, _fio_series
 
 NEEDS = "fio_log_unit"
 UNITS = {"us": "2.0", "ns": "3.0"}  # what it is counted in, and a version of fio that does so
 UNTOLD = "latencies are in microseconds (fio before 3.0) or nanoseconds (since); this log does not tell which"
+
+LATE = re.compile(rb'"(?:startdelay|start_delay|stonewall|wait_for_previous|new_group)"')
 
 LABEL = "fio log"
 WORDS = (",",)
 
 
 def find(text: str, name: str) -> list[Found]:
-    if not _fio_log.kind(name)[0]:
+    if not fio_log.kind(name)[0]:
         return []
     rows = [number for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not rows:
         return []
-    seen = _fio_log.version(name)
+    seen = fio_log.version(name)
     title = name.replace("\\", "/").rpartition("/")[2][:120]
     version = f"{seen[0]}.{seen[1]}" if seen else ""
     said = needs = ""
     found: list[Series] = []
     try:
         try:
-            found = _fio_series.series({title: text}, seen)
-        except _fio_log.UnitUnknown:
+            found = fio_series.series({title: text}, seen)
+        except fio_log.UnitUnknown:
             needs = NEEDS
-            found = _fio_series.series({title: text}, (3, 0))  # is all else right?
+            found = fio_series.series({title: text}, (3, 0))  # is all else right?
         if not found:
             said = "mean latencies of several jobs in one log: how many I/Os each stands for is not in it"
     except ParseError as error:
@@ -59,6 +64,16 @@ def find(text: str, name: str) -> list[Found]:
     ]
 
 
+def joined(texts: Mapping[str, str], result: bytes) -> list[Series]:
+    """Of all jobs; nothing where the result says that some began later: each log counts from its own beginning."""
+    if LATE.search(result) and len({fio_log.kind(name)[1] for name in texts}) > 1:
+        return []
+    versions = sorted({seen for name in texts if (seen := fio_log.version(name))})
+    if versions and (versions[0] < (3, 0)) != (versions[-1] < (3, 0)):
+        raise ParseError("logs of different versions of fio beside one result")
+    return fio_series.series(texts, versions[0] if versions else None)
+
+
 def told(name: str, unit: str) -> str:
     """The name of a file whose latencies are in that unit: `find` reads it by this."""
     return f"fio-{UNITS[unit]}/{name}"
@@ -66,5 +81,5 @@ def told(name: str, unit: str) -> str:
 
 def unit(version: str) -> str:
     """What an fio of that version counts latencies in; "" for none."""
-    seen = _fio_log.version(f"fio-{version.removeprefix('fio-')}")
+    seen = fio_log.version(f"fio-{version.removeprefix('fio-')}")
     return "" if seen is None else "ns" if seen >= (3, 0) else "us"

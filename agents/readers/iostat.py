@@ -221,7 +221,7 @@ class _Reader:
             if heading or not table.looks_like_row(words, wide):
                 break
             if len(words) <= wide and self.at + lines == len(self.lines) and rows:
-                self.run.notes.append(f"line {self.at + 1} is cut, and left out")
+                self.run.notes.append(f"line {self.at + 1} is truncated, and left out")
                 self.at += lines
                 break
             if words[0] in rows:
@@ -280,7 +280,9 @@ class _Reader:
         run, self.run, self.ahead = self.run, _Run(), _Ahead()
         if len(run.reports) > 1 and len(run.tables) < run.many:
             cut = run.reports.pop()
-            run.notes.append(f"lines {cut.first}–{cut.last}: the last report is cut, and left out")
+            run.notes.append(
+                f"lines {cut.first}–{cut.last}: the last report is truncated, and left out"
+            )
         if not any(report.rows for report in run.reports):
             return
         devices = {name for report in run.reports for name in report.rows if name}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from agents.contracts import ParseError
+from agents.outputs import pg_test_fsync_text as text
 from agents.readers import _command
 from agents.texts.found import Found
-from agents.tools import _pg_test_fsync_text as text
 
 LABEL = "pg_test_fsync"
 WORDS = (" per test", "Compare ", "Test ", "Non-")
@@ -62,9 +62,9 @@ def _one(lines: list[str], first: int) -> tuple[Found | None, int]:
 
 
 def _notes(run: text.Run, command: str) -> list[str]:
-    notes = [f"not there: {'; '.join(run.missing)}"] if run.missing else []
+    notes = [f"missing: {'; '.join(run.missing)}"] if run.missing else []
     if run.cut:
-        notes.append(f"cut within the line of {run.cut}")
+        notes.append(f"truncated within the line of {run.cut}")
     if version := PATH_VERSION.search(command):
         notes.append(f"by its path, of PostgreSQL {version[1]}")
     return notes

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from agents.contracts import ParseError
+from agents.outputs import sysbench_text as text
 from agents.readers import _command
 from agents.texts.found import Found
-from agents.tools import _sysbench_text as text
 
 LABEL = "sysbench fileio"
 KIND = "sysbench"
@@ -118,7 +118,9 @@ def _read(found: Found, block: Sequence[str], first: int, options: Mapping[str, 
         series=tuple(over_time),
         options=options,
         outstanding=options["threads"] if options["io_mode"] != "async" else None,
-        notes=() if options["io_mode"] != "async" else ("how many requests it queued is not told",),
+        notes=()
+        if options["io_mode"] != "async"
+        else ("the number of queued requests is unknown",),
     )
 
 

@@ -7,10 +7,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from agents.contracts import ParseError
+from agents.outputs import zpool_iostat as zpool
 from agents.readers import _command, _watched
 from agents.readers._command import Command
 from agents.readers._watched import Report, Sample
-from agents.samplers import _zpool_iostat as zpool
 from agents.texts.found import Found
 
 LABEL = "zpool iostat"
@@ -152,5 +152,7 @@ def _notes(reports: Sequence[zpool.Report], flat: bool) -> list[str]:
     if any(report.rounded for report in reports):
         notes.append("rounded to three digits by zpool iostat: -p would print exact figures")
     if flat and any("/" in name for report in reports for name in report.rows):
-        notes.append("the text lost its indentation: what stands in a mirror or raidz is not told")
+        notes.append(
+            "the text lost its indentation: the members of mirrors and raidz vdevs are unknown"
+        )
     return notes

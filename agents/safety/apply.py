@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from agents.contracts import AgentError, Argument, Ran, Reason, Secret, Shell, Step
 from agents.facts.model import HostFacts
-from agents.lasting import LastingShell
+from agents.plaintext import visible
 from agents.safety import guard
-from agents.texts.plaintext import visible
+from agents.ssh.lasting_shell import LastingShell
 
 # udev that is still busy after its time (on a slow host, or with other disks) has not failed what was built: that is
 # looked at when the layer stands.
@@ -158,7 +158,7 @@ class _Run:
                 try:
                     self.step(undoing, undo=True)
                 except AgentError as error:
-                    cause.add_note(f"and undoing failed: {error}")
+                    cause.add_note(f"and the rollback failed: {error}")
 
 
 def _ended(record: StepRecord, ran: Ran, argv: Sequence[Argument]) -> StepRecord:
@@ -190,5 +190,5 @@ def _failure(record: StepRecord) -> str:
     # The cause stands first where usage follows it (mkfs.xfs), and last after warnings.
     if len(lines) > 4:
         lines = [*lines[:2], "…", *lines[-2:]]
-    said = " / ".join(lines) or "it said nothing"
+    said = " / ".join(lines) or "no output"
     return f"{' '.join(record.argv)} ended with exit code {record.exit_code}: {said}"

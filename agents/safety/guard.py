@@ -18,11 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target
+from agents import look_only
+from agents.contracts import Argument, Claim, GuardError, Secret, Step, Target, claims_of
 from agents.facts.graph import Graph, own_path
 from agents.facts.in_use import system_unknown, uses
 from agents.facts.model import BlockDevice, HostFacts
-from agents.safety import job_name_places, look_only, name_places
+from agents.safety import job_name_places, name_places
 from agents.safety.mentions import Mentions
 
 CONFIRM = "mark it spare on the host's page first"
@@ -90,11 +91,6 @@ def _place(variable: str, target: Target) -> str:
     return target.mount if variable == "MOUNT" else "" if target.mount else target.volume
 
 
-def claims_of(target: Target) -> tuple[Claim, ...]:
-    """All disks under a target, each once."""
-    return tuple(dict.fromkeys(claim for given in target.devices.values() for claim in given))
-
-
 def shown(argv: Sequence[Argument]) -> str:
     """A command as pages and logs show it: secrets as ***."""
     return " ".join(map(str, argv))
@@ -105,7 +101,7 @@ def _plain(word: Argument) -> str:
 
 
 def only_looks(argv: Sequence[Argument]) -> bool:
-    """Whether this very command can change nothing (agents/safety/look_only.py)."""
+    """Whether this very command can change nothing (agents/look_only.py)."""
     return look_only.only_looks([_plain(word) for word in argv])
 
 
@@ -115,12 +111,12 @@ def _claims(
     if not claims:
         return []
     found = [
-        f"not everything on this host could be read ({what}): cure that, then retry"
+        f"not everything on this host could be read ({what}): fix that, then retry"
         for what in graph.facts.unknown
     ]
     found += system_unknown(graph)
     if not re.fullmatch(r"[a-z]+\d+", layout):
-        found.append(f"{layout!r} is no layout's name")
+        found.append(f"{layout!r} is not the name of a layout")
     for claim in claims:
         found += _claim(claim, graph, spares, layout)
     return found
@@ -141,7 +137,7 @@ def _claim(claim: Claim, graph: Graph, spares: Mapping[str, Spare], layout: str)
 
 
 def _several(path: str, names: Sequence[str]) -> str:
-    return f"{path} is a name of {' and of '.join(names)}; nobody can tell where it leads"
+    return f"{path} is a name of {' and of '.join(names)}; it is ambiguous"
 
 
 def _moved(claim: Claim, graph: Graph) -> str:
@@ -155,7 +151,7 @@ def _identity(
     node = claim.node
     if device.identity != claim.identity:
         yield (
-            f"{node} is {device.identity}, the plan meant {claim.identity}"
+            f"{node} is {device.identity}, but planned was {claim.identity}"
             f"{_moved(claim, graph)}: {AGAIN}"
         )
     spare = spares.get(claim.identity)
@@ -181,13 +177,13 @@ def _identity(
     if len(twins) > 1:
         yield (
             f"{claim.identity} is {' and '.join(twins)}: two paths to one disk (multipath),"
-            " or two disks with one serial; nobody can tell them apart"
+            " or two disks with one serial; they cannot be told apart"
         )
 
 
 def _kind(device: BlockDevice, graph: Graph) -> Iterator[str]:
     if device.type not in ("disk", "loop") or graph.below.get(device.name):
-        yield f"{device.path} is a {device.type} standing on something else, not a whole disk"
+        yield f"{device.path} is a {device.type} on top of another device, not a whole disk"
     if device.read_only:
         yield f"{device.path} is read-only"
     if device.size <= 0:
@@ -215,7 +211,7 @@ def _net(
                 continue
             if own_path(word, layout):
                 continue  # made by an earlier Step of the same plan, or about to be
-            yield f"the command names {word}, which is no device that the facts know"
+            yield f"the command names {word}, which is not a device in the facts"
         for name in sorted(named):
             under = graph.disks_under(name)
             # What stands on no disk at all harms none, but may be a stranger's.
@@ -223,7 +219,7 @@ def _net(
                 continue
             if not claims and graph.is_ours(name, layout):
                 continue
-            yield f"the command names {name}, which the plan does not claim: it would be harmed"
+            yield f"the command names {name}, which is not part of the plan: its data is at risk"
 
 
 # agents/tools/command.py sets these; any other expansion stays as it is, and is refused in a path.

@@ -1,4 +1,4 @@
-"""Where in a tool's job the name of a mapping can stand: agents/safety/name_places.py's sister for jobs. Pure.
+"""Places in a tool's job where the name of a mapping can be: agents/safety/name_places.py's sister for jobs. Pure.
 
 A mapping that people named `data`, `1` or `sync` is a word of every job file and of our own scripts, too. Known are
 the whole forms of what the drivers in agents/tools give: their scripts word for word with the arguments that these take
@@ -13,10 +13,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from agents import registry
 from agents.contracts import OptionsError
+from agents.drivers import registry
 from agents.dynamo import bundle
-from agents.tools import _fio_jobfile as jobfile
+from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 
 # Commands that take nothing but files of the job's own directory.

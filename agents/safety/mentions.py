@@ -1,4 +1,4 @@
-"""Which block devices do the words of a command name? The guard's second net. Pure."""
+"""Block devices that the words of a command name: the guard's second check. Pure."""
 
 from __future__ import annotations
 

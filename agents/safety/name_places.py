@@ -1,4 +1,4 @@
-"""Where in a command the name of a group, array, pool or mapping can stand. Pure.
+"""Places in a command where the name of a group, array, pool or mapping can be. Pure.
 
 Installers name the first array `0`, people name a group `data`: such names are words of most commands too, as numbers
 and as names of what the command makes. Here are the whole forms of commands that several layers give, flag by flag; a
@@ -13,11 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
-from agents import registry
-from agents.layers._fs_words import MKFS, MOUNT
-from agents.layers._scripts import ARGUMENTS
-from agents.safety.forms import KINDS, NUMBER, Form
-from agents.safety.look_only import SYSTEM_PATHS
+from agents.command_forms import KINDS, NUMBER, Form
+from agents.drivers import registry
+from agents.look_only import SYSTEM_PATHS
+from agents.steps.fs_words import MKFS, MOUNT
+from agents.steps.scripts import ARGUMENTS
 
 _OPTION = rf"(?:{'|'.join(sorted(MOUNT))})(?:=[A-Za-z0-9_.:-]+)?"
 _VDEVS = "mirror|raidz[123]?|log|cache|special|dedup|spare"
@@ -68,7 +68,7 @@ _PATHS = Form("-p|-f|--all")  # programs that take nothing but paths
 
 
 def _mkfs(kind: str, quiet: str) -> Form:
-    """The words that a person may add (agents/layers/_fs_words.py), beside another or glued to it."""
+    """The words that a person may add (agents/steps/fs_words.py), beside another or glued to it."""
     flags = MKFS[kind]
     glued = [
         f"{re.escape(flag)}{'=' if flag.startswith('--') else ''}(?:{value})"

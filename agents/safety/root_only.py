@@ -9,16 +9,16 @@ from agents.contracts import Shell
 
 # sh -c SCRIPT sh PATH: prints what anybody but root could change, nothing when all is root's, and exits with 0.
 SCRIPT = r"""
-at=$(readlink -f -- "$1" 2>/dev/null) && [ -n "$at" ] && [ -e "$at" ] || { echo "$1 is not there"; exit 0; }
-[ -f "$at" ] && [ -x "$at" ] || { echo "$at is no program"; exit 0; }
+at=$(readlink -f -- "$1" 2>/dev/null) && [ -n "$at" ] && [ -e "$at" ] || { echo "$1 does not exist"; exit 0; }
+[ -f "$at" ] && [ -x "$at" ] || { echo "$at is not an executable file"; exit 0; }
 while :; do
-    listed=$(ls -ldn -- "$at") || { echo "$at cannot be looked at"; exit 0; }
+    listed=$(ls -ldn -- "$at") || { echo "$at cannot be checked"; exit 0; }
     mode=${listed%% *}
     owner=$(printf '%s\n' "$listed" | { read -r _ _ owner _; echo "$owner"; })
     [ "$owner" = 0 ] || { echo "$at belongs to user $owner"; exit 0; }
     case $mode in
         d????????[tT]*) ;; # sticky: nobody but root can take away what is root's in there
-        ?????w* | ????????w*) echo "$at can be written to by others than root ($mode)"; exit 0 ;;
+        ?????w* | ????????w*) echo "$at is writable by users other than root ($mode)"; exit 0 ;;
     esac
     [ "$at" = / ] && exit 0
     at=$(dirname -- "$at")
@@ -34,6 +34,6 @@ def doubt(shell: Shell, path: str) -> str:
     if ran.exit_code == 0 and not said:
         return ""
     return (
-        f"{path} would be run as root, but {said or 'it could not be looked at'}. It and every directory above it must"
+        f"{path} would be run as root, but {said or 'it could not be checked'}. It and every directory above it must"
         " belong to root and be writable by root only."
     )

@@ -1,4 +1,4 @@
-"""What counters and gauges of a frame become: shared by samplers of caches."""
+"""Counters and gauges of a frame as samples: shared by samplers of caches."""
 
 from __future__ import annotations
 

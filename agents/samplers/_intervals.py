@@ -1,4 +1,4 @@
-"""What lies between frames: shared by samplers that read counters."""
+"""Intervals between frames: shared by samplers that read counters."""
 
 from __future__ import annotations
 

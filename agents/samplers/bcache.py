@@ -74,7 +74,7 @@ def _one(place: Mapping[str, str]) -> Seen:
     for name in COUNTERS:
         if said := place.get(name, "").strip():
             if not is_count(said):
-                raise ParseError(f"{name} of bcache is no number", 1, said)
+                raise ParseError(f"{name} of bcache is not a number", 1, said)
             found[name] = int(said)
     if said := place.get("dirty_data", "").strip():
         found["dirty"] = size(said)

@@ -1,4 +1,4 @@
-"""What the CPUs did: shares of time from /proc/stat, for the whole host (device "") and each CPU.
+"""CPU time: shares from /proc/stat, for the whole host (device "") and each CPU.
 
 user includes nice and guests (the kernel counts a guest's time as user time), irq both hard and
 soft. The shares of an interval add up to 1. A CPU that was offline has NaN.

@@ -1,4 +1,4 @@
-"""What holds the CPU back: its clock, heat (thermal_throttle), and the quota of the cgroup that is a container.
+"""CPU throttling: clock, heat (thermal_throttle), and the quota of a container's cgroup.
 
 - `cpu.speed`: clock of its highest, mean of the first CPUs, at the end of the interval. Idle ones may be slow by right.
 - `cpu.heat`: 1 where a count of throttling for heat grew in the interval, 0 where none did.

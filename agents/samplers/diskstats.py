@@ -4,6 +4,13 @@ Fields: the kernel's Documentation/admin-guide/iostats.rst. 11 counters up to Li
 discards, 17 with flushes (5.5). Counts are longs, milliseconds wrap at 32 bits. `await` of a
 direction is NaN in an interval without such requests. util is capped at 1, as rounding may pass it.
 
+A wait that cannot be is NaN, too. Of devices without a queue of their own (dm, md) many kernels count a request when it
+begins, and its time when it ends: a second in which one began and 500 ended, after 0.2 s each, has 100 s for one. Two
+contradictions tell it. More requests left the device, by those in flight at both ends, than were counted: then no wait
+of that interval is known. Or requests waited, on average, for longer than since the device was last seen with none in
+flight: then this wait is not. Where the first does not hold, `await` is below twice what it is. The reverse, many that
+begin and few that end, makes a wait too short, and nothing contradicts that.
+
 Disks are kept also when idle (an idle member is a finding); ram, loop, zram, floppy and optical
 devices only if they did something during the run, nbd only if connected, which makes it read.
 """
@@ -12,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from math import nan
+from math import inf, nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers._intervals import Interval, intervals, is_count
@@ -25,6 +32,10 @@ SECTOR = 512  # bytes, whatever the device's own sector size
 WRAP = 1 << 32
 MILLISECONDS = (3, 7, 9, 10, 14, 16)
 GAUGE = 8  # requests in flight: no counter
+# All that is counted of requests: of each way, and flushes; those merged into others leave with these.
+REQUESTS = (0, 1, 4, 5, 11, 12, 15)
+WAITS = ("read.await", "write.await", "await")
+SLACK_S = 0.1  # a frame's time is from before it is read; old kernels round each wait to a tick of 10 ms at most
 ONLY_IF_USED = re.compile(r"(ram|loop|zram|fd|sr)\d")
 ONLY_IF_CONNECTED = re.compile(r"nbd\d")
 
@@ -94,12 +105,28 @@ def _table(frame: Frame) -> Table:
 def _rows(
     device: str, between: Sequence[Interval], tables: dict[int, Table]
 ) -> Iterator[dict[str, float]]:
+    idle_at: float | None = None  # when the device was last seen with nothing in flight
     for interval in between:
         before, after = tables[id(interval.before)], tables[id(interval.after)]
         # The number is part of the key: another disk under the same name is another device.
         both = [key for key in after if key[0] == device and key in before]
         deltas = _deltas(before[both[0]], after[both[0]]) if both else None
-        yield _metrics(deltas, interval.seconds) if deltas else {}
+        if deltas is None:
+            idle_at = None
+            yield {}
+            continue
+        if before[both[0]][GAUGE] == 0:
+            idle_at = interval.before.at
+        longest = inf if idle_at is None else interval.after.at - idle_at
+        yield _possible(_metrics(deltas, interval.seconds), deltas, longest)
+
+
+def _possible(found: dict[str, float], d: Counters, longest: float) -> dict[str, float]:
+    """With waits unknown that cannot be. `longest`: s that a request which ended may have waited."""
+    left = -d[GAUGE]  # so many more left than came
+    uncounted = left > sum(d[index] for index in REQUESTS if index < len(d))
+    cannot_be = [one for one in WAITS if uncounted or found[one] > longest + SLACK_S]
+    return found | dict.fromkeys(cannot_be, nan)
 
 
 def _deltas(before: Counters, after: Counters) -> Counters | None:

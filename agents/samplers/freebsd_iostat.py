@@ -96,7 +96,7 @@ def _row(said: Mapping[str, str], line: Line) -> Row:
     for column, word in said.items():
         if column != "device":
             if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]+)?", word):
-                raise ParseError(f"{column} is no number", line.number, line.text)
+                raise ParseError(f"{column} is not a number", line.number, line.text)
             values[column] = float(word)
     reads, writes = values["r/s"], values["w/s"]
     found = {

@@ -13,9 +13,9 @@ from itertools import dropwhile
 from math import nan
 
 from agents.contracts import Frame, Series, Watch
+from agents.outputs.zpool_iostat import UNITS, Report, heads, reports
 from agents.samplers._counters import rows_to_series
 from agents.samplers._stamped import lines
-from agents.samplers._zpool_iostat import UNITS, Report, heads, reports
 
 LABEL = "ZFS pools and vdevs (zpool iostat -v)"
 FILES: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""SSH, the only importer of asyncssh. `agents.shell` is its face to the rest."""
+"""SSH, the only importer of asyncssh: `shell` is its face to the rest, `lasting_shell` for many commands in a row."""

@@ -78,4 +78,4 @@ class Command(asyncssh.SSHClientSession[bytes]):
         if isinstance(self.error, AgentError):
             raise self.error
         if self.exit_code is None:
-            raise self.error or asyncssh.ConnectionLost("no exit status came")
+            raise self.error or asyncssh.ConnectionLost("no exit status received")

@@ -111,8 +111,8 @@ async def _check_kind(address: Address, pinned: Any) -> None:
 
 def _changed(address: Address, pinned: Any, offered: str) -> AgentError:
     return AgentError(
-        f"{address} shows another host key, {offered}, than the pinned {pinned.get_fingerprint()}. "
-        "Somebody may be in between, or the host was installed anew: find out which, and only "
+        f"{address} presents host key {offered}, not the pinned {pinned.get_fingerprint()}. "
+        "This may be a man in the middle, or the host was reinstalled: find out which, and only "
         "then pin the new key",
         Reason.HOST_KEY_CHANGED,
     )
@@ -133,7 +133,7 @@ async def offered(
     except (asyncssh.Error, OSError) as error:
         raise _said(error, f"{host} port {port}") from None
     if key is None:
-        raise AgentError(f"{host} port {port}: it showed no host key", Reason.CONNECTION_LOST)
+        raise AgentError(f"{host} port {port}: no host key received", Reason.CONNECTION_LOST)
     public = " ".join(key.export_public_key().decode().split()[:2])
     return HostKey(key.get_algorithm(), public, key.get_fingerprint())
 
@@ -159,7 +159,7 @@ def _said(error: Exception, where: str) -> AgentError:
     elif isinstance(error, asyncssh.PermissionDenied):
         reason, says = (
             Reason.AUTHENTICATION_FAILED,
-            "it does not take this key; put the public key into that user's ~/.ssh/authorized_keys "
+            "it rejected this key; add the public key to that user's ~/.ssh/authorized_keys "
             "and check that sshd lets this user in",
         )
     elif isinstance(error, TimeoutError) or getattr(error, "errno", None) in UNREACHABLE:

@@ -157,7 +157,7 @@ async def limited(
 
 def _lost(address: Address, says: str, sent: bool, error: Exception) -> AgentError:
     known = (
-        "nobody knows whether it ran or still runs"
+        "it is unknown whether the command ran or is still running"
         if sent
         else "the command was not sent: try again"
     )

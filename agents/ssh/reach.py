@@ -1,4 +1,4 @@
-"""Which addresses may be connected to at all, and a socket to one of them.
+"""Addresses that may be connected to, and a socket to one of them.
 
 A name is resolved once: what was checked is what is connected to, so a name that changes its mind gains nothing.
 """
@@ -64,8 +64,8 @@ async def connected(host: str, port: int, nets: Sequence[str]) -> socket.socket:
     for _, _, _, _, where in found:
         if net := forbidden(str(where[0]), nets):
             raise AgentError(
-                f"{host} is {where[0]}, in {net}: no host may be there. If one really is, take that network out of "
-                "BENCHLAB_FORBID_NETS",
+                f"{host} is {where[0]}, in {net}, where no host is allowed. If this is intended, remove that network "
+                "from BENCHLAB_FORBID_NETS",
                 Reason.FORBIDDEN_ADDRESS,
             )
     failed: OSError = OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))

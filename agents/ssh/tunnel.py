@@ -35,8 +35,9 @@ class Tunnel:
         except (asyncssh.ChannelListenError, asyncssh.Error, OSError) as error:
             self.close()
             raise AgentError(
-                f"{address}: its SSH server gives no port for dynamo{why(error)}: allow AllowTcpForwarding in its"
-                " sshd_config (our own server for this machine forbids it), or install Python 3.6 or later on the host",
+                f"{address}: its SSH server refused to forward a port for dynamo{why(error)}: allow"
+                " AllowTcpForwarding in its sshd_config (our own server for this machine forbids it), or install"
+                " Python 3.6 or later on the host",
                 Reason.COMMAND_FAILED,
             ) from None
         self.port: int = listener.get_port()

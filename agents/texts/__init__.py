@@ -1,1 +1,1 @@
-"""Texts that people and programs bring: results found in them, figures taken out, made harmless to show."""
+"""Texts that people and programs bring: as they were pasted, results found in them, figures taken out."""

@@ -75,7 +75,7 @@ def read(lines: Sequence[str]) -> tuple[Extraction, ...]:
         except OptionsError as error:
             raise OptionsError(f"extract: line {number}, {line[:120]!r}: {error}") from None
         if any(one.name == other.name for other in found):
-            raise OptionsError(f"extract: line {number}: {one.name} is there twice")
+            raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
         found.append(one)
     return tuple(found)
 
@@ -106,9 +106,9 @@ def try_extractions(
         try:
             one = read([line])[0]
             if any(one.name == other.name for other in tried if other.extraction != line):
-                raise OptionsError(f"extract: line {number}: {one.name} is there twice")
+                raise OptionsError(f"extract: line {number}: {one.name} is defined twice")
             if one.file != file:
-                tried.append(Tried(line, one.name, trouble=f"reads {one.file}, which is not here"))
+                tried.append(Tried(line, one.name, trouble=f"reads {one.file}, which is missing"))
                 continue
             for metric in _metrics(one, {file: shown}, seconds):
                 tried.append(_row(line, metric))
@@ -137,7 +137,9 @@ def _read(line: str) -> Extraction:
     if match is None:
         raise OptionsError(f"write it as {FORM}")
     if not NAME.fullmatch(match["name"]):
-        raise OptionsError(f"{match['name']!r} is no name: small letters, digits and _, with dots")
+        raise OptionsError(
+            f"{match['name']!r} is not a valid name: lower-case letters, digits and _, with dots"
+        )
     which = match["which"] or ""
     if which not in WHICH:
         raise OptionsError(f"{which!r} is none of {', '.join(WHICH[1:])}")
@@ -165,7 +167,7 @@ def _unit(said: str) -> Unit:
 
 def _factor(said: str) -> float:
     if not FACTOR.fullmatch(said) or not 0 < float(said) < math.inf:
-        raise OptionsError(f"factor {said!r} is no positive number: 1024, 0.001, 1e-6")
+        raise OptionsError(f"factor {said!r} is not a positive number: 1024, 0.001, 1e-6")
     return float(said)
 
 
@@ -211,11 +213,13 @@ def _number(one: Extraction, found: Value) -> float | None:
         return None
     if not NUMBER.fullmatch(said):
         cure = (
-            "take a comma or a unit apart in the pattern"
+            "keep commas and units out of the group in the pattern"
             if any(c.isdigit() for c in said)
-            else "mend the pattern"
+            else "correct the pattern"
         )
-        raise ParseError(f"{one.name}: {said[:40]!r} is no number; {cure}", found.line, found.shown)
+        raise ParseError(
+            f"{one.name}: {said[:40]!r} is not a number; {cure}", found.line, found.shown
+        )
     value = float(said)
     if not math.isfinite(value):
         raise ParseError(f"{one.name}: {said[:40]!r} is too large", found.line, found.shown)

@@ -1,4 +1,4 @@
-"""What a reader (agents/readers/) finds in a text: a result as one run would have printed it. Plain frozen data."""
+"""Result that a reader (agents/readers/) finds in a text, as one run would have printed it. Plain frozen data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.contracts import Metric, Series
+from agents.contracts import Histogram, Metric, Series
 
 
 class Places:
@@ -52,6 +52,7 @@ class Found:
     command: str = ""  # the command line, where the text shows it
     metrics: tuple[Metric, ...] = ()  # each with its line in the whole text
     series: tuple[Series, ...] = ()  # those of a watcher (iostat), or of a log
+    histograms: tuple[Histogram, ...] = ()
     options: Mapping[str, Any] = field(
         default_factory=dict
     )  # of the tool, as far as the text tells

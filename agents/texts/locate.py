@@ -1,4 +1,4 @@
-"""Where a regex or a JSONPath points in a text: the words, and their lines. Pure, and bounded in time.
+"""Matches of a regex or a JSONPath in a text: the words, and their lines. Pure, and bounded in time.
 
 `regex` can be stopped, which `re` cannot: a pattern that backtracks for ever ends as an error. A JSONPath may have one
 step that searches (`..` or a filter), no functions and no lists of selectors: then its cost is bounded by the document.
@@ -60,7 +60,7 @@ def check(way: str, pattern: str) -> None:
     try:
         compiled = regex.compile(pattern, regex.MULTILINE)
     except (regex.error, ValueError, OverflowError, RecursionError) as error:
-        raise OptionsError(f"the regex is wrong: {error}") from None
+        raise OptionsError(f"invalid regex: {error}") from None
     if compiled.groups < 1:
         raise OptionsError("the regex has no group: put the number into parentheses, ([0-9.]+)")
 
@@ -124,7 +124,7 @@ def _torn(text: str, match: Any) -> str:
     start, end = match.span(1)
     before, after = text[max(start - 2, 0) : start], text[end : end + 6].split("\n")[0]
     if BEFORE.search(before):
-        return f"{match[1][:40]!r} is but the end of a figure: {before!r} stands before it"
+        return f"{match[1][:40]!r} is only the end of a figure: {before!r} stands before it"
     if INSIDE.match(after) or (end == match.end() and BEYOND.match(after)):
         return f"{match[1][:40]!r} is followed by {after!r}: say in the pattern what comes after the number"
     return ""
@@ -134,7 +134,7 @@ def _check_path(path: str) -> None:
     try:
         _paths.compile(path)
     except (JSONPathError, RecursionError) as error:
-        raise OptionsError(f"the JSONPath is wrong: {str(error).splitlines()[0]}") from None
+        raise OptionsError(f"invalid JSONPath: {str(error).splitlines()[0]}") from None
     plain = QUOTED.sub("", path)
     if plain.count("..") + plain.count("?") > 1:
         raise OptionsError("a JSONPath may search (.. or [?…]) once only")

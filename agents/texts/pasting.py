@@ -1,4 +1,4 @@
-"""What a mail, a page, a log or a listing put around the lines of an output, taken off. Pure.
+"""Removal of what a mail, a page, a log or a listing put around the lines of an output. Pure.
 
 No line is added, none goes away: what follows counts the same lines as the person does. Marks are taken off only where
 several lines in a row have them, so that a lone prompt or a figure at a line's beginning stays what it is.

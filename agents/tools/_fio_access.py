@@ -1,4 +1,4 @@
-"""What the sections of a fio job ask of the storage. Pure.
+"""Access pattern of each section of a fio job. Pure.
 
 fio fills its buffers with random bytes unless it is told otherwise, and writes a file that it lays out from the same:
 https://fio.readthedocs.io/en/latest/fio_doc.html#buffers-and-memory
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from agents.contracts import Access
-from agents.tools import _fio_jobfile as jobfile
+from agents.outputs import fio_jobfile as jobfile
 
 T = TypeVar("T")
 Told = Mapping[str, str | None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from agents.contracts import Metric, ParseError, Unit
-from agents.tools import _fio_aims
-from agents.tools._fio_model import (
+from agents.contracts import Histogram, Metric, ParseError, Unit
+from agents.outputs import fio_aims
+from agents.outputs.fio_model import (
     DIRECTIONS,
     PERCENTILES,
     FioJob,
@@ -16,9 +16,13 @@ from agents.tools._fio_model import (
     Traffic,
     ranked,
 )
+from agents.tools import _fio_bins
 
 NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
 NOT_ASKED = 1  # in the place of parts: nobody misses the percentiles that only lat_percentiles, slat_percentiles bring
+
+
+KEPT = ("lat", "clat")  # latencies whose histograms are kept
 
 
 def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
@@ -28,17 +32,45 @@ def metrics(jobs: Iterable[FioJob], depth: int, note: str = "") -> list[Metric]:
     Groups may have run one after another (stonewall), so several groups are labelled, never added up.
     Raises ParseError when there was no I/O at all.
     """
+    return figures(grouped(jobs, note), depth, note)
+
+
+def grouped(jobs: Iterable[FioJob], note: str = "") -> dict[int, Group]:
+    """Jobs by their group, in its order. Raises ParseError when there was no I/O at all."""
     groups: dict[int, Group] = {}
     for job in jobs:
         groups.setdefault(job.group, Group()).add(job)
     if not any(job.traffic for group in groups.values() for job in group.jobs):
         # fio exits with 2 then, while its JSON says "error": 0
-        raise ParseError("no job moved a byte" + (f"; it said: {note[:300]}" if note else ""))
+        raise ParseError("no job moved a byte" + (f"; output: {note[:300]}" if note else ""))
+    return dict(sorted(groups.items()))
+
+
+def figures(groups: Mapping[int, Group], depth: int, note: str = "") -> list[Metric]:
     found: list[Metric] = []
-    for number, group in sorted(groups.items()):
-        labels = {"group": str(number)} if len(groups) > 1 else {}
-        found += _Writer(labels).group(group, depth, note)
+    for number, group in groups.items():
+        found += _Writer(_labels(number, groups)).group(group, depth, note)
     return found
+
+
+def histograms(groups: Mapping[int, Group]) -> list[Histogram]:
+    """Of each group, direction and latency of which fio printed bins; of flushes, too. Raises ParseError."""
+    found: list[Histogram] = []
+    for number, group in groups.items():
+        named = [
+            (name if direction == "mixed" else f"{direction}.{name}", direction, name)
+            for direction in (*DIRECTIONS, "mixed")
+            for name in KEPT
+        ]
+        for title, direction, kind in (*named, ("sync.lat", "sync", "lat")):
+            latencies = group.latencies(direction, kind)
+            if latencies is not None and latencies.bins:
+                found.append(_fio_bins.histogram(title, latencies, _labels(number, groups)))
+    return found
+
+
+def _labels(number: int, groups: Mapping[int, Group]) -> dict[str, str]:
+    return {"group": str(number)} if len(groups) > 1 else {}
 
 
 class _Writer:
@@ -64,7 +96,7 @@ class _Writer:
         self.host(jobs, depth)
         errors = float(sum(job.errors for job in jobs))
         self.add("errors", errors, Unit.RATIO, note, _line(jobs, "errors"))
-        for one in _fio_aims.metrics(jobs, lambda figure: _line(jobs, figure)):
+        for one in fio_aims.metrics(jobs, lambda figure: _line(jobs, figure)):
             self.found.append(replace(one, labels=self.labels))
         return self.found
 

@@ -1,11 +1,11 @@
-"""What a person may ask of fio, and the job file's sections that say so."""
+"""Options of fio, and the sections of the job file that they become."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from agents.contracts import OptionsError
-from agents.tools import _fio_jobfile as jobfile
+from agents.outputs import fio_jobfile as jobfile
 
 OVERRIDABLE = {
     "rw": "rw",
@@ -41,7 +41,9 @@ class Options:
             "depth": True,
         },
     )
-    numjobs: int = field(default=1, metadata={"help": "jobs at once", "minimum": 1, "depth": True})
+    numjobs: int = field(
+        default=1, metadata={"help": "number of parallel jobs", "minimum": 1, "depth": True}
+    )
     ioengine: str = field(
         default="libaio",
         metadata={
@@ -64,10 +66,10 @@ class Options:
     )
     time_based: bool = field(
         default=True,
-        metadata={"help": "start over until runtime_s is up, rather than stop at size"},
+        metadata={"help": "repeat until runtime_s is over, instead of stopping at size"},
     )
     ramp_s: int = field(
-        default=0, metadata={"help": "warm-up that is not measured", "unit": "s", "minimum": 0}
+        default=0, metadata={"help": "warm-up, not measured", "unit": "s", "minimum": 0}
     )
     rwmixread: int = field(
         default=50, metadata={"help": "share of reads in a mix", "unit": "%", "minimum": 0}
@@ -77,14 +79,18 @@ class Options:
         metadata={"help": "share of random I/Os in a random pattern", "unit": "%", "minimum": 0},
     )
     fsync: int = field(
-        default=0, metadata={"help": "fsync after so many writes; 0: never", "minimum": 0}
+        default=0, metadata={"help": "fsync after this many writes; 0: never", "minimum": 0}
     )
     fdatasync: int = field(
-        default=0, metadata={"help": "fdatasync after so many writes; 0: never", "minimum": 0}
+        default=0, metadata={"help": "fdatasync after this many writes; 0: never", "minimum": 0}
     )
     compressible: int = field(
         default=0,
-        metadata={"help": "how far the buffers compress; 0: not at all", "unit": "%", "minimum": 0},
+        metadata={
+            "help": "compressibility of the buffers; 0: incompressible",
+            "unit": "%",
+            "minimum": 0,
+        },
     )
     group_reporting: bool = field(
         default=False,
@@ -96,7 +102,7 @@ class Options:
     log_avg_msec: int = field(
         default=0,
         metadata={
-            "help": "keep logs of rate and latency over time, averaged over so long; 0: none",
+            "help": "keep logs of rate and latency over time, averaged over this interval; 0: no logs",
             "unit": "ms",
             "minimum": 0,
         },
@@ -104,7 +110,7 @@ class Options:
     log_hist_msec: int = field(
         default=0,
         metadata={
-            "help": "keep histograms of completion latency over time, one each so long, for percentiles; 0: none",
+            "help": "keep histograms of completion latency over time, one per interval, for percentiles; 0: none",
             "unit": "ms",
             "minimum": 0,
         },
@@ -123,7 +129,7 @@ class Options:
     override: tuple[str, ...] = field(
         default=(),
         metadata={
-            "help": "options above that win over the job file, so that they can be swept: "
+            "help": "options above that override the job file, so that they can be swept: "
             + ", ".join(OVERRIDABLE)
         },
     )

@@ -1,4 +1,4 @@
-"""When fio measured, by what its JSON tells of the host's wall clock. Pure; raises ParseError, nothing else.
+"""Measured windows of fio, from the host's wall clock in its JSON. Pure; raises ParseError, nothing else.
 
 `job_start` (3.36 and later) is when a job's clock was set, and set again when its ramp was over: fio's logs count from
 then. Before 3.36 only `timestamp_ms` is told, of the result: up to LAG after the last job's end (seen with 3.33, 3.39
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from agents.contracts import Timing, Window
 from agents.jobs.windows import after_ramp
-from agents.tools import _fio_load
+from agents.outputs import fio_load
 
 DIRECTIONS = ("read", "write", "trim", "mixed")
 LAG = 0.3  # s
@@ -32,7 +32,7 @@ def windows(raw: bytes, timing: Timing, ramp: float, together: bool) -> list[Win
     """`ramp`: s that each job warms up for; `together`: they were asked to begin at the same time."""
     if timing.epoch is None:
         return []
-    document = _fio_load.load(raw)
+    document = fio_load.load(raw)
     jobs = [_job(job) for job, _ in document.jobs if isinstance(job, dict)]
     groups = list(dict.fromkeys(one.group for one in jobs))
     stamp = _number(document.rest.get("timestamp_ms")) / 1000

@@ -1,4 +1,4 @@
-"""When a tool's own script did what, on the clock of the runner that started it: `marks`, a file beside the outputs.
+"""Timestamps of a tool's own script, on the clock of the runner that started it: `marks`, a file beside the outputs.
 
 Each line is "NANOSECONDS WORDS". Scripts that are run by somebody else leave an empty one.
 """

@@ -1,4 +1,4 @@
-"""Which of a run's outputs its figures' lines are counted in: shared by tools, each of which knows what it read."""
+"""Output that the line numbers of a run's figures refer to: shared by tools, each of which knows what it read."""
 
 from __future__ import annotations
 

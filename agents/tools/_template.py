@@ -4,8 +4,9 @@ Copy to `agents/tools/<kind>.py`; the file name is the kind, nothing is register
 `tests/cases/tools/<kind>/`: outputs of real runs, with `.expected.json`, among them an empty and a truncated
 one and one of a failed run. All functions are pure: no clock, no file, no host.
 
-A tool that lays out files, warms up, or does one test after the other should have `windows` (agents.protocols.Marking),
-too: means of devices are over what was measured. `_marks` has the shell functions for a script of its own; dd is short.
+A tool that lays out files, warms up, or does one test after the other should have `windows`, too
+(agents.drivers.protocols.Marking): means of devices are over what was measured. `_marks` has the shell functions for a
+script of its own; dd is short.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agents.command_forms import PATH
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target, Unit
-from agents.safety.forms import PATH
 
 LABEL = "sync"
 NEEDS = (Need("sync", {"debian": "coreutils", "rhel": "coreutils"}),)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from agents.command_forms import PATH
 from agents.contracts import (
     Access,
     Job,
@@ -23,9 +24,8 @@ from agents.contracts import (
     Timing,
     Window,
 )
-from agents.safety.forms import PATH
-from agents.tools import _bonnie_model as model
-from agents.tools import _bonnie_runs as runs
+from agents.outputs import bonnie_model as model
+from agents.outputs import bonnie_runs as runs
 from agents.tools import _in_directory, _marks
 from agents.tools._output import lines_of
 
@@ -94,7 +94,7 @@ class Options:
     ram: int = field(
         default=0,
         metadata={
-            "help": "RAM that it reckons with; 0: what the host has. Less than that measures the cache",
+            "help": "RAM size that it assumes; 0: the host's. A smaller value measures the page cache",
             "unit": "B",
             "minimum": 0,
         },
@@ -116,12 +116,12 @@ class Options:
         default=1, metadata={"help": "over which the small files are spread", "minimum": 1}
     )
     fast: bool = field(default=False, metadata={"help": "-f: without the tests per character"})
-    direct: bool = field(default=False, metadata={"help": "-D: past the page cache (O_DIRECT)"})
+    direct: bool = field(default=False, metadata={"help": "-D: bypass the page cache (O_DIRECT)"})
     sync: bool = field(
         default=False, metadata={"help": "-b: no write buffering, fsync after each small file"}
     )
     user: str = field(
-        default="root", metadata={"help": "-u: who runs it, a user's name or number, or user:group"}
+        default="root", metadata={"help": "-u: user that runs it, by name or UID, or user:group"}
     )
 
     def __post_init__(self) -> None:
@@ -132,11 +132,13 @@ class Options:
         if self.size and self.ram and self.size < 2 * self.ram:
             raise OptionsError("size: less than twice ram; bonnie++ would refuse it")
         if self.chunk_size > MIB or self.chunk_size & (self.chunk_size - 1):
-            raise OptionsError(f"chunk_size: {self.chunk_size} is no power of 2 from 256 to 1 MiB")
+            raise OptionsError(
+                f"chunk_size: {self.chunk_size} is not a power of 2 from 256 to 1 MiB"
+            )
         if self.file_max < self.file_min:
             raise OptionsError("file_max: smaller than file_min")
         if not USER.fullmatch(self.user):
-            raise OptionsError(f"user: {self.user!r} is no user or user:group")
+            raise OptionsError(f"user: {self.user!r} is not a user or user:group")
 
 
 def job(options: Options, target: Target) -> Job:
@@ -228,10 +230,10 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         if index not in known and line.strip() and not runs.PROGRESS.fullmatch(line.strip()):
             raise ParseError("not understood", index + 1, line)
     if len(found) != 1:
-        raise ParseError(f"{len(found)} results, and a run has one")
+        raise ParseError(f"{len(found)} results instead of one")
     if found[0].csv is None:
         last = found[0].last
-        raise ParseError("truncated: the line of CSV is not there", last + 1, lines[last])
+        raise ParseError("truncated: the CSV line is missing", last + 1, lines[last])
     return lines_of("stdout", model.metrics(found[0].csv))
 
 

@@ -44,23 +44,23 @@ class Options:
         },
     )
     outputs: tuple[str, ...] = field(
-        default=(), metadata={"help": "files that it leaves in the directory it began in"}
+        default=(), metadata={"help": "output files that it leaves in its working directory"}
     )
     outstanding: int = field(
-        default=0, metadata={"help": "outstanding I/Os that it keeps; 0: not told", "minimum": 0}
+        default=0, metadata={"help": "outstanding I/Os that it keeps; 0: unknown", "minimum": 0}
     )
     parameter: str = field(
-        default="", metadata={"help": "a word for the script, so that it can be swept"}
+        default="", metadata={"help": "a parameter of the script that can be swept"}
     )
     seconds: int = field(
-        default=60, metadata={"help": "how long it will take", "unit": "s", "minimum": 1}
+        default=60, metadata={"help": "expected duration", "unit": "s", "minimum": 1}
     )
     timeout_s: int = field(
-        default=3600, metadata={"help": "after that it is stopped", "unit": "s", "minimum": 1}
+        default=3600, metadata={"help": "it is stopped after this time", "unit": "s", "minimum": 1}
     )
     writes: int = field(
         default=0,
-        metadata={"help": "what it writes at most; 0: nobody can tell", "unit": "B", "minimum": 0},
+        metadata={"help": "the most that it writes; 0: unknown", "unit": "B", "minimum": 0},
     )
 
     def __post_init__(self) -> None:
@@ -152,4 +152,4 @@ def _check_name(name: str) -> None:
     except AgentError as error:
         raise OptionsError(f"outputs: {error}") from None
     if clash:
-        raise OptionsError(f"outputs: {name} is taken; give the file another name")
+        raise OptionsError(f"outputs: {name} is reserved; use another file name")

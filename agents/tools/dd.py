@@ -1,4 +1,4 @@
-"""dd: one stream of blocks, as the articles use it; `_dd_output` checks what it prints.
+"""dd: one stream of blocks, as the articles use it; `dd_output` checks what it prints.
 
 On a filesystem `dd.sh` writes (or lays out, then reads) one file of ours and removes it; of a raw volume it first makes
 sure that it is a device.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agents.command_forms import PATH
 from agents.contracts import (
     Access,
     Job,
@@ -24,8 +25,8 @@ from agents.contracts import (
     Timing,
     Window,
 )
-from agents.safety.forms import PATH
-from agents.tools import _dd_output, _marks
+from agents.outputs import dd_output
+from agents.tools import _marks
 from agents.tools._output import lines_of
 
 LABEL = "dd"
@@ -179,10 +180,10 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.block_size and (self.ibs or self.obs):
-            raise OptionsError("block_size: bs wins over ibs and obs; set it to 0 to use them")
+            raise OptionsError("block_size: bs overrides ibs and obs; set it to 0 to use them")
         for name, known in (("iflag", FLAGS), ("oflag", FLAGS), ("conv", CONVERSIONS)):
             if unknown := set(getattr(self, name)) - known:
-                raise OptionsError(f"{name}: {', '.join(sorted(unknown))}: unknown or not for us")
+                raise OptionsError(f"{name}: {', '.join(sorted(unknown))}: unknown or not allowed")
 
 
 def job(options: Options, target: Target) -> Job:
@@ -287,12 +288,12 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     name = "stdout" if outputs.get("stdout") and b" records " not in printed else "stderr"
     raw = outputs.get(name, b"")
     try:
-        lines = [_dd_output.last_shown(line) for line in raw.decode("utf-8").split("\n")]
+        lines = [dd_output.last_shown(line) for line in raw.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1, "") from None
     if not any(lines):
         raise ParseError("empty: dd printed nothing")
-    return lines_of(name, _dd_output.metrics(lines))
+    return lines_of(name, dd_output.metrics(lines))
 
 
 def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:

@@ -77,7 +77,7 @@ class Options:
     random_percent: int = field(
         default=50,
         metadata={
-            "help": "share of random I/Os; the others go on where the last one ended",
+            "help": "share of random I/Os; the others are sequential",
             "unit": "%",
             "minimum": 0,
         },
@@ -100,7 +100,8 @@ class Options:
         default=1, metadata={"help": "files, or slices of a raw volume", "minimum": 1}
     )
     own_targets: bool = field(
-        default=False, metadata={"help": "so many for each worker, rather than all for everyone"}
+        default=False,
+        metadata={"help": "this many for each worker, instead of all shared by all workers"},
     )
     size: int = field(
         default=1 << 30,
@@ -111,7 +112,7 @@ class Options:
         },
     )
     ramp_s: int = field(
-        default=30, metadata={"help": "warm-up that is not measured", "unit": "s", "minimum": 0}
+        default=30, metadata={"help": "warm-up, not measured", "unit": "s", "minimum": 0}
     )
     runtime_s: int = field(
         default=60, metadata={"help": "measured time", "unit": "s", "minimum": 1}
@@ -119,26 +120,29 @@ class Options:
     data_pattern: int = field(
         default=1,
         metadata={
-            "help": "what is written: 0 repeats one random byte in each I/O, which a layer that compresses swallows; "
+            "help": "what is written: 0 repeats one random byte in each I/O, which compresses to almost nothing; "
             "1 is random data. IOmeter's full random (2) is broken in dynamo on Linux",
             "choices": (0, 1),
         },
     )
     seed: int = field(
         default=1,
-        metadata={"help": "of the random offsets; runs of one seed visit the same", "minimum": 0},
+        metadata={
+            "help": "of the random offsets; runs with the same seed use the same offsets",
+            "minimum": 0,
+        },
     )
     keep_files: bool = field(
         default=True,
         metadata={
-            "help": "leave the files for the next run on this layout, which needs not make them again"
+            "help": "keep the files, so that the next run on this layout does not create them again"
         },
     )
     binary: str = field(
         default=DEFAULT,
         metadata={
             "help": "dynamo 1.1.0 on the host: its path, or dynamo if it is on the PATH; or sha256:… of one that was "
-            "uploaded (page IOmeter's dynamo), which is sent along"
+            "uploaded (page IOmeter's dynamo), which is copied to the host"
         },
     )
 
@@ -295,13 +299,13 @@ def _test(outputs: Mapping[str, bytes]) -> Measured:
         raise DynamoError("result", "empty: the console wrote no messages")
     tests = account.tests(transcript.read(raw))
     if len(tests) != 1:
-        raise DynamoError("result", f"{len(tests)} tests in the session, where one was to be")
+        raise DynamoError("result", f"{len(tests)} tests in the session, instead of one")
     return tests[0]
 
 
 def _complaint(outputs: Mapping[str, bytes]) -> str:
     said = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
-    return f"; it said: {said[-1][:300]}" if said else ""
+    return f"; output: {said[-1][:300]}" if said else ""
 
 
 def access_lines(options: Options) -> tuple[AccessLine, ...]:

@@ -1,6 +1,6 @@
 """fio: random and sequential I/O at any depth; json+ gives every latency as histogram bins.
 
-The job file is written by us (`_fio_jobfile`), read back by `_fio_json` (or `_fio_text`, for imports) and summed up in
+The job file is written by us (`fio_jobfile`), read back by `fio_json` (or `fio_text`, for imports) and summed up in
 `_fio_metrics`. On a mounted target fio lays its file out first, which takes time and writes `size` once more; the
 file is removed at the end. A raw volume is used from its start, up to `size`.
 """
@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from agents.contracts import (
     Access,
+    Histogram,
     Job,
     Metric,
     Need,
@@ -25,25 +26,15 @@ from agents.contracts import (
     Unit,
     Window,
 )
-from agents.tools import (
-    _fio_access,
-    _fio_json,
-    _fio_log,
-    _fio_metrics,
-    _fio_series,
-    _fio_terse,
-    _fio_text,
-    _fio_windows,
-)
-from agents.tools import _fio_jobfile as jobfile
-from agents.tools._fio_model import FioJob
+from agents.outputs import fio_jobfile as jobfile
+from agents.outputs import fio_json, fio_log, fio_series, fio_terse, fio_text
+from agents.outputs.fio_model import FioJob
+from agents.tools import _fio_access, _fio_metrics, _fio_windows
 from agents.tools._fio_options import Options, sections
 from agents.tools._output import lines_of
 
 LABEL = "fio"
-NO_FLUSHES = (
-    "fio prints the latency of flushes since 3.4, and where it flushed: this output has none"
-)
+NO_FLUSHES = "fio prints flush latency since 3.4, and only if it flushed: this output has none"
 NEEDS = (
     # json+ with nanosecond bins is what 3.0 brought
     Need("fio", {"debian": "fio", "rhel": "fio", "freebsd": "fio"}, minimum="3.0"),
@@ -138,13 +129,24 @@ def access(options: Options) -> Access:
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     """`fio.json` if the run left one, else stdout: JSON or text, of any version (imports)."""
-    name = RESULT if outputs.get(RESULT) else "stdout"
-    return lines_of(name, _figures(outputs.get(name, b""), outputs, options))
+    name = _result(outputs)
+    return lines_of(name, figures(_jobs(outputs.get(name, b""), outputs), options))
 
 
-def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
+def histograms(outputs: Mapping[str, bytes], options: Options) -> list[Histogram]:
+    """Of JSON+: nothing else of fio's has bins."""
+    jobs, notes = _jobs(outputs.get(_result(outputs), b""), outputs)
+    return _fio_metrics.histograms(_fio_metrics.grouped(jobs, notes))
+
+
+def _result(outputs: Mapping[str, bytes]) -> str:
+    return RESULT if outputs.get(RESULT) else "stdout"
+
+
+def _jobs(raw: bytes, outputs: Mapping[str, bytes]) -> tuple[Iterable[FioJob], str]:
+    """And what fio said besides."""
     if JSON.match(raw):  # 100 MB of it are not to be decoded, nor searched for what they are
-        return figures(_fio_json.jobs(raw), options)
+        return fio_json.jobs(raw)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -152,17 +154,30 @@ def _figures(raw: bytes, outputs: Mapping[str, bytes], options: Options) -> list
         raise ParseError("not text", line, repr(raw[error.start : error.start + 40])) from None
     if not text.strip():
         raise ParseError("empty: fio wrote no result" + _complaint(outputs))
-    if _fio_text.HEAD.search(text):
-        return figures(_fio_text.jobs(text), options)
-    if _fio_terse.HEAD.search(text):
-        return figures(_fio_terse.jobs(text), options)
-    return figures(_fio_json.jobs(raw), options)
+    if fio_text.HEAD.search(text):
+        return fio_text.jobs(text)
+    if fio_terse.HEAD.search(text):
+        return fio_terse.jobs(text)
+    return fio_json.jobs(raw)
 
 
 def figures(read: tuple[Iterable[FioJob], str], options: Options) -> list[Metric]:
     """Of jobs, and fio's warnings. Raises ParseError."""
     jobs, notes = read
-    found = _fio_metrics.metrics(jobs, options.iodepth, notes)
+    return _told(_fio_metrics.metrics(jobs, options.iodepth, notes), options)
+
+
+def with_histograms(
+    read: tuple[Iterable[FioJob], str], options: Options
+) -> tuple[list[Metric], list[Histogram]]:
+    """Both for one reading, as `figures`."""
+    jobs, notes = read
+    groups = _fio_metrics.grouped(jobs, notes)
+    found = _fio_metrics.figures(groups, options.iodepth, notes)
+    return _told(found, options), _fio_metrics.histograms(groups)
+
+
+def _told(found: list[Metric], options: Options) -> list[Metric]:
     return [*found, *_untold_flushes(found, options)]
 
 
@@ -190,9 +205,16 @@ class _Logs(Mapping[str, str]):
 
 
 def series(outputs: Mapping[str, bytes], options: Options) -> list[Series]:
-    """Of the logs that the run was asked for; our own runs are of fio 3.0 at least."""
+    """Of the logs that the run was asked for; our own runs are of fio 3.0 at least.
+
+    None of several jobs that begin one after another: each log counts from its own job's beginning.
+    """
+    given = sections(options)
+    if jobfile.jobs(given) != 1 and not jobfile.together(given):
+        return []
     told = outputs.get(RESULT, b"")[:500].decode("utf-8", "replace")
-    return _fio_series.series(_Logs(outputs), _fio_log.version(told) or (3, 0))
+    asked = fio_series.Asked(options.log_avg_msec / 1000, options.log_hist_msec / 1000)
+    return fio_series.series(_Logs(outputs), fio_log.version(told) or (3, 0), asked)
 
 
 def windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
@@ -224,7 +246,7 @@ def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
 
 def _complaint(outputs: Mapping[str, bytes]) -> str:
     said = outputs.get("stderr", b"").decode("utf-8", "replace").strip().splitlines()
-    return f"; it said: {said[-1][:300]}" if said else ""
+    return f"; output: {said[-1][:300]}" if said else ""
 
 
 def _target(options: Options, target: Target) -> tuple[list[tuple[str, str]], bool]:

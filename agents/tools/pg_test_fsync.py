@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agents.command_forms import PATH
 from agents.contracts import (
     Access,
     Job,
@@ -22,9 +23,8 @@ from agents.contracts import (
     Timing,
     Window,
 )
-from agents.safety.forms import PATH
+from agents.outputs import pg_test_fsync_text as text
 from agents.tools import _marks
-from agents.tools import _pg_test_fsync_text as text
 from agents.tools._output import lines_of
 
 LABEL = "pg_test_fsync"
@@ -142,7 +142,7 @@ class Options:
         if path and not (
             path.startswith("/") and path.endswith(f"/{PROGRAM}") and path.isprintable()
         ):
-            raise OptionsError(f"program: {path!r} is no absolute path of a {PROGRAM}")
+            raise OptionsError(f"program: {path!r} is not the absolute path of a {PROGRAM}")
 
 
 def needs(options: Options) -> tuple[Need, ...]:
@@ -207,7 +207,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
     if first is None:
         raise ParseError("empty: pg_test_fsync printed nothing")
     if not text.START.fullmatch(lines[first]):
-        raise ParseError("pg_test_fsync begins otherwise", first + 1, lines[first])
+        raise ParseError("not the output of pg_test_fsync", first + 1, lines[first])
     run = text.read(lines, first)
     end = run.last + 1
     beyond = next((index for index in range(end, len(lines)) if lines[index]), None)
@@ -230,12 +230,12 @@ def salvage(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 def _not_measured(run: text.Run, said: str) -> list[Metric]:
     """The test at which it broke off, and those behind it. Raises ParseError where nothing was measured before."""
     if not run.metrics:
-        raise ParseError(f"it broke off at its first test: {said}", run.last + 1)
+        raise ParseError(f"it aborted at its first test: {said}", run.last + 1)
     (first, name), *others = text.missing(run)
-    refused = f"could not be: {said}; the disk takes no direct write of that size"
+    refused = f"failed: {said}; the disk does not accept direct writes of that size"
     return [
         text.absent(run, name, refused),
-        *(text.absent(run, other, f"not run: it broke off at {first}") for _, other in others),
+        *(text.absent(run, other, f"not run: it aborted at {first}") for _, other in others),
     ]
 
 

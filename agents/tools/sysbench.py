@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agents.command_forms import PATH
 from agents.contracts import (
     Access,
     Job,
@@ -24,9 +25,8 @@ from agents.contracts import (
     Timing,
     Window,
 )
-from agents.safety.forms import PATH
+from agents.outputs import sysbench_text as text
 from agents.tools import _in_directory, _marks
-from agents.tools import _sysbench_text as text
 from agents.tools._output import lines_of
 
 LABEL = "sysbench fileio"
@@ -126,18 +126,18 @@ class Options:
     io_mode: str = field(
         default="sync",
         metadata={
-            "help": "async: libaio; its times are those of submitting, and are told as event.*",
+            "help": "async: libaio; its latencies are submission times, reported as event.*",
             "choices": tuple(text.IO_MODES),
         },
     )
     async_backlog: int = field(
         default=128,
-        metadata={"help": "async: requests queued a thread", "minimum": 1, "depth": True},
+        metadata={"help": "async: queued requests per thread", "minimum": 1, "depth": True},
     )
     extra_flags: str = field(
         default="none",
         metadata={
-            "help": "how files are opened; direct: past the page cache",
+            "help": "how files are opened; direct: bypass the page cache",
             "choices": ("none", "direct", "sync", "dsync"),
         },
     )
@@ -146,24 +146,25 @@ class Options:
     )
     fsync_freq: int = field(
         default=100,
-        metadata={"help": "fsync of every file after so many requests; 0: none", "minimum": 0},
+        metadata={"help": "fsync of every file after this many requests; 0: none", "minimum": 0},
     )
     fsync_all: bool = field(default=False, metadata={"help": "fsync after each write"})
     fsync_end: bool = field(default=True, metadata={"help": "fsync at the end"})
     fsync_mode: str = field(
-        default="fsync", metadata={"help": "which call that is", "choices": ("fsync", "fdatasync")}
+        default="fsync",
+        metadata={"help": "system call used for that", "choices": ("fsync", "fdatasync")},
     )
     time_s: int = field(
         default=30,
-        metadata={"help": "at most; 0: until the events are done", "unit": "s", "minimum": 0},
+        metadata={"help": "time limit; 0: until the events are done", "unit": "s", "minimum": 0},
     )
     events: int = field(
-        default=0, metadata={"help": "requests at most; 0: until the time is over", "minimum": 0}
+        default=0, metadata={"help": "request limit; 0: until the time is over", "minimum": 0}
     )
     report_interval: int = field(
         default=1,
         metadata={
-            "help": "figures over time, each so many seconds; 0: none",
+            "help": "interval of the figures over time; 0: none",
             "unit": "s",
             "minimum": 0,
         },
@@ -175,14 +176,12 @@ class Options:
         each, rest = divmod(self.size, self.files)
         if rest or each % self.block_size or not each:
             raise OptionsError(
-                f"size: {self.size} B are no whole blocks of {self.block_size} B in each of {self.files} files"
+                f"size: {self.size} B are not whole blocks of {self.block_size} B in each of {self.files} files"
             )
         if self.extra_flags == "direct" and self.block_size % 512:
             raise OptionsError("block_size: direct takes multiples of 512 B")
         if self.extra_flags == "direct" and self.io_mode == "mmap":
-            raise OptionsError(
-                "io_mode: what is mapped is in the page cache, which direct passes by"
-            )
+            raise OptionsError("io_mode: mmap goes through the page cache, which direct bypasses")
 
 
 def job(options: Options, target: Target) -> Job:

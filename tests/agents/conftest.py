@@ -13,6 +13,9 @@ import pytest
 from agents.contracts import Job
 from agents.jobs import job, spool
 from tests.agents.local_shell import LocalShell
+from tests.programs import ssh_keygen
+
+__all__ = ["ssh_keygen"]
 
 SHELLS = ("dash", "busybox", "bash")
 # What runs in the foreground is checked under more; mksh counts in 32 bits and cannot do it.

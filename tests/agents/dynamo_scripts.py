@@ -1,4 +1,4 @@
-"""What the captured sessions did, said with the pieces of which real ones are made."""
+"""The captured sessions, said with the pieces of which real ones are made."""
 
 from __future__ import annotations
 

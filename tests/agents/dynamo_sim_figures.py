@@ -1,4 +1,4 @@
-"""What the simulated dynamo says that it did."""
+"""Figures that the simulated dynamo reports."""
 
 from __future__ import annotations
 

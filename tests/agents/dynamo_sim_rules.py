@@ -1,4 +1,4 @@
-"""What the real dynamo does with its memory, names, requests and AIO slots; the simulated one is no more lenient."""
+"""The real dynamo's ways with its memory, names, requests and AIO slots; the simulated one is no more lenient."""
 
 from __future__ import annotations
 

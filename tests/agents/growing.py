@@ -7,10 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from agents import registry
 from agents.contracts import Claim, Need, Plan, Progress, Step, Target, Use
+from agents.drivers import registry
 from agents.facts.model import HostFacts
-from agents.layers._steps import is_claimed
+from agents.steps.common import is_claimed
 
 KIND = "toy"
 WORK = "toy works"  # a fact's `members` value begins so while the kernel works on: "toy works 0.25"

@@ -16,8 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agents import options, registry
+from agents import options
 from agents.contracts import AgentError, Claim, Part, Plan, Step, Target
+from agents.drivers import registry
 from agents.facts.model import HostFacts
 from tests.agents import made_up, named_steps
 

@@ -26,8 +26,8 @@ from agents.facts.model import (
     Signature,
     Zpool,
 )
-from agents.layers._names import is_uuid_of
 from agents.safety.guard import only_looks
+from agents.uuids import is_uuid_of
 from tests.agents import made_up
 from tests.agents.named_steps import NAMES
 

@@ -1,4 +1,4 @@
-"""Steps of layer cases by name: what a script is stands in agents/layers (_scripts.py, or the layer), and in no case.
+"""Steps of layer cases by name: what a script is stands in agents/layers (scripts.py, or the layer), and in no case.
 
 `"@md_stop /dev/md/bl17"` is sh with the script MD_STOP and its arguments; `"@settle"` waits for udev. `"@zero sdb sdc"`
 writes over both ends of these; `sdb:4096` is one place. Anything else is its list of words.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from agents import registry
-from agents.layers import _scripts, _steps
+from agents.drivers import registry
+from agents.steps import common, scripts
 
 Written = str | list[str]
 SCRIPTS = {
     name.lower(): text
-    for module, own in [(_scripts, _scripts.ARGUMENTS)]
+    for module, own in [(scripts, scripts.ARGUMENTS)]
     + [(driver, getattr(driver, "SCRIPTS", {})) for driver in registry.all_layers().values()]
     for name, text in vars(module).items()
     if text in list(own)
@@ -27,7 +27,7 @@ CALLED = {name: name.rpartition("_")[2] for name in SCRIPTS} | {
     "sysctl_back": "set", "govern": "set", "gpart_destroy": "destroy",
 }  # fmt: skip
 ZEROS = ("zero", "zero_freebsd")
-SETTLE = [str(word) for word in _steps.settle().argv]
+SETTLE = [str(word) for word in common.settle().argv]
 
 
 def short(argv: Sequence[str], sizes: Mapping[str, int]) -> Written:
@@ -55,8 +55,8 @@ def whole(step: Written, sizes: Mapping[str, int]) -> list[str]:
 
 
 def _ends(node: str, sizes: Mapping[str, int]) -> list[str]:
-    """As agents.layers._steps has them: a small one has both in one."""
-    last = max(sizes[node] - _steps.MIB, 0) if node in sizes else 0
+    """As agents.steps.common has them: a small one has both in one."""
+    last = max(sizes[node] - common.MIB, 0) if node in sizes else 0
     return [node, "0", *((node, str(last)) if last else ())]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import layers, registry
+from agents import layers
+from agents.drivers import registry
 from tests.agents import layer_cases
 
 KIND = "vdo"
@@ -22,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
-from agents.layers._steps import erase_all, members, settle, still_there, taken
-from agents.safety.forms import Form
+from agents.steps.common import erase_all, members, settle, still_there, taken
+from agents.command_forms import Form
 
 LABEL = "VDO"
 COMMANDS = {"vdoformat": (Form("--force", {"--slab-bits": r"\\d+"}),)}

@@ -1,4 +1,4 @@
-"""What can be true of a disk, as facts show it, and whether it may be destroyed: the fuzz's own idea, not the guard's.
+"""States of a disk, as facts show them, and whether it may be destroyed: the fuzz's own idea, not the guard's.
 
 A situation changes a made-up disk, adds what stands on it, and says what the rest of the host knows. A disk may be in
 two of them at once. `harmless` is the truth that the guard has to find out.

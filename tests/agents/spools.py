@@ -1,4 +1,4 @@
-"""What tests of the runner share: its notes and processes, looked at from this machine."""
+"""Shared by tests of the runner: its notes and processes, looked at from this machine."""
 
 from __future__ import annotations
 

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import shell
 from agents.contracts import Secret
-from agents.ssh import keys
+from agents.ssh import keys, shell
 
 CONFIG = """
 ListenAddress 127.0.0.1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from agents import registry
 from agents.contracts import AgentError
+from agents.drivers import registry
 from agents.plans import chain
 from agents.plans.chain import LayerSpec, Wanted
 from tests.agents import layer_cases

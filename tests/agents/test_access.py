@@ -1,4 +1,4 @@
-"""What each tool asks of the storage, by its options."""
+"""Access to the storage that each tool asks for, by its options."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents import options, registry
+from agents import options
 from agents.contracts import Access
+from agents.drivers import registry
 from benchlab.analysis import evidence
 
 GIB = 1 << 30

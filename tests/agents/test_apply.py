@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agents.contracts import AgentError, GuardError, Ran, Reason, Secret, Step
-from agents.lasting import LastingShell
 from agents.safety import apply as executor
 from agents.safety.apply import FRESH_S, Look, StepRecord, apply
+from agents.ssh.lasting_shell import LastingShell
 from tests.agents.made_up import claim, disk, host, spare
 
 SDB = disk("sdb")
@@ -160,7 +160,7 @@ def test_a_step_that_ran_or_may_have_run_says_what_it_destroys():
 
 def test_a_step_that_names_a_device_without_claiming_it_does_not_run():
     trial = Trial()
-    with pytest.raises(GuardError, match="does not claim"):
+    with pytest.raises(GuardError, match="is not part of the plan"):
         trial.apply([Step(("dd", "of=/dev/sdb"), "sneak")])
     assert not trial.shell.calls
 

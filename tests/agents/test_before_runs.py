@@ -9,11 +9,11 @@ import pytest
 from agents.contracts import AgentError, OptionsError, PlanError, Ran, Reason
 from agents.facts import queues
 from agents.facts.model import HostFacts
-from agents.layers import _scripts
 from agents.plans import as_json, before_runs, stack
 from agents.plans.applied_part import reached
 from agents.plans.chain import LayerSpec, StageSpec, Wanted
 from agents.safety.guard import refusals
+from agents.steps import scripts
 from tests.agents.made_up import disk, host, spare
 
 LVM = LayerSpec("lvm", {}, (Wanted("data", "ssd", 1),))
@@ -39,7 +39,7 @@ def plan(schedulers, *specs, facts=None, stages=(), **more) -> stack.StackPlan:
 def argvs(steps) -> list[tuple[str, ...]]:
     """Without the script, which is the guard's own."""
     for step in steps:
-        assert step.argv[:4] == ("sh", "-c", _scripts.QUEUE_WRITE, "set")
+        assert step.argv[:4] == ("sh", "-c", scripts.QUEUE_WRITE, "set")
     return [tuple(map(str, step.argv[4:])) for step in steps]
 
 
@@ -89,14 +89,14 @@ def test_another_scheduler_in_force_makes_no_other_plan():
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_no_other_word_comes_near_a_command(word):
-    with pytest.raises(OptionsError, match="is no I/O scheduler; there are none, mq-deadline"):
+    with pytest.raises(OptionsError, match="is not an I/O scheduler; known are none, mq-deadline"):
         plan(["none", word])
 
 
 def test_what_the_kernel_has_not_is_refused_with_what_it_has():
     with pytest.raises(PlanError, match=r"/dev/sdb has no scheduler 'bfq' .*; it has mq-deadline"):
         plan(["bfq"])
-    with pytest.raises(OptionsError, match="none is there twice"):
+    with pytest.raises(OptionsError, match="none is listed twice"):
         plan(["none", "none"])
 
 
@@ -107,7 +107,7 @@ def test_a_layer_that_sets_one_itself_conflicts_and_both_are_named():
     assert "layer 2 (Tuning) sets the I/O scheduler kyber itself" in str(error.value)
     assert "schedulers asks for none, mq-deadline" in str(error.value)
     folder = LayerSpec("directory", {"path": "/srv/x"})
-    assert "takes no disk" in before_runs.conflict(["none"], [folder])
+    assert "uses no disk" in before_runs.conflict(["none"], [folder])
     assert before_runs.conflict([], [LVM, tuning]) == ""
 
 
@@ -146,7 +146,7 @@ def test_the_way_down_brings_them_back_first():
         ("96", "/sys/block/sdb/queue/nr_requests"),
     ]
     quiet = stack.teardown(made, during("mq-deadline", "96"))
-    assert not [step for step in quiet if _scripts.QUEUE_WRITE in step.argv], "nothing to do"
+    assert not [step for step in quiet if scripts.QUEUE_WRITE in step.argv], "nothing to do"
     assert stack.not_restored(made, during("kyber", "256")) == [
         "/dev/sdb: scheduler is kyber, it was mq-deadline",
         "/dev/sdb: nr_requests is 256, it was 96",
@@ -170,7 +170,7 @@ def test_the_guard_looks_at_each_of_them():
     mounted = host(replace(SDB, mounts=("/srv",)), SDC)
     assert "is mounted at /srv" in " ".join(refusals(step, mounted, spares, "bl17"))
     other = replace(step, argv=(*step.argv[:-1], "/sys/block/sdc/queue/scheduler"))
-    assert "sdc, which the plan does not claim" in " ".join(refusals(other, facts, spares, "bl17"))
+    assert "sdc, which is not part of the plan" in " ".join(refusals(other, facts, spares, "bl17"))
 
 
 class Kernel:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import Need, Target
+from agents.drivers import registry
 from agents.facts import linux
 from agents.readers import bonnie as bonnie_reader
 from agents.readers import pg_test_fsync as pg_reader
@@ -112,10 +112,13 @@ def test_a_disk_of_4_kib_sectors_keeps_what_was_measured(says, mount: Target, tm
     assert found["one.fdatasync.ops"].value == 8833.117
     assert found["open_sync.4x4.ops"].value == 2347.254
     refused = found["open_sync.8x2.ops"]
-    assert refused.value is None and "Invalid argument; the disk takes no direct" in refused.note
+    assert (
+        refused.value is None
+        and "Invalid argument; the disk does not accept direct" in refused.note
+    )
     later = found["unsynced.write.ops"]
     assert later.value is None
-    assert later.note == "not run: it broke off at 8 * 2kB open_sync writes of open_sync sizes"
+    assert later.note == "not run: it aborted at 8 * 2kB open_sync writes of open_sync sizes"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agents.drivers import reading
 from agents.readers import _command
-from agents.texts import reading
 
 OWN = "iostat -dxy 5 2"
 SHOWN = [

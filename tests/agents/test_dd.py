@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agents.contracts import ParseError, Target
-from agents.tools import _dd_output, dd
+from agents.outputs import dd_output
+from agents.tools import dd
 from tests.agents.test_tools import CASES
 
 MOUNT = Target("bl1", mount="/mnt/bl1")
@@ -96,4 +97,4 @@ def test_each_figure_names_its_line() -> None:
 )
 def test_what_does_not_add_up_is_refused(line: str) -> None:
     with pytest.raises(ParseError):
-        _dd_output.metrics(["128000+0 records in", "128000+0 records out", line])
+        dd_output.metrics(["128000+0 records in", "128000+0 records out", line])

@@ -10,8 +10,8 @@ import pytest
 
 from agents.facts.health import Health
 from agents.layers import dm_crypt
-from agents.layers._names import uuid_of
 from agents.safety.guard import refusals
+from agents.uuids import uuid_of
 from tests.agents.layer_cases import target_of
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 

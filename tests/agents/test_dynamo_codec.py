@@ -162,7 +162,7 @@ def test_not_a_number_of_an_empty_interval_becomes_nothing() -> None:
 @pytest.mark.parametrize("count", [-1, 2049, 1 << 30])
 def test_impossible_lists_are_refused(count: int) -> None:
     raw = struct.pack("<ii", DATA_BYTES, count).ljust(DATA_BYTES, b"\0")
-    with pytest.raises(DynamoError, match="out of step"):
+    with pytest.raises(DynamoError, match="out of sync"):
         messages.targets(raw)
 
 

@@ -1,4 +1,4 @@
-"""What the kernel counted, held against what dynamo says."""
+"""The kernel's counts, held against what dynamo says."""
 
 from __future__ import annotations
 

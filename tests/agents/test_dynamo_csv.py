@@ -171,9 +171,9 @@ def test_other_tables_are_not_taken(text: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("| 633 |", "| 1,633 |", "no plain number"),
+        ("| 633 |", "| 1,633 |", "not a plain number"),
         ("Outstanding IOs | 1 | 2 |", "Outstanding IOs | 1 | 1 |", "same heading"),
-        ("读IOPS | 318 | 318 |", "读IOPS | 318 |", "no plain number"),
+        ("读IOPS | 318 | 318 |", "读IOPS | 318 |", "not a plain number"),
     ],
 )
 def test_tables_that_cannot_be_read_are_told(old: str, new: str, said: str) -> None:

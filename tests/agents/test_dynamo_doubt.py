@@ -7,7 +7,7 @@ import pytest
 from agents.dynamo import account, specs, summary, transcript
 from tests.agents.test_dynamo_tool import FULL
 
-UNSEEN, WRONG = "nobody saw how long", "not to be trusted"
+UNSEEN, WRONG = "the size of dynamo's file on", "not to be trusted"
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_a_session_of_before_is_marked_when_it_is_read_again() -> None:
     worker = test.workers[0]
     moved = worker._replace(targets=(worker.targets[0]._replace(name="/srv/disk1 [xfs]"),))
     marked = test._replace(workers=(moved, *test.workers[1:]))
-    assert "/srv/disk1 [xfs] is on xfs" in summary.rows(marked)[0].note
+    assert "/srv/disk1 [xfs] is on XFS" in summary.rows(marked)[0].note

@@ -81,7 +81,7 @@ def test_an_older_file_has_fewer_columns() -> None:
             "1,ENABLED,100,DISABLED,0",
             "which opens each target again after 100",
         ),
-        ("1,DISABLED,1,DISABLED,0", "1,DISABLED,1,ENABLED,4711", "IOmeter's fixed seed 4711"),
+        ("1,DISABLED,1,DISABLED,0", "1,DISABLED,1,ENABLED,4711", "fixed seed 4711"),
         ("CYCLE_OUTSTANDING_IOS", "INCREMENT_TARGETS_SERIAL", "INCREMENT_TARGETS_SERIAL is not"),
         ("\t0          10         0", "\t0          0         0", "run time 0"),
     ],
@@ -130,7 +130,7 @@ def test_whose_targets_they_are(workers: tuple[Worker, ...], own: bool, said: st
 
 def test_what_dynamo_cannot_run_is_in_trouble() -> None:
     (one,) = icf.read(FILE.replace("8192,100,50,50,0,", "8192,100,50,50,5,"))
-    assert "wait for ever" in one.trouble
+    assert "hang" in one.trouble
     (one,) = icf.read(FILE.replace("8192,100,50,50,0,", "8192,90,50,50,0,"))
     assert "90 %, not 100 %" in one.trouble
 
@@ -184,7 +184,7 @@ def test_workloads_become_a_file_and_come_back() -> None:
     linear = icf.Workload("x", one.options, {"outstanding_ios": [4, 8, 12, 16]})
     (again,) = icf.read(icf.write(icf.config_of([linear])))
     assert again.sweep == {"outstanding_ios": [4, 8, 12, 16]}
-    with pytest.raises(ParseError, match="by a sum or a factor only"):
+    with pytest.raises(ParseError, match="only by a fixed increment or factor"):
         icf.config_of([icf.Workload("x", one.options, {"outstanding_ios": [1, 5, 6]})])
 
 

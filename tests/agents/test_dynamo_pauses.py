@@ -1,4 +1,4 @@
-"""Where the console waits for its owner, and where dynamo ends before its owner's word reaches it."""
+"""Pauses of the console for its owner, and of dynamo, which ends before its owner's word reaches it."""
 
 from __future__ import annotations
 

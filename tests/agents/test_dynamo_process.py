@@ -113,7 +113,7 @@ def test_the_kernels_own_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("path", "said"), [
-    ("/dev/null", "no block device"), ("/nowhere/at/all", "No such file"),
+    ("/dev/null", "not a block device"), ("/nowhere/at/all", "No such file"),
 ])  # fmt: skip
 def test_what_is_no_free_device_is_refused(path: str, said: str) -> None:
     with pytest.raises(DynamoError, match=said):
@@ -129,7 +129,7 @@ def test_a_mounted_device_is_refused() -> None:
     ]  # fmt: skip
     if not mounted:
         pytest.skip("no mounted device here")
-    with pytest.raises(DynamoError, match="cannot be had for itself"):
+    with pytest.raises(DynamoError, match="cannot be opened exclusively"):
         hostfacts.device(mounted[0])
 
 
@@ -204,7 +204,7 @@ def test_what_it_says_on_every_run_is_no_error(tmp_path: Path) -> None:
         if running.ended:
             break
         time.sleep(0.02)
-    assert running.said() == "; dynamo said: Set_Sizes: Open failed"
+    assert running.said() == "; dynamo printed: Set_Sizes: Open failed"
     assert running.version() == "Dynamo version 1.1.0, x86-64"
     assert (tmp_path / "mnttab").read_text() == "none /mnt/a ext4 rw 0 0\n"
     running.end(0)
@@ -221,7 +221,7 @@ def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
 def test_a_full_file_system_is_never_prepared_on() -> None:
     wish = areas.Wish("dynamo", ("8192",), mount="/mnt/none", size=1 << 30)
     free = hostfacts.Place(4096, 512, (1 << 30) + hostfacts.SPARE - 1, "")
-    with pytest.raises(DynamoError, match="a full file system is another one"):
+    with pytest.raises(DynamoError, match="a full file system performs differently"):
         areas.areas(wish, free)
     assert areas.areas(wish, free._replace(size=free.size + 1))
 

@@ -1,4 +1,4 @@
-"""What a message costs the host that is measured."""
+"""The cost of a message to the host that is measured."""
 
 from __future__ import annotations
 

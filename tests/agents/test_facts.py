@@ -1,4 +1,4 @@
-"""What hosts print, and what is read from it. tests/cases/facts/ holds real readings (.out) and the facts in them
+"""Printed by hosts, and read as facts. tests/cases/facts/ holds real readings (.out) and the facts in them
 (.json); what no host at hand prints is made up below, section by section, from the manuals."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who uses a device, as facts tell it: mounts, swap, arrays, pools, loops. What no host at hand prints is made up."""
+"""Users of a device, as facts tell them: mounts, swap, arrays, pools, loops. What no host at hand prints is made up."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_swap_is_found_by_any_path():
 
 def test_swap_on_a_device_nobody_knows_is_unknown():
     facts = linux.parse(output(files="+/proc/swaps:/dev/zz partition 1 0 -2"))
-    assert facts.unknown == ("swap on /dev/zz, which is no device here",)
+    assert facts.unknown == ("swap on /dev/zz, which is not a device of this host",)
 
 
 MDSTAT = """Personalities : [raid6] [raid5] [raid4]
@@ -125,4 +125,4 @@ def test_what_uses_a_link_of_two_devices_uses_both():
     facts = linux.parse(output(files="+" + mount, picked=links))
     assert [d.mounts for d in facts.devices] == [("/x",), ("/", "/x")]
     pvs = linux.parse(output(pvs="/dev/disk/by-uuid/u|bl17", picked=links))
-    assert pvs.unknown == ("lvm bl17 has /dev/disk/by-uuid/u, which is no device here",)
+    assert pvs.unknown == ("lvm bl17 has /dev/disk/by-uuid/u, which is not a device of this host",)

@@ -10,7 +10,7 @@ from agents.facts.graph import Graph
 from agents.facts.in_use import uses
 from agents.facts.model import BlockDevice, MdArray, MdMember, Signature
 from agents.facts.sections import Section
-from agents.layers._names import uuid_of
+from agents.uuids import uuid_of
 from tests.agents.linux_host import output
 
 RESHAPE = """Personalities : [raid6] [raid5] [raid4]

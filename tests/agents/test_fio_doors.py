@@ -1,7 +1,7 @@
 """Every option of the real fio that runs a program, opens a file or acts on the host: refused, or kept on the target.
 
 The lists are deliberate: an option or engine that another fio brings fails here until somebody has looked at it. What
-is not known to be harmless is refused by agents/tools/_fio_jobfile.py in any case.
+is not known to be harmless is refused by agents/outputs/fio_jobfile.py in any case.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 from agents import options
 from agents.contracts import OptionsError, Target
-from agents.tools import _fio_jobfile as jobfile
+from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 from agents.tools._fio_options import Options
 from tests.agents.made_up import LAYOUT

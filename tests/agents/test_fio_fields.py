@@ -1,4 +1,4 @@
-"""Which fields of fio's JSON are needed, and what happens without each: an older fio's is read, else it is refused."""
+"""Fields of fio's JSON that are needed, and a result without each: an older fio's is read, else it is refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from agents.contracts import Metric, ParseError
-from agents.tools import _fio_fields as fields
-from agents.tools import _fio_json, fio
+from agents.outputs import fio_fields as fields
+from agents.outputs import fio_json
+from agents.tools import fio
 from tests.agents.test_fio_versions import PATHS, REAL, document
 from tests.agents.test_tools import CASES
 
@@ -70,7 +71,7 @@ def test_every_field_that_is_read_is_named(path: Any) -> None:
     old = {"slat", "clat", "lat"}
     for raw in document(path)["jobs"]:
         job = Watched(raw, set())
-        _fio_json._job(job, {}, "fio-3.33", "jobs[0]", _fio_json._Spot({}, 0))
+        fio_json._job(job, {}, "fio-3.33", "jobs[0]", fio_json._Spot({}, 0))
         for one, table in places({"jobs": [job]}):
             asked = one.asked if isinstance(one, Watched) else set()
             known = {name.partition(".")[0] for name in table} | (
@@ -92,7 +93,7 @@ def test_every_field_named_is_read() -> None:
                 for one, table in places({"jobs": [job]}):
                     for name in () if late else table:
                         one.pop(name, None) if name in fields.INSTEAD else None
-                _fio_json._job(job, {}, "fio-3.42", "jobs[0]", _fio_json._Spot({}, 0))
+                fio_json._job(job, {}, "fio-3.42", "jobs[0]", fio_json._Spot({}, 0))
                 for one, _ in places({"jobs": [job]}):
                     asked |= one.asked if isinstance(one, Watched) else set()
                 asked |= {f"data.{name}" for name in job["steadystate"]["data"].asked}
@@ -149,7 +150,9 @@ def test_a_document_without_a_field_that_all_have_is_refused_by_its_name(name: s
         if table is NEEDED[name]:
             one.pop(name, None)
             one.pop("bw_bytes" if name == "bw" else name, None)
-    with pytest.raises(ParseError, match=rf"\.{name} is not there, and fio prints it since 3\.0"):
+    with pytest.raises(
+        ParseError, match=rf"\.{name} is missing, although fio prints it since 3\.0"
+    ):
         parsed(data)
 
 

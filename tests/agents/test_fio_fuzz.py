@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import Metric, ParseError
+from agents.drivers import reading
+from agents.outputs import fio_hist, fio_json, fio_log, fio_terse, fio_text
+from agents.outputs.fio_model import DIRECTIONS, FioJob
 from agents.readers import fio as reader
-from agents.texts import reading
-from agents.tools import _fio_hist, _fio_json, _fio_log, _fio_terse, _fio_text, fio
-from agents.tools._fio_model import DIRECTIONS, FioJob
+from agents.tools import fio
 from benchlab.testing.profiles import examples
 from tests.agents.test_tools import CASES
 
@@ -89,10 +90,10 @@ def damaged(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[str, str, int, str
 
 def jobs_of(text: str) -> list[FioJob]:
     raw = text.encode(errors="replace")
-    for reader_of, head in ((_fio_text, _fio_text.HEAD), (_fio_terse, _fio_terse.HEAD)):
+    for reader_of, head in ((fio_text, fio_text.HEAD), (fio_terse, fio_terse.HEAD)):
         if not fio.JSON.match(raw) and head.search(text):
             return reader_of.jobs(text)[0]
-    return list(_fio_json.jobs(raw)[0])
+    return list(fio_json.jobs(raw)[0])
 
 
 def sums_are_right(text: str, of_ios: float, of_bytes: float) -> None:
@@ -228,7 +229,7 @@ def test_log(data: st.DataObject) -> None:
         if n != at
     }
     try:
-        runs = _fio_log.runs("\n".join(lines), "iops", (3, 33))
+        runs = fio_log.runs("\n".join(lines), "iops", (3, 33))
     except ParseError:
         return
     got = {
@@ -253,7 +254,7 @@ HIST = "\n".join(
 def test_histogram(data: st.DataObject) -> None:
     lines, at, _ = damage(data.draw, HIST.split("\n"))
     try:
-        runs = _fio_hist.runs("\n".join(lines))
+        runs = fio_hist.runs("\n".join(lines))
     except ParseError:
         return
     found = {
@@ -261,7 +262,7 @@ def test_histogram(data: st.DataObject) -> None:
         for run in runs
         for time, bins in zip(run.times, run.bins, strict=True)
     }
-    whole = _fio_hist.latencies(29)[20]
+    whole = fio_hist.latencies(29)[20]
     changed = [n for n in range(1, 6) if found.get(n * 500) != {whole: n}]
     assert len(set(changed) - {at}) <= 1  # whose time the damaged line may have taken
 

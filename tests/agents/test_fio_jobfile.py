@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import OptionsError, Target
-from agents.tools import _fio_jobfile as jobfile
+from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 from benchlab.testing.profiles import examples
 

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contracts import ParseError
-from agents.tools import _fio_json as fio_json
-from agents.tools import _fio_load as fio_load
+from agents.outputs import fio_json, fio_load
+from agents.outputs import fio_model as model
 from agents.tools import _fio_metrics
-from agents.tools import _fio_model as model
 from tests.agents.test_tools import CASES
 
 # Each json+ among the cases, whatever fio printed it, one job or one direction at a time.

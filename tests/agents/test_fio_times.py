@@ -1,11 +1,11 @@
-"""How long fio may take before it is stopped: as long as its jobs say, or as their sizes need."""
+"""The time that fio may take before it is stopped: as long as its jobs say, or as their sizes need."""
 
 from __future__ import annotations
 
 import pytest
 
 from agents.contracts import Target
-from agents.tools import _fio_jobfile as jobfile
+from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 
 TB = 10**12

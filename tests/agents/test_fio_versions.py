@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from agents.texts import reading
-from agents.tools import _fio_json, fio
+from agents.drivers import reading
+from agents.outputs import fio_json
+from agents.tools import fio
 from tests.agents.test_tools import CASES, SUFFIX, expectation
 
 # Not whole, several results, or clients, whose sum fio itself prints: test_fio_numbers.py.
@@ -161,7 +162,7 @@ def test_a_job_may_have_any_name() -> None:
     """ "All clients" is fio's sum among clients only."""
     data = document(CASES / "fio" / "3.33-plain-json.json")
     data["jobs"][1]["jobname"] = "All clients"
-    jobs = list(_fio_json.jobs(json.dumps(data).encode())[0])
+    jobs = list(fio_json.jobs(json.dumps(data).encode())[0])
     assert len(jobs) == len(data["jobs"])
 
 
@@ -174,7 +175,7 @@ def test_a_depth_that_clients_do_not_share_is_not_told() -> None:
         ("3.1-clients-alike", [4, 4], 8),
     ):
         path = CASES / "fio" / f"{name}.json"
-        jobs = list(_fio_json.jobs(path.read_bytes())[0])
+        jobs = list(fio_json.jobs(path.read_bytes())[0])
         assert [job.depth for job in jobs] == (depths or [None, None]), name
         assert all(bool(job.levels) == bool(depths) for job in jobs)
         (found,) = reading.read(path.read_text()).found
@@ -186,5 +187,5 @@ def test_samples_without_a_count_are_the_bins_or_the_ios() -> None:
     for name in ("3.16-randrw", "3.16-stonewall", "3.16-no-latencies"):
         assert '"N"' not in (CASES / "fio" / f"{name}.json").read_text()
     raw = (CASES / "fio" / "3.16-stonewall.json").read_bytes()
-    jobs = list(_fio_json.jobs(raw)[0])
+    jobs = list(fio_json.jobs(raw)[0])
     assert [job.sync and job.sync.count for job in jobs] == [291, None]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents import options, registry
+from agents import options
 from agents.contracts import PlanError, Target
+from agents.drivers import registry
 from agents.plans import fits
 from agents.plans.chain import LayerSpec, Wanted
 
@@ -60,7 +61,7 @@ def test_a_size_that_nobody_knows_and_a_layer_that_packs_refuse_nothing():
 @pytest.mark.parametrize(
     ("stack", "kind", "given", "said"),
     [
-        (RAW, "fio", {"rw": "randread"}, "never written, or discarded before"),
+        (RAW, "fio", {"rw": "randread"}, "never-written or discarded blocks"),
         (RAW, "fio", {"rw": "randrw"}, "nothing was written"),
         (
             RAW,
@@ -75,7 +76,7 @@ def test_a_size_that_nobody_knows_and_a_layer_that_packs_refuse_nothing():
         (RAW, "dynamo", {"size": GIB, "read_percent": 0}, ""),
         (XFS, "fio", {"rw": "randread"}, ""),  # it lays its files out first
         ((LayerSpec("raw", {"discard": True}, DISK),), "fio", {"rw": "read"}, "was discarded"),
-        ((LayerSpec("zpool"), LayerSpec("zvol")), "fio", {"rw": "randread"}, "ZFS answers"),
+        ((LayerSpec("zpool"), LayerSpec("zvol")), "fio", {"rw": "randread"}, "ZFS serves"),
         ((LayerSpec("zpool"), LayerSpec("zvol"), *XFS[1:]), "fio", {"rw": "randread"}, ""),
     ],
 )

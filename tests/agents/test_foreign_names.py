@@ -15,10 +15,11 @@ from agents.errors import AgentError
 from agents.facts import stacks
 from agents.facts.graph import Graph, carries
 from agents.facts.sections import Section
-from agents.layers import _lvm, _scripts
+from agents.layers import _lvm
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.safety.guard import refusals
+from agents.steps import scripts
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare
 from tests.agents.test_gone import POOL, SDB, SDC, TOOLS, plan
 
@@ -119,7 +120,7 @@ def test_a_teardown_takes_nothing_of_another_out_of_the_kernel(name):
                  dm_tables=[f"{name}: 0 8 linear {SDB.majmin} 0"])  # fmt: skip
     assert not Graph(facts).is_ours("dm-9", LAYOUT)
     steps = stack.teardown(made, facts)
-    assert not any(step.argv[2:3] == (_scripts.DM_REMOVE,) for step in steps)
+    assert not any(step.argv[2:3] == (scripts.DM_REMOVE,) for step in steps)
     wiping = [step for step in steps if step.destroys]
     assert all(
         refusals(step, facts, POOL, LAYOUT)
@@ -134,7 +135,7 @@ def test_a_volume_made_by_hand_in_our_group_stays_in_the_kernel(volume):
     facts = host(replace(SDB, holders=("dm-0", "dm-9")), SDC, tools=TOOLS, dm_tables=[
         f"{DATA}: 0 8 linear {SDB.majmin} 0", f"{LAYOUT}-{volume}: 0 8 linear {SDB.majmin} 8"])  # fmt: skip
     steps = stack.teardown(plan("lvm"), facts)
-    taken = [step.argv[4:] for step in steps if step.argv[2:3] == (_scripts.DM_REMOVE,)]
+    taken = [step.argv[4:] for step in steps if step.argv[2:3] == (scripts.DM_REMOVE,)]
     assert taken == [(DATA,)]
 
 
@@ -152,7 +153,7 @@ def removed(tmp_path: Path):
         )
         fake.chmod(0o755)
         env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        argv = ["sh", "-c", _scripts.DM_REMOVE, "remove", *names]
+        argv = ["sh", "-c", scripts.DM_REMOVE, "remove", *names]
         subprocess.run(argv, env=env, check=True, cwd=tmp_path)
         return log.read_text().splitlines()
 

@@ -171,7 +171,7 @@ def test_pools_by_label_and_what_is_missing():
 
 def test_what_zfs_uses_and_no_pool_shows_is_unknown():
     made = disk().geom("ZFS::VDEV", "zfs::vdev", on=["ada1"])
-    assert read(made).unknown == ("ZFS uses ada1, which is in no pool that zpool status shows",)
+    assert read(made).unknown == ("ZFS uses ada1, which is not in any pool of zpool status",)
 
 
 def test_a_zvol_stands_on_its_pool():
@@ -186,7 +186,7 @@ def test_a_zvol_stands_on_its_pool():
 
 def test_a_root_on_a_pool_without_zpool_refuses_all():
     facts = read(zpool=None)
-    assert "which is no pool of the facts" in why(facts, "mfid1")
+    assert "which is not a pool in the facts" in why(facts, "mfid1")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_what_could_not_be_read_is_said_and_refuses(changes, said):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"geom": "<mesh><class>"}, "no XML"),
+        ({"geom": "<mesh><class>"}, "not XML"),
         ({"geom": "<!DOCTYPE a><mesh/>"}, "a declaration"),
         ({"geom": fb.article_001().xml().replace("<mediasize>524288<", "<mediasize>huge<")}, "mediasize of mfid0p1"),
         ({"geom": fb.article_001().xml().replace("<name>mfid0p1</name>", "")}, "without name"),
@@ -227,9 +227,9 @@ def test_what_cannot_be_understood_names_its_section(changes, said):
 
 def test_a_user_of_something_unknown_is_refused():
     xml = disk().geom("MIRROR", "gm0", on=["gone"]).xml()
-    with pytest.raises(AgentError, match="nowhere given"):
+    with pytest.raises(AgentError, match="not defined"):
         read(geom=xml)
-    with pytest.raises(AgentError, match="nowhere given"):
+    with pytest.raises(AgentError, match="not defined"):
         read(geom=disk().geom("LABEL", "x", on=["gone"], gives=[("label/x", 512)]).xml())
 
 

@@ -1,4 +1,4 @@
-"""What is on a disk of FreeBSD, by the bytes of both its ends: proven blank, known, or not known."""
+"""Signatures on a disk of FreeBSD, by the bytes of both its ends: proven blank, known, or not known."""
 
 from __future__ import annotations
 

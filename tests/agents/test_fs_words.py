@@ -8,7 +8,7 @@ import pytest
 
 from agents.contracts import OptionsError
 from agents.layers import filesystem
-from agents.layers._fs_words import MKFS, refused_mkfs, refused_mount
+from agents.steps.fs_words import MKFS, refused_mkfs, refused_mount
 
 GOOD = """
 xfs -m reflink=0,crc=1
@@ -95,7 +95,7 @@ def test_what_tunes_passes(kind, words):
 @pytest.mark.parametrize(("kind", "words"), [*commands(BAD), ("btrfs", ("",)), ("xfs", ("", "-K"))])
 def test_what_reaches_elsewhere_does_not(kind, words):
     assert refused_mkfs(kind, words)
-    with pytest.raises(OptionsError, match=r"mkfs_options: .* is not for a layout to set"):
+    with pytest.raises(OptionsError, match=r"mkfs_options: .* cannot be set by a layout"):
         filesystem.Options(type=kind, mkfs_options=words)
 
 
@@ -125,5 +125,5 @@ def test_mount_options_that_tune_pass(words):
 @pytest.mark.parametrize("option", [*NO_MOUNTS.split(), "", "commit=a b", "noatime\n"])
 def test_mount_options_that_do_more_do_not(option):
     assert refused_mount([option])
-    with pytest.raises(OptionsError, match=r"mount_options: .* is not for a layout to set"):
+    with pytest.raises(OptionsError, match=r"mount_options: .* cannot be set by a layout"):
         filesystem.Options(mount_options=(option,))

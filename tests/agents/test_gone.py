@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from agents import registry
 from agents.contracts import Claim, Step
+from agents.drivers import registry
 from agents.facts.model import BlockDevice, HostFacts, Signature
-from agents.layers import _scripts
-from agents.layers._names import lvm_uuid_of, uuid_of
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, Wanted
 from agents.plans.lost_disks import as_now, gone, without
 from agents.plans.relocated import relocated
 from agents.safety.guard import refusals
+from agents.steps import scripts
+from agents.uuids import lvm_uuid_of, uuid_of
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare
 
 TOOLS = {n.program: "1" for kind in registry.all_layers().values() for n in kind.NEEDS}
@@ -205,7 +205,7 @@ def bcache(*links: str) -> tuple[list[Step], HostFacts]:
 
 def test_a_bcache_none_of_whose_disks_came_back_is_stopped_by_its_set_and_label():
     [release], facts = bcache(f"/dev/bcache/by-label/{LAYOUT}")
-    assert release.argv[2] == _scripts.BCACHE_RELEASE and release.destroys == ()
+    assert release.argv[2] == scripts.BCACHE_RELEASE and release.destroys == ()
     assert release.argv[4:] == (f"/sys/fs/bcache/{uuid_of(LAYOUT, 'bcache')}", LAYOUT)
     assert refusals(release, facts, POOL, LAYOUT) == []
 
@@ -243,7 +243,7 @@ ARCHIVE = {"members": dict.fromkeys(("sdb", "sdc"), "md archive"), **MD_ONLY}
 def test_one_that_is_not_surely_ours_is_left_alone(on_it, said):
     steps, facts, _ = downs(on_it, **said)
     assert steps == []
-    stop = Step(("sh", "-c", _scripts.MD_STOP, "stop", "/dev/md127"), "")
+    stop = Step(("sh", "-c", scripts.MD_STOP, "stop", "/dev/md127"), "")
     assert refusals(stop, facts, POOL, LAYOUT)
     assert refusals(replace(stop, destroys=(claim(SDB),)), facts, POOL, LAYOUT)
 
@@ -297,9 +297,9 @@ def test_nothing_but_our_own_that_is_wholly_errors_passes_for_standing_on_nothin
     facts = mirror(leg, dm_tables=[*DEAD_LEG["dm_tables"][:2], *rows])
     name = leg.path.removeprefix("/dev/mapper/")
     step = Step(
-        ("sh", "-c", _scripts.DM_REMOVE, "remove", name), "", destroys=(claim(SDB), claim(SDC))
+        ("sh", "-c", scripts.DM_REMOVE, "remove", name), "", destroys=(claim(SDB), claim(SDC))
     )
-    assert any("does not claim" in said for said in refusals(step, facts, POOL, LAYOUT))
+    assert any("is not part of the plan" in said for said in refusals(step, facts, POOL, LAYOUT))
 
 
 def test_a_command_that_names_the_dead_disk_is_refused_still():

@@ -41,10 +41,10 @@ def test_check_raises_with_the_command_and_the_cause():
         ({"swap": True}, "swap in use"),
         ({"read_only": True}, "read-only"),
         ({"signatures_known": False}, "could not be read"),
-        ({"holders": ["dm-0"]}, "held by a device that the facts do not know"),
+        ({"holders": ["dm-0"]}, "in use by a device that is not in the facts"),
         ({"type": "part"}, "not a whole disk"),
         ({"type": "unknown"}, "not a whole disk"),
-        ({"parents": ["sdz"]}, "standing on something else"),
+        ({"parents": ["sdz"]}, "on top of another device"),
         ({"signatures": [{"type": "LVM2_member"}]}, "LVM2_member"),
         ({"signatures": [{"type": "linux_raid_member", "label": "h:0"}]}, "linux_raid_member"),
         ({"signatures": [{"type": "linux_raid_member", "label": "h:bl170"}]}, "linux_raid_member"),
@@ -108,7 +108,7 @@ def test_unused_file_systems_and_what_is_ours_may_go(changes):
         ({"swap": True}, "swap"),
         ({"signatures": [{"type": "LVM2_member"}]}, "LVM2_member"),
         ({"signatures_known": False}, "could not be read"),
-        ({"holders": ["md0"]}, "held by a device"),
+        ({"holders": ["md0"]}, "in use by a device"),
     ],
 )
 def test_a_partition_speaks_for_its_disk(changes, said):
@@ -152,7 +152,7 @@ def test_a_machine_with_its_root_on_lvm_keeps_that_disk_even_if_marked_spare():
 def test_half_of_a_btrfs_is_a_member_of_it():
     half = [{"type": "btrfs", "uuid": "u-1"}]
     mine, other = disk("sdb", signatures=half), disk("sdc", 2, signatures=half)
-    assert "one disk of a btrfs, the other is /dev/sdc" in why(mine, other)
+    assert "one device of a btrfs, the other is /dev/sdc" in why(mine, other)
     assert why(mine, disk("sdc", 2, signatures=[{"type": "btrfs", "uuid": "u-2"}])) == ""
 
 
@@ -261,7 +261,7 @@ def test_a_disk_that_is_not_as_confirmed_is_refused(change):
 
 @pytest.mark.parametrize("twin", [{"serial": "SN-sdb"}, {"serial": "SN-sdb", "wwn": ""}])
 def test_two_disks_of_one_identity_are_refused(twin):
-    assert "nobody can tell them apart" in why(disk("sdb"), disk("sdc", 2, **twin))
+    assert "they cannot be told apart" in why(disk("sdb"), disk("sdc", 2, **twin))
 
 
 def test_a_claim_for_nothing_known_is_refused():

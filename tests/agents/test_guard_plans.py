@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import registry
 from agents.contracts import AgentError, Step
+from agents.drivers import registry
 from agents.facts.model import BlockDevice
 from agents.plans import stack
 from agents.plans.chain import LayerSpec, Wanted

@@ -1,4 +1,4 @@
-"""What ails a layout: real looks of tests/cases/health (Linux 6.1, User Mode Linux), and what is made up from them."""
+"""Faults of a layout: real looks of tests/cases/health (Linux 6.1, User Mode Linux), and what is made up from them."""
 
 from __future__ import annotations
 
@@ -229,6 +229,6 @@ def test_one_command_looks_at_this_machine():
 
 
 def test_a_look_that_was_cut_off_is_refused():
-    with pytest.raises(AgentError, match="cut off") as raised:
+    with pytest.raises(AgentError, match="truncated") as raised:
         health.parse((CASES / "md_fine.out").read_bytes()[:-20])
     assert raised.value.reason is Reason.BAD_FACTS

@@ -1,4 +1,4 @@
-"""What goes wrong on a host: stops, lost leaders, reboots, reused numbers, hostile directories."""
+"""All that goes wrong on a host: stops, lost leaders, reboots, reused numbers, hostile directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runner refuses, on the host and in what comes back: torn, foreign, hostile, or without sense."""
+"""All that the runner refuses, on the host and in what comes back: torn, foreign, hostile, or without sense."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_torn_start_starts_nothing_and_leaves_nothing(shell, here):
     tool = work("true", inputs={"big": b"x" * 100_000})
     for size in (0, 700, 50_000, len(archive(tool)) - 12_000):
         ran = shell.run(spool.script(here, "start"), stdin=archive(tool)[:size])
-        assert ran.exit_code == 3 and b"did not arrive whole" in ran.stderr
+        assert ran.exit_code == 3 and b"arrived incomplete" in ran.stderr
         assert job.poll(shell, here).state is State.ABSENT
     assert not job.start(shell, here, tool).already
 
@@ -38,7 +38,7 @@ def test_a_directory_without_our_marker_is_not_ours(shell, here, base):
     job.poll(shell, here, 10)
     folder = base / f"benchlab-{os.geteuid()}" / here.name
     (folder / "benchlab").unlink()
-    with pytest.raises(AgentError, match="not a job of ours"):
+    with pytest.raises(AgentError, match="not a BenchLab job"):
         job.remove(shell, here)
     assert folder.exists()
     (folder / "benchlab").touch()
@@ -47,7 +47,7 @@ def test_a_directory_without_our_marker_is_not_ours(shell, here, base):
 def test_a_link_in_our_place_is_refused(shell, here, base, tmp_path):
     (tmp_path / "trap").mkdir(mode=0o700)
     (base / f"benchlab-{os.geteuid()}").symlink_to(tmp_path / "trap")
-    with pytest.raises(AgentError, match="somebody else made it"):
+    with pytest.raises(AgentError, match="another user created it"):
         job.start(shell, here, work("true"))
     assert list((tmp_path / "trap").iterdir()) == []
 
@@ -56,7 +56,7 @@ def test_a_directory_open_to_others_is_refused(shell, here, base):
     spools = base / f"benchlab-{os.geteuid()}"
     spools.mkdir()
     spools.chmod(0o777)
-    with pytest.raises(AgentError, match="open to other users"):
+    with pytest.raises(AgentError, match="accessible to other users"):
         job.start(shell, here, work("true"))
 
 
@@ -65,7 +65,7 @@ def test_a_directory_of_somebody_else_is_refused(shell, here, base):
     spools = base / "benchlab-0"
     spools.mkdir(mode=0o700)
     os.chown(spools, 65534, 65534)
-    with pytest.raises(AgentError, match="somebody else made it"):
+    with pytest.raises(AgentError, match="another user created it"):
         job.start(shell, here, work("true"))
 
 
@@ -106,7 +106,7 @@ def test_an_output_that_is_a_link_is_refused(shell, here):
     tool = sh("ln -s /etc/passwd out.txt", outputs=("out.txt",))
     job.start(shell, here, tool)
     job.poll(shell, here, 10)
-    with pytest.raises(AgentError, match="no plain file"):
+    with pytest.raises(AgentError, match="not a plain file"):
         job.fetch(shell, here, tool.outputs)
 
 
@@ -120,7 +120,7 @@ def tar_of(*names: str) -> bytes:
 
 @pytest.mark.parametrize("name", ["../out", "/etc/passwd", "work/../x", "unasked"])
 def test_names_that_nobody_asked_for_are_refused(name):
-    with pytest.raises(AgentError, match="no plain file"):
+    with pytest.raises(AgentError, match="not a plain file"):
         spool.unpack(tar_of(name, "benchlab"), {"stdout": "stdout"})
 
 
@@ -128,7 +128,7 @@ def test_a_cut_answer_is_seen():
     whole = tar_of("stdout", "benchlab")
     assert spool.unpack(whole, {"stdout": "stdout"}) == {"stdout": b""}
     for size in (0, 100, 512, 700):
-        with pytest.raises(AgentError, match="whole"):
+        with pytest.raises(AgentError, match="incomplete"):
             spool.unpack(whole[:size], {"stdout": "stdout"})
 
 

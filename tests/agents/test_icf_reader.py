@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import options as driver_options
+from agents.drivers import reading
 from agents.readers import icf
-from agents.texts import reading
 from agents.tools import dynamo
 from benchlab.testing.profiles import examples
 

@@ -1,4 +1,4 @@
-"""What a host's two clocks say of a job: a fork that takes long between them is no jump of a clock."""
+"""A host's two clocks about a job: a fork that takes long between them is no jump of a clock."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import registry
 from agents.contracts import AgentError, Job, Target
+from agents.drivers import registry
 from agents.safety import job_name_places
 from agents.safety.guard import job_refusals
 from benchlab.testing import profiles

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import AgentError
-from agents.texts import reading
-from agents.tools import _fio_json, _fio_load, _json_lines
+from agents.drivers import reading
+from agents.outputs import fio_json, fio_load, json_lines
 from benchlab.testing.profiles import examples
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -25,7 +25,7 @@ TEXTS = {
 
 def whole(raw: bytes) -> dict[str, Any] | None:
     try:
-        return _fio_load.load(raw).whole
+        return fio_load.load(raw).whole
     except AgentError:
         return None
 
@@ -35,7 +35,7 @@ PLAIN = {name: raw for name, raw in TEXTS.items() if whole(raw) is not None}
 
 def asked(line_of: dict[str, int]) -> dict[str, int]:
     """Without percentiles of which nobody asks for the line."""
-    ours = _fio_json.SOME["percentile"]
+    ours = fio_json.SOME["percentile"]
     return {
         path: line
         for path, line in line_of.items()
@@ -48,11 +48,11 @@ def test_of_every_output_of_fios_they_are_the_same(name):
     raw = PLAIN[name]
     text, said = raw.decode(), whole(raw)
     assert said is not None
-    known = _json_lines.along(text, said)
-    assert known in (None, _json_lines.lines(text))
+    known = json_lines.along(text, said)
+    assert known in (None, json_lines.lines(text))
     assert (known is None) == (b'" : ' not in raw)  # written anew by another program
-    few = _json_lines.along(text, said, _fio_json.UNASKED, _fio_json.SOME)
-    assert few is None or few == asked(_json_lines.lines(text, _fio_json.UNASKED))
+    few = json_lines.along(text, said, fio_json.UNASKED, fio_json.SOME)
+    assert few is None or few == asked(json_lines.lines(text, fio_json.UNASKED))
 
 
 def test_most_of_them_are_read_so():
@@ -73,21 +73,21 @@ def test_of_any_object_laid_out_as_fio_does_they_are_the_same_or_none(said, narr
     text = json.dumps(
         said, indent=None if narrow else 2, separators=(",", " : "), ensure_ascii=False
     )
-    known = _json_lines.along(text, said, frozenset())
-    assert known is None or known == _json_lines.lines(text, frozenset())
+    known = json_lines.along(text, said, frozenset())
+    assert known is None or known == json_lines.lines(text, frozenset())
 
 
 @FUZZ
 @given(st.text('{}[]":, \nab\\1', max_size=40), st.dictionaries(keys, values, max_size=3))
 def test_it_never_raises(text, said):
-    _json_lines.along(text, said)
+    json_lines.along(text, said)
 
 
 def test_an_object_too_deep_is_left_to_the_other():
     said: dict[str, Any] = {}
     for _ in range(300):
         said = {"a": said}
-    assert _json_lines.along(json.dumps(said, separators=(",", " : ")), said) is None
+    assert json_lines.along(json.dumps(said, separators=(",", " : ")), said) is None
 
 
 @pytest.mark.parametrize("around", ["{}", "\n\n{}\n\n", " {}"])

@@ -10,11 +10,10 @@ import time
 
 import pytest
 
-from agents import lasting as lasting_module
-from agents import shell
 from agents.contracts import Reason, Secret
-from agents.lasting import LastingShell, lasting
-from agents.ssh import command, loop, pool
+from agents.ssh import command, loop, pool, shell
+from agents.ssh import lasting_shell as lasting_module
+from agents.ssh.lasting_shell import LastingShell, lasting
 from tests.agents.local_shell import LocalShell
 from tests.agents.sshd import sshd
 from tests.agents.test_shell import refused
@@ -82,6 +81,7 @@ def test_nothing_is_left_for_the_next_one(remote):
 
 def test_the_locale_is_c_and_a_signal_is_128_and_more(remote):
     assert run(remote, "printenv", "LC_ALL").stdout == b"C\n"
+    assert run(remote, "printenv", "MALLOC_TRIM_THRESHOLD_").stdout == b"67108864\n"
     assert run(remote, "sh", "-c", "kill -9 $$").exit_code == 137
 
 
@@ -118,7 +118,7 @@ def test_a_command_that_takes_too_long(remote):
 
 def test_a_shell_that_is_killed_is_no_exit_code(remote, tmp_path):
     count = tmp_path / "count"
-    with refused(Reason.CONNECTION_LOST, "nobody knows", "exit code 137"):
+    with refused(Reason.CONNECTION_LOST, "it is unknown whether", "exit code 137"):
         run(remote, "sh", "-c", f'echo once >> "{count}"; kill -9 $PPID; sleep 3')
     assert count.read_text() == "once\n"
     assert run(remote, "echo", "again").stdout == b"again\n"
@@ -127,7 +127,7 @@ def test_a_shell_that_is_killed_is_no_exit_code(remote, tmp_path):
 def test_a_connection_lost_in_the_middle_is_not_repeated(remote, tmp_path):
     count = tmp_path / "count"
     sshd_of = "read -r _ _ _ up _ </proc/$PPID/stat"
-    with refused(Reason.CONNECTION_LOST, "nobody knows"):
+    with refused(Reason.CONNECTION_LOST, "it is unknown whether"):
         run(remote, "sh", "-c", f'echo once >> "{count}"; {sshd_of}; kill -9 $up; sleep 5')
     assert count.read_text() == "once\n"
     assert run(remote, "echo", "again").stdout == b"again\n"

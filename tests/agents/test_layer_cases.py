@@ -1,10 +1,10 @@
-"""How cases of layers are read and written: shared steps by name, and what --accept does."""
+"""Reading and writing cases of layers: shared steps by name, and what --accept does."""
 
 from __future__ import annotations
 
 import pytest
 
-from agents.layers import _scripts
+from agents.steps import scripts
 from tests.agents import named_steps
 from tests.agents.layer_cases import as_now, commands
 
@@ -21,7 +21,7 @@ def test_a_case_that_only_asks_is_told_all():
 
 def test_an_error_is_told_with_what_was_asked_alone():
     none = {**ASKED, "target": {}, "plan": ERASED, "verify": []}
-    said = "data: needs exactly one disk or partition, was given 0"
+    said = "data: needs exactly one disk or partition, got 0"
     assert as_now("raw", none) == {**ASKED, "target": {}, "error": said}
     known = {**ASKED, "target": {}, "error": "exactly one disk"}
     assert as_now("raw", known) == known, "a part of it is enough"
@@ -29,7 +29,7 @@ def test_an_error_is_told_with_what_was_asked_alone():
 
 def test_one_that_quotes_a_script_is_not_as_it_should_be():
     [zero] = [argv for argv in commands({**ASKED, "plan": ERASED}) if argv[0] == "sh"]
-    assert zero[2] == _scripts.ZERO
+    assert zero[2] == scripts.ZERO
     case = {**ASKED, "plan": [ERASED[0], zero, ERASED[2]]}
     assert as_now("raw", case) == {**ASKED, "plan": ERASED}
 
@@ -46,7 +46,7 @@ def test_one_that_quotes_a_script_is_not_as_it_should_be():
 )
 def test_zeros_are_told_by_their_places(words, told):
     sizes = {"/dev/sdb": 8 << 20, "/dev/small": 512}
-    argv = ["sh", "-c", _scripts.ZERO, "zero", *words]
+    argv = ["sh", "-c", scripts.ZERO, "zero", *words]
     assert named_steps.short(argv, sizes) == told
     assert named_steps.whole(told, sizes) == argv
 

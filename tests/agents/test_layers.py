@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from agents import options, registry
+from agents import options
+from agents.drivers import registry
 from tests.agents import made_up
 from tests.agents.layer_cases import CASES, FILES, as_now, target_of, written
 

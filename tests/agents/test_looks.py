@@ -1,4 +1,4 @@
-"""Which commands can only look: whole forms, with every flag of the programs' manuals tried on each."""
+"""Commands that can only look: whole forms, with every flag of the programs' manuals tried on each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import string
 
 import pytest
 
-from agents.safety.look_only import FORMS, known, only_looks
+from agents.look_only import FORMS, known, only_looks
 
 LOOKS = """
 cat /proc/mdstat

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from agents import options, registry
+from agents import options
 from agents.contracts import AgentError, OptionsError
+from agents.drivers import registry
 from agents.plans import chain, stack
 from agents.safety.name_places import names_in
 from tests.agents import layer_cases, stacks_of_layers, typed_drivers
@@ -36,7 +37,7 @@ def test_its_case_is_checked_and_told(added):
 
 
 def test_mypy_is_told_of_it(added):
-    assert "of_layer_vdo: Layer[layer_vdo.Options] = layer_vdo" in typed_drivers.text()
+    assert "of_layer_vdo: protocols.Layer[layer_vdo.Options] = layer_vdo" in typed_drivers.text()
 
 
 def test_it_stands_in_stacks(added):

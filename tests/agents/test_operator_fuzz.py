@@ -1,4 +1,4 @@
-"""What a person below owner may set, filled with paths, commands, options and newlines: it changes nothing of who acts.
+"""Fields that a person below owner may set, filled with paths, commands, options and newlines: who acts stays the same.
 
 Every text of every layer's, growth's and tool's options is drawn from what has opened doors elsewhere, alone, glued to
 a word that is right, or made up. Whatever is accepted gives commands whose programs and scripts are the drivers' own:
@@ -19,12 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import options, registry
+from agents import options
 from agents.contracts import AgentError, Claim, Job, Step, Target
-from agents.layers import _fs_words, directory
+from agents.drivers import registry
+from agents.layers import directory
+from agents.outputs import fio_jobfile as jobfile
 from agents.plans import stack
 from agents.plans.chain import LayerSpec, Wanted
-from agents.tools import _fio_jobfile as jobfile
+from agents.steps import fs_words
 from agents.tools import pg_test_fsync
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import GIB, LAYOUT, host, spare
@@ -210,7 +212,7 @@ def _check_mkfs(step: Step, kind: str) -> None:
     for word in map(str, step.argv[1:]):
         if word.startswith("-"):
             flag = word.partition("=")[0] if word.startswith("--") else word[:2]
-            assert flag in own | set(_fs_words.MKFS[kind]), step.argv
+            assert flag in own | set(fs_words.MKFS[kind]), step.argv
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is said of options that a driver does not know."""
+"""Words about options that a driver does not know."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents import options, registry
+from agents import options
 from agents.contracts import OptionsError
+from agents.drivers import registry
 
 DRIVERS: list[Any] = [*registry.all_layers().values(), *registry.all_tools().values()]
 EVERY = [

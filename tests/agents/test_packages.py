@@ -1,11 +1,11 @@
-"""What a host lacks, the command that installs it, and what a failed one meant."""
+"""Packages that a host lacks, the command that installs it, and what a failed one meant."""
 
 from __future__ import annotations
 
 import pytest
 
-from agents import packages
 from agents.contracts import Need
+from agents.drivers import packages
 from tests.agents.local_shell import LocalShell
 from tests.agents.made_up import host
 
@@ -43,7 +43,7 @@ def test_what_nobody_packages_is_named_and_not_commanded():
     assert found.words("lab1") == (
         "lab1 has no flashcache, mkfs.xfs (package xfsprogs); install with:"
         " apt-get install -y --no-install-recommends xfsprogs;"
-        " nobody knows which package brings flashcache there: install it by hand"
+        " no package is known for flashcache there: install it by hand"
     )
 
 
@@ -60,8 +60,8 @@ def test_what_is_no_package_name_is_never_commanded(name):
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7", "Another program"),
-        ("error: failed to synchronize, unable to lock database", "Another program"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7", "Another package manager"),
+        ("error: failed to synchronize, unable to lock database", "Another package manager"),
         ("Temporary failure resolving 'mirror.example'", "cannot reach"),
         ("E: Unable to locate package fio", "package lists"),
         ("Error: Unable to find a match\nNo match for argument: fio", "package lists"),

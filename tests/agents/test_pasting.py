@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agents import registry
-from agents.texts import pasting, reading
+from agents.drivers import reading, registry
+from agents.texts import pasting
 from agents.texts.found import Places
 from benchlab.imports import texts
 

@@ -62,14 +62,14 @@ def test_a_large_link_is_no_plain_file(shell, here):
     large = Path(here.base, f"benchlab-{os.geteuid()}", here.name, "work", "a")
     large.rename(large.with_name("b"))
     large.symlink_to("b")
-    with pytest.raises(AgentError, match="no plain file"):
+    with pytest.raises(AgentError, match="not a plain file"):
         large_files.read(shell, here, one, 0)
 
 
 @pytest.mark.parametrize("size", [LARGE - 1, LARGE + 1])
 def test_a_piece_of_another_length_is_refused(shell, here, size):
     (one,) = big(shell, here, f"head -c {LARGE} /dev/zero").waiting
-    with pytest.raises(AgentError, match="did not arrive whole"):
+    with pytest.raises(AgentError, match="arrived incomplete"):
         large_files.read(shell, here, dataclasses.replace(one, size=size), 1)
 
 
@@ -77,5 +77,5 @@ def test_a_piece_of_another_length_is_refused(shell, here, size):
     "told", ["17 /etc/passwd", "x stdout", "-1 stdout", "1", "17 work/unasked"]
 )
 def test_only_files_that_were_asked_for_are_waited_for(told):
-    with pytest.raises(AgentError, match="no file we asked for"):
+    with pytest.raises(AgentError, match="which was not requested"):
         spool.told_of(told.encode(), {"stdout": "stdout"})

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import registry
+from agents import look_only
 from agents.contracts import Step
+from agents.drivers import registry
 from agents.facts.graph import Graph
-from agents.layers import _scripts
 from agents.plans import stack
-from agents.safety import look_only
 from agents.safety.guard import refusals
 from agents.safety.mentions import Mentions
 from agents.safety.name_places import FORMS, names_in
+from agents.steps import scripts
 from benchlab.testing.profiles import examples
 from tests.agents import situations
 from tests.agents.layer_cases import FILES, commands
@@ -54,7 +54,7 @@ def test_there_are_many_commands():
     own = {told for forms in OWN_FORMS.values() for told in forms}
     assert {argv[0] for argv in COMMANDS} <= {*FORMS, *own, "sh"}
     used = {argv[2] for argv in COMMANDS if argv[0] == "sh"}
-    assert used >= set(_scripts.ARGUMENTS) and used <= {*_scripts.ARGUMENTS, *own}
+    assert used >= set(scripts.ARGUMENTS) and used <= {*scripts.ARGUMENTS, *own}
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
@@ -63,7 +63,7 @@ def test_only_our_own_names_and_paths_stand_where_a_name_can(argv):
     for text in names_in(argv, stdin):
         several = "--devices" in argv or not text.startswith("/")
         for word in re.split(r"[\s,]+", text) if several else [text]:
-            known = OWN.fullmatch(word) or _scripts.FLASHCACHE_REMOVE in argv
+            known = OWN.fullmatch(word) or scripts.FLASHCACHE_REMOVE in argv
             assert known, (word, argv)
 
 
@@ -126,15 +126,15 @@ def test_a_stranger_with_a_common_name_refuses_no_plan(name, kind, of):
         ("zfs", "create", "-o", "sync=standard", "data/new"),
         ("dmsetup", "remove", "data"),
         ("cryptsetup", "close", "data"),
-        ("sh", "-c", _scripts.DM_REMOVE, "remove", "bl17-data", "data"),
-        ("sh", "-c", _scripts.FLASHCACHE_REMOVE, "remove", "data", "sdb", "sdc"),
-        ("sh", "-c", _scripts.ZERO, "zero", "data", "0"),
-        ("sh", "-c", _scripts.ZERO, "zero", "/dev/sdb", "data"),
-        ("sh", "-c", _scripts.ZERO + " ", "zero", "/dev/sdb", "0"),
+        ("sh", "-c", scripts.DM_REMOVE, "remove", "bl17-data", "data"),
+        ("sh", "-c", scripts.FLASHCACHE_REMOVE, "remove", "data", "sdb", "sdc"),
+        ("sh", "-c", scripts.ZERO, "zero", "data", "0"),
+        ("sh", "-c", scripts.ZERO, "zero", "/dev/sdb", "data"),
+        ("sh", "-c", scripts.ZERO + " ", "zero", "/dev/sdb", "0"),
         ("sh", "-c", 'vgremove "$1"', "x", "0"),
         ("sh", "-c", "vgremove -y data"),
-        ("sh", "-ec", _scripts.ZERO, "zero", "/dev/sdb", "0"),
-        ("sh", "-c", _scripts.QUEUE_WRITE, "set", "data", "/tmp/x"),
+        ("sh", "-ec", scripts.ZERO, "zero", "/dev/sdb", "0"),
+        ("sh", "-c", scripts.QUEUE_WRITE, "set", "data", "/tmp/x"),
         ("/tmp/lvcreate", "--yes", "--name", "data", "bl17"),
         ("env", "lvcreate", "--yes", "--name", "data", "bl17"),
         ("xargs", "0"),

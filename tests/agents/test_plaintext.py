@@ -1,4 +1,4 @@
-"""What is shown of a file: its text, or that it is none."""
+"""A file as it is shown: its text, or that it is none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from agents.dynamo import bundle
-from agents.texts.plaintext import of_file
+from agents.plaintext import of_file
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What of a plan was ever begun, and which disks are not what a person saw: no other disk is taken down."""
+"""The part of a plan that was ever begun, and which disks are not what a person saw: no other disk is taken down."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents import registry
-from agents.texts import reading
+from agents.drivers import reading, registry
 from agents.texts.found import Found
 from tests.agents.test_readers import cases, text_of
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agents import registry
-from agents.texts import pasting, reading
+from agents.drivers import reading, registry
+from agents.texts import pasting
 from agents.texts.found import Found, Places
 
 CASES = Path(__file__).parents[1] / "cases" / "readers"

@@ -1,4 +1,4 @@
-"""What is read of a text, whatever stands around it, and what nobody knows of it."""
+"""Reading a text, whatever stands around it, and what nobody knows of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agents.drivers import reading
 from agents.readers import fio
-from agents.texts import reading
 from agents.texts.found import Found, Places, Unread
 
 CASE = Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json"

@@ -42,8 +42,8 @@ def test_the_system_s_own_may_run(shell):
     ("spoil", "says"),
     [
         (lambda path: os.chown(path, NOBODY, 0), "belongs to user 65534"),
-        (lambda path: path.chmod(0o775), "can be written to by others"),
-        (lambda path: path.chmod(0o757), "can be written to by others"),
+        (lambda path: path.chmod(0o775), "is writable by users other than root"),
+        (lambda path: path.chmod(0o757), "is writable by users other than root"),
     ],
     ids=["owner", "group", "world"],
 )
@@ -60,14 +60,14 @@ def test_a_link_is_followed(shell, program, tmp_path):
     link.symlink_to(program)
     assert doubt(shell, str(link)) == ""
     program.chmod(0o777)
-    assert f"{program} can be written" in doubt(shell, str(link))
+    assert f"{program} is writable by users" in doubt(shell, str(link))
 
 
 def test_what_is_no_program_is_refused(shell, program, tmp_path):
-    assert "is not there" in doubt(shell, str(tmp_path / "none"))
-    assert "is no program" in doubt(shell, str(program.parent))
+    assert "does not exist" in doubt(shell, str(tmp_path / "none"))
+    assert "is not an executable file" in doubt(shell, str(program.parent))
     program.chmod(0o644)
-    assert "is no program" in doubt(shell, str(program))
+    assert "is not an executable file" in doubt(shell, str(program))
 
 
 @pytest.mark.parametrize("name", ["a\nb", "$(touch x)", "-n", "; id", "'"])
@@ -76,4 +76,4 @@ def test_a_name_is_a_name(shell, program, name):
     program.rename(odd)
     assert doubt(shell, str(odd)) == ""
     odd.chmod(0o777)
-    assert "can be written to by others" in doubt(shell, str(odd))
+    assert "is writable by users other than root" in doubt(shell, str(odd))

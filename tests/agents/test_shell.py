@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agents import shell
 from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.job import State
-from agents.ssh import command, dial, keys, loop, pool
+from agents.ssh import command, dial, keys, loop, pool, shell
 from tests.agents.conftest import sh, work
 from tests.agents.sshd import free_port, sshd
 
@@ -89,7 +88,7 @@ def test_a_command_that_takes_too_long(remote):
 
 def test_a_connection_lost_in_the_middle_is_not_repeated(remote, tmp_path):
     count = tmp_path / "count"
-    with refused(Reason.CONNECTION_LOST, "nobody knows"):
+    with refused(Reason.CONNECTION_LOST, "it is unknown whether"):
         # Two up: the command's shell, then the sshd of this connection.
         remote.run(("sh", "-c", 'echo once >> "$0"; kill -9 $PPID; sleep 5', str(count)))
     assert count.read_text() == "once\n"

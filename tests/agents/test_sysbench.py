@@ -14,8 +14,8 @@ from random import Random
 import pytest
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import Metric, ParseError, Target, Timing
+from agents.drivers import registry
 from agents.jobs import job as jobs
 from agents.jobs import spool
 from agents.tools import _marks, sysbench

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
-from agents import registry
-from agents.contracts import AgentError
+from agents.contracts import AgentError, Step
+from agents.drivers import registry
 from agents.facts.model import BlockDevice
 from agents.plans import chain, stack
 from agents.plans.chain import LayerSpec, StageSpec
-from agents.safety.guard import refusals
+from agents.safety.guard import only_looks, refusals
 from benchlab.topologies.presets import PRESETS
 from tests.agents import made_up, stacks_of_layers
 from tests.agents.machine import Machine, Refused
 from tests.agents.made_up import LAYOUT
+from tests.agents.named_steps import NAMES, SETTLE
 from tests.agents.test_guard_plans import ABLE, STACKS
 
 SIZE = 64 << 30
@@ -43,6 +45,11 @@ SPARES = {
     for identity, known in made_up.spare(*(DISKS[f"sd{x}"] for x in letters), role=role).items()
 }
 
+# What a teardown sends although nothing is left. Facts tell neither of directories nor of what libblkid does not know:
+# these look for themselves, and do nothing where nothing is; disks are blanked as often as they are to be proven blank.
+LOOK_THEMSELVES = {"remove_empty", "remove_marked", "bcache_release"}
+BLANK = {"wipefs", "zero"}
+
 
 def planned(specs: Sequence[LayerSpec], stages: Sequence[StageSpec] = ()) -> stack.StackPlan:
     return stack.plan(specs, LAYOUT, Machine(LAYOUT, DISKS).facts(**HOST), SPARES.values(), stages)
@@ -57,13 +64,29 @@ def take_down(host: Machine, plan: stack.StackPlan) -> None:
 
 def leaves_nothing(plan: stack.StackPlan, done: int) -> None:
     """Its first steps are carried out, then it is taken down twice."""
+    host = built(plan, done)
+    for _ in range(2):
+        take_down(host, plan)
+        assert host.left() == [], f"after {done} of {len(plan.steps)} steps"
+
+
+def built(plan: stack.StackPlan, done: int) -> Machine:
+    """A host with the disks of `plan`, its first steps carried out."""
     claimed = {claim.node for claim in plan.claims}
     host = Machine(LAYOUT, {name: disk for name, disk in DISKS.items() if disk.path in claimed})
     for step in plan.steps[:done]:
         host.run(step)
-    for _ in range(2):
-        take_down(host, plan)
-        assert host.left() == [], f"after {done} of {len(plan.steps)} steps"
+    return host
+
+
+def removes(step: Step, plan: stack.StackPlan) -> bool:
+    """Whether it takes something away, other than what is on the layout's own disks."""
+    words = [str(word) for word in step.argv]
+    name = NAMES.get(words[2], "sh") if words[0] == "sh" else words[0]
+    if words == SETTLE or only_looks(step.argv) or name in LOOK_THEMSELVES:
+        return False
+    nodes = {word for word in words if word.startswith("/dev/")}
+    return name not in BLANK or not nodes <= {claim.node for claim in plan.claims}
 
 
 def every() -> Iterator[Any]:
@@ -95,6 +118,27 @@ def test_every_layer_is_looked_at(kind):
 @pytest.mark.parametrize("plan", EVERY)
 def test_nothing_survives_the_teardown(plan):
     leaves_nothing(plan, len(plan.steps))
+
+
+@pytest.mark.parametrize("plan", EVERY)
+def test_what_is_removed_already_is_not_removed_again(plan):
+    host = built(plan, len(plan.steps))
+    take_down(host, plan)
+    before = deepcopy(vars(host))
+    again = stack.teardown(plan, host.facts(**HOST))
+    assert [step.argv for step in again if removes(step, plan)] == []
+    take_down(host, plan)
+    assert vars(host) == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["dm_crypt", "filesystem", "flashcache", "lvm", "md", "partition", "zfs", "zpool"]
+)
+def test_what_is_removed_the_first_time_is_seen(kind):
+    """Else the test above could pass by calling nothing a removal."""
+    for plan in plans_of(kind):
+        host = built(plan, len(plan.steps))
+        assert any(removes(step, plan) for step in stack.teardown(plan, host.facts(**HOST)))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What each tool tells of when it did what: on a real run of the runner on this machine, and from outputs alone."""
+"""Windows as each tool tells them: on a real run of the runner on this machine, and from outputs alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from agents import registry
 from agents.contracts import Frame, ParseError, Target, Timing, Window
+from agents.drivers import registry
 from agents.jobs import job as jobs
 from agents.jobs import spool
-from agents.tools import _bonnie_model, _bonnie_runs, bonnie, dd, fio, pg_test_fsync
+from agents.outputs import bonnie_model, bonnie_runs
+from agents.tools import bonnie, dd, fio, pg_test_fsync
 from tests.agents.conftest import shell_as
 from tests.agents.test_bonnie_pg_real import embedded
 
@@ -85,7 +86,7 @@ def test_dd_tells_when_it_read_and_when_its_file_was_laid_out(ran):
 def test_bonnie_tells_each_test(ran):
     found, _, done = ran("bonnie", bonnie.Options(size=64 * MIB, ram=32 * MIB, files=1))
     names = [one.name for one in found]
-    assert names == [*_bonnie_model.IO, *_bonnie_model.FILES]
+    assert names == [*bonnie_model.IO, *bonnie_model.FILES]
     assert b"Writing intelligently...done\n" in done.files["stderr"]
     assert all(a.end == b.start for a, b in pairwise(found))
 
@@ -175,4 +176,4 @@ def test_without_a_clock_of_the_runner_there_are_no_marks():
     ],
 )
 def test_whose_progress_a_line_of_bonnie_tells(line, test):
-    assert _bonnie_runs.test_of(line) == test
+    assert bonnie_runs.test_of(line) == test

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import Claim, Job, Metric, OptionsError, ParseError, Target, Unit
-from agents.protocols import Tool
+from agents.drivers import registry
+from agents.drivers.protocols import Tool
 from tests.agents import layer_cases
 
 CASES = Path(__file__).parents[1] / "cases" / "tools"

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import ParseError
+from agents.drivers import registry
 from benchlab.testing.profiles import examples
 from tests.agents.test_tools import CASES, SUFFIX, raw
 

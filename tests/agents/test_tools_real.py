@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from agents import registry, tools
+from agents import tools
 from agents.contracts import Job, Metric, Target
+from agents.drivers import registry
 from agents.tools import _template, dd, fio
 
 MIB = 1 << 20

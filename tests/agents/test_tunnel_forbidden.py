@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents import shell
 from agents.contracts import AgentError, Reason
+from agents.ssh import shell
 from tests.agents import sshd
 
 
@@ -18,7 +18,7 @@ def test_an_sshd_that_forbids_it(line, tmp_path, monkeypatch):
 
 def refused(address: shell.Address) -> None:
     with pytest.raises(
-        AgentError, match=r"gives no port for dynamo .*AllowTcpForwarding"
+        AgentError, match=r"refused to forward a port for dynamo .*AllowTcpForwarding"
     ) as raised:
         shell.Tunnel(address)
     assert raised.value.reason is Reason.COMMAND_FAILED

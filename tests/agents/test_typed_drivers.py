@@ -12,7 +12,7 @@ from agents.layers import raw
 from tests.agents import typed_drivers
 
 ROOT = Path(__file__).parents[2]
-HELD = "from agents.protocols import Layer\nimport broken\nheld: Layer[broken.Options] = broken\n"
+HELD = "from agents.drivers.protocols import Layer\nimport broken\nheld: Layer[broken.Options] = broken\n"
 BROKEN = {
     "a misspelt option": (
         "if options.discard:", "if options.discards:", '"Options" has no attribute "discards"'

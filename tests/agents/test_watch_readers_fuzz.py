@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import registry
 from agents.contracts import Frame, ParseError
+from agents.drivers import registry
 from agents.jobs import job
 from agents.readers import _iostat_columns
 from agents.texts.found import Found, Places

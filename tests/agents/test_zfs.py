@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents import options, registry
+from agents import options
 from agents.contracts import AgentError, Target
+from agents.drivers import registry
 from agents.facts import zfs
 from agents.facts.graph import Graph
 from agents.facts.model import Dataset, Vdev, Zpool
@@ -100,7 +101,7 @@ def test_a_zvol_stands_on_its_pool_and_is_no_disk():
     assert Graph(facts).disks_under("zd0p1") == {"vdb"}
     found = facts.device("zd0")
     assert found is not None and found.type == "zvol"
-    assert "standing on something else" in "; ".join(refusals(wiping(found), facts, spare(found), LAYOUT))  # fmt: skip
+    assert "on top of another device" in "; ".join(refusals(wiping(found), facts, spare(found), LAYOUT))  # fmt: skip
     assert zfs.zvols([zvol], {})[1] == ["/dev/zd0 is a zvol of a pool that the facts do not know"]
 
 

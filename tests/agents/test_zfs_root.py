@@ -40,7 +40,7 @@ def test_a_root_on_a_pool_that_nobody_knows_refuses_every_disk(mounts, members):
     sdb = whole("sdb")
     facts = host(sdb, whole("sdc"), mounts=mounts, members=members)
     said = "; ".join(refusals(wiping(sdb), facts, spare(sdb), LAYOUT))
-    assert "which is no pool of the facts" in said
+    assert "which is not a pool in the facts" in said
 
 
 def test_any_part_of_the_system_on_an_unknown_pool_refuses():

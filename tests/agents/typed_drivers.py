@@ -1,4 +1,4 @@
-"""The text of agents/drivers.py: a line for each driver and each Protocol that it follows, by the registry's scan."""
+"""The text of agents/drivers/conformance.py: a line for each driver and each Protocol of it, by the registry's scan."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agents import layers, protocols, readers, registry, samplers, tools
+from agents import layers, readers, samplers, tools
+from agents.drivers import protocols, registry
 
-FILE = Path(protocols.__file__).with_name("drivers.py")
+FILE = Path(protocols.__file__).with_name("conformance.py")
 PACKAGES = {"layer": layers, "tool": tools, "sampler": samplers, "reader": readers}
 OWN = {"OptionsT": "Options", "GrowT": "Grow"}  # type variable of a Protocol -> the driver's class
+LINE = 100  # of the formatter (pyproject.toml)
 HEAD = '''"""Every driver held to the Protocols that it follows, for mypy: nothing imports this.
 
 Written from the scan: `pytest tests/agents/test_typed_drivers.py --accept` writes it anew.
@@ -21,8 +23,7 @@ Written from the scan: `pytest tests/agents/test_typed_drivers.py --accept` writ
 
 
 def text() -> str:
-    names = "".join(f"    {name},\n" for name in sorted(_protocols()))
-    imports, lines = [f"from agents.protocols import (\n{names})"], []
+    imports, lines = ["from agents.drivers import protocols"], []
     for what, package in PACKAGES.items():
         found: dict[str, Any] = registry.load(package)
         for kind in (*_template(package), *found):
@@ -52,7 +53,13 @@ def _lines(name: str, driver: ModuleType, package: ModuleType) -> list[str]:
             ability and any(hasattr(driver, member) for member in registry.members(protocol))
         ):
             own = ", ".join(f"{name}.{OWN[p.__name__]}" for p in protocol.__parameters__)
-            kind = f"{label}[{own}]" if own else label
+            kind = f"protocols.{label}[{own}]" if own else f"protocols.{label}"
             suffix = f"_{label.lower()}" if ability else ""
-            found.append(f"of_{name}{suffix}: {kind} = {name}")
+            found.append(_laid_out(f"of_{name}{suffix}: {kind} = ", name))
     return found
+
+
+def _laid_out(before: str, value: str) -> str:
+    """As the formatter does it."""
+    flat = before + value
+    return flat if len(flat) <= LINE else f"{before}(\n    {value}\n)"

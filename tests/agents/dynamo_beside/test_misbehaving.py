@@ -23,9 +23,9 @@ from tests.agents.dynamo_beside.beside import (
 )
 
 FAILURES = {
-    "version=0x1332df7": "only 1.1.0 can be driven",
+    "version=0x1332df7": "only 1.1.0 is supported",
     "size=917520": "917520 bytes",
-    "no_name": "dynamo ended before it logged in; dynamo said: Getting host name",
+    "no_name": "dynamo ended before it logged in; dynamo printed: Getting host name",
     "no_workers": "dynamo made 0 of 1 workers",
     "no_memory": "no memory for its buffer",
     "refuses_targets": "a directory is missing or not writable",
@@ -34,14 +34,14 @@ FAILURES = {
     "crashes_at=REPORT_UPDATE": "killed by signal 11",
     "crashes_at=REPORT_RESULTS": "while asking for results",
     "vanishes_at_stop": "while waiting for the outstanding I/Os to end",
-    "answers_wrongly=SET_ACCESS": "out of step",
-    "answers_wrongly=RECORD_OFF": "out of step",
-    "says_more_after=START": "out of step",
-    "says_more_after=RECORD_OFF": "out of step",
+    "answers_wrongly=SET_ACCESS": "out of sync",
+    "answers_wrongly=RECORD_OFF": "out of sync",
+    "says_more_after=START": "out of sync",
+    "says_more_after=RECORD_OFF": "out of sync",
     "backwards": "cannot be trusted",
-    "cut=ADD_WORKERS:3": "3 of 8 bytes had come",
-    "cut=SET_TARGETS:100000": "99992 of 888840 bytes had come",
-    "cut=REPORT_RESULTS:888841": "1 of 888840 bytes had come",
+    "cut=ADD_WORKERS:3": "3 of 8 bytes had arrived",
+    "cut=SET_TARGETS:100000": "99992 of 888840 bytes had arrived",
+    "cut=REPORT_RESULTS:888841": "1 of 888840 bytes had arrived",
 }
 
 
@@ -89,7 +89,7 @@ def test_a_dynamo_that_hangs_is_ended_when_stopped(work: Path) -> None:
     process = started(work, "silent=STOP", "record")
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=20)
-    assert b"did not come to rest" in said
+    assert b"did not become idle" in said
     assert not leftovers(work)
 
 
@@ -103,7 +103,7 @@ def test_dynamo_dies_with_a_killed_console(work: Path) -> None:
             break
         time.sleep(0.05)
     assert not leftovers(work)
-    with pytest.raises(DynamoError, match="cut off"):
+    with pytest.raises(DynamoError, match="truncated"):
         transcript.read((work / "messages.bin").read_bytes())
 
 

@@ -1,4 +1,4 @@
-"""What the real dynamo gets wrong or does not tell, and settings that it must never get."""
+"""Mistakes and omissions of the real dynamo, and settings that it must never get."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_wrong_tick_rate_is_measured_and_both_are_kept(work: Path, true: str) 
     assert found["lat.p99.low"] <= 0.004 * (1 + 2 * near)
     assert found["lat.p99.high"] >= 0.004 * (1 - 2 * near)
     said = next(row[4] for row in result(work)["metrics"] if row[0] == "iops")
-    assert "the measured one is used" in said
+    assert "the measured rate is used" in said
 
 
 def test_the_first_release_candidate_is_told_and_warned_of(work: Path) -> None:
@@ -57,7 +57,7 @@ def test_more_than_64_cpus_leave_no_cpu_figures(work: Path) -> None:
 def test_a_mean_no_disk_reaches_is_told(work: Path) -> None:
     config(work)
     assert console(work, "too_fast").returncode == 0
-    assert "no disk's" in result(work)["metrics"][0][4]
+    assert "too low for a disk" in result(work)["metrics"][0][4]
 
 
 def test_a_dynamo_without_address_is_connected_to_all_the_same(work: Path) -> None:
@@ -75,13 +75,13 @@ def test_a_dynamo_without_address_is_connected_to_all_the_same(work: Path) -> No
         ({"size": 1 << 60}, "bytes are free"),
         ({"access": ["8192,99,50,50"]}, "99 %, not 100 %"),
         ({"access": ["1000,100,50,50"]}, "not a multiple of 512"),
-        ({"access": ["8192,100,50,50,10"]}, "a delay makes dynamo on Linux wait for ever"),
+        ({"access": ["8192,100,50,50,10"]}, "a delay makes dynamo on Linux hang"),
         ({"access": ["2097152"]}, "larger than the target"),
         ({"outstanding": 0}, "at least one outstanding"),
         ({"outstanding": 10_000_000}, "fs.aio-max-nr"),
         ({"workers": 129}, "1 to 128 workers"),
-        ({"mount": "", "volume": "/dev/null"}, "no block device"),
-        ({"surprise": 1}, "do not fit this program"),
+        ({"mount": "", "volume": "/dev/null"}, "not a block device"),
+        ({"surprise": 1}, "are not valid for this program"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_starts(
@@ -118,7 +118,7 @@ def test_a_path_may_have_other_letters_and_70_bytes(work: Path) -> None:
 def test_what_it_printed_is_told_though_it_comes_at_its_end(work: Path) -> None:
     config(work)
     said = console(work, "version=0x1332df7").stderr
-    assert "dynamo said: *** Incorrect version" in said
+    assert "dynamo printed: *** Incorrect version" in said
     assert console(work).returncode == 0
     read = transcript.read((work / "messages.bin").read_bytes())
     notes = {key: value for _, note in read.notes for key, value in note.items()}
@@ -128,7 +128,7 @@ def test_what_it_printed_is_told_though_it_comes_at_its_end(work: Path) -> None:
 def test_a_program_without_its_loader_is_told(work: Path) -> None:
     (work / "dynamo").write_text("#!/no/such/ld-linux.so.2\n")
     config(work)
-    assert "take the x86-64 build" in console(work).stderr
+    assert "use the x86-64 build" in console(work).stderr
 
 
 @pytest.mark.parametrize(

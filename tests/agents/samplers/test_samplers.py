@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import registry
 from agents.contracts import ParseError
+from agents.drivers import registry
 from agents.jobs import job
 
 CASES = Path(__file__).parents[2] / "cases" / "samplers"

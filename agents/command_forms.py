@@ -1,0 +1,76 @@
+"""Forms of commands, flag by flag, with the words that can name a group, array, pool or mapping. Pure.
+
+A layer whose program nobody else uses says its forms itself (`COMMANDS`, see agents/drivers/protocols.py); those of
+programs that several use are in agents/safety/name_places.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+NUMBER = r"\+?\d+(?:[a-zA-Z]|%[A-Z]+)?"
+# Of each argument of a script what it is (KINDS): first those that come once, then those that go on.
+Arguments = tuple[Sequence[str], Sequence[str]]
+PATH = r"/[^\n]*"
+KINDS = {
+    "path": PATH,
+    "setting": r"/(?:sys|proc/sys)/[^\n]*",
+    "number": r"\d+",
+    "value": r"[^\n]*",
+    "name": r"[^\n]*",
+    "mark": r"\.benchlab",
+    "flag": r"--[a-z][a-z0-9_-]*",
+}
+# LVM's own words for settings. Of its lists one names groups; the others are patterns of paths, and kinds of device.
+_SETTING = r"(?:monitoring|backup|archive|use_lvmetad)=[01]"
+_STRING = r'"[^"\\{}]*"'
+_LIST = rf"(?:volume_list|filter|global_filter|types)=\[{_STRING}(?:,(?:{_STRING}|\d+))*\]"
+_SECTION = rf"[a-z]+\{{(?:{_SETTING}|{_LIST})(?: (?:{_SETTING}|{_LIST}))*\}}"
+CONFIG = re.compile(rf"{_SECTION}(?: {_SECTION})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to call a program. What is no flag is an operand, and can be a name."""
+
+    alone: str = ""  # flags that take no word
+    taking: Mapping[str, str] = field(default_factory=dict)  # flag -> a word that is no name
+    naming: str = ""  # flags that take a word which can be a name
+    begins: tuple[str, ...] = ()  # words that come first
+    keywords: str = ""  # operands that the program takes for its own words, after the first one
+
+    def names_in(self, words: Sequence[str]) -> list[str] | None:
+        """Of each word what can be a name, "" for nothing; None: this is another form."""
+        if tuple(words[: len(self.begins)]) != self.begins:
+            return None
+        found, rest, operands = [""] * len(self.begins), list(words[len(self.begins) :]), 0
+        while rest:
+            word = rest.pop(0)
+            if not word.startswith("-"):
+                own = bool(self.keywords and operands and re.fullmatch(self.keywords, word))
+                found.append("" if own else word)
+                operands += 1
+            elif self.alone and re.fullmatch(self.alone, word):
+                found.append("")
+            elif rest and (said := self._follows(word, rest.pop(0))) is not None:
+                found += ["", said]
+            else:
+                return None
+        return found
+
+    def _follows(self, flag: str, word: str) -> str | None:
+        """Of the word behind a flag what can be a name. A flag there is none that we wrote."""
+        if word.startswith("-"):
+            return None
+        if flag == "--config" and flag in self.taking:
+            return _groups(word) if CONFIG.fullmatch(word) else None
+        if flag in self.taking:
+            return "" if re.fullmatch(self.taking[flag], word) else None
+        return word if self.naming and re.fullmatch(self.naming, flag) else None
+
+
+def _groups(config: str) -> str:
+    lists: list[str] = re.findall(rf"volume_list=\[({_STRING}(?:,{_STRING})*)\]", config)
+    return " ".join(lists).replace('"', "")

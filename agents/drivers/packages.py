@@ -1,0 +1,147 @@
+"""Packages for programs that a host lacks, and the one command that installs them there. Pure; installs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agents.contracts import Need
+from agents.facts.model import HostFacts
+
+# OS family -> how packages are installed without a question. On RHEL 7 dnf is not there: see `_installer`.
+INSTALLERS: dict[str, tuple[str, ...]] = {
+    "debian": ("apt-get", "install", "-y", "--no-install-recommends"),
+    "rhel": ("dnf", "install", "-y"),
+    "suse": ("zypper", "--non-interactive", "install"),
+    "arch": ("pacman", "-S", "--noconfirm", "--needed"),
+    "alpine": ("apk", "add"),
+    "freebsd": ("pkg", "install", "-y"),
+}
+# What a driver does not say, of programs whose packages have the same name nearly everywhere.
+ELSEWHERE: dict[str, dict[str, str]] = {
+    "mkfs.xfs": dict.fromkeys(("suse", "arch", "alpine"), "xfsprogs"),
+    "mkfs.ext4": dict.fromkeys(("suse", "arch", "alpine"), "e2fsprogs"),
+    "mkfs.btrfs": {"suse": "btrfsprogs", "arch": "btrfs-progs", "alpine": "btrfs-progs"},
+    "mdadm": dict.fromkeys(("suse", "arch", "alpine"), "mdadm"),
+    "lvm": dict.fromkeys(("suse", "arch", "alpine"), "lvm2"),
+    "fio": dict.fromkeys(("suse", "arch", "alpine"), "fio"),
+    "sgdisk": {"suse": "gptfdisk", "arch": "gptfdisk", "alpine": "sgdisk"},
+    "wipefs": {"suse": "util-linux", "arch": "util-linux", "alpine": "wipefs"},
+    "dd": dict.fromkeys(("suse", "arch", "alpine"), "coreutils"),
+}
+# In an installer's environment: whoever ends all that runs for us on this machine waits for it instead.
+FINISHES = {"BENCHLAB_FINISHES": "yes"}
+OLD_RHEL = re.compile(r"(?:CentOS|Red Hat|Oracle|Scientific)\D*[67]\b")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._@-]*")  # never an option
+TROUBLES = (
+    (
+        r"Could not get lock|is another process using it|Another app is currently holding|"
+        r"database is locked|Unable to lock|zypper is .*locked|unable to lock database",
+        "Another package manager is running on the host. Wait until it has finished, then try again.",
+    ),
+    (
+        r"Temporary failure resolving|Could not resolve|Network is unreachable|Failed to fetch|"
+        r"Failed to download|Connection timed out|Couldn't connect|temporary error|Connection refused",
+        "The host cannot reach its package servers: check its network, DNS and proxy.",
+    ),
+    (
+        r"Unable to locate package|No match for argument|target not found|not found in package names|"
+        r"unable to select packages|No packages available|has no installation candidate|No package .* available",
+        "It is not in the host's package lists: refresh them (apt-get update), or add its repository.",
+    ),
+    (
+        r"No space left|not enough free (?:disk )?space|You don't have enough free space",
+        "There is not enough space on the host.",
+    ),
+    (
+        r"are you root|must be root|need to be root|superuser|Permission denied|requires root",
+        "It needs root: allow passwordless sudo for the user.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A program that a host lacks; `package` is "" where nobody knows which brings it."""
+
+    program: str
+    package: str
+    minimum: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Missings:
+    """What a host lacks, each once, and the command that installs all that is known; () when nothing is."""
+
+    programs: tuple[Missing, ...]
+    command: tuple[str, ...]
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(found.package for found in self.programs if found.package))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Programs that no command here brings."""
+        return tuple(found.program for found in self.programs if not found.package)
+
+    @property
+    def shown(self) -> str:
+        """The command as a person types it."""
+        return " ".join(self.command)
+
+    def words(self, host: str) -> str:
+        """What `host` has not, and the cure, in one sentence; "" when nothing is missing."""
+        if not self.programs:
+            return ""
+        named = [
+            f"{m.program} (package {m.package})" if m.package else m.program for m in self.programs
+        ]
+        cures = [f"install with: {self.shown}"] if self.command else []
+        if self.unknown:
+            unknown = ", ".join(self.unknown)
+            cures.append(f"no package is known for {unknown} there: install it by hand")
+        return f"{host} has no {', '.join(named)}; {'; '.join(cures)}"
+
+
+def missing(needs: Iterable[Need], facts: HostFacts) -> Missings:
+    """Those of `needs` that the facts do not list, or of what serves on this OS family instead."""
+    wanted = {need.instead.get(facts.os_family, need.program): need for need in needs}
+    found = tuple(
+        Missing(program, package_of(need, facts), need.minimum)
+        for program, need in wanted.items()
+        if program and program not in facts.tools
+    )
+    return Missings(found, command([one.package for one in found], facts))
+
+
+def package_of(need: Need, facts: HostFacts) -> str:
+    """The package on this OS family, "" when nobody knows."""
+    family = facts.os_family
+    return need.packages.get(family) or ELSEWHERE.get(need.program, {}).get(family, "")
+
+
+def command(packages: Iterable[str], facts: HostFacts) -> tuple[str, ...]:
+    """argv that installs them without a question, as root. () when there is nothing, or no known installer."""
+    names = tuple(dict.fromkeys(name for name in packages if NAME.fullmatch(name)))
+    installer = _installer(facts)
+    return (*installer, *names) if names and installer else ()
+
+
+def environment(facts: HostFacts) -> dict[str, str]:
+    """What the command needs so that it asks nothing, and is left to finish."""
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"} if facts.os_family == "debian" else {}
+    return FINISHES | quiet
+
+
+def _installer(facts: HostFacts) -> tuple[str, ...]:
+    found = INSTALLERS.get(facts.os_family, ())
+    if facts.os_family == "rhel" and OLD_RHEL.search(facts.os_name):
+        return ("yum", *found[1:])
+    return found
+
+
+def why(output: str) -> str:
+    """What a failed installer meant, and what to do; "" when its own words must do."""
+    return next((words for pattern, words in TROUBLES if re.search(pattern, output, re.I)), "")

@@ -1,0 +1,73 @@
+"""Every result in a text, by every reader; and what none of them knows. Pure.
+
+Two readers may see the same lines (fio's disk table looks like iostat's): the one that covers more of them has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agents.drivers import registry
+from agents.drivers.protocols import Reader
+from agents.texts.found import Found, Places, Reading, Unread
+
+SHOWN = 120  # characters of an unread line
+
+
+def read(text: str, name: str = "") -> Reading:
+    """`name`: the file's, which tells fio's logs apart. Line numbers are those of `text`, from 1."""
+    if one := _alone(text, name):
+        return Reading((one,), ())
+    plain = text.replace("\xa0", " ")  # as web pages have it; readers know it themselves
+    readers = [one for one in registry.all_readers().values() if may_hold(plain, one)]
+    seen = [one for reader in readers for one in reader.find(text, name)]
+    found = sorted(_apart(seen), key=lambda one: one.first)
+    return Reading(tuple(found), tuple(_unread(text, found)))
+
+
+def _alone(text: str, name: str) -> Found | None:
+    """The result that is all of the text, of a reader that such texts belong to: nobody else need look at it."""
+    for reader in registry.opening_readers():
+        if reader.OPENS.match(text):
+            found = reader.find(text, name)
+            if len(found) == 1 and not found[0].trouble and not any(_unread(text, found)):
+                return found[0]
+    return None
+
+
+def may_hold(text: str, reader: Reader) -> bool:
+    """Whether any of its words is there: most readers have nothing to do with a text, and need not split it up."""
+    return any(
+        word in text if isinstance(word, str) else word.search(text) for word in reader.WORDS
+    )
+
+
+def _apart(seen: Iterable[Found]) -> list[Found]:
+    """Without overlaps: a readable one wins over one in trouble, then the longer one."""
+    kept: list[Found] = []
+    for one in sorted(seen, key=lambda one: (bool(one.trouble), one.first - one.last, one.first)):
+        if all(one.last < other.first or other.last < one.first for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _unread(text: str, found: list[Found]) -> Iterable[Unread]:
+    """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
+    parts = {part for one in found for part in ((one.first, one.last), *one.also)}
+    places, behind = Places(text), 0  # the last line that was seen to
+    for first, last in sorted(parts):
+        if first > behind + 1:
+            yield from _told(text, places, behind + 1, first)
+        behind = max(behind, last)
+    yield from _told(text, places, behind + 1, None)
+
+
+def _told(text: str, places: Places, begin: int, end: int | None) -> Iterable[Unread]:
+    """The lines before `end` without the empty ones at both ends, unless there are no others."""
+    start = places.of(begin)
+    said = text[start : None if end is None else places.of(end)]
+    if not said.strip():
+        return
+    above = begin + said.count("\n", 0, len(said) - len(said.lstrip()))
+    said = said.strip()
+    yield Unread(above, above + said.count("\n"), said.partition("\n")[0].strip()[:SHOWN])

@@ -1,0 +1,1 @@
+"""Parsers of what programs print, and of what they are told: tools, samplers and readers share them."""

@@ -1,0 +1,170 @@
+"""Parser of the summary that dd prints: GNU 4 to 9, BusyBox, FreeBSD and its relatives.
+
+Three lines: blocks read, blocks written, and bytes with their time and rate. The rate has two or three digits, so
+bandwidth is bytes over seconds; it must agree with the rate, and the bytes with the blocks, or nothing is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.contracts import Metric, ParseError, Unit
+
+RECORDS = re.compile(r"(\d{1,18})\+(\d{1,18}) records (in|out)", re.ASCII)
+_AMOUNT = r"(?P<bytes>\d{1,19}) bytes?"
+_DECIMAL = r"\d{1,12}(?:[.,]\d{1,12})?"
+# "0.0158 seconds, 1.2GB/s": BusyBox puts no space before its unit, and means 1024 by K.
+BUSYBOX = re.compile(
+    rf"{_AMOUNT} \([^()]{{1,40}}\) copied, (?P<s>{_DECIMAL}) seconds, (?P<rate>{_DECIMAL})(?P<unit>[KMGTPE]?)B/s",
+    re.ASCII,
+)
+GNU = re.compile(
+    rf"{_AMOUNT}(?: \([^()]{{1,60}}\))? copied, (?P<s>{_DECIMAL}(?:e[+-]?\d{{1,3}})?) (?:s|seconds), "
+    rf"(?:(?P<rate>{_DECIMAL}) (?P<unit>[kKMGTPE]?)B/s|Infinity B/s)",
+    re.ASCII,
+)
+BSD = re.compile(
+    rf"{_AMOUNT}(?: \([^()]{{1,60}}\))? transferred in (?P<s>{_DECIMAL}) secs "
+    rf"\((?P<rate>\d{{1,19}}) bytes/sec(?: - [^()]{{1,30}})?\)",
+    re.ASCII,
+)
+POWERS = " KMGTPE"
+LONGEST_S = 1e9  # no dd ran for thirty years
+# GNU reads the clock with more digits than it prints, and BusyBox divides in whole steps.
+SLACK = 1.2
+CURE = "run it again with LC_ALL=C and without status=noxfer"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The third line."""
+
+    bytes: int
+    seconds: float
+    line: int
+    note: str = ""
+
+    def rate(self, amount: float) -> float | None:
+        return amount / self.seconds if self.seconds else None
+
+
+def metrics(lines: Sequence[str]) -> list[Metric]:
+    """All figures of exactly one run. Raises ParseError."""
+    at_in, read = _records(lines, "in")
+    at_out, written = _records(lines, "out")
+    said = _summary(lines, at_out)
+    _check_blocks(said, written, lines[said.line - 1])
+    failed = [(number, line) for number, line in enumerate(lines, 1) if _complaint(line)]
+    errors = Metric(
+        "errors",
+        float(len(failed)),
+        Unit.RATIO,
+        note="; ".join(line for _, line in failed)[:500],
+        line=failed[0][0] if failed else said.line,
+    )
+    blocks = sum(written)
+    per_second = Unit.OPS_PER_SECOND
+    return [
+        Metric("bytes", float(said.bytes), Unit.BYTES, line=said.line),
+        Metric("runtime", said.seconds, Unit.SECONDS, line=said.line),
+        Metric(
+            "bandwidth",
+            said.rate(said.bytes),
+            Unit.BYTES_PER_SECOND,
+            note=said.note,
+            line=said.line,
+        ),
+        Metric("iops", said.rate(blocks), per_second, note=said.note, line=said.line),
+        Metric("records.in", float(sum(read)), Unit.RATIO, note=_partial(read), line=at_in),
+        Metric("records.out", float(blocks), Unit.RATIO, note=_partial(written), line=at_out),
+        errors,
+    ]
+
+
+def summary(line: str) -> re.Match[str] | None:
+    """The line that ends a result; status=progress prints such lines, too."""
+    return BUSYBOX.fullmatch(line) or GNU.fullmatch(line) or BSD.fullmatch(line)
+
+
+def last_shown(line: str) -> str:
+    """What a terminal still shows of a line that status=progress overwrote by carriage returns."""
+    return next((part for part in reversed(line.split("\r")) if part.strip()), "").strip()
+
+
+def _complaint(line: str) -> bool:
+    return line.startswith("dd: ") and "warning" not in line
+
+
+def _records(lines: Sequence[str], way: str) -> tuple[int, tuple[int, int]]:
+    """The line's number, and the full and the partial blocks."""
+    found = [
+        (number, match)
+        for number, line in enumerate(lines, 1)
+        if (match := RECORDS.fullmatch(line)) and match[3] == way
+    ]
+    if not found:
+        number, said = next(((n, line) for n, line in enumerate(lines, 1) if line), (0, ""))
+        raise ParseError(
+            f"no 'records {way}' line, so dd did not finish (or not in English)", number, said
+        )
+    if len(found) > 1:
+        raise ParseError(f"'records {way}' is printed {len(found)} times: several runs in one")
+    number, match = found[0]
+    return number, (int(match[1]), int(match[2]))
+
+
+def _summary(lines: Sequence[str], after: int) -> Summary:
+    for number, line in enumerate(lines[after:], after + 1):
+        if found := summary(line):
+            return _checked(found, number, line)
+    raise ParseError(
+        f"no summary after 'records out': truncated, or status=noxfer, or a BusyBox built without it; {CURE}",
+        after,
+        lines[after - 1],
+    )
+
+
+def _checked(found: re.Match[str], number: int, line: str) -> Summary:
+    moved, seconds = int(found["bytes"]), _decimal(found["s"])
+    if seconds > LONGEST_S:
+        raise ParseError("implausibly long", number, line)
+    if not seconds:
+        return Summary(moved, seconds, number, "too short to be timed")
+    if found["rate"] is not None and not _agree(found, moved, seconds):
+        raise ParseError("bytes, seconds and rate do not agree", number, line)
+    return Summary(moved, seconds, number)
+
+
+def _agree(found: re.Match[str], moved: int, seconds: float) -> bool:
+    """Whether the rate is bytes over seconds, as far as both were rounded."""
+    unit = (found.groupdict().get("unit") or " ").upper()
+    scale = (1024.0 if found.re is BUSYBOX else 1000.0) ** POWERS.index(unit)
+    rate, step = _decimal(found["rate"]) * scale, _step(found["rate"]) * scale
+    lost = _step(found["s"]) / seconds  # the share of the seconds that rounding may have taken
+    # Near its resolution the clock says little: 0.000001 secs may be half of that, or twice.
+    blurred = min(lost, 1.0) * max(rate, moved / seconds)
+    return abs(moved / seconds - rate) <= SLACK * (step / 2 + blurred) + 1
+
+
+def _step(number: str) -> float:
+    """One unit of the last digit printed."""
+    mantissa, _, exponent = number.replace(",", ".").partition("e")
+    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def _decimal(number: str) -> float:
+    """A decimal comma comes from the locale; dd prints no thousands separators, and the cross-check would see one."""
+    return float(number.replace(",", "."))
+
+
+def _check_blocks(said: Summary, written: tuple[int, int], line: str) -> None:
+    full, partial = written
+    wrong = said.bytes % full if full and not partial else not full and not partial and said.bytes
+    if wrong:
+        raise ParseError(f"{said.bytes} bytes are not {full} whole blocks", said.line, line)
+
+
+def _partial(records: tuple[int, int]) -> str:
+    return f"{records[0]} full, {records[1]} partial" if records[1] else ""

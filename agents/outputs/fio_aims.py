@@ -1,0 +1,219 @@
+"""Targets of a fio run, and whether it attained them: `steadystate` and `latency_target` of its JSON and of its text.
+Raises ParseError.
+
+Checked against steadystate.c and stat.c of 3.0 to 3.42. Steady rates are means over the last `duration` seconds: B/s,
+and since 3.42, where latency was the criterion, ns. Before so much time passed fio fills up with zeros, so they are
+taken only from a state that was reached. With group_reporting they are those of the group, else of each job at a moment
+of its own: such rates do not add up. `latency_*` are printed by every run, with a target of 0 where none was asked.
+The text has rates of four digits at most; its bandwidth in brackets is wrong (the first one's digits with the other's
+unit). It tells neither the limit that was asked for nor the seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from agents.contracts import Metric, ParseError, Unit
+from agents.outputs import fio_fields
+from agents.outputs.fio_model import FioJob, Goal, Steady
+
+NUMBER = re.compile(r"-?(\d{1,20}(?:\.\d{1,20})?)(%?)")
+MOMENTS = "the jobs reached steady state at different times: their rates do not add up"
+LAST = "group_reporting: the depth of the last job"
+# 3.33, --numjobs=3 --latency_target=2ms: 2 ms for the first, 2 s for the others, and they do go by it.
+COPIES = (
+    "group_reporting: the target of the last job; fio multiplies it by 1,000 for copies (numjobs)"
+)
+LINES = {
+    "steady.attained": ("steadystate.attained",),
+    "steady.iops": ("steadystate.data.iops_mean",),
+    "steady.bandwidth": ("steadystate.data.bw_mean",),
+    "steady.lat.mean": ("steadystate.data.lat_mean",),
+    "steady.window": ("steadystate.duration",),
+    "steady.deviation": ("steadystate.criterion",),
+    "target.depth": ("latency_depth",),
+    "target.lat": ("latency_target_ns", "latency_target"),
+    "target.percentile": ("latency_percentile",),
+    "target.window": ("latency_window_us", "latency_window"),
+}
+
+RATE = r"(\d[\d.]*)([kKMGTP]?)"
+STEADY_TEXT = re.compile(
+    rf"steadystate\s*: attained=(yes|no), bw={RATE}(i?)B/s \([^)\n]{{1,40}}\), iops={RATE}"
+    rf"(?:, lat={RATE}([num]sec))?, (iops|bw|lat) (slope|mean dev)=-?(?:(\d+[.,]\d+)(%?)|nan|inf)"
+)
+GOAL_TEXT = re.compile(
+    r"latency\s*: target=(\d{1,20}), window=(\d{1,20}), percentile=(\d+[.,]\d+)%, depth=(\d{1,9})"
+)
+POWERS = {
+    unit: power
+    for power, units in enumerate(("", "kK", "M", "G", "T", "P"))
+    for unit in units or [""]
+}
+LATENCY_UNITS = {"nsec": 1e9, "usec": 1e6, "msec": 1e3}
+
+Number = Callable[[Mapping[str, object], str, str], float]
+
+
+def steady(data: Mapping[str, object], where: str, number: Number) -> Steady | None:
+    """Of the job's "steadystate"; `number` reads one, or raises."""
+    if not data:
+        return None
+    means = data.get("data")
+    if not isinstance(means, dict):
+        raise ParseError(f"{where}.data should be an object, not {type(means).__name__}")
+    inside = f"{where}.data"
+    criterion = str(data.get("criterion", ""))
+    read = NUMBER.fullmatch(criterion)
+    return Steady(
+        attained=number(data, "attained", where) != 0,
+        asked=_short(str(data.get("ss", ""))),
+        seconds=number(data, "duration", where),
+        iops=number(means, "iops_mean", inside),
+        bandwidth=number(means, "bw_mean", inside),
+        latency=number(means, "lat_mean", inside) / 1e9 if "lat_mean" in means else None,
+        deviation=float(read[1]) / 100 if read and read[2] else None,
+    )
+
+
+def goal(
+    data: Mapping[str, object], where: str, number: Number, version: str, grouped: bool
+) -> Goal | None:
+    """Of the job's "latency_target" and what stands around it, as fio of that version means it."""
+    if not data.get("latency_target"):
+        return None
+    return Goal(
+        depth=number(data, "latency_depth", where),
+        latency=_time(data, "latency_target", "_ns", 1e9, where, number, version),
+        window=_time(data, "latency_window", "_us", 1e6, where, number, version),
+        share=number(data, "latency_percentile", where) / 100,
+        grouped=grouped,
+    )
+
+
+def steady_of_text(found: re.Match[str]) -> Steady:
+    """Of STEADY_TEXT: "attained=yes, bw=8009KiB/s (8009kB/s), iops=2002, iops mean dev=0.250%"."""
+    (
+        attained,
+        bw,
+        bw_unit,
+        binary,
+        iops,
+        iops_unit,
+        lat,
+        lat_unit,
+        lat_of,
+        kind,
+        how,
+        criterion,
+        share,
+    ) = found.groups()
+    latency = _printed(lat, lat_unit) / LATENCY_UNITS[lat_of] if lat else None
+    slope = "_slope" if how == "slope" else ""
+    return Steady(
+        attained=attained == "yes",
+        asked=f"{kind}{slope}, limit unknown",
+        seconds=None,
+        iops=_printed(iops, iops_unit),
+        bandwidth=_printed(bw, bw_unit, 1024.0 if binary else 1000.0),
+        latency=latency,
+        deviation=float(criterion.replace(",", ".")) / 100 if share else None,
+    )
+
+
+def goal_of_text(found: re.Match[str], version: str, grouped: bool) -> Goal | None:
+    """Of GOAL_TEXT, whose units are those of the JSON of that version before 3.42. None where no target was asked."""
+    target, window, share, depth = found.groups()
+    if not int(target):
+        return None
+    scales = [fio_fields.per_second(key, version) for key in ("latency_target", "latency_window")]
+    latency, lasting = (
+        float(told) / scale if scale else None
+        for told, scale in zip((target, window), scales, strict=True)
+    )
+    return Goal(float(depth), latency, lasting, float(share.replace(",", ".")) / 100, grouped)
+
+
+def _printed(digits: str, unit: str, base: float = 1000.0) -> float:
+    """Raises ParseError: two points in a number."""
+    try:
+        return float(digits) * base ** POWERS[unit]
+    except ValueError:
+        raise ParseError(f"not a number: {digits[:80]!r}") from None
+
+
+def _time(
+    data: Mapping[str, object],
+    key: str,
+    unit: str,
+    per_second: float,
+    where: str,
+    number: Number,
+    version: str,
+) -> float | None:
+    """In seconds. Since 3.42 its name tells the unit; before, the version does, or nothing."""
+    if key + unit in data:
+        return number(data, key + unit, where) / per_second
+    scale = fio_fields.per_second(key, version)
+    return number(data, key, where) / scale if scale else None
+
+
+def _short(asked: str) -> str:
+    """ "iops_slope:50.000000%" as it was written."""
+    return re.sub(r"(\.\d*?)0+(?=%|\Z)", lambda said: said[1].rstrip("."), asked[:60])
+
+
+def metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[Metric]:
+    """Of the jobs of a group; `line`: where a figure stands."""
+    for name, value, unit, note in (*_of_steady(jobs), *_of_goal(jobs)):
+        yield Metric(name, value, unit, note=note, line=line(name))
+
+
+Figure = tuple[str, float | None, Unit, str]
+
+
+def _of_steady(jobs: Sequence[FioJob]) -> list[Figure]:
+    found = [job.steady for job in jobs if job.steady is not None]
+    if not found:
+        return []
+    asked = ", ".join(dict.fromkeys(one.asked for one in found))
+    attained = len(found) == len(jobs) and all(one.attained for one in found)
+    note = f"asked for: {asked}" + ("" if len(found) == 1 or not attained else f"; {MOMENTS}")
+    figures: list[Figure] = [("steady.attained", float(attained), Unit.RATIO, note)]
+    seconds = [one.seconds for one in found if one.seconds is not None]
+    figures += [("steady.window", max(seconds), Unit.SECONDS, "")] if seconds else []
+    if len(found) > 1 or not attained:
+        return figures
+    (one,) = found
+    rates = [
+        ("steady.iops", one.iops, Unit.OPS_PER_SECOND, ""),
+        ("steady.bandwidth", one.bandwidth, Unit.BYTES_PER_SECOND, ""),
+        ("steady.lat.mean", one.latency, Unit.SECONDS, ""),
+        ("steady.deviation", one.deviation, Unit.RATIO, ""),
+    ]
+    return figures + [figure for figure in rates if figure[1] is not None]
+
+
+def _of_goal(jobs: Sequence[FioJob]) -> list[Figure]:
+    found = [job.goal for job in jobs if job.goal is not None]
+    if not found:
+        return []
+    notes = [f"of {len(found)} jobs together"] if len(found) > 1 else []
+    notes += [LAST] if any(one.grouped for one in found) else []
+    figures = []
+    if len(found) == len(jobs):
+        depth = sum(one.depth for one in found)
+        figures.append(("target.depth", depth, Unit.RATIO, "; ".join(notes)))
+    said: tuple[tuple[str, Unit, set[float | None]], ...] = (
+        ("target.lat", Unit.SECONDS, {one.latency for one in found}),
+        ("target.window", Unit.SECONDS, {one.window for one in found}),
+        ("target.percentile", Unit.RATIO, {one.share for one in found}),
+    )
+    said_of = {"target.lat": COPIES} if any(one.grouped for one in found) else {}
+    return figures + [
+        (name, value, unit, said_of.get(name, "") if value is not None else fio_fields.NO_VERSION)
+        for name, unit, values in said
+        for value in values
+        if len(values) == 1  # else each job has another one
+    ]

@@ -1,0 +1,125 @@
+"""Rates and latencies of fio's logs as what they are of: an interval each, which differ from job to job. Pure.
+
+One thread of fio reads the rates of all jobs, some ms late each time, while each job's clock began at its own moment;
+numbered by time, one job's fiftieth interval is soon another's fifty-first. Nor is there a sample of an interval in
+which nothing was moved. So what is added up is what was moved between the same two moments.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import nan
+
+from agents.outputs.fio_log import Run
+
+NEAR = 0.005  # s: two directions of one job, looked at one after the other
+LATE = 1.5  # intervals: a sample that comes later than that is of the last one alone
+MOST = 200_000  # intervals that are told one by one; of a longer log the ends of what has no sample
+Points = list[tuple[float, float]]  # (end in s, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """One job's values of one direction, rising: each from `starts` to `ends`, nothing between; known until `last`."""
+
+    starts: Sequence[float]
+    ends: Sequence[float]
+    values: Sequence[float]
+    last: float
+
+    def within(self, begin: float, end: float) -> Iterator[tuple[float, float, float]]:
+        """(begin, end, value) of what is of that time."""
+        at = bisect_right(self.ends, begin)
+        while at < len(self.ends) and self.starts[at] < end:
+            yield max(begin, self.starts[at]), min(end, self.ends[at]), self.values[at]
+            at += 1
+
+    def moved(self, begin: float, end: float) -> float:
+        return sum((b - a) * value for a, b, value in self.within(begin, end))
+
+    def rate(self, begin: float, end: float) -> float:
+        """Mean over that time, or over as much of it as is known: half at least."""
+        known = min(end, self.last) - begin
+        if known * 2 < end - begin:
+            return nan
+        found = list(self.within(begin, end))
+        if len(found) == 1 and found[0][:2] == (begin, end):
+            return found[0][2]
+        return sum((b - a) * value for a, b, value in found) / known
+
+
+def clock(runs: Iterable[Run]) -> list[float]:
+    """When their job was looked at: at any sample of any of its directions."""
+    found: list[float] = []
+    for at in sorted(at for run in runs for at in run.times):
+        if not found or at - found[-1] > NEAR:
+            found.append(at)
+    return found
+
+
+def pieces(run: Run, looks: Sequence[float], step: float, held: bool) -> Pieces:
+    """`looks`: the clock of its job, `step`: between two; `held`: each value is of all since the one before."""
+    if held:
+        starts = [_before(at, run.times, 0.0) for at in run.times]
+    else:
+        starts = [_before(at, looks, step) for at in run.times]
+    return Pieces(starts, run.times, run.values, max(looks[-1], run.times[-1]))
+
+
+def _before(at: float, looks: Sequence[float], step: float) -> float:
+    place = bisect_left(looks, at - NEAR)
+    before = looks[place - 1] if place else _first(at, step)
+    return at - step if step and at - before > LATE * step else before
+
+
+def _first(at: float, step: float) -> float:
+    """When a log begins: with its job, but one that has the time of a clock with its first sample."""
+    return 0.0 if at > 0 else -step
+
+
+def edges(looks: Sequence[float], step: float) -> list[float]:
+    """Of the intervals of a clock, those without a sample among them."""
+    found = [_first(looks[0], step)]
+    many = step > 0 and looks[-1] - found[0] > MOST * step
+    for at in looks:
+        late = at - found[-1] > LATE * step > 0
+        if late and many:
+            found += sorted({found[-1] + step, at - step})
+        while late and not many and at - found[-1] > LATE * step:
+            found.append(found[-1] + step)
+        found.append(at)
+    return found
+
+
+def added(jobs: Sequence[Pieces], between: Sequence[float]) -> Points:
+    """What all moved in each interval; NaN where one of them is over, for then nobody knows."""
+    return [(b, sum(one.rate(a, b) for one in jobs)) for a, b in pairwise(between) if b > a]
+
+
+def weighed(jobs: Iterable[tuple[Pieces, Pieces]], between: Sequence[float]) -> Points:
+    """Mean latency of the I/Os of all, by (latencies, rates) of each; intervals without any are left out."""
+    told = list(jobs)
+    found = []
+    for begin, end in pairwise(between):
+        parts = [_of_job(*one, begin, end) for one in told]
+        known = [part for part in parts if part is not None]
+        if known:
+            ios = sum(count for _, count in known)
+            found.append((end, sum(total for total, _ in known) / ios if ios else nan))
+    return found
+
+
+def _of_job(
+    latencies: Pieces, rates: Pieces, begin: float, end: float
+) -> tuple[float, float] | None:
+    """(latency of all of its I/Os, how many); NaN where nobody knows how many, None where it has no latency."""
+    inside = list(latencies.within(begin, end))
+    if not inside:
+        return None
+    counts = [rates.moved(a, b) for a, b, _ in inside]
+    if not sum(counts):
+        return (nan, nan) if sum(b - a for a, b, _ in inside) * 2 >= end - begin else None
+    return sum(n * value for n, (_, _, value) in zip(counts, inside, strict=True)), sum(counts)

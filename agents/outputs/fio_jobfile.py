@@ -1,0 +1,315 @@
+"""fio's job file: read a user's, refuse what could reach beyond the target, write ours.
+
+Only keys known to be harmless pass (default deny), because a job file can name other disks (filename, opendir,
+read_iolog), run programs (exec_prerun, ioengine=exec, `$` expressions that fio hands to bc through a shell), load code
+(ioengine=external) or write files anywhere (write_*_log).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from agents.contracts import OptionsError
+
+ENGINES = (
+    "libaio",
+    "io_uring",
+    "psync",
+    "sync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "posixaio",
+    "mmap",
+)
+# These run programs, load code, unlink their target, or work where it is not: in the network, a cluster, other files.
+HARMFUL_ENGINES = frozenset(
+    {
+        "exec",
+        "external",
+        "net",
+        "netsplice",
+        "rdma",
+        "rbd",
+        "rados",
+        "gfapi",
+        "gfapi_async",
+        "glusterfs",
+        "libhdfs",
+    }
+    | {"http", "nbd", "nfs", "dfs", "libblkio", "xnvme", "libiscsi", "e4defrag", "cpuio", "pmemblk"}
+    | {"filedelete", "dirdelete"}
+)
+_ENGINE = re.compile(r"[a-z][a-z0-9_-]{0,30}\Z")
+SYNC_ENGINES = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap"})
+DIRECTIONS = (
+    "read",
+    "write",
+    "randread",
+    "randwrite",
+    "readwrite",
+    "rw",
+    "randrw",
+    "trim",
+    "randtrim",
+    "trimwrite",
+)
+_HARMLESS = """
+allrandrepeat atomic ba block_error_percentiles blockalign blocksize blocksize_range blocksize_unaligned bs
+bs_is_seq_rand bs_unaligned bsrange bssplit buffer_compress_chunk buffer_compress_percentage buffer_pattern
+bwavgtime clat_percentiles clocksource continue_on_error cpus_allowed cpus_allowed_policy create_fsync
+create_on_open create_serialize dedupe_percentage description direct disable_bw disable_bw_measurement disable_clat
+disable_lat disable_slat do_verify end_fsync error_dump exitall exitall_on_error fadvise_hint fallocate fdatasync
+file_service_type filesize fill_device fill_fs fixedbufs fsync fsync_on_close group_reporting gtod_cpu gtod_reduce
+hipri ignore_error invalidate io_limit io_size iodepth iodepth_batch iodepth_batch_complete
+iodepth_batch_complete_max iodepth_batch_complete_min iodepth_batch_submit iodepth_low ioengine iomem iopsavgtime
+lat_percentiles latency_percentile latency_run latency_target latency_window log_avg_msec loops max_latency mem
+new_group nice norandommap nrfiles numa_cpu_nodes number_ios numjobs offset offset_align offset_increment openfiles
+overwrite percentage_random percentile_list prio prioclass ramp_time random_distribution random_generator randrepeat
+randseed rate rate_cycle rate_ignore_thinktime rate_iops rate_iops_min rate_min rate_process readwrite
+refill_buffers registerfiles runtime rw rw_sequencer rwmixread rwmixwrite scramble_buffers sequential_zone size
+slat_percentiles softrandommap sqthread_poll sqthread_poll_cpu ss ss_dur ss_interval ss_ramp startdelay steadystate
+steadystate_duration steadystate_ramp_time stonewall sync thinktime thinktime_blocks thinktime_spin thread
+time_based timeout trim_backlog trim_backlog_batch trim_percentage trim_verify_zero uncached unified_rw_reporting
+use_os_rand verify verify_backlog verify_fatal verify_interval verify_pattern wait_for_previous write_barrier
+zero_buffers zonemode zonerange zonesize zoneskip
+"""
+ALLOWED = frozenset(_HARMLESS.split())
+TARGET_KEYS = frozenset({"filename", "directory", "opendir", "filename_format", "unlink"})
+_KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
+# No $, quote, backtick, bracket or backslash; and short, because fio cuts long lines into two.
+_VALUE = re.compile(r"[A-Za-z0-9_.,:/%+~ -]{0,500}\Z")
+_HOLDS_PATH = re.compile(r"(?:^|[=:,\s])/")  # 4k/50 is none
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,60}\Z")
+_PATH = re.compile(r"/[A-Za-z0-9_./:+@%,=-]{0,500}\Z")
+ALIASES = {"bs": "blocksize", "rw": "readwrite", "ba": "blockalign", "timeout": "runtime"}
+
+Sections = dict[str, dict[str, str | None]]  # section -> key -> value; None: a key without "="
+
+
+def check(key: str, value: str | None, where: str) -> None:
+    """Raises OptionsError naming where the setting stands."""
+    if key in TARGET_KEYS:
+        raise OptionsError(
+            f"{where}: {key} cannot be set here, the campaign sets the target: remove it"
+        )
+    if not _KEY.match(key) or key not in ALLOWED:
+        raise OptionsError(f"{where}: {key[:60]!r} is not allowed in a job file here")
+    if value is not None and not _VALUE.match(value):
+        raise OptionsError(f"{where}: {key} may not hold {value[:80]!r}")
+    if key == "ioengine":
+        check_engine(value or "", where)
+    if key == "mem" or key == "iomem":
+        _check_memory(value, where)
+    if value is not None and _HOLDS_PATH.search(value):
+        raise OptionsError(f"{where}: {key} may not hold a path: {value[:80]!r}")
+
+
+def check_engine(value: str, where: str) -> None:
+    """Any engine that stays on the target. Whether the host's fio has it, the precheck asks that fio."""
+    if value in HARMFUL_ENGINES or not _ENGINE.match(value):
+        raise OptionsError(
+            f"{where}: ioengine {value[:40]!r} is not allowed: it may do I/O outside the target"
+        )
+
+
+def engines(sections: Sections) -> list[str]:
+    """Those that the jobs ask for."""
+    return list(dict.fromkeys(e for told in sections.values() if (e := told.get("ioengine"))))
+
+
+def _check_memory(value: str | None, where: str) -> None:
+    if value and "/" in value:  # mmaphuge:/path and mmapshared:/path map a file of that name
+        raise OptionsError(f"{where}: memory from a file is not allowed")
+
+
+def read(text: str) -> Sections:
+    """A user's job file. Raises OptionsError with the line of what is not allowed."""
+    sections: Sections = {}
+    current: dict[str, str | None] | None = None
+    for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        line, where = raw.strip(), f"job_file line {number}"
+        if not line or line[0] in "#;":
+            continue
+        if line.startswith("["):
+            current = sections.setdefault(_section(line, sections, where), {})
+        elif current is None:
+            raise OptionsError(f"{where}: {line[:60]!r} is before the first [section]")
+        else:
+            key, equals, value = (part.strip() for part in line.partition("="))
+            check(key, value if equals else None, where)
+            current[key] = value if equals else None
+    if not set(sections) - {"global"}:
+        raise OptionsError("job_file: there is no job in it, only [global] or nothing")
+    return sections
+
+
+def _section(line: str, sections: Sections, where: str) -> str:
+    name = line[1:-1]
+    if not line.endswith("]") or not _NAME.match(name):
+        raise OptionsError(f"{where}: {line[:60]!r} is not a usable section name")
+    if name in sections:
+        raise OptionsError(f"{where}: section [{name}] is defined twice")
+    if name == "global" and sections:
+        raise OptionsError(f"{where}: [global] must come first")
+    return name
+
+
+def override(sections: Sections, settings: Mapping[str, str | None]) -> Sections:
+    """`settings` hold for every job, whatever the file said of the same options (under either of their names)."""
+    names = {ALIASES.get(key, key) for key in settings}
+    kept: Sections = {
+        section: {key: value for key, value in keys.items() if ALIASES.get(key, key) not in names}
+        for section, keys in sections.items()
+    }
+    kept = {"global": {}, **kept}
+    kept["global"] |= settings
+    return kept
+
+
+def path(value: str, what: str) -> str:
+    """A path as fio reads it in a job file: it splits names at ':' unless escaped. Raises OptionsError."""
+    if not _PATH.match(value) or ".." in value.split("/"):
+        raise OptionsError(f"{what} {value!r} cannot be given to fio")
+    return value.replace(":", "\\:")
+
+
+def write(sections: Sections, own: Iterable[tuple[str, str]]) -> bytes:
+    """The job file. `own` are our settings of the target, last in [global], where no check applies."""
+    lines: list[str] = []
+    for section, keys in {"global": {}, **sections}.items():
+        lines.append(f"[{section}]")
+        lines += [key if value is None else f"{key}={value}" for key, value in keys.items()]
+        if section == "global":
+            lines += [f"{key}={value}" for key, value in own]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def outstanding(sections: Sections) -> int | None:
+    """I/Os that all jobs together keep in flight; None when that changes over time (stonewall)."""
+    shared = sections.get("global", {})
+    total = 0
+    for section, keys in sections.items():
+        if section == "global":
+            continue
+        told = {**shared, **keys}
+        if "stonewall" in told or "wait_for_previous" in told:
+            return None
+        depth, jobs = _whole(told, "iodepth"), _whole(told, "numjobs")
+        if depth is None or jobs is None:
+            return None
+        total += jobs * (1 if told.get("ioengine", "psync") in SYNC_ENGINES else depth)
+    return total
+
+
+def jobs(sections: Sections) -> int | None:
+    """Jobs, copies counted; None where that is not told in plain numbers."""
+    shared = sections.get("global", {})
+    each = [
+        _whole({**shared, **told}, "numjobs") for name, told in sections.items() if name != "global"
+    ]
+    known = [count for count in each if count is not None]
+    return sum(known) if len(known) == len(each) else None
+
+
+def _whole(told: Mapping[str, str | None], key: str) -> int | None:
+    value = told.get(key, "1")
+    return int(value) if value and value.isascii() and value.isdecimal() else None
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(sections: Sections) -> float:
+    """How long the jobs say they take, 0 where they do not; jobs behind a stonewall follow one another."""
+    shared = sections.get("global", {})
+    told = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
+    each = [
+        _time(one.get("startdelay")) + _time(one.get("ramp_time")) + runtime_of(one) for one in told
+    ]
+    in_turn = any("stonewall" in one or "wait_for_previous" in one for one in told)
+    return sum(each) if in_turn else max(each, default=0.0)
+
+
+def ramp(sections: Sections) -> float:
+    """Seconds that every job warms up for; 0 where they differ."""
+    told = {
+        _time({**sections.get("global", {}), **keys}.get("ramp_time"))
+        for name, keys in sections.items()
+        if name != "global"
+    }
+    return told.pop() if len(told) == 1 else 0.0
+
+
+def together(sections: Sections) -> bool:
+    """Whether all jobs begin at the same time."""
+    late = {"startdelay", "stonewall", "wait_for_previous", "new_group"}
+    return not any(late & told.keys() for told in sections.values())
+
+
+def work(sections: Sections, whole: int) -> int | None:
+    """Bytes of the jobs that go on until their size is done, as they do not say for how long they run; 0: none do.
+
+    `whole`: the target's size, which is a job's that names none. None where it is not known.
+    """
+    shared = sections.get("global", {})
+    total = 0
+    for name, keys in sections.items():
+        told = {**shared, **keys}
+        if name == "global" or runtime_of(told):
+            continue
+        size = told.get("io_size") or told.get("io_limit") or told.get("size") or "100%"
+        each = _bytes("100%" if {"fill_device", "fill_fs"} & told.keys() else size, whole)
+        if not each:
+            return None
+        total += each * (_whole(told, "numjobs") or 1) * (_whole(told, "loops") or 1)
+    return total
+
+
+def room(sections: Sections, files: bool) -> int:
+    """Bytes that the jobs take in all; where they are no `files` of their own, they share one volume from its start."""
+    total, furthest = 0, 0
+    for told in each_job(sections):
+        count = _whole(told, "numjobs") or 1
+        size = _bytes(told.get("size") or "0", 0)
+        begins = _bytes(told.get("offset") or "0", 0)
+        begins += _bytes(told.get("offset_increment") or "0", 0) * (count - 1)
+        total += (begins + size if begins else size) * (1 if begins else count)
+        furthest = max(furthest, begins + size if size else 0)
+    return total if files else furthest
+
+
+def reads(sections: Sections) -> bool:
+    """Whether a job reads: fio's own direction, where none is told, is read."""
+    told = [one.get("rw") or one.get("readwrite") or "read" for one in each_job(sections)]
+    return any("read" in rw or rw.partition(":")[0] in ("rw", "randrw") for rw in told)
+
+
+def each_job(sections: Sections) -> list[dict[str, str | None]]:
+    """What is told of every job, with what [global] says."""
+    shared = sections.get("global", {})
+    return [{**shared, **keys} for name, keys in sections.items() if name != "global"]
+
+
+def _bytes(value: str, whole: int) -> int:
+    """0 where it is not known."""
+    found = re.match(r"(\d{1,15})\s*(?:(%)|([kmgtp]?)i?b?)\Z", value.lower())
+    if found is None:
+        return whole
+    number, percent, unit = found.groups()
+    return int(number) * whole // 100 if percent else int(number) << 10 * " kmgtp".find(unit or " ")
+
+
+def ramp_of(told: Mapping[str, str | None]) -> float:
+    return _time(told.get("ramp_time"))
+
+
+def runtime_of(told: Mapping[str, str | None]) -> float:
+    """Seconds; 0 where its size ends it."""
+    return max(_time(told.get("runtime")), _time(told.get("timeout")))
+
+
+def _time(value: str | None) -> float:
+    found = re.match(r"(\d{1,9}(?:\.\d{1,9})?)\s*(us|ms|s|m|h|d)?\Z", value or "")
+    return float(found[1]) * _SECONDS[found[2] or ""] if found else 0.0

@@ -1,0 +1,416 @@
+"""fio's JSON, from 2.0 to 3.4x, as FioJobs. Raises ParseError, nothing else.
+
+Checked against stat.c of several ages (docs of none say it); fio_fields.py says which version of 3 brought what.
+`bw` is KiB/s in all versions, `bw_bytes` B/s. `io_bytes` is KiB before `io_kbytes` existed and bytes since; the unit
+is never guessed from a version but proven by bandwidth times runtime. Latencies are microseconds in `slat`, `clat`,
+`lat` (2.x) and nanoseconds in `slat_ns`, `clat_ns`, `lat_ns` (3.x), whose count of samples is `N`. `total_ios` is
+missing in 2.0.
+`bins` (json+) map the middle of a bin to its hits, in earlier 2.x its number. 2.x repeats the key "0.00" in
+percentiles; 3.x prints fsync latencies under `sync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from agents.contracts import ParseError
+from agents.outputs import fio_aims, fio_fields, fio_load, json_lines
+from agents.outputs.fio_hist import GROUP_BITS, LAYOUTS, middle
+from agents.outputs.fio_model import (
+    ALL_CLIENTS,
+    LARGEST,
+    PERCENTILES,
+    FioJob,
+    Latencies,
+    Traffic,
+    number,
+)
+
+DIRECTIONS = ("read", "write", "trim", "mixed")
+PLACES = {
+    "iops": ("iops",),
+    "bandwidth": ("bw_bytes", "bw"),
+    "bytes": ("io_bytes",),
+    "ios": ("total_ios",),
+    "runtime": ("runtime",),
+}
+HEAD = ("jobname", "groupid", "job options", "job_runtime", "hostname", "port")
+NANOSECONDS = 1e9  # a second's: 3.x; 2.x prints microseconds
+SLACK = {"total_ios": 0.0, "io_bytes": 1024.0}  # 2.x cuts bytes to KiB, of each client and of all
+UNKNOWN = 0  # a depth: clients had several, and which had which is not told
+FIGURES = ("mean", "stddev", "min", "max")
+WHOLE = {
+    "errors": ("total_err", "error"),
+    "cpu.user": ("usr_cpu",),
+    "cpu.system": ("sys_cpu",),
+    "depth.reached": ("iodepth_level",),
+    **fio_aims.LINES,
+}
+
+# Objects of numbers of which nobody asks for the line of one.
+UNASKED = frozenset(
+    {"bins", "latency_ns", "latency_us", "latency_ms"}
+    | {f"iodepth_{what}" for what in ("level", "submit", "complete")}
+)
+
+_OURS = frozenset(PERCENTILES.values())
+
+Lines = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where a job stands: the line of each path in a small document, in a large one only that of the job."""
+
+    lines: Lines
+    begins: int
+
+    def at(self, where: str, names: Mapping[str, tuple[str, ...]]) -> Lines:
+        """The line of each figure: of the first of its keys that is there."""
+        found = {"": self.begins}
+        line_of, before = self.lines.get, f"{where}."
+        for figure, keys in names.items() if self.lines else ():
+            for key in keys:
+                if line := line_of(before + key, 0):
+                    break
+            found[figure] = line or self.begins
+        return found
+
+
+@dataclass(slots=True)
+class Heads:
+    """What a document says of the run beside its figures; gathered while those are read, as it may be long."""
+
+    rest: Mapping[str, object] = field(default_factory=dict)
+    jobs: list[dict[str, object]] = field(default_factory=list)
+
+    def add(self, job: object) -> None:
+        if isinstance(job, dict):
+            told = {key: job[key] for key in HEAD if key in job}
+            parts = {name: part for name in DIRECTIONS if isinstance(part := job.get(name), dict)}
+            told |= {name: {"runtime": part.get("runtime")} for name, part in parts.items()}
+            self.jobs.append(told)
+
+
+def jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]:
+    """Jobs one by one (raising ParseError on the way), and what fio printed around them (its warnings), one line.
+
+    `heads` are filled as far as the jobs were taken.
+    """
+    document = fio_load.load(raw)
+    if heads is not None:
+        heads.rest = document.rest
+        document = replace(document, jobs=_watched(document.jobs, heads))
+    return _jobs(document, _lines(raw, document.whole)), document.notes
+
+
+def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple[object, int]]:
+    for job, line in jobs:
+        heads.add(job)
+        yield job, line
+
+
+def _lines(raw: bytes, said: Mapping[str, object] | None) -> Lines:
+    if len(raw) > json_lines.LARGEST:
+        return {}
+    text = raw.decode()
+    found = json_lines.along(text, said, UNASKED, SOME) if said is not None else None
+    return json_lines.lines(text, UNASKED) if found is None else found
+
+
+def _jobs(document: fio_load.Document, lines: Lines) -> Iterator[FioJob]:
+    name = "client_stats" if "client_stats" in document.rest else "jobs"
+    sums: dict[tuple[str, str], float] = {}
+    version = str(document.rest.get("fio version", ""))
+    for index, (job, begins) in enumerate(document.jobs):
+        where = f"{name}[{index}]"
+        if name == "client_stats" and isinstance(job, dict):
+            if index and job.get("jobname") == ALL_CLIENTS:
+                _all_there(job, sums, where)
+                continue  # the sum of those before
+            for key, value in _totals(job, where):
+                sums[key] = sums.get(key, 0.0) + value
+        options = shared(document.rest, job)
+        yield _job(job, options, version, where, _Spot(lines, begins or lines.get(where, 0)))
+
+
+def _totals(job: Mapping[str, object], where: str) -> Iterator[tuple[tuple[str, str], float]]:
+    for name in DIRECTIONS:
+        part = _object(job, name, where)
+        for key in SLACK:
+            yield (name, key), _number(part, key, f"{where}.{name}", 0)
+
+
+def _all_there(
+    job: Mapping[str, object], sums: Mapping[tuple[str, str], float], where: str
+) -> None:
+    """Is what fio summed up of its clients what they say themselves? Else one's result is lost, or there twice."""
+    for (name, key), value in _totals(job, where):
+        known = sums.get((name, key), 0.0)
+        if abs(value - known) > max(SLACK[key], 1e-9 * value):
+            raise ParseError(
+                f"{where}.{name}.{key} is {value:.0f} of all clients, but the clients above have {known:.0f}: "
+                "the result of one is missing, or there twice"
+            )
+
+
+def shared(rest: Mapping[str, object], job: object) -> dict[str, object]:
+    """The global options of a job. Since 3.39 each client has its own; before, those of all stand in one object, and
+    what is not the same in them has the value TWICE.
+    """
+    options = rest.get("global options")
+    if isinstance(options, list) and isinstance(job, dict):
+        own = [job.get("hostname"), job.get("port")]
+        every = (one for one in options if isinstance(one, dict))
+        options = next((one for one in every if [one.get("hostname"), one.get("port")] == own), {})
+    return options if isinstance(options, dict) else {}
+
+
+def _number(
+    data: Mapping[str, object], key: str, where: str, default: float | None = None
+) -> float:
+    value = data.get(key, default)
+    if (type(value) is float or type(value) is int) and 0 <= value < LARGEST:
+        return float(value)  # nearly always
+    if value is None and key not in data:
+        since = fio_fields.since(key)
+        raise ParseError(f"{where}.{key} is missing, although fio prints it since {since}")
+    if value is fio_load.TWICE:
+        raise ParseError(f"{where}.{key} appears twice, with different values")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParseError(f"{where}.{key} should be a number, not {str(value)[:80]!r}")
+    if not 0 <= value < LARGEST:
+        raise ParseError(f"{where}.{key} is out of range: {str(value)[:80]}")
+    return float(value)
+
+
+def _object(data: Mapping[str, object], key: str, where: str) -> dict[str, object]:
+    value = data.get(key, {})
+    if not isinstance(value, dict):
+        raise ParseError(f"{where}.{key} should be an object, not {type(value).__name__}")
+    return value
+
+
+def _job(data: object, options: object, version: str, where: str, spot: _Spot) -> FioJob:
+    if not isinstance(data, dict):
+        raise ParseError(f"{where} should be an object, not {type(data).__name__}")
+    traffic = {
+        name: _traffic(_object(data, name, where), f"{where}.{name}", spot)
+        for name in DIRECTIONS
+        if _busy(_object(data, name, where), f"{where}.{name}")
+    }
+    if set(traffic) > {"mixed"}:
+        del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others, printed besides
+    sync = _object(data, "sync", where)
+    levels = _levels(_object(data, "iodepth_level", where), f"{where}.iodepth_level")
+    depth = _depth(options, data.get("job options"))
+    error = _number(data, "error", where)
+    return FioJob(
+        group=int(_number(data, "groupid", where, 0)),
+        errors=int(_number(data, "total_err", where, 0)) or int(error != 0),
+        traffic=traffic,
+        sync=_latencies(
+            _object(sync, "lat_ns", where),
+            NANOSECONDS,
+            _number(sync, "total_ios", f"{where}.sync", 0),
+            f"{where}.sync.lat_ns",
+            spot,
+        ),
+        levels={} if depth == UNKNOWN else levels,
+        depth=None if depth == UNKNOWN else depth,
+        cpu_user=_number(data, "usr_cpu", where, 0) / 100,
+        cpu_system=_number(data, "sys_cpu", where, 0) / 100,
+        steady=fio_aims.steady(
+            _object(data, "steadystate", where), f"{where}.steadystate", _number
+        ),
+        goal=fio_aims.goal(
+            data, where, _number, version, _grouped(options, data.get("job options"))
+        ),
+        lines=spot.at(where, WHOLE),
+    )
+
+
+def _busy(data: dict[str, object], where: str) -> bool:
+    """A direction that moved nothing has no figures, rather than zeros."""
+    return bool(data) and any(_number(data, key, where, 0) for key in ("total_ios", "io_bytes"))
+
+
+def _traffic(data: dict[str, object], where: str, spot: _Spot) -> Traffic:
+    runtime = _number(data, "runtime", where) / 1000
+    iops = _number(data, "iops", where)
+    ios = _number(data, "total_ios", where) if "total_ios" in data else None
+    moved, bandwidth = _moved(data, runtime, where)
+    if ios is not None and not _close(iops * runtime, ios, runtime):
+        raise ParseError(f"{where}: {iops} iops in {runtime} s do not make {ios:.0f} I/Os")
+    weight = ios if ios is not None else iops * runtime
+    return Traffic(
+        iops=iops,
+        bandwidth=bandwidth,
+        bytes=moved,
+        ios=ios,
+        runtime=runtime,
+        lines=spot.at(where, PLACES),
+        **{kind: _named(data, kind, weight, where, spot) for kind in ("slat", "clat", "lat")},
+    )
+
+
+def _moved(data: dict[str, object], runtime: float, where: str) -> tuple[float, float]:
+    """Bytes moved and B/s. The unit of io_bytes is whichever agrees with the bandwidth that fio printed."""
+    moved = _number(data, "io_bytes", where)
+    if "bw_bytes" in data:
+        bandwidth, step = _number(data, "bw_bytes", where), 1.0
+    else:
+        bandwidth, step = _number(data, "bw", where) * 1024, 1024.0
+    slack = (step + 1) * runtime  # fio cuts the bandwidth to whole bytes, or KiB, per second
+    fits = [unit for unit in (1, 1024) if _close(bandwidth * runtime, moved * unit, slack)]
+    if "io_kbytes" in data:
+        fits = [unit for unit in fits if unit == 1]
+    if not fits:
+        raise ParseError(f"{where}: {bandwidth:.0f} B/s in {runtime} s do not make {moved:.0f}")
+    return moved * fits[-1], bandwidth
+
+
+def _close(got: float, wanted: float, slack: float) -> bool:
+    return abs(got - wanted) <= max(slack, 1.0) + 1e-3 * wanted
+
+
+def _named(
+    data: dict[str, object], kind: str, weight: float, where: str, spot: _Spot
+) -> Latencies | None:
+    if f"{kind}_ns" in data:
+        found = _object(data, f"{kind}_ns", where)
+        return _latencies(found, NANOSECONDS, weight, f"{where}.{kind}_ns", spot)
+    return _latencies(_object(data, kind, where), 1e6, weight, f"{where}.{kind}", spot)
+
+
+def _latencies(
+    data: dict[str, object], scale: float, ios: float, where: str, spot: _Spot
+) -> Latencies | None:
+    """`ios` stand in for N, the count of samples. None where nothing was measured (slat of a sync engine)."""
+    if not data:
+        return None
+    high = _number(data, "max", where)
+    if "N" not in data and not high:
+        return None
+    count = _samples(data, scale, ios, where)
+    if not count:
+        return None
+    bins = _bins(_object(data, "bins", where), count, f"{where}.bins")
+    low, mean = _number(data, "min", where), _number(data, "mean", where)
+    if not low - 1 <= mean <= high + 1:
+        raise ParseError(f"{where}: mean {mean} is not between min {low} and max {high}")
+    ranks = _object(data, "percentile", where)
+    return Latencies(
+        count=count,
+        mean=mean / scale,
+        stddev=_number(data, "stddev", where) / scale,
+        low=low / scale,
+        high=high / scale,
+        bins=bins,
+        bins_per_second=scale,
+        percentiles=_ranks(ranks, scale, f"{where}.percentile"),
+        lines=spot.at(where, _places(tuple(ranks))) if spot.lines else {"": spot.begins},
+    )
+
+
+def _samples(data: dict[str, object], scale: float, ios: float, where: str) -> float:
+    """N came with 3.18. Before, 3.x's bins tell it where they are printed; else each I/O is taken for a sample."""
+    if "N" in data:
+        return _number(data, "N", where)
+    bins = _object(data, "bins", where) if scale == NANOSECONDS else {}
+    return sum(_number(bins, key, f"{where}.bins") for key in bins) or ios
+
+
+@lru_cache(maxsize=64)
+def _shown(ranks: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are figures of ours. What is no number is told by who reads it."""
+    return tuple(key for key in ranks if _rank(key) in _OURS)
+
+
+SOME = {"percentile": _shown}
+
+
+def _rank(key: str) -> float:
+    try:
+        return float(key)
+    except ValueError:
+        return -1.0
+
+
+@lru_cache(maxsize=64)
+def _places(ranks: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """The keys of each figure: a percentile stands in its own line, or follows from the bins."""
+    found: dict[str, tuple[str, ...]] = {figure: (figure,) for figure in FIGURES}
+    printed = {number(key, "percentile"): f"percentile.{key}" for key in _shown(ranks)}
+    for figure, rank in PERCENTILES.items():
+        found[figure] = (*([printed[rank]] if rank in printed else []), "bins", "percentile")
+    return found
+
+
+def _bins(data: dict[str, Any], count: float, where: str) -> Mapping[str, int]:
+    """Hits by bin as fio names it. Looked at in C as far as may be: nearly all of a json+ is this."""
+    # Any: that all are numbers is seen by their sum, and no loop of ours tells it the type checker.
+    if not data:
+        return {}
+    named: dict[str, Any] = _numbered(data, where) if "FIO_IO_U_PLAT_NR" in data else data
+    hits = named.values()
+    try:
+        total = sum(hits)
+        right = type(total) is int and total == count and min(hits) >= 0
+    except TypeError:
+        right, total = False, 0
+    if not right:
+        total = int(sum(_number(named, key, where) for key in named))
+        named = {key: int(value) for key, value in named.items()}
+    if total != count:
+        raise ParseError(f"{where}: {total} samples of {count:.0f}")
+    return named
+
+
+def _numbered(data: Mapping[str, object], where: str) -> dict[str, object]:
+    """Earlier 2.x names a bin by its number, prints those without hits too, and says how they are laid out."""
+    bits, values, bins = (
+        int(_number(data, f"FIO_IO_U_PLAT_{n}", where)) for n in ("BITS", "VAL", "NR")
+    )
+    if bits != GROUP_BITS or values != 1 << GROUP_BITS or bins not in LAYOUTS:
+        says = f"{where}: laid out by {bits} bits, {values} values, {bins} bins: not as fio does"
+        raise ParseError(says)
+    found = {}
+    for key, hits in data.items():
+        if key.isdecimal() and len(key) < 6 and int(key) < bins:
+            found[repr(middle(int(key)))] = hits
+        elif not key.startswith("FIO_IO_U_PLAT_"):
+            raise ParseError(f"{where}: {key[:40]!r} is not the number of a bin")
+    return {key: hits for key, hits in found.items() if hits != 0}
+
+
+def _ranks(data: dict[str, object], scale: float, where: str) -> dict[float, float]:
+    ranks = {number(key, where): _number(data, key, where) / scale for key in data}
+    return {rank: value for rank, value in ranks.items() if rank}  # 2.x pads with "0.00"
+
+
+def _levels(data: dict[str, object], where: str) -> dict[int, float]:
+    levels = {
+        int(number(key.removeprefix(">="), where)): _number(data, key, where) / 100 for key in data
+    }
+    levels.pop(0, None)
+    return levels
+
+
+def _grouped(*options: object) -> bool:
+    return any(isinstance(given, dict) and "group_reporting" in given for given in options)
+
+
+def _depth(*options: object) -> int | None:
+    """The iodepth that the job ran with: the last of global and job options that names it."""
+    depth = None
+    for given in options:
+        value = given.get("iodepth") if isinstance(given, dict) else None
+        if value is fio_load.TWICE:
+            depth = UNKNOWN
+        elif isinstance(value, str) and value.isdecimal() and 0 < int(value[:9]) < 10**8:
+            depth = int(value[:9])
+    return depth

@@ -1,0 +1,165 @@
+"""fio's logs over time: *_bw, *_iops, *_lat, *_clat, *_slat.log, of all versions. Raises ParseError, nothing else.
+
+A line is `msec, value, direction[, block size[, offset][, priority][, issue time]]`; with log_window_value=both the
+maximum follows the value. Bandwidth is KiB/s; latency is microseconds before fio 3.0, nanoseconds since, which the log
+itself seldom says. In a file that several jobs wrote one after another the time starts over with each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+
+from agents.contracts import ParseError
+
+KINDS = ("bw", "iops", "slat", "clat", "lat")
+LATENCIES = ("slat", "clat", "lat")
+DIRECTIONS = ("read", "write", "trim", "sync", "sync", "sync")
+EPOCH_MS = 10**11  # a time above is no run's but a clock's (log_unix_epoch)
+_ROW = re.compile(r"\s*\d{1,20}(?:\s*,\s*(?:\d{1,20}|0x[0-9a-fA-F]{1,8})){2,7}\s*\Z")
+_NAME = re.compile(
+    r"(?:^|[_/\\])(bw|iops|slat|clat|lat|clat_hist)(?:\.(\d{1,6}))?\.log(?:\.txt)?\Z"
+)
+_VERSION = re.compile(r"fio-?(\d)\.(\d{1,2})")
+# What an interval is told by: how far off a gap may be, how many are one of it, and how many are several.
+OFF, OFTEN, MOST = 0.1, 0.2, 0.9
+OF_TWO = 5  # columns at most before fio 3.0: with log_offset. 3.2x writes a priority in the place of the offset
+
+
+def kind(name: str) -> tuple[str, str]:
+    """What a file of that name holds ("bw", …, "clat_hist"; "" for no log), and the number of its job, or ""."""
+    found = _NAME.search(name)
+    return (found[1], found[2] or "") if found else ("", "")
+
+
+def version(text: str) -> tuple[int, int] | None:
+    """fio's, where a text or a file's name tells: fio-3.33."""
+    found = _VERSION.search(text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+class UnitUnknown(ParseError):
+    """Microseconds or nanoseconds? Nothing in the log tells."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One job's samples of one direction: seconds since its start, and values in base units."""
+
+    direction: str
+    times: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+
+def runs(text: str, kind: str, seen: tuple[int, int] | None) -> list[Run]:
+    """The jobs' samples in the order of the file; `seen`: fio's version, where it is known."""
+    rows = _rows(text)
+    at = _direction_column(rows)
+    if seen is None and (len(rows[0][1]) > OF_TWO or "0x" in text):
+        seen = (3, 0)  # only these have more columns, or priorities in hexadecimal
+    scale = _scale(kind, rows, seen)
+    start = rows[0][1][0] if rows and rows[0][1][0] > EPOCH_MS else 0
+    found: list[Run] = []
+    current: dict[int, tuple[Run, int]] = {}
+    for line, row in rows:
+        msec, value, direction = row[0], row[1], row[at]
+        if direction >= len(DIRECTIONS) or msec < start:
+            raise ParseError("not a line of fio's log", line, str(row))
+        run, last = current.get(direction, (None, 0))
+        if run is None or msec < last:
+            run = Run(DIRECTIONS[direction])
+            found.append(run)
+        current[direction] = (run, msec)
+        run.times.append((msec - start) / 1000)
+        run.values.append(value * scale)
+    for run in found:
+        _averaged(run, rows)
+    return found
+
+
+def _averaged(run: Run, rows: list[tuple[int, list[int]]]) -> None:
+    """Raises ParseError for a log of each I/O, in which many fall into the same millisecond."""
+    if len(run.times) > 1 and run.times[-1] <= run.times[-2]:
+        # what was left when the job ended, a moment after the last interval: an interval of no length
+        del run.times[-1], run.values[-1]
+    if any(b <= a for a, b in pairwise(run.times)):
+        raise ParseError(
+            "a sample for each I/O, not averaged over time: run fio with log_avg_msec",
+            *_first(rows),
+        )
+
+
+def _rows(text: str) -> list[tuple[int, list[int]]]:
+    """Line and its numbers; all lines have as many."""
+    found: list[tuple[int, list[int]]] = []
+    for number, raw in enumerate(text.split("\n"), 1):
+        if not raw.strip():
+            continue
+        if not _ROW.match(raw):
+            raise ParseError("not a line of fio's log", number, raw)
+        row = [int(part, 0) if "x" in part else int(part) for part in raw.split(",")]
+        if found and len(row) != len(found[0][1]):
+            raise ParseError(
+                f"{len(row)} columns, the first line has {len(found[0][1])}", number, raw
+            )
+        found.append((number, row))
+    if not found:
+        raise ParseError("an empty log: it holds no sample")
+    return found
+
+
+def _direction_column(rows: list[tuple[int, list[int]]]) -> int:
+    """2, or 3 where the maximum of the window follows its mean: each is told by what the columns may hold."""
+    width = len(rows[0][1])
+    plain = all(row[2] < len(DIRECTIONS) for _, row in rows)
+    if width < 5 or not all(row[3] < len(DIRECTIONS) and row[2] >= row[1] for _, row in rows):
+        return 2
+    if plain:
+        raise ParseError("which column is the direction cannot be told", *_first(rows))
+    return 3
+
+
+def _scale(kind: str, rows: list[tuple[int, list[int]]], seen: tuple[int, int] | None) -> float:
+    if kind not in LATENCIES:
+        return 1024.0 if kind == "bw" else 1.0
+    if seen is not None:
+        return 1e-9 if seen >= (3, 0) else 1e-6
+    raise UnitUnknown(
+        "microseconds (fio before 3.0) or nanoseconds? The log does not say: put the version into the file's name, "
+        "as in fio-3.19_lat.1.log",
+        *_first(rows),
+    )
+
+
+def _first(rows: list[tuple[int, list[int]]]) -> tuple[int, str]:
+    return rows[0][0], ", ".join(map(str, rows[0][1]))
+
+
+def interval(all_runs: list[Run]) -> float:
+    """Seconds between samples as they were asked for; 0 where there is none.
+
+    Where nothing was done there is no sample: so it is the shortest gap that comes often, and that the others are so
+    many of. Where none is, about the median.
+    """
+    gaps = sorted(b - a for run in all_runs for a, b in pairwise([0.0, *run.times]) if b > a)
+    if not gaps:
+        return 0.0
+    shortest = (gaps[int(len(gaps) * share)] for share in (0.1, 0.2, 0.3, 0.4))
+    near = next((one for one in map(partial(_alike, gaps), shortest) if one), gaps)
+    median = near[len(near) // 2]
+    for grid in (1.0, 0.5, 0.1, 0.05, 0.01):
+        asked = round(median / grid) * grid
+        if asked and abs(asked - median) < 0.05 * median:
+            return asked  # fio is some ms late each time: over a long run that adds up to intervals
+    return median
+
+
+def _alike(gaps: Sequence[float], step: float) -> Sequence[float]:
+    """Those of about that length; none where they are few, or others are not so many of it."""
+    near = [gap for gap in gaps if abs(gap - step) <= OFF * step]
+    whole = sum(abs(gap / step - round(gap / step)) <= OFF for gap in gaps)
+    often = len(near) >= max(2, OFTEN * len(gaps)) and whole >= MOST * len(gaps)
+    return near if often else ()

@@ -1,0 +1,266 @@
+"""Model of a fio result, whatever its format, and the merging of jobs; _fio_metrics.py makes figures of it.
+
+Seconds, bytes, operations. Means are weighted by their I/O counts, variances pooled, and percentiles come from merged
+histogram bins or, where there are none, from the one job that printed them: percentiles are never averaged (METHOD).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from agents.contracts import ParseError
+
+PERCENTILES = {
+    "p50": 50.0,
+    "p90": 90.0,
+    "p95": 95.0,
+    "p99": 99.0,
+    "p99.9": 99.9,
+    "p99.99": 99.99,
+}
+LARGEST = 2.0**65  # fio counts in 64 bits; anything above is no number of fio's
+ALL_CLIENTS = "All clients"  # what fio calls the sum over --client; we add up by ourselves
+DIRECTIONS = ("read", "write", "trim")
+KINDS = ("slat", "clat", "lat")
+
+
+Lines = Mapping[str, int]  # where the output says a figure, from 1
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """One latency statistic. `count` weighs it; bins map a latency to a count, percentiles a rank (%) to s.
+
+    A bin is named as fio prints it, so many to a second: it is made a number only when the bins were added up.
+    """
+
+    count: float
+    mean: float
+    stddev: float
+    low: float
+    high: float
+    bins: Mapping[str, int] = field(default_factory=dict)
+    bins_per_second: float = 1.0
+    percentiles: Mapping[float, float] = field(default_factory=dict)
+    lines: Lines = field(
+        default_factory=dict, compare=False
+    )  # of "mean", "p99", …; "" of all others
+
+    def with_bins(self, bins: Mapping[str, int]) -> Latencies:
+        """The same with others. dataclasses.replace takes longer, and this is done for each direction."""
+        return Latencies(
+            self.count,
+            self.mean,
+            self.stddev,
+            self.low,
+            self.high,
+            bins,
+            self.bins_per_second,
+            self.percentiles,
+            self.lines,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """One data direction of one job. `ios` is None where this version of fio did not print it."""
+
+    iops: float
+    bandwidth: float
+    bytes: float
+    ios: float | None
+    runtime: float
+    slat: Latencies | None = None
+    clat: Latencies | None = None
+    lat: Latencies | None = None
+    lines: Lines = field(
+        default_factory=dict, compare=False
+    )  # of "iops", "bandwidth", "bytes", "ios", "runtime"; "" of all others
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """fio's `steadystate`: rates are means over the last `seconds`, true only where it was attained."""
+
+    attained: bool
+    asked: str  # "iops_slope:50%"
+    seconds: float | None  # None: fio's text does not tell it
+    iops: float
+    bandwidth: float
+    latency: float | None  # s; None where it is not the criterion
+    deviation: (
+        float | None
+    )  # a share, a slope without its sign; None where the criterion is no percentage
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """fio's `latency_target`: the depth at which `share` of the I/Os kept within `latency` s, for `window` s."""
+
+    depth: float
+    latency: float | None  # None where nothing tells its unit
+    window: float | None
+    share: float
+    grouped: bool = False  # fio summed jobs up, and tells the depth of one
+
+
+@dataclass(frozen=True, slots=True)
+class FioJob:
+    """One job, or one group of jobs that fio itself merged (group_reporting)."""
+
+    group: int
+    errors: int
+    traffic: Mapping[str, Traffic]  # "read", "write", "trim", or "mixed" (unified_rw_reporting)
+    sync: Latencies | None = None
+    levels: Mapping[int, float] = field(default_factory=dict)  # depth -> share of the I/Os, 0 to 1
+    depth: int | None = None  # the iodepth that fio says it was given
+    cpu_user: float | None = None
+    cpu_system: float | None = None
+    steady: Steady | None = None
+    goal: Goal | None = None
+    lines: Lines = field(
+        default_factory=dict, compare=False
+    )  # of "errors", "cpu.user", "cpu.system", "depth.reached", those of fio_aims; "" of all others
+
+
+class Pool:
+    """Several latency statistics as if one had been kept. Bins are added up at once: one by one they fill the memory.
+
+    Percentiles survive only by bins, or when there is but one.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Latencies] = []
+        self._bins: Mapping[str, int] = {}  # the first one's own, until there is a second
+        self._sums: defaultdict[str, int] | None = None
+        self._whole = True  # half a histogram would be a wrong one
+
+    def add(self, part: Latencies | None) -> None:
+        if part is None or part.count <= 0:
+            return
+        scales = {one.bins_per_second for one in (part, *self.parts[:1])}
+        self._whole = self._whole and bool(part.bins) and len(scales) == 1
+        if self._whole:
+            self._add(part.bins)
+        self.parts.append(part.with_bins({}) if part.bins else part)
+
+    def _add(self, bins: Mapping[str, int]) -> None:
+        if not self.parts:
+            self._bins = bins
+            return
+        if self._sums is None:
+            self._bins = self._sums = defaultdict(int, self._bins)
+        sums = self._sums
+        for at, hits in bins.items():
+            sums[at] += hits
+
+    def result(self) -> Latencies | None:
+        known, bins = self.parts, self._bins if self._whole else {}
+        if len(known) < 2:
+            return known[0].with_bins(bins) if known else None
+        count = sum(part.count for part in known)
+        mean = sum(part.mean * part.count for part in known) / count
+        squares = sum(
+            max(part.count - 1, 0) * part.stddev**2 + part.count * (part.mean - mean) ** 2
+            for part in known
+        )
+        return Latencies(
+            count=count,
+            mean=mean,
+            stddev=math.sqrt(squares / (count - 1)) if count > 1 else 0.0,
+            low=min(part.low for part in known),
+            high=max(part.high for part in known),
+            bins=bins,
+            bins_per_second=known[0].bins_per_second,
+            lines=known[0].lines,
+        )
+
+
+def merge(parts: Iterable[Latencies | None]) -> Latencies | None:
+    known = [part for part in parts if part is not None and part.count > 0]
+    if len(known) == 1:  # one direction, as nearly always
+        return known[0]
+    pool = Pool()
+    for part in known:
+        pool.add(part)
+    return pool.result()
+
+
+def number(text: str, where: str) -> float:
+    """A number that fio gave as a key. Raises ParseError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < LARGEST:
+        raise ParseError(f"{where}: {text[:80]!r} should be a number")
+    return value
+
+
+def seconds(found: Latencies) -> dict[float, int]:
+    """Its bins by latency (s). Raises ParseError."""
+    places, scale = _bins(found), found.bins_per_second
+    return dict(zip([at / scale for at in places], found.bins.values(), strict=True))
+
+
+def ranked(found: Latencies, ranks: Iterable[float]) -> list[float]:
+    """Percentiles (s) of its bins, as `percentiles` has them. Raises ParseError."""
+    places = dict(zip(_bins(found), found.bins.values(), strict=True))
+    return [at / found.bins_per_second for at in percentiles(places, ranks)]
+
+
+def _bins(found: Latencies) -> list[float]:
+    try:
+        places = list(map(float, found.bins))
+        right = not places or (
+            math.isfinite(sum(places)) and min(places) >= 0 and max(places) < LARGEST
+        )
+    except ValueError:
+        right = False
+    return places if right else [number(at, "bins") for at in found.bins]  # says which
+
+
+class Group:
+    """The jobs of one group: their bins are kept only as sums."""
+
+    def __init__(self) -> None:
+        self.jobs: list[FioJob] = []
+        self.pools: dict[tuple[str, str], Pool] = {}  # (direction, kind of latency)
+
+    def add(self, job: FioJob) -> None:
+        slim = {name: self._traffic(name, part) for name, part in job.traffic.items()}
+        self._pool("sync", "lat").add(job.sync)
+        self.jobs.append(replace(job, traffic=slim, sync=None))
+
+    def _traffic(self, name: str, part: Traffic) -> Traffic:
+        for kind in KINDS:
+            self._pool(name, kind).add(getattr(part, kind))
+        return replace(part, slat=None, clat=None, lat=None)
+
+    def _pool(self, name: str, kind: str) -> Pool:
+        return self.pools.setdefault((name, kind), Pool())
+
+    def latencies(self, name: str, kind: str) -> Latencies | None:
+        return self._pool(name, kind).result()
+
+    def whole(self, kind: str) -> Latencies | None:
+        """Of all directions. Sums of sums: the same as of all parts, since counts and squares add up."""
+        return merge(self.latencies(name, kind) for name in (*DIRECTIONS, "mixed"))
+
+
+def percentile(bins: Mapping[float, int], rank: float) -> float:
+    """Latency of the first bin at which `rank` percent of all samples are reached: fio's own rule."""
+    return percentiles(bins, [rank])[0]
+
+
+def percentiles(bins: Mapping[float, int], ranks: Iterable[float]) -> list[float]:
+    """Those of several ranks, for one sorting."""
+    places = sorted(bins)
+    reached = list(accumulate(map(bins.__getitem__, places)))
+    wanted = (bisect_left(reached, rank / 100.0 * reached[-1]) for rank in ranks)
+    return [places[min(at, len(places) - 1)] for at in wanted]

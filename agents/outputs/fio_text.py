@@ -1,0 +1,301 @@
+"""fio's normal (text) output, 1.1x to 3.4x, as FioJobs, for imports. Raises ParseError, nothing else.
+
+Up to 2.x `bw=47666KB/s` means KiB/s and `io=8192.3MB` means MiB; from 3.0 the units say so (`BW=56.3MiB/s (59.1MB/s)`).
+Commas come from a locale: up to 1.1x between thousands of whole numbers (`iops=5,134`), later as the decimal sign of
+what fio prints with two decimals (`avg=340,90`); a point is always decimal.
+Rates are printed with three digits from 3.0 on (`IOPS=25.3k`): IOPS are computed again from the count, the bandwidth is
+only as exact as that. Read the JSON where there is one.
+Matching does not depend on line ends: results pasted into a page often lost them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from agents.contracts import ParseError
+from agents.outputs import fio_aims
+from agents.outputs.fio_model import ALL_CLIENTS, PERCENTILES, FioJob, Latencies, Traffic
+
+HEAD = re.compile(r"\(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)")
+END = re.compile(r"Run status group|Disk stats \(read/write\)")
+WHOLE = r"\d[\d.]*(?:,\d+)*"  # with commas between thousands
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+DECIMALS = re.compile(r"\d+,\d{1,2}")
+SHARE = r"\d[\d.]*(?:,\d+)?"  # with a decimal sign
+OLD = re.compile(
+    rf"\b(?P<name>read|write|trim|mixed)\s*: io=\s*(?P<io>{WHOLE})(?P<io_unit>[KMGTP]?)i?B?, "
+    rf"bw=\s*(?P<bw>{WHOLE})(?P<bw_unit>[KMGTP]?)i?B?/s, iops=\s*(?P<iops>{WHOLE})(?P<k>[kKMG]?)\s*, "
+    rf"runt=\s*(?P<ms>{WHOLE})msec"
+)
+NEW = re.compile(
+    r"\b(?P<name>read|write|trim|mixed): IOPS=(?P<iops>[\d.]+)(?P<k>[kKMG]?), "
+    r"BW=(?P<bw>[\d.]+)(?P<bw_unit>[KMGTP]?)i?(?:B/s)? \([\d.]+[kMGTP]?(?:B/s)?\)"
+    r"\((?P<io>[\d.]+)(?P<io_unit>[KMGTP]?)i?B/(?P<ms>\d+)msec\)"
+)
+RATES = re.compile(f"{OLD.pattern}|{re.sub(r'P<', 'P<new_', NEW.pattern)}")
+LATENCY = re.compile(
+    r"\b(?P<kind>slat|clat|lat|sync) \((?P<unit>nsec|usec|msec|sec)\s*\)\s*: "
+    rf"min=\s*(?P<min>{WHOLE})(?P<min_k>[kKMG]?)\s*, max=\s*(?P<max>{WHOLE})(?P<max_k>[kKMG]?)\s*, "
+    rf"avg=\s*(?P<avg>{SHARE}), stdev=\s*(?P<stdev>{SHARE})"
+)
+LATENCY_BEGINS = re.compile(r"\b(?:slat|clat|lat|sync) \((?:nsec|usec|msec|sec)\s*\)\s*: min=")
+RANKS = re.compile(
+    r"\b(slat|clat|lat|sync) percentiles \((nsec|usec|msec)\)\s*:((?:[\s|]*[\d.]+th=\[\s*\d+\],?)+)"
+)
+RANK = re.compile(r"([\d.]+)th=\[\s*(\d+)\]")
+LEVELS = re.compile(rf"IO depths\s*:((?:\s*(?:>=)?\d+={SHARE}%,?)+)")
+LEVEL = re.compile(rf"(\d+)=({SHARE})%")
+CPU = re.compile(rf"cpu\s*: usr=({SHARE})%, sys=({SHARE})%")
+ISSUED = re.compile(
+    r"issued(?: r/w(?:/d)?| rwts?)?\s*: total=(?:r=)?(\d+)[/,](?:w=)?(\d+)(?:[/,](?:d=)?(\d+))?"
+)
+FAILED = re.compile(r"errors\s*: total=(\d{1,18}), first_error=")
+STARTED = re.compile(
+    r"(?<!\S)(\S{1,200}): \(g=\d+\): rw=[^;]{0,200}?ioengine=[\w-]+,\s+iodepth=(\d+)"
+)
+RUNS = re.compile(
+    r"(?<!> )\bStarting \d+ (?:process|thread)"
+)  # "<host> Starting": one of several clients
+VERSION = re.compile(r"(?<!\S)fio-\d{1,3}\.\d{1,3}(?![^\s.-])\S{0,40}")
+STEADY_BEGINS = re.compile(r"\bsteadystate\s*: attained=")
+PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
+BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
+DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
+
+
+def jobs(text: str) -> tuple[list[FioJob], str]:
+    """Jobs, and fio's own warnings. A page with several results is refused: which one is meant?"""
+    heads = list(HEAD.finditer(text))
+    if not heads:
+        raise ParseError("no result of fio: no '(groupid=…, jobs=…): err=' line")
+    if len(RUNS.findall(text)) > 1:
+        raise ParseError("more than one run of fio in one text; import them one by one")
+    # what --client adds up is left out: we add up by ourselves
+    heads = heads[:1] + [head for head in heads[1:] if name(text, head) != ALL_CLIENTS]
+    depths = {found[1]: int(found[2][:9]) for found in STARTED.finditer(text)}
+    ends = [head.start() for head in heads[1:]] + [_end(text, heads[-1].end())]
+    read, versions = _Text(text), set(VERSION.findall(text))
+    version = versions.pop() if len(versions) == 1 else ""
+    found = [
+        _job(head, read.part(head.end(), end), depths, version)
+        for head, end in zip(heads, ends, strict=True)
+    ]
+    notes = (line.strip() for line in text.splitlines() if line.startswith(("fio: ", "note: ")))
+    return found, "; ".join(notes)[:1000]
+
+
+def name(text: str, head: re.Match[str]) -> str:
+    """Of the job whose result begins there."""
+    before = text[max(head.start() - 100, 0) : head.start()].rstrip()
+    if before.endswith(f"{ALL_CLIENTS}:"):
+        return ALL_CLIENTS
+    return before.split()[-1].removesuffix(":") if before else ""
+
+
+def _end(text: str, start: int) -> int:
+    """Without its closing summary the text is cut short, and the last job's figures may be."""
+    found = END.search(text, start)
+    if found is None:
+        raise ParseError(
+            "truncated: 'Run status group' is missing", text.count("\n") + 1, text[-80:]
+        )
+    return found.start()
+
+
+class _Text:
+    """A text and its line ends; or a part of it, in which a pattern is looked for."""
+
+    def __init__(
+        self, text: str, ends: list[int] | None = None, span: tuple[int, int] | None = None
+    ):
+        self.text = text
+        self.ends = ends or [at for at, char in enumerate(text) if char == "\n"]
+        self.begin, self.end = span or (0, len(text))
+
+    def part(self, begin: int, end: int) -> _Text:
+        return _Text(self.text, self.ends, (begin, end))
+
+    def search(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        return pattern.search(self.text, self.begin, self.end)
+
+    def all(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        return pattern.finditer(self.text, self.begin, self.end)
+
+    def line(self, found: re.Match[str] | None, group: str | int = 0) -> int:
+        """Of what was found, from 1; 0 for nothing."""
+        return bisect.bisect_left(self.ends, found.start(group)) + 1 if found else 0
+
+
+def _job(head: re.Match[str], body: _Text, depths: dict[str, int], version: str) -> FioJob:
+    rates = list(body.all(RATES))
+    error = int(head[3][:9])
+    if not rates and not error:
+        raise ParseError("a job without any I/O figures", body.line(head), head[0])
+    ios = _issued(body)
+    _all_latencies(body)
+    starts = [found.start() for found in rates] + [body.end]
+    sections = [body.part(a, b) for a, b in pairwise(starts)]
+    traffic = dict(_traffic(found, part, ios) for found, part in zip(rates, sections, strict=True))
+    if len(traffic) != len(rates):
+        raise ParseError("a direction appears twice in one job", 0, head[0])
+    lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
+    if lost and rates and set(traffic) != {"mixed"}:
+        says = f"{lost[0]} I/Os were issued, but their figures are missing"
+        raise ParseError(says, body.line(head), head[0])
+    traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
+    if set(traffic) > {"mixed"}:
+        del traffic["mixed"]  # unified_rw_reporting=both: the sum of the others
+    cpu, levels, failed = body.search(CPU), body.search(LEVELS), body.search(FAILED)
+    steady, goal = body.search(fio_aims.STEADY_TEXT), body.search(fio_aims.GOAL_TEXT)
+    if steady is None and (begins := body.search(STEADY_BEGINS)):
+        raise ParseError("a steady state that cannot be read", body.line(begins), begins[0])
+    aims = {name: steady if name.startswith("steady.") else goal for name in fio_aims.LINES}
+    lines = {
+        "cpu.user": cpu,
+        "cpu.system": cpu,
+        "depth.reached": levels,
+        "errors": failed or head,
+        **aims,
+    }
+    return FioJob(
+        group=int(head[1][:9]),
+        errors=int(failed[1]) if failed else int(error != 0),
+        traffic=traffic,
+        sync=_latency(body, "sync", 0.0),
+        levels={int(at[:4]): _share(share) / 100 for at, share in LEVEL.findall(levels[1])}
+        if levels
+        else {},
+        depth=_depth(depths, name(body.text, head)),
+        cpu_user=_share(cpu[1]) / 100 if cpu else None,
+        cpu_system=_share(cpu[2]) / 100 if cpu else None,
+        steady=fio_aims.steady_of_text(steady) if steady else None,
+        goal=fio_aims.goal_of_text(goal, version, int(head[2][:9]) > 1) if goal else None,
+        lines={figure: body.line(found) for figure, found in lines.items()} | {"": body.line(head)},
+    )
+
+
+def _all_latencies(body: _Text) -> None:
+    """Raises ParseError for one that would be passed over."""
+    for begins in body.all(LATENCY_BEGINS):
+        if not LATENCY.match(body.text, begins.start(), body.end):
+            line = body.text[begins.start() : begins.start() + 120].split("\n")[0]
+            raise ParseError("a latency whose figures cannot be read", body.line(begins), line)
+
+
+def _depth(depths: dict[str, int], job: str) -> int | None:
+    """fio names jobs without the number of a copy; a page may have lost the name."""
+    same = set(depths.values())
+    return depths.get(job) or (same.pop() if len(same) == 1 else None)
+
+
+def _issued(body: _Text) -> dict[str, tuple[float, int]]:
+    """I/Os by direction, and the line that says so."""
+    found = body.search(ISSUED)
+    if found is None:
+        return {}
+    names, line = ("read", "write", "trim"), body.line(found)
+    return {
+        name: (_float(count), line) for name, count in zip(names, found.groups("0"), strict=True)
+    }
+
+
+def _traffic(
+    found: re.Match[str], body: _Text, ios: dict[str, tuple[float, int]]
+) -> tuple[str, Traffic]:
+    prefix = "" if found["name"] else "new_"
+    name = found[f"{prefix}name"]
+    runtime = _whole(found[f"{prefix}ms"]) / 1000
+    count, counted = ios.get(name, (None, 0))
+    iops = _iops(found[f"{prefix}iops"], found[f"{prefix}k"], count, runtime)
+    weight = count if count is not None else iops * runtime
+    return name, Traffic(
+        iops=iops,
+        bandwidth=_whole(found[f"{prefix}bw"]) * BINARY[found[f"{prefix}bw_unit"]],
+        bytes=_whole(found[f"{prefix}io"]) * BINARY[found[f"{prefix}io_unit"]],
+        ios=count,
+        runtime=runtime,
+        slat=_latency(body, "slat", weight),
+        clat=_latency(body, "clat", weight),
+        lat=_latency(body, "lat", weight),
+        lines={"": body.line(found), "ios": counted},
+    )
+
+
+def _iops(printed: str, prefix: str, count: float | None, runtime: float) -> float:
+    """As printed; where fio cut it to three digits (25.3k), from the count of I/Os and the time, as fio does."""
+    iops = _whole(printed) * DECIMAL[prefix]
+    if count is None or not runtime:
+        return iops
+    if abs(count / runtime - iops) > 1 + 0.02 * iops:
+        raise ParseError(f"{printed}{prefix} iops in {runtime} s do not make {count:.0f} I/Os")
+    return count / runtime if prefix else iops
+
+
+def _latency(body: _Text, kind: str, weight: float) -> Latencies | None:
+    every = [match for match in body.all(LATENCY) if match["kind"] == kind]
+    if not every:
+        return None
+    if len(every) > 1:
+        says = f"{kind} appears twice: a line with rates is missing between"
+        raise ParseError(says, body.line(every[1]), every[1][0])
+    found = every[0]
+    scale = PER_SECOND[found["unit"]]
+    low = _whole(found["min"]) * DECIMAL[found["min_k"]] / scale
+    high = _whole(found["max"]) * DECIMAL[found["max_k"]] / scale
+    mean = _share(found["avg"]) / scale
+    if not low * 0.99 - 1 / scale <= mean <= high * 1.01 + 1 / scale:
+        raise ParseError("mean is not between min and max", body.line(found), found[0])
+    ranks = list(_ranks(body, kind))
+    if any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(ranks)):
+        raise ParseError("percentiles that do not rise", ranks[0][2], found[0])
+    return Latencies(
+        count=weight or 1.0,
+        mean=mean,
+        stddev=_share(found["stdev"]) / scale,
+        low=low,
+        high=high,
+        percentiles={rank: value for rank, value, _ in ranks},
+        lines={"": body.line(found)}
+        | {
+            name: line
+            for name, wanted in PERCENTILES.items()
+            for rank, _, line in ranks
+            if rank == wanted
+        },
+    )
+
+
+def _ranks(body: _Text, kind: str) -> Iterator[tuple[float, float, int]]:
+    """Rank (%), latency (s), line."""
+    for found in body.all(RANKS):
+        if found[1] == kind:
+            inner = body.part(found.start(3), found.end(3))
+            for one in inner.all(RANK):
+                yield _float(one[1]), _float(one[2]) / PER_SECOND[found[2]], body.line(one)
+
+
+def _whole(text: str) -> float:
+    """With commas between thousands, if any."""
+    if "," in text and not THOUSANDS.fullmatch(text):
+        raise ParseError(f"commas that do not separate thousands: {text[:80]!r}")
+    return _float(text.replace(",", ""))
+
+
+def _share(text: str) -> float:
+    """With a comma or a point as its decimal sign."""
+    if "," in text and not DECIMALS.fullmatch(text):
+        raise ParseError(f"a comma that may separate thousands or decimals: {text[:80]!r}")
+    return _float(text.replace(",", "."))
+
+
+def _float(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ParseError(f"not a number: {text[:80]!r}") from None
+    if value >= 2.0**65:
+        raise ParseError(f"not a number of fio's: {text[:80]!r}")
+    return value

@@ -1,0 +1,242 @@
+"""Parser of pg_test_fsync's output: PostgreSQL 9.1 to 18, also with white space collapsed as on web pages. Pure.
+
+`read` takes lines from where a run begins and stops at the first line that is not of it; the caller says whether all of
+it must be there. Each rate is checked against the time that is printed beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agents.contracts import Metric, ParseError, Unit
+
+LONGEST = 300  # characters of a line, and far more than any of the tool's
+METHODS = ("open_datasync", "fdatasync", "fsync", "fsync_writethrough", "open_sync")
+# section -> its rows in their order: the words printed -> the metric's name
+ROWS: dict[str, dict[str, str]] = {
+    "one": {method: f"one.{method}" for method in METHODS},
+    "two": {method: f"two.{method}" for method in METHODS},
+    "open_sync": {
+        f"{count} * {16 // count}kB open_sync write{'s' if count > 1 else ''}": (
+            f"open_sync.{count}x{16 // count}"
+        )
+        for count in (1, 2, 4, 8, 16)
+    },
+    "other_descriptor": {
+        "write, fsync, close": "other_descriptor.write_fsync_close",
+        "write, close, fsync": "other_descriptor.write_close_fsync",
+    },
+    "unsynced": {"write": "unsynced.write"},
+}
+SAYS = {
+    "one": "one write",
+    "two": "two writes",
+    "open_sync": "open_sync sizes",
+    "other_descriptor": "fsync on another descriptor",
+    "unsynced": "non-sync'ed writes",
+}
+HEADS = {
+    "one": r"Compare file sync methods using one (\d{1,4})kB write:",
+    "two": r"Compare file sync methods using two (\d{1,4})kB writes:",
+    "open_sync": r"Compare open_sync with different write sizes:",
+    "other_descriptor": r"Test if fsync on non-write file descriptor is honored:",
+    "unsynced": r"Non-[Ss]ync'ed (\d{1,4})kB writes:",
+}
+HEAD = {section: re.compile(pattern) for section, pattern in HEADS.items()}
+START = re.compile(r"(\d{1,9}) (seconds?|operations) per test")
+# What is said around the figures, in as many lines as versions and web pages make of it
+REMARKS = re.compile(
+    r"(?:(?:O_DIRECT|F_NOCACHE) supported on this platform for open_datasync and open_sync\.|"
+    r"Direct I/O is not supported on this platform\.|"
+    r"\(in \"?wal_sync_method\"? preference order, except fdatasync(?: is Linux's default\))?|"
+    r"(?:is )?Linux's default\)|"
+    r"\(This is designed to compare the cost of writing 16kB(?: in different write(?: open_sync sizes\.\))?)?|"
+    r"(?:in different write )?open_sync sizes\.\)|"
+    r"\(If the times are similar, fsync\(\) can sync data written(?: on a different(?: descriptor\.\))?)?|"
+    r"(?:on a different )?descriptor\.\)|"
+    r"\* This file system and its mount options do not support direct(?: I/O, e\.g\. ext4 in journaled mode\.)?|"
+    r"I/O, e\.g\. ext4 in journaled mode\.)"
+)
+RESULT = re.compile(r"((?:0|[1-9]\d{0,11})\.\d{3}) ops/sec(?: (0|[1-9]\d{0,14}) usecs/op)?")
+NOT_THERE = {
+    "n/a": "n/a: this system has no such method",
+    "n/a*": "n/a*: this file system and its mount options do not support direct I/O",
+}
+OLD_SIZE = re.compile(r"(16|8|4|2|1)kB open_sync writes?")  # 9.1 does not say how many
+# A row, whatever follows: the words of one, and something that begins like a result
+ROW = re.compile(
+    r"((?:\d{1,2} \* )?\d{1,2}kB open_sync writes?|write, fsync, close|write, close, fsync|"
+    + "|".join(sorted(METHODS, key=len, reverse=True))
+    + r"|write)(?: ((?:[-+]?[\d.]|n/a|-?nan|-?inf).*))?"
+)
+
+
+@dataclass(slots=True)
+class Run:
+    """One run as far as its lines go; line numbers are indexes into what `read` was given, from 0."""
+
+    first: int
+    last: int = -1  # the last line that is of the run
+    seconds: int | None = None  # of each test; 9.1 counts operations instead
+    sections: dict[str, set[str]] = field(default_factory=dict)  # section -> rows that were there
+    metrics: list[Metric] = field(default_factory=list)
+    block: str = ""  # kB, once a head has said it; 8 unless PostgreSQL was built otherwise
+    cut: str = ""  # the row at the very end of the text that is not whole
+
+    @property
+    def missing(self) -> list[str]:
+        """What a whole run has and this one has not, in words."""
+        found = []
+        for section, rows in ROWS.items():
+            lacking = [words for words in rows if words not in self.sections.get(section, set())]
+            if section not in self.sections:
+                found.append(SAYS[section])
+            elif lacking:
+                found.append(f"{', '.join(lacking)} of {SAYS[section]}")
+        return found
+
+
+def missing(run: Run) -> list[tuple[str, str]]:
+    """Words and name of each test that has no figure, in the order in which they are run."""
+    return [
+        (f"{words} of {SAYS[section]}", name)
+        for section, rows in ROWS.items()
+        for words, name in rows.items()
+        if words not in run.sections.get(section, set())
+    ]
+
+
+def absent(run: Run, name: str, why: str) -> Metric:
+    """A test without a figure."""
+    return Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, _labels(run, name), why)
+
+
+def clean(line: str) -> str:
+    """One space between words, plain apostrophes; "" for a line that is too long to be one of the tool's."""
+    if len(line) > LONGEST:
+        return "" if not line.strip() else "\ufffd"
+    return " ".join(line.split()).replace("’", "'").replace("‘", "'")
+
+
+def begins(line: str) -> bool:
+    """Whether a cleaned line is one with which a run begins."""
+    return bool(START.fullmatch(line)) or _section(line) is not None
+
+
+def read(lines: Sequence[str], first: int) -> Run:
+    """The run that begins at lines[first] (cleaned lines), up to the first line that is not of it.
+
+    Raises ParseError, with lines counted from 1, for what looks like a row and cannot be right.
+    """
+    run, section = Run(first, first), ""
+    for index in range(first, len(lines)):
+        line = lines[index]
+        if not line:
+            continue
+        if index > first and START.fullmatch(line):
+            break
+        if head := _section(line):
+            if _comes_again(run, head[0]):
+                break
+            section = head[0]
+            run.sections[section] = set()
+            _use_block(run, head[1], index, line)
+        elif not _line(run, section, line, index, lines):
+            break
+        if run.cut:
+            break
+        run.last = index
+    return run
+
+
+def _section(line: str) -> tuple[str, str] | None:
+    """Section and kB, if the line is a section's head."""
+    if not line.startswith(("Compare ", "Test ", "Non-")):
+        return None  # nearly every line
+    for section, pattern in HEAD.items():
+        if found := pattern.fullmatch(line):
+            return section, found[1] if pattern.groups else ""
+    return None
+
+
+def _comes_again(run: Run, section: str) -> bool:
+    """Whether the section is another run's: it was there, or one that follows it."""
+    order = list(ROWS)
+    return any(order.index(seen) >= order.index(section) for seen in run.sections)
+
+
+def _use_block(run: Run, kilobytes: str, index: int, line: str) -> None:
+    if not kilobytes:
+        return
+    if run.block and kilobytes != run.block:
+        raise ParseError(
+            f"blocks of {run.block} kB before, of {kilobytes} kB here", index + 1, line
+        )
+    run.block = kilobytes
+
+
+def _line(run: Run, section: str, line: str, index: int, lines: Sequence[str]) -> bool:
+    """Whether a line that is no head is of the run; what it says is put into the run."""
+    if started := START.fullmatch(line):
+        run.seconds = int(started[1]) if started[2] != "operations" else None
+        return True
+    if REMARKS.fullmatch(line):
+        return True
+    row = ROW.fullmatch(line)
+    if not row or not section:
+        return False
+    words = _words(row[1], section)
+    if not row[2] and words not in ROWS[section]:
+        return False
+    if words not in ROWS[section]:
+        raise ParseError(f"no row of the section {SAYS[section]!r}", index + 1, line)
+    if words in run.sections[section]:
+        raise ParseError(f"{words} appears twice", index + 1, line)
+    if not _readable(row[2] or "") and not any(lines[at] for at in range(index + 1, len(lines))):
+        run.cut = words
+        return True
+    if not row[2]:
+        return False  # a word of somebody's text
+    run.metrics += _figures(ROWS[section][words], row[2], run, index + 1, line)
+    run.sections[section].add(words)
+    return True
+
+
+def _words(words: str, section: str) -> str:
+    old = OLD_SIZE.fullmatch(words)
+    if not old or section != "open_sync":
+        return words
+    count = 16 // int(old[1])
+    return f"{count} * {old[1]}kB open_sync write{'s' if count > 1 else ''}"
+
+
+def _readable(said: str) -> bool:
+    return said in NOT_THERE or RESULT.fullmatch(said) is not None
+
+
+def _labels(run: Run, name: str) -> dict[str, str]:
+    sized = run.block not in ("", "8") and not name.startswith("open_sync.")
+    return {"block": f"{run.block}kB"} if sized else {}
+
+
+def _figures(name: str, said: str, run: Run, number: int, line: str) -> list[Metric]:
+    """The rate, and the time of one operation where it is printed. Raises ParseError when they do not agree."""
+    labels = _labels(run, name)
+    if said in NOT_THERE:
+        return [
+            Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, NOT_THERE[said], line=number)
+        ]
+    found = RESULT.fullmatch(said)
+    if not found or not float(found[1]):
+        raise ParseError("neither a rate in ops/sec nor n/a", number, line)
+    rate = float(found[1])
+    metrics = [Metric(f"{name}.ops", rate, Unit.OPS_PER_SECOND, labels, line=number)]
+    if found[2]:
+        exact = 1e6 / rate  # the rate has three digits after the point, the time has none
+        if abs(float(found[2]) - exact) > 0.501 + exact * 0.0006 / rate:
+            raise ParseError("ops/sec and usecs/op do not agree", number, line)
+        seconds = int(found[2]) / 1e6
+        metrics.append(Metric(f"{name}.latency", seconds, Unit.SECONDS, labels, line=number))
+    return metrics

@@ -1,0 +1,285 @@
+"""Parser of sysbench 1.0's fileio report. Every line is known, and what is said twice must agree; else a ParseError.
+
+Seen of 1.0.20 (Debian 11, 12 and 13).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.contracts import Metric, ParseError, Series, Unit
+
+MIB = 1 << 20
+MODES = {
+    "seqwr": "sequential write (creation)",
+    "seqrewr": "sequential rewrite",
+    "seqrd": "sequential read",
+    "rndrd": "random read",
+    "rndwr": "random write",
+    "rndrw": "random r/w",
+}
+IO_MODES = {"sync": "synchronous", "async": "asynchronous", "mmap": "fast mmaped"}
+DIRECTIONS = {"seqrd": ("read",), "rndrd": ("read",), "rndrw": ("read", "write")}
+RANKS = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9}
+HALF = 0.005  # of the last decimal that the report has
+COARSE_MS = 0.02  # below it the histogram's whole microseconds are some percent of a value
+NUMBER = r"(\d+\.\d+)"
+SIZE = r"[\d.]+(?:[KMGTPE]i)?B"
+HEAD = re.compile(
+    rf"sysbench 1\.\d+[^ ]* \(using \w+ LuaJIT [^()]*\)|Running the test with following options:"
+    rf"|Report intermediate results every \d+ second\(s\)"
+    rf"|Initializing random number generator from (?:current time|seed \(\d+\)\.)"
+    rf"|Extra file open flags: [a-z() ]+|\d+ files, {SIZE} each|{SIZE} total file size|Block size {SIZE}"
+    rf"|Number of IO requests: \d+|Read/Write ratio for combined random IO test: [\d.]+"
+    rf"|Periodic FSYNC enabled, calling fsync\(\) each \d+ requests\."
+    rf"|Calling fsync\(\) (?:at the end of test, Enabled|after each write operation)\."
+    rf"|Initializing worker threads\.\.\."
+)
+STARTED = "Threads started!"
+MEANWHILE = re.compile(
+    rf"\[ (\d+)s \] reads: {NUMBER} MiB/s writes: {NUMBER} MiB/s fsyncs: {NUMBER}/s"
+    rf" latency \(ms,(\d+)%\): {NUMBER}"
+)
+HISTOGRAM = (
+    "Latency histogram (values are in milliseconds)",
+    "value  ------------- distribution ------------- count",
+)
+BAR = re.compile(rf"{NUMBER} \|\**\s+(\d+)")
+# In this order: what stands there, and what it is called here.
+REPORT: tuple[tuple[str, str], ...] = (
+    ("File operations:", ""),
+    (rf"reads/s:\s+{NUMBER}", "reads"),
+    (rf"writes/s:\s+{NUMBER}", "writes"),
+    (rf"fsyncs/s:\s+{NUMBER}", "fsyncs"),
+    ("Throughput:", ""),
+    (rf"read, MiB/s:\s+{NUMBER}", "read"),
+    (rf"written, MiB/s:\s+{NUMBER}", "write"),
+    ("General statistics:", ""),
+    (rf"total time:\s+{NUMBER}s", "runtime"),
+    (r"total number of events:\s+(\d+)", "events"),
+    (r"Latency \(ms\):", ""),
+    (rf"min:\s+{NUMBER}", "min"),
+    (rf"avg:\s+{NUMBER}", "avg"),
+    (rf"max:\s+{NUMBER}", "max"),
+    (rf"(\d+)th percentile:\s+{NUMBER}", "percentile"),
+    (rf"sum:\s+{NUMBER}", "sum"),
+    ("Threads fairness:", ""),
+    (rf"events \(avg/stddev\):\s+{NUMBER}/{NUMBER}", "fair"),
+    (rf"execution time \(avg/stddev\):\s+{NUMBER}/{NUMBER}", "execution"),
+)
+RATES = {"reads": "read", "writes": "write"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for, and what the printed times are: "lat" of I/Os, "event" of whatever sysbench counts."""
+
+    mode: str
+    io_mode: str
+    threads: int
+    block_size: int
+    times: str
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        return DIRECTIONS.get(self.mode, ("write",))
+
+
+def times_are(mode: str, io_mode: str, *, synced: bool) -> str:
+    """ "lat" where the printed times are those of I/Os; "event" where some are of fsyncs, or of a mere submission."""
+    writes = mode not in ("seqrd", "rndrd")
+    return "event" if (writes and synced) or io_mode == "async" else "lat"
+
+
+@dataclass(slots=True)
+class Report:
+    """Figures as they are printed, with the line of each, from 1."""
+
+    figures: dict[str, float] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    rank: int = 0  # of the percentile in the report
+    bars: list[tuple[float, int, int]] = field(default_factory=list)  # ms, events, line
+    meanwhile: list[tuple[float, ...]] = field(default_factory=list)  # s, MiB/s twice, op/s, %, ms
+
+
+def read(lines: Sequence[str], wish: Wish) -> Report:
+    """Raises ParseError."""
+    rows = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+    if not rows:
+        raise ParseError("empty: sysbench printed nothing")
+    for number, row in rows:
+        if row.startswith(("FATAL:", "ERROR:", "WARNING:", "ALERT:")):
+            raise ParseError(f"sysbench says: {row[:200]}", number, row)
+    report, left = Report(), iter(rows)
+    _head(left, wish)
+    waiting = list(REPORT)
+    for number, row in left:
+        if len(waiting) == len(REPORT) and _before(report, number, row):
+            continue
+        if not waiting or not (found := re.fullmatch(waiting[0][0], row)):
+            raise ParseError("not understood", number, row)
+        _take(report, waiting.pop(0)[1], [*map(float, found.groups())], number)
+    if waiting:
+        raise ParseError("truncated: the report is missing or incomplete", *rows[-1])
+    _check(report, wish)
+    return report
+
+
+def _head(rows: Iterator[tuple[int, str]], wish: Wish) -> None:
+    """Up to where the threads started: what it says it does is what was asked."""
+    wanted = {
+        f"Number of threads: {wish.threads}",
+        f"Using {IO_MODES[wish.io_mode]} I/O mode",
+        f"Doing {MODES[wish.mode]} test",
+    }
+    number, row = 0, ""
+    for number, row in rows:
+        if row == STARTED:
+            if wanted:
+                raise ParseError(f"missing: {', '.join(sorted(wanted))}", number, row)
+            return
+        if row in wanted:
+            wanted.remove(row)
+        elif not HEAD.fullmatch(row):
+            raise ParseError("not understood, or not what was asked", number, row)
+    raise ParseError("truncated: its threads did not start", number, row)
+
+
+def _before(report: Report, number: int, row: str) -> bool:
+    """What may stand before the report."""
+    if found := MEANWHILE.fullmatch(row):
+        if report.bars:
+            return False
+        report.meanwhile.append(tuple(map(float, found.groups())))
+        return True
+    if found := BAR.fullmatch(row):
+        report.bars.append((float(found[1]), int(found[2]), number))
+        return True
+    return row in HISTOGRAM and not report.bars
+
+
+def _take(report: Report, name: str, values: Sequence[float], number: int) -> None:
+    if name == "percentile":
+        report.rank = int(values[0])
+    if name:
+        report.figures[name], report.lines[name] = values[-1 if name == "percentile" else 0], number
+
+
+def _check(report: Report, wish: Wish) -> None:
+    """Figures that tell of the same thing. Raises ParseError naming the line of one of them."""
+    told = report.figures
+    if not told["events"]:
+        raise ParseError("no request was made", report.lines["events"])
+    for rate, name in RATES.items():
+        moved = told[rate] * wish.block_size / MIB
+        off = abs(told[name] - moved) - HALF * (1 + wish.block_size / MIB)
+        if off > 1e-9 * moved + 1e-6:
+            raise _apart(report, name, f"{told[rate]} {rate}/s of {wish.block_size} B")
+        if told[rate] and name not in wish.directions:
+            raise _apart(report, rate, f"the test mode {wish.mode}")
+    if abs(told["sum"] / told["events"] - told["avg"]) > HALF + 1e-6:
+        raise _apart(report, "avg", f"{told['sum']} ms of {told['events']:.0f} events")
+    if (
+        abs(told["fair"] * wish.threads - told["events"])
+        > wish.threads * 5e-5 + 1e-6 * told["events"]
+    ):
+        raise _apart(report, "fair", f"{told['events']:.0f} events")
+    if not told["min"] <= told["avg"] <= told["max"]:
+        raise _apart(report, "avg", "the least and the largest")
+    if report.bars:
+        _check_bars(report)
+
+
+def _check_bars(report: Report) -> None:
+    counted = sum(count for _, count, _ in report.bars)
+    if counted != report.figures["events"]:
+        raise _apart(report, "events", f"the histogram's {counted}")
+    if any(a[0] > b[0] for a, b in zip(report.bars, report.bars[1:], strict=False)):
+        raise ParseError("the histogram is not in order", report.bars[0][2])
+    at = _ranked(report, report.rank)[0]
+    if report.rank and abs(at - report.figures["percentile"]) > HALF + 0.0005 + 1e-6:
+        raise _apart(report, "percentile", f"the histogram's {at} ms")
+
+
+def _apart(report: Report, name: str, other: str) -> ParseError:
+    said = f"{report.figures[name]:g}"
+    return ParseError(f"{name}: {said} and {other} do not agree", report.lines[name])
+
+
+def _ranked(report: Report, rank: float) -> tuple[float, int]:
+    """Milliseconds below or at which so many percent of the events are, by sysbench's own rule, and the line."""
+    wanted, passed = int(report.figures["events"] * rank / 100 + 0.5), 0
+    for at, count, line in report.bars:
+        passed += count
+        if passed >= wanted:
+            return at, line
+    return report.bars[-1][0], report.bars[-1][2]
+
+
+def metrics(report: Report, wish: Wish) -> list[Metric]:
+    """Rates of each direction and of both, the times, and what was done."""
+    return [*_rates(report, wish), *_times(report, wish.times), *_done(report)]
+
+
+def _rates(report: Report, wish: Wish) -> Iterator[Metric]:
+    told, lines = report.figures, report.lines
+    rates = {name: rate for rate, name in RATES.items() if name in wish.directions}
+    for name, rate in rates.items():
+        yield Metric(f"{name}.iops", told[rate], Unit.OPS_PER_SECOND, line=lines[rate])
+        moved = told[name] * MIB
+        yield Metric(f"{name}.bandwidth", moved, Unit.BYTES_PER_SECOND, line=lines[name])
+    iops, moved = sum(told[rate] for rate in rates.values()), sum(told[name] for name in rates)
+    first = next(iter(rates))
+    yield Metric("iops", iops, Unit.OPS_PER_SECOND, line=lines[rates[first]])
+    yield Metric("bandwidth", moved * MIB, Unit.BYTES_PER_SECOND, line=lines[first])
+    if told["fsyncs"]:
+        yield Metric("fsync.ops", told["fsyncs"], Unit.OPS_PER_SECOND, line=lines["fsyncs"])
+
+
+def _times(report: Report, kind: str) -> Iterator[Metric]:
+    """The mean is the sum's part: it has more digits than the average beside it."""
+    told, lines = report.figures, report.lines
+    mean = told["sum"] / told["events"] / 1e3
+    yield Metric(f"{kind}.mean", mean, Unit.SECONDS, line=lines["sum"])
+    for name in ("min", "max"):
+        yield _rounded(f"{kind}.{name}", told[name], lines[name])
+    if not report.bars:
+        if report.rank:
+            yield _rounded(f"{kind}.p{report.rank}", told["percentile"], lines["percentile"])
+        return
+    for name, rank in RANKS.items():
+        at, line = _ranked(report, rank)
+        note = "it prints whole microseconds" if at < COARSE_MS else ""
+        yield Metric(f"{kind}.{name}", at / 1e3, Unit.SECONDS, note=note, line=line)
+
+
+def _rounded(name: str, shown: float, line: int) -> Metric:
+    if shown:
+        return Metric(name, shown / 1e3, Unit.SECONDS, line=line)
+    return Metric(name, None, Unit.SECONDS, note="below 5 µs: it prints 0.00 ms", line=line)
+
+
+def _done(report: Report) -> Iterator[Metric]:
+    told, lines = report.figures, report.lines
+    yield Metric("events", told["events"], Unit.RATIO, line=lines["events"])
+    yield Metric("runtime", told["runtime"], Unit.SECONDS, line=lines["runtime"])
+
+
+def series(report: Report, wish: Wish) -> list[Series]:
+    """Of what it printed each few seconds, at the ends of those; [] where it was not asked to."""
+    rows = report.meanwhile
+    if not rows:
+        return []
+    columns: Mapping[str, tuple[Unit, Iterable[float]]] = {
+        **{
+            f"{name}.bandwidth": (Unit.BYTES_PER_SECOND, [row[at] * MIB for row in rows])
+            for name, at in (("read", 1), ("write", 2))
+            if name in wish.directions
+        },
+        "fsync.ops": (Unit.OPS_PER_SECOND, [row[3] for row in rows]),
+        f"{wish.times}.p{rows[0][4]:.0f}": (Unit.SECONDS, [row[5] / 1e3 for row in rows]),
+    }
+    at = tuple(row[0] for row in rows)
+    return [Series("", name, unit, at, tuple(values)) for name, (unit, values) in columns.items()]

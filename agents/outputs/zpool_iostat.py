@@ -1,0 +1,164 @@
+"""Parser of `zpool iostat`: shared by the sampler and by the reader of pasted text.
+
+OpenZFS's cmd/zpool/zpool_main.c. Two lines of headings, the first of which groups the columns of the second; a row per
+pool and, with -v, per vdev, indented below it; classes of vdevs ("logs", "cache") as rows of dashes. With -p numbers
+are exact (rates cut to whole ones, times in ns), else rounded to three digits: powers of 1024, times of 1000.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agents.contracts import ParseError, Unit
+
+OPS, BPS, S, BYTES = Unit.OPS_PER_SECOND, Unit.BYTES_PER_SECOND, Unit.SECONDS, Unit.BYTES
+UNITS = {
+    "zpool.read.iops": OPS,
+    "zpool.write.iops": OPS,
+    "zpool.read.bandwidth": BPS,
+    "zpool.write.bandwidth": BPS,
+    "zpool.read.wait": S,
+    "zpool.write.wait": S,
+    "zpool.read.disk_wait": S,
+    "zpool.write.disk_wait": S,
+    "zpool.alloc": BYTES,
+    "zpool.free": BYTES,
+}
+GROUPS = {
+    "capacity": ("zpool.alloc", "zpool.free"),
+    "operations": ("zpool.read.iops", "zpool.write.iops"),
+    "bandwidth": ("zpool.read.bandwidth", "zpool.write.bandwidth"),
+    "total_wait": ("zpool.read.wait", "zpool.write.wait"),
+    "disk_wait": ("zpool.read.disk_wait", "zpool.write.disk_wait"),
+}
+SINGLE = {"scrub", "trim", "rebuild"}  # groups of one column; every other has two
+CLASSES = {"logs", "log", "cache", "special", "dedup", "spares", "spare"}
+COLUMNS = {"alloc", "free", "used", "avail", "read", "write", "wait", "pend", "activ"}
+DASHES = re.compile(r"\s*-{4,}(?:\s+-{3,})+\s*")
+NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,3})?)(ns|us|ms|s|[KMGTPEZ])?")
+TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    device: str  # "zp1", "zp1/mirror-0/sdb", "zp1/logs/sdc"
+    number: int  # of its line
+    values: Mapping[str, float | None]  # None: a dash
+
+
+@dataclass(slots=True)
+class Report:
+    at: int  # number of its first line
+    rows: dict[str, Row] = field(default_factory=dict)
+    rounded: bool = False
+
+
+def heads(line: str) -> bool:
+    """Is it the first line of the headings?"""
+    return line.split()[:3] == ["capacity", "operations", "bandwidth"]
+
+
+def reports(
+    lines: Iterable[tuple[int, str]], flat: bool = False, verbose: bool = True
+) -> Iterator[Report]:
+    """Of numbered lines, from a heading on. `flat`: white space tells nothing, for it was collapsed; then the rows
+    after a pool's are its vdevs if `verbose`, else pools. Raises ParseError.
+    """
+    reader = _Reader(flat, verbose)
+    for number, line in lines:
+        if done := reader.take(number, line):
+            yield done
+    if reader.report.rows:
+        yield reader.report
+
+
+class _Reader:
+    def __init__(self, flat: bool, verbose: bool) -> None:
+        self.flat, self.verbose = flat, verbose
+        self.groups: list[str] = []
+        self.columns: list[str] = []
+        self.report = Report(0)
+        self.pool = ""
+        self.above: list[tuple[int, str]] = []  # (indentation, name) of the vdevs above
+
+    def take(self, number: int, line: str) -> Report | None:
+        """The report that is whole now that this line came."""
+        words = line.split()
+        if not words:
+            return None
+        if DASHES.fullmatch(line):
+            self.pool = ""
+            return None
+        if heads(line):
+            self.groups, self.columns, self.pool = words, [], ""
+            return self._begin(number)
+        if self.groups and not self.columns:
+            self.columns = self._columns(words, number, line)
+            return None
+        if not self.columns or len(words) != len(self.columns) + 1:
+            raise ParseError("not a row of zpool iostat", number, line)
+        return self._row(words, number, line)
+
+    def _begin(self, number: int) -> Report | None:
+        done, self.report = self.report, Report(number)
+        return done if done.rows else None
+
+    def _columns(self, words: list[str], number: int, line: str) -> list[str]:
+        expected = [(g, at) for g in self.groups for at in range(1 if g in SINGLE else 2)]
+        if words[0] not in ("pool", "vdev") or not set(words[1:]) <= COLUMNS:
+            raise ParseError("not the headings of zpool iostat", number, line)
+        if len(words) - 1 != len(expected):
+            raise ParseError("headings of zpool iostat that do not match", number, line)
+        return [GROUPS[g][at] if g in GROUPS else "" for g, at in expected]
+
+    def _row(self, words: list[str], number: int, line: str) -> Report | None:
+        name, said = words[0], words[1:]
+        indent = 0 if self.flat else len(line) - len(line.lstrip())
+        if name in CLASSES and set(said) == {"-"} and self.pool:
+            self.above = [(0, name)]
+            return None
+        done = None
+        top = indent == 0 and not (self.flat and self.verbose)
+        if top or not self.pool or name == self.pool:
+            if name in self.report.rows:
+                done = self._begin(number)
+            self.pool, self.above, device = name, [], name
+        else:
+            device = self._below(name, indent)
+        if device in self.report.rows:
+            raise ParseError(f"{device} twice in one report", number, line)
+        values = {
+            metric: _value(metric, word, number, line)
+            for metric, word in zip(self.columns, said, strict=True)
+            if metric
+        }
+        if not values.get("zpool.alloc") and not values.get("zpool.free") and device != self.pool:
+            # Space is known of what stands right below the pool: -p prints 0 for the others.
+            values = {m: v for m, v in values.items() if m not in GROUPS["capacity"]}
+        self.report.rounded |= any(w[-1].isalpha() for w in said)
+        self.report.rows[device] = Row(device, number, values)
+        return done
+
+    def _below(self, name: str, indent: int) -> str:
+        while self.above and self.above[-1][0] >= indent and self.above[-1][1] not in CLASSES:
+            self.above.pop()
+        path = "/".join((self.pool, *(one for _, one in self.above), name))
+        if not self.flat:
+            self.above.append((indent, name))
+        return path
+
+
+def _value(metric: str, word: str, number: int, line: str) -> float | None:
+    """In base units. Raises ParseError."""
+    if word == "-":
+        return None
+    said = NUMBER.fullmatch(word)
+    time = metric.endswith("wait")
+    unit = said[2] if said else None
+    if not said or (unit and time != (unit in TIMES)):
+        raise ParseError(f"{word!r} is not a figure of zpool iostat", number, line)
+    if time:
+        return float(said[1]) * TIMES[unit or "ns"]
+    return float(said[1]) * float(1024 ** (" KMGTPEZ".index(unit) if unit else 0))

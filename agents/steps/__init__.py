@@ -1,0 +1,1 @@
+"""Commands, scripts and words of them that several layers share."""

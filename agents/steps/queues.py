@@ -1,0 +1,167 @@
+"""Queue settings of disks (/sys/block/X/queue) for the tuning layer: which, on which disk, and as they were. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agents.contracts import Claim, PlanError, Step, Target, claims_of
+from agents.facts.graph import Graph
+from agents.facts.model import BlockDevice, HostFacts
+from agents.facts.queues import chosen, path
+from agents.steps import scripts
+from agents.steps.common import is_claimed
+
+# In the order in which they are set: a new scheduler brings its own nr_requests.
+ATTRIBUTES = ("scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity")
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A claimed disk whose queue is set."""
+
+    claim: Claim
+    device: BlockDevice
+
+    def path(self, attribute: str) -> str:
+        return path(self.device.name, attribute)
+
+    def key(self, attribute: str) -> str:
+        """Under which the old value is kept: by identity, for names change at a reboot."""
+        return f"{self.claim.identity} {attribute}"
+
+    def value(self, attribute: str) -> str:
+        return chosen(attribute, self.device.queue.get(attribute, ""))
+
+
+def disks(target: Target, facts: HostFacts) -> list[Disk]:
+    """Every disk of the layers below that is still that very disk."""
+    found = ((claim, is_claimed(claim, facts)) for claim in claims_of(target))
+    return [Disk(claim, device) for claim, device in found if device is not None]
+
+
+def plan(
+    wishes: Mapping[str, str], target: Target, facts: HostFacts
+) -> tuple[list[Step], dict[str, str]]:
+    """Steps that set each wish on every disk, and the old values. Raises PlanError naming disk and attribute."""
+    if not wishes:
+        return [], {}
+    found = checked(wishes, target, facts)
+    steps = []
+    for attribute, step in zip(wishes, bare(wishes, found), strict=True):
+        # The old nr_requests may be more than the new scheduler takes: it comes back with the old one.
+        with_old = attribute == "nr_requests" and "scheduler" in wishes
+        undo = () if with_old else restore(found, as_now(found, [attribute]), always=True)
+        steps.append(replace(step, undo=undo))
+    return steps, as_now(found, wishes)
+
+
+def checked(wishes: Mapping[str, str], target: Target, facts: HostFacts) -> list[Disk]:
+    """The disks, each of which can take these. Raises PlanError naming disk and attribute."""
+    found = disks(target, facts)
+    if not found:
+        raise PlanError("there are no disks below to tune: put tuning above them")
+    for disk in found:
+        for attribute, wish in wishes.items():
+            _check(disk, attribute, wish, facts)
+    return found
+
+
+def bare(wishes: Mapping[str, str], found: Sequence[Disk]) -> tuple[Step, ...]:
+    """A step for each wish, in their order, that sets it on all of them."""
+    return tuple(
+        _write(wish, attribute, found, f"Set {attribute} to {wish} on {_names(found)}")
+        for attribute, wish in wishes.items()
+    )
+
+
+def as_now(found: Sequence[Disk], wishes: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """How all that changes with these wishes is now."""
+    return {d.key(a): d.value(a) for d in found for a in touched(wishes) if d.value(a)}
+
+
+def touched(wishes: Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
+    """What changes when these are set."""
+    changed = {*wishes, *(["nr_requests"] if "scheduler" in wishes else [])}
+    return tuple(attribute for attribute in ATTRIBUTES if attribute in changed)
+
+
+def _check(disk: Disk, attribute: str, wish: str, facts: HostFacts) -> None:
+    said = disk.device.queue.get(attribute, "")
+    if not said:
+        raise PlanError(f"{disk.device.path} has no {attribute} in its queue: leave it out")
+    if attribute != "scheduler":
+        return
+    listed = said.replace("[", "").replace("]", "").split()
+    loadable = facts.scheduler_modules if "[" in said else ()  # a plain "none" takes no other
+    known = [*listed, *(name for name in loadable if name not in listed)]
+    if wish not in known:
+        raise PlanError(
+            f"{disk.device.path} has no scheduler {wish!r} on kernel {facts.kernel};"
+            f" it has {', '.join(known)}"
+        )
+
+
+def restore(
+    found: Sequence[Disk], kept: Mapping[str, str], always: bool = False
+) -> tuple[Step, ...]:
+    """Steps that bring back what was kept, where it differs now; in the order of ATTRIBUTES."""
+    steps = []
+    renewed: set[str] = set()  # disks whose scheduler changes, and nr_requests with it
+    for attribute in ATTRIBUTES:
+        groups: dict[str, list[Disk]] = {}
+        for disk in found:
+            value = kept.get(disk.key(attribute), "")
+            stale = attribute == "nr_requests" and disk.device.name in renewed
+            if value and (always or stale or disk.value(attribute) != value):
+                groups.setdefault(value, []).append(disk)
+        for value, those in groups.items():
+            says = f"Set {attribute} of {_names(those)} back to {value}"
+            steps.append(_write(value, attribute, those, says))
+        if attribute == "scheduler":
+            renewed = {disk.device.name for those in groups.values() for disk in those}
+    return tuple(steps)
+
+
+def differences(wishes: Mapping[str, str], found: Sequence[Disk]) -> list[str]:
+    return [
+        f"{disk.device.path}: {attribute} is {disk.value(attribute) or 'not there'}, not {wish}"
+        for disk in found
+        for attribute, wish in wishes.items()
+        if disk.value(attribute) != wish
+    ]
+
+
+def not_restored(found: Sequence[Disk], kept: Mapping[str, str]) -> list[str]:
+    return [
+        f"{disk.device.path}: {attribute} is {disk.value(attribute)}, it was {before}"
+        for disk in found
+        for attribute in ATTRIBUTES
+        if (before := kept.get(disk.key(attribute))) and disk.value(attribute) not in (before, "")
+    ]
+
+
+def follow(volume: str, wish: str, target: Target) -> Step:
+    """Set the read-ahead of a stacked device; it goes with the device, so nothing is kept."""
+    sectors = str(int(wish) * 2)
+    return Step(
+        ("blockdev", "--setra", sectors, volume),
+        f"Set read_ahead_kb to {wish} on {volume}",
+        destroys=claims_of(target),
+    )
+
+
+def volume_differences(volume: str, wish: str, facts: HostFacts) -> list[str]:
+    device = Graph(facts).find(volume)
+    now = device.queue.get("read_ahead_kb", "") if device else ""
+    return [] if now == wish else [f"{volume}: read_ahead_kb is {now or 'not there'}, not {wish}"]
+
+
+def _write(value: str, attribute: str, found: Sequence[Disk], says: str) -> Step:
+    paths = tuple(disk.path(attribute) for disk in found)
+    claims = tuple(disk.claim for disk in found)
+    return Step(("sh", "-c", scripts.QUEUE_WRITE, "set", value, *paths), says, destroys=claims)
+
+
+def _names(found: Sequence[Disk]) -> str:
+    return ", ".join(disk.device.name for disk in found)

@@ -1,0 +1,96 @@
+"""fio's histogram bins as they are kept: so few that a run's are some kB, each of them whole bins of fio's. Pure.
+
+fio's bins are 64 to each power of two, from 128 units on; below, each unit is one. Merged they are so many to a power
+of two, nearly equally wide on a logarithmic axis, and none of fio's is split: at the edge of a bin the share of the
+I/Os below it is fio's own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache, lru_cache
+
+from agents.contracts import Histogram
+from agents.outputs.fio_hist import GROUP_BITS
+from agents.outputs.fio_model import Latencies, number
+
+MOST = 200
+PER_DOUBLING = (32, 16, 8, 4, 2, 1)  # tried in this order, until there are few enough
+_SUBS = 1 << GROUP_BITS
+
+Bins = dict[
+    int, tuple[int, int]
+]  # where it begins -> (where it ends, I/Os), in the units that fio printed
+
+
+def histogram(name: str, found: Latencies, labels: Mapping[str, str] | None = None) -> Histogram:
+    """At most MOST bins, none of them empty, whose counts add up to those of all of fio's. Raises ParseError."""
+    bins = _printed(found.bins)
+    for many in PER_DOUBLING:
+        if len(bins) <= MOST:
+            break
+        bins = _merged(bins, many)  # a coarser cut is among those of the finer
+    lows, scale = sorted(bins), found.bins_per_second
+    ends = [bins[low][0] / scale for low in lows]
+    if ends and found.high >= ends[-1]:  # fio's last bin takes whatever took longer
+        ends[-1] = found.high + 1 / scale
+    return Histogram(
+        name,
+        tuple(low / scale for low in lows),
+        tuple(ends),
+        tuple(bins[low][1] for low in lows),
+        labels or {},
+    )
+
+
+def _printed(named: Mapping[str, int]) -> Bins:
+    """By the middle that fio calls each by. Rounded ones that fall into the same bin are added up."""
+    found: Bins = {}
+    for text, hits in named.items():
+        if hits:
+            low, end = _span(text)
+            found[low] = end, hits + found.get(low, (end, 0))[1]
+    return found
+
+
+# fio has 1,856 bins, and an upload may have thousands of results.
+@lru_cache(maxsize=4096)
+def _span(middle: str) -> tuple[int, int]:
+    """Where the bin of that name begins and ends."""
+    value = int(number(middle, "bins"))
+    if value < 2 * _SUBS:
+        return value, value + 1
+    bits = value.bit_length() - 1 - GROUP_BITS
+    low = value >> bits << bits
+    return low, low + (1 << bits)
+
+
+def _merged(bins: Bins, many: int) -> Bins:
+    """So many at most to each power of two."""
+    ends: dict[int, int] = {}
+    counts: defaultdict[int, int] = defaultdict(int)
+    for low, (_, hits) in bins.items():
+        begin, end = _cell(low, many)
+        ends[begin] = end
+        counts[begin] += hits
+    return {low: (ends[low], counts[low]) for low in ends}
+
+
+@lru_cache(maxsize=16384)
+def _cell(low: int, many: int) -> tuple[int, int]:
+    """Where the merged bin begins and ends that holds the one from there on."""
+    if low < _SUBS:
+        return low, low + 1  # fewer to a power of two than fio has elsewhere
+    bits = low.bit_length() - 1
+    cuts = _cuts(many)
+    at = bisect_right(cuts, ((low - (1 << bits)) << GROUP_BITS) >> bits) - 1
+    begin, end = cuts[at : at + 2]
+    return (_SUBS + begin) << bits >> GROUP_BITS, (_SUBS + end) << bits >> GROUP_BITS
+
+
+@cache
+def _cuts(many: int) -> tuple[int, ...]:
+    """Which of a power of two's 64 parts begin one, and 64 behind the last: those of a coarser cut are among them."""
+    return (*(round(_SUBS * (2 ** (at / many) - 1)) for at in range(many)), _SUBS)
