@@ -1,4 +1,4 @@
-"""What a fit lets one say of two set-ups: at each depth, and over the curve (docs/analysis.md, section 1).
+"""Differences of two set-ups by a fit: at each depth, and over the curve (docs/analysis.md, section 1).
 
 For many pairs at once, as benchlab.analysis.fits. A difference counts from 5 % on (`LEAST`). What no number of repeats
 takes away is in every standard error (benchlab.analysis.designs).

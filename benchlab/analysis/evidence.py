@@ -1,4 +1,4 @@
-"""What findings look at: a run, or a set-up's runs of one workload, as plain frozen data in base units. Pure.
+"""Evidence for findings: a run, or a set-up's runs of one workload, as plain frozen data in base units. Pure.
 
 None, NaN or an empty mapping is "nobody told", never 0. Cases are these as JSON (`run_from_json`, `lines_from_json`).
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from itertools import pairwise
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -86,11 +87,7 @@ class Track:
 
     def spans(self) -> tuple[float, ...]:
         """`lengths`, or what they must be."""
-        if self.lengths or not self.times:
-            return self.lengths
-        between = [after - before for before, after in pairwise(self.times)]
-        first = between[0] if between else self.times[0]
-        return (min(self.times[0], first) or first, *between)
+        return self.lengths or _between(self.times)
 
     def within(self, windows: Sequence[Window]) -> Track:
         """Those intervals that lie wholly in one of them."""
@@ -123,6 +120,16 @@ class Track:
         if not known.any():
             return float("nan")
         return float(np.average(values[known], weights=spans[known]))
+
+
+@lru_cache(maxsize=16)  # all that one sampler tells of a run has the same times
+def _between(times: tuple[float, ...]) -> tuple[float, ...]:
+    """s from each to the next, and what the first must be."""
+    if not times:
+        return ()
+    between = [after - before for before, after in pairwise(times)]
+    first = between[0] if between else times[0]
+    return (min(times[0], first) or first, *between)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ effects of its kind (the textbook's analysis of variance; Box, Hunter, Hunter, S
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from math import exp, prod, sqrt
 
 import numpy as np
@@ -43,9 +44,65 @@ class Effects:
     interactions: tuple[Effect, ...]
 
 
+Place = tuple[str, ...]  # a level of each factor
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A level that had to be left out. `factor`: index. `lacks`: {index of another factor: its levels that it has no
+    cell with}; `cell`: one that is missing, of `missing` among `of`."""
+
+    factor: int
+    level: str
+    lacks: Mapping[int, tuple[str, ...]]
+    cell: Place
+    missing: int
+    of: int
+
+
+def complete(there: Collection[Place]) -> tuple[set[Place], tuple[Gap, ...]]:
+    """A part of a matrix that has no gaps, and what was left out for that, in this order.
+
+    Left out is, as long as cells are missing, the level of which the largest share is; of several the one that costs
+    the fewest cells, then the one of the later factor. It need not be the largest such part, but one can follow it.
+    """
+    kept, gaps = set(there), []
+    while kept:
+        levels = _levels(kept)
+        whole = prod(map(len, levels))
+        if len(kept) == whole:
+            break
+        counts = [Counter(place[axis] for place in kept) for axis in range(len(levels))]
+        _, _, axis, level = max(
+            (1 - have * len(some) / whole, -have, axis, level)
+            for axis, (some, count) in enumerate(zip(levels, counts, strict=True))
+            for level, have in count.items()
+            if len(some) > 1
+        )
+        gaps.append(_gap(kept, levels, axis, level))
+        kept = {place for place in kept if place[axis] != level}
+    return kept, tuple(gaps)
+
+
+def _levels(places: Collection[Place]) -> list[list[str]]:
+    return [sorted(set(some)) for some in zip(*places, strict=True)]
+
+
+def _gap(there: set[Place], levels: Sequence[Sequence[str]], axis: int, level: str) -> Gap:
+    own = {place for place in there if place[axis] == level}
+    has = _levels(own)
+    lacks = {
+        n: tuple(sorted(set(some) - set(has[n]))) for n, some in enumerate(levels) if n != axis
+    }
+    of = prod(map(len, levels)) // len(levels[axis])
+    every = product(*(some if n != axis else [level] for n, some in enumerate(levels)))
+    cell = next(place for place in every if place not in own)
+    return Gap(axis, level, {n: some for n, some in lacks.items() if some}, cell, of - len(own), of)
+
+
 def effects(
     factors: Sequence[str],
-    cells: Mapping[tuple[str, ...], Sequence[float]],
+    cells: Mapping[Place, Sequence[float]],
     tau: float = 0.0,
     built: int = 1,
 ) -> Effects | None:
@@ -54,7 +111,7 @@ def effects(
     `tau`: of the design, between two builds: it is added to the error of each effect of the first factors, so many as
     are `built` anew, or measured after each other, for each of their levels.
     """
-    levels = [sorted({key[axis] for key in cells}) for axis in range(len(factors))]
+    levels = _levels(cells)
     varied = [axis for axis, some in enumerate(levels) if len(some) > 1]
     if len(varied) < 2 or len(cells) != prod(map(len, levels)) or not all(cells.values()):
         return None

@@ -1,4 +1,4 @@
-"""What a finding is, and where they come from: each a module of benchlab.analysis.findings, found by scanning.
+"""Finding as a type, and the list of all kinds: each a module of benchlab.analysis.findings, found by scanning.
 
 The file's name is the finding's kind. Nothing to register: a module, its cases in tests/cases/findings/KIND, and its
 paragraph in docs/method.md under the heading that `METHOD` names.

@@ -1,4 +1,4 @@
-"""What is too much to ask of anybody. Without numpy, for those who only check a number."""
+"""Limits of reasonable numbers. Without numpy, for those who only check a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many repeats are needed: for a mean within +-x, and to tell two set-ups apart (docs/analysis.md, section 3)."""
+"""Number of repeats needed: for a mean within +-x, and to tell two set-ups apart (docs/analysis.md, section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a response curve does past its knee: it falls, or it stands still at a cap. Pure.
+"""Falls and caps of a response curve past its knee. Pure.
 
 A fall is claimed by the posterior over shapes (shape_library). Of 900 simulated curves that do not fall it is said of
 0.1 % at a noise of 3 %, and of 0.4 to 0.7 % at 10 %; of falls of 20 % and more some 60 % are found. Most missed ones

@@ -1,4 +1,4 @@
-"""What a rate counts: I/Os, fsyncs, flushes. The one place that gives op/s the word which a person reads."""
+"""Words for what a rate counts: I/Os, fsyncs, flushes. The one place that gives op/s the word which a person reads."""
 
 from __future__ import annotations
 

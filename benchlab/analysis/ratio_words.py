@@ -1,9 +1,10 @@
-"""Ratios as a person reads them. The one place that rounds them: sentences, tables, findings."""
+"""Ratios as a person reads them. The one place that rounds them: sentences, tables, charts, findings."""
 
 from __future__ import annotations
 
 from math import floor, isfinite, log10
 
+TIMES = "\u00a0×"
 LARGE = 100  # from here on whole numbers
 
 
@@ -21,9 +22,20 @@ def times(ratio: float) -> str:
     return f"{number(ratio)} times"
 
 
+def sign(ratio: float) -> str:
+    """2.63 -> "2.6 ×", in tables and beside marks."""
+    return f"{number(ratio)}{TIMES}"
+
+
+def tick(ratio: float) -> str:
+    """Of an axis, whose labels stand beside each other: 2 -> "2 ×", 2.05 -> "2.05 ×"."""
+    return f"{ratio:.3g}{TIMES}"
+
+
 def span(low: float, high: float) -> str:
-    """ "1.9 to 3.4". A bound that leaves 1 out is not rounded onto it: 1.003 to 1.16 is "1.003 to 1.16"."""
-    return f"{_off_one(low) if low > 1 else number(low)} to {_off_one(high) if high < 1 else number(high)}"
+    """ "1.9 to 3.4". Bounds that leave 1 out are not rounded onto it: 1.003 to 1.16 is "1.003 to 1.16"."""
+    words = _off_one if low > 1 or high < 1 else number
+    return f"{words(low)} to {words(high)}"
 
 
 def _decimals(ratio: float) -> int:

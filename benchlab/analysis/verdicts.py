@@ -69,6 +69,19 @@ class Comparison:
     crossings: tuple[int, ...] = ()
     left_out: tuple[int, ...] = ()
 
+    @property
+    def unlike(self) -> dict[int, Verdict]:
+        """Points that are decided, and not as the curve is. Empty where the curve says itself that it depends."""
+        curve = self.curve
+        if curve is None or curve.says == Says.OVERTAKES or len(self.points) == 1:
+            return {}
+        decided = (Says.FASTER, Says.SLOWER)
+        return {
+            depth: point
+            for depth, point in self.points.items()
+            if depth and point.says in decided and point.says != curve.says
+        }
+
 
 def compare_sweeps(
     first: Sweep, second: Sweep, design: Design, *, lower_is_better: bool = False
@@ -187,13 +200,11 @@ def _reason(
     after = _what_would(more, design)
     if half == inf:
         many = "one repeat" if repeats == 1 else f"{repeats} repeats"
-        return (
-            f"{many}, {design.words}: nothing tells the noise; at least {more} of each are needed"
-        )
+        return f"{many}, {design.words}, so nothing tells the noise; at least {more} of each are needed"
     if disagree:
         return f"repeats disagree{after}"
     if not design.may_say_none and abs(est) <= half:
-        return f"{design.words}: so small a difference may be the builds'{after}"
+        return f"{design.words}, and so small a difference may be the builds'{after}"
     if abs(est) > half:
         return f"the interval does not tell it from a difference below 5 %{after}"
     return f"the 95 % interval holds 1 and reaches beyond 5 %{after}"

@@ -1,13 +1,15 @@
-"""A person says that a finding does not matter here, and why; or that it does after all."""
+"""A person says that a finding or an answer does not matter here, and why; or that it does after all."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from benchlab.findings.models import MOST_NOTE, Finding
+from benchlab.findings.models import MOST_NOTE, Dismissible
 from benchlab.runs import events
 from benchlab.web.written_text import clean
 
@@ -16,18 +18,18 @@ class Already(ValidationError):
     """Somebody else was faster: what they said stands."""
 
 
-def dismiss(row: Finding, by: AbstractBaseUser, note: str) -> None:
-    """Raises ValidationError without a note, Already where somebody else dismissed it. One's own last note counts."""
+def dismiss(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
+    """Raises ValidationError without a note, Already where somebody else dismissed the same. One's last note counts."""
     said = clean(note, MOST_NOTE)
     with transaction.atomic():
         there = _as_it_is(row)
-        if there and there.dismissed_at and there.dismissed_by_id != by.pk:
+        if there and there.dismissed_at and there.dismissed_by_id != by.pk and there.same(row):
             raise Already(f"{_who(there)} dismissed it before you. Your note was not kept.")
         row.note, row.dismissed_at, row.dismissed_by_id = said, timezone.now(), by.pk
         _save(row)
 
 
-def take_back(row: Finding, note: str) -> None:
+def take_back(row: Dismissible, note: str) -> None:
     """It counts again. Raises ValidationError without a note, Already where it was taken back with another one."""
     said = clean(note, MOST_NOTE)
     with transaction.atomic():
@@ -38,15 +40,15 @@ def take_back(row: Finding, note: str) -> None:
         _save(row)
 
 
-def _as_it_is(row: Finding) -> Finding | None:
+def _as_it_is(row: Dismissible) -> Any:
     """Who comes at the same moment waits here. None: it is gone, which saving it tells."""
-    return Finding.objects.select_for_update().filter(pk=row.pk).first()
+    return type(row)._default_manager.select_for_update().filter(pk=row.pk).first()
 
 
-def _who(row: Finding) -> str:
+def _who(row: Dismissible) -> str:
     return row.dismissed_by.get_username() if row.dismissed_by else "Somebody who left"
 
 
-def _save(row: Finding) -> None:
-    row.save(update_fields=["note", "dismissed_at", "dismissed_by"])
+def _save(row: Dismissible) -> None:
+    row.save(update_fields=["note", "dismissed_at", "dismissed_by", *row.KEPT_WITH])
     events.changed(row.campaign_id)

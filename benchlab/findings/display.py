@@ -25,6 +25,7 @@ from benchlab.web.units import si
 Person = AbstractBaseUser | AnonymousUser
 RANK = {word: at for at, word in enumerate(Severities.values)}
 MOST = 500  # rows of a page: who has more of them looks at the first
+MOST_TO_LOOK_AT = 20  # lines of Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,17 @@ def _module(kind: str) -> finding.OfRun | finding.OfLines | None:
     return finding.of_runs().get(kind) or finding.of_lines().get(kind)
 
 
-def to_look_at(user: Person, most: int = 20) -> list[Finding]:
-    """What the histories of set-ups say and nobody looked at, the newest first. One query."""
+def not_looked_at(user: Person) -> QuerySet[Finding]:
+    """What the histories of set-ups say and nobody looked at: the newest first, as many as are shown."""
     rows = Finding.objects.for_user(user).current()
     rows = rows.filter(kind__in=list(finding.OF_HISTORY), stands=True, dismissed_at=None)
+    return rows.order_by("-found_at", "-pk")[:MOST_TO_LOOK_AT]
+
+
+def to_look_at(user: Person) -> list[Finding]:
+    """The same with what it is about. One query."""
     whose = ("attempt__run__topology", "attempt__run__workload", "attempt__run__host")
-    return list(rows.select_related(*whose).order_by("-found_at", "-pk")[:most])
+    return list(not_looked_at(user).select_related(*whose))
 
 
 def of_attempt(user: Person, attempt: Attempt) -> list[Shown]:

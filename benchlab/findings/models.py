@@ -1,6 +1,8 @@
-"""What was found, and what people said to it."""
+"""Models of findings and their dismissals."""
 
 from __future__ import annotations
+
+from typing import ClassVar, Self
 
 from django.conf import settings
 from django.db import models
@@ -23,7 +25,31 @@ class Severities(models.TextChoices):
     NOTE = Severity.NOTE.value, "Note"
 
 
-class Finding(models.Model):
+class Dismissible(models.Model):
+    """What a person may say does not matter, and why. Whoever has these columns has `campaign`, too."""
+
+    dismissed_at = models.DateTimeField(null=True, editable=False)
+    dismissed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+    )
+    note = models.TextField(blank=True, help_text="Reason for dismissing it, or for restoring it")
+
+    campaign_id: int
+    KEPT_WITH: ClassVar[tuple[str, ...]] = ()  # what else a dismissal writes: what it was said of
+
+    class Meta:
+        abstract = True
+
+    def same(self, now: Self) -> bool:
+        """Whether both are said of the same; who says it of something else contradicts nobody."""
+        return True
+
+
+class Finding(Dismissible):
     """Of one attempt, or of the lines of one workload in a campaign. Always rebuildable (`manage.py reparse`), but for
     its dismissal: `kind` and `about` tell which one it was."""
 
@@ -36,29 +62,25 @@ class Finding(models.Model):
         null=True,
         on_delete=models.CASCADE,
         related_name="findings",
-        help_text="Of a finding between the lines of this workload; null: of one attempt",
+        help_text="Workload whose lines are compared; null for a finding on one attempt",
     )
-    kind = models.CharField(max_length=60, help_text="A module of benchlab/analysis/findings")
+    kind = models.CharField(
+        max_length=60,
+        help_text="Kind of finding: the name of a module in benchlab/analysis/findings",
+    )
     about = models.CharField(
-        max_length=MOST_ABOUT, blank=True, help_text="What tells it from others of its kind"
+        max_length=MOST_ABOUT,
+        blank=True,
+        help_text="Key that distinguishes findings of the same kind",
     )
-    says = models.TextField(help_text="One plain sentence without its full stop")
+    says = models.TextField(help_text="The finding as one sentence, without a full stop")
     severity = models.CharField(max_length=10, choices=Severities)
     # {name: benchlab.analysis.finding.Number}
-    numbers = models.JSONField(default=dict, help_text="Those of the sentence, in base units")
-    runs = models.JSONField(default=list, help_text="Ids of the runs that it is about")
+    numbers = models.JSONField(default=dict, help_text="Numbers in the sentence, in base units")
+    runs = models.JSONField(default=list, help_text="IDs of the runs concerned")
     found_at = models.DateTimeField(auto_now_add=True)
     # A dismissed one that is found no longer is kept, so that it stays dismissed when it is found again.
     stands = models.BooleanField(default=True, editable=False)
-    dismissed_at = models.DateTimeField(null=True, editable=False)
-    dismissed_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        null=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-        editable=False,
-    )
-    note = models.TextField(blank=True, help_text="Why it was dismissed, or taken back")
 
     TEAM_PATH = "campaign__team"
     objects = OwnedQuerySet["Finding"].as_manager()

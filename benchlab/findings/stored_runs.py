@@ -1,4 +1,8 @@
-"""Evidence of stored attempts: six queries for ten of them, and what is large is read once for all of them."""
+"""Evidence of stored attempts: six queries for ten of them, and what is large is read once for all of them.
+
+Series come in binary, and the times that those of one sampler share are read once of each attempt: as rows of a model a
+thousand runs took twice as long.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Q
+import psycopg
+from django.db import connection
+from psycopg.sql import SQL, Literal
 
-from agents import options, registry
+from agents import options
 from agents.contracts import AgentError, OptionsError, Target
+from agents.drivers import registry
 from agents.plans import as_json, chain, fits
 from agents.plans.stack import BELOW, Placed, StackPlan
 from benchlab.analysis.evidence import Access, Device, Figure, Layer, Run, Track, Window
@@ -21,11 +28,13 @@ from benchlab.findings import written_before
 from benchlab.hosts.models import Device as Disk
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import in_force
-from benchlab.runs.collect import DISKS, RATED, READERS
-from benchlab.runs.models import Attempt, Layout, Measurement, Series
+from benchlab.runs.attempt_meta import DISKS, RATED, READERS
+from benchlab.runs.models import Attempt, Layout, Measurement
+from benchlab.runs.sent_arrays import doubles
 from benchlab.topologies import moments
 
 BUSY = ("cpu.idle", "cpu.iowait")  # what tells how busy a CPU was
+ROWS = 50  # of series that PostgreSQL sends at a time
 AT_ONCE = 10  # attempts whose series are in memory at a time: an hour's of 16 disks takes 40 MB
 
 
@@ -130,7 +139,7 @@ def _some(attempts: Sequence[int], shared: _Shared, of_disks: bool) -> Iterator[
         yield dataclasses.replace(one, unwritten="") if held else one
 
 
-def _run(row: Attempt, shared: _Shared, printed: _Printed, series: Sequence[Series]) -> Run:
+def _run(row: Attempt, shared: _Shared, printed: _Printed, series: Sequence[_Series]) -> Run:
     run, built = row.run, shared.at(row, row.run.stage)
     ours = run.campaign.source == Campaign.Source.MEASURED
     access, unwritten = _asked(row, built.target, shared.layouts[row.layout_id], ours)
@@ -209,25 +218,37 @@ def _printed(attempts: Collection[int]) -> Mapping[int, _Printed]:
     return found
 
 
-def _series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[Series]]:
-    found: dict[int, list[Series]] = defaultdict(list)
-    whole = (
-        Q() if of_disks else Q(device="") | Q(metric__in=BUSY)
-    )  # of each CPU, too: one may be full
-    for row in (
-        Series.objects.filter(whole, attempt__in=attempts).order_by("pk").iterator(chunk_size=500)
-    ):
-        found[row.attempt_id].append(row)
+_Series = tuple[str, Track]  # by which sampler
+
+
+def _series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[_Series]]:
+    # Of each CPU, too: one may be full.
+    some = SQL("" if of_disks else " AND (device = '' OR metric = ANY({}))")
+    statement = SQL(
+        "SELECT attempt_id, sampler, device, metric, unit, array_send(times), array_send(values) FROM runs_series"
+        " WHERE attempt_id = ANY({}){} ORDER BY id"
+    ).format(Literal(list(attempts)), some.format(Literal(list(BUSY))))
+    found: dict[int, list[_Series]] = defaultdict(list)
+    clocks: dict[tuple[int, bytes], tuple[float, ...]] = {}
+    connection.ensure_connection()
+    with psycopg.Cursor(connection.connection) as cursor:
+        for attempt, sampler, device, metric, unit, times, values in cursor.stream(
+            statement, binary=True, size=ROWS
+        ):
+            clock = clocks.get((attempt, times)) or tuple(doubles(times).tolist())
+            clocks[attempt, times] = clock
+            track = Track(device, metric, unit, clock, tuple(doubles(values).tolist()))
+            found[attempt].append((sampler, track))
     return found
 
 
-def _tracks(row: Attempt, series: Iterable[Series], windows: Sequence[Window]) -> Iterator[Track]:
+def _tracks(row: Attempt, series: Iterable[_Series], windows: Sequence[Window]) -> Iterator[Track]:
     """A tool's own series stand for the whole host, as far as they are on the samples' clock."""
     placed = sum(one.measured for one in windows) == 1 or READERS in row.meta
     known = registry.all_samplers()
-    for one in series:
-        if one.device or one.sampler in known or placed:
-            yield Track(one.device, one.metric, one.unit, tuple(one.times), tuple(one.values))
+    for sampler, track in series:
+        if track.device or sampler in known or placed:
+            yield track
 
 
 def access_of(row: Attempt) -> Access:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
 
-from agents.texts.plaintext import visible
+from agents.plaintext import visible
 from benchlab.analysis import finding
 from benchlab.analysis.evidence import Line, Run
 from benchlab.campaigns.models import Campaign
@@ -22,6 +23,8 @@ from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 
 log = logging.getLogger(__name__)
+
+SAID = ("says", "severity", "numbers", "runs", "stands")  # fields that are made anew
 
 Found = Mapping[str, Sequence[finding.Finding] | None]  # by kind; None: its module failed
 
@@ -52,13 +55,21 @@ def _find(campaigns: Mapping[int, int]) -> None:
             return
         log.exception("findings of attempts %s", list(campaigns))
         return
-    for run in runs:
-        try:
-            _keep(
-                of_run(run), [run.run], campaign_id=campaigns[run.attempt], attempt_id=run.attempt
-            )
-        except Exception:
-            log.exception("findings of attempt %s", run.attempt)
+    _keep_runs([(run, of_run(run)) for run in runs], campaigns)
+
+
+def _keep_runs(looked: Sequence[tuple[Run, Found]], campaigns: Mapping[int, int]) -> None:
+    """All of them in one transaction; each in its own where one cannot be kept."""
+    pks = [run.attempt for run, _ in looked]
+    told = [_Told(found, [run.run], campaigns[run.attempt], run.attempt) for run, found in looked]
+    try:
+        _keep(Finding.objects.filter(attempt__in=pks), told)
+    except Exception:
+        if len(looked) > 1:
+            for one in looked:
+                _keep_runs([one], campaigns)
+            return
+        log.exception("findings of attempts %s", pks)
 
 
 def of_run(run: Run) -> Found:
@@ -88,20 +99,54 @@ def _each(
 def keep_lines(campaign: Campaign, workload_id: int, lines: Sequence[Line]) -> None:
     """Between the lines of one workload. Never raises."""
     try:
-        _keep(of_lines(lines), [], campaign_id=campaign.pk, workload_id=workload_id)
+        rows = Finding.objects.filter(campaign=campaign, workload=workload_id)
+        _keep(rows, [_Told(of_lines(lines), [], campaign.pk, workload=workload_id)])
     except Exception:
         log.exception("findings of campaign %s, workload %s", campaign.pk, workload_id)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Told:
+    """What was found of one attempt, or of the lines of one workload. `runs`: those of a finding that names none."""
+
+    found: Found
+    runs: Sequence[int]
+    campaign: int
+    attempt: int | None = None
+    workload: int | None = None
+
+    def row(self, kind: str, about: str) -> Finding:
+        return Finding(
+            kind=kind,
+            about=about,
+            campaign_id=self.campaign,
+            attempt_id=self.attempt,
+            workload_id=self.workload,
+        )
+
+
 @transaction.atomic
-def _keep(found: Found, runs: Sequence[int], **of: int) -> None:
-    """In place of what was found before. `runs`: those of one that names none."""
-    rows = Finding.objects.filter(**of).exclude(kind__in=list(finding.OF_HISTORY))
-    known = {(row.kind, row.about): row for row in rows.select_for_update()}
-    there = _each_once(found)
+def _keep(rows: QuerySet[Finding], told: Sequence[_Told]) -> None:
+    """In place of what was found before, which are those `rows`. Three queries, and one for each that is gone."""
+    of_runs = rows.exclude(kind__in=list(finding.OF_HISTORY)).order_by("pk")
+    known: dict[int | None, dict[tuple[str, str], Finding]] = defaultdict(dict)
+    for row in of_runs.select_for_update():
+        known[row.attempt_id][row.kind, row.about] = row
+    changed = [row for one in told for row in _changed(one, known[one.attempt])]
+    Finding.objects.bulk_create([row for row in changed if row.pk is None])
+    there = [row for row in changed if row.pk is not None]
+    if there:
+        Finding.objects.bulk_update(there, SAID)
+
+
+def _changed(told: _Told, known: Mapping[tuple[str, str], Finding]) -> Iterator[Finding]:
+    """New rows, and those that say something else now. What is found no longer goes at once."""
+    there = _each_once(told.found)
     for key, one in there.items():
-        _say(known.get(key) or Finding(kind=key[0], about=key[1], **of), one, runs)
-    failed = {kind for kind, told in found.items() if told is None}
+        row = known.get(key) or told.row(*key)
+        if _say(row, one, told.runs):
+            yield row
+    failed = {kind for kind, of in told.found.items() if of is None}
     for key, row in known.items():
         if key not in there and key[0] not in failed:
             _gone(row)
@@ -120,7 +165,9 @@ def keep_history(
     for (run, kind), one in wanted.items():
         attempt = attempts_of[run]
         of_new = {"campaign_id": attempt.run.campaign_id, "attempt": attempt, "about": one.about}
-        _say(known.get((run, kind)) or Finding(kind=kind, **of_new), one, [run])
+        row = known.get((run, kind)) or Finding(kind=kind, **of_new)
+        if _say(row, one, [run]):
+            row.save()
     for key, row in known.items():
         if key not in wanted:
             _gone(row)
@@ -146,7 +193,8 @@ def _gone(row: Finding) -> None:
         row.save(update_fields=["stands"])
 
 
-def _say(row: Finding, one: finding.Finding, runs: Sequence[int]) -> None:
+def _say(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
+    """Whether the row is new, or says something else now."""
     said: dict[str, Any] = {
         "says": visible(one.says),
         "severity": one.severity.value,
@@ -155,10 +203,10 @@ def _say(row: Finding, one: finding.Finding, runs: Sequence[int]) -> None:
         "stands": True,
     }
     if row.pk and all(getattr(row, name) == value for name, value in said.items()):
-        return
+        return False
     for name, value in said.items():
         setattr(row, name, value)
-    row.save()
+    return True
 
 
 def _number(one: finding.Number) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether runs before one wrote all that it reads: then it read no block that nothing ever wrote."""
+"""Look for runs before one that wrote all that it reads: then it read no block that nothing ever wrote."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from agents import options, registry
+from agents import options
 from agents.contracts import AgentError
+from agents.drivers import registry
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.runs.states import Outcome
 

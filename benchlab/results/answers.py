@@ -12,6 +12,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
+from django.utils.http import content_disposition_header
 from rest_framework.exceptions import Throttled
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
@@ -84,7 +85,7 @@ def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpRespon
         raise Throttled(
             wait=5, detail="Too many exports are under way; ask again in a moment."
         ) from None
-    said["Content-Disposition"] = f'attachment; filename="{name}"'
+    said["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     said["X-Content-Type-Options"] = "nosniff"
     said["Accept-Ranges"] = "none"  # the next request's table may be another
     said["Cache-Control"] = "private, no-cache"
@@ -93,7 +94,7 @@ def answer(request: HttpRequest, make: Make, kind: str, name: str) -> HttpRespon
 
 def _answered(request: HttpRequest, make: Make, kind: str) -> HttpResponseBase:
     if isinstance(request, ASGIRequest):
-        pump = Pump(lambda: _parts(make()))
+        pump = Pump(lambda: _parts(make()), request.user.pk)
         if pump.whole is None:
             return StreamingHttpResponse(pump, content_type=kind)
         return _whole(request, pump.whole, kind)

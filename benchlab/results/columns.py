@@ -1,4 +1,4 @@
-"""Which columns the tables have, what each is in SQL, and what may be asked of it. Pure data.
+"""Columns of the tables: each one's SQL, and the conditions that it allows. Pure data.
 
 Aliases in SQL: a attempt, r run, c campaign, h host, t topology, w workload; m measurement; s series, v one value.
 """

@@ -1,4 +1,4 @@
-"""What a query string asks of a table: conditions, columns, order. Pure; what is not understood is refused by name.
+"""Query language of the tables: conditions, columns, order. Pure; what is not understood is refused by name.
 
     topology=lvm_cache   oio__gte=4   metric=read.*   param.iodepth=4   metric.iops__gt=1000   value__lt=0.001
     host__in=vm-09,vm-12   campaign=7   tool__ne=dd   workload__contains=randread   outstanding__isnull=true
@@ -164,7 +164,7 @@ def _value(column: Column, operator: str, text: str) -> Value:
         raise ValueError("Text must be without NUL and surrogate characters.")
     if column.words and operator in EQUALS and text not in column.words:
         there = ", ".join(word for word in column.words if word)
-        raise ValueError(f"{text[:40]!r} is none of them; there are {there}.")
+        raise ValueError(f"{text[:40]!r} is not one of them; there are {there}.")
     if column.name == "stage" and operator in EQUALS:
         moments.parse(text)
     if column.kind is Kind.WHOLE:

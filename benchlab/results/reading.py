@@ -12,7 +12,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from psycopg.sql import SQL, Composable, Composed
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns.models import Campaign
 from benchlab.results import sql
 from benchlab.results.columns import PARAM, Column, Kind
@@ -95,7 +95,7 @@ def _spoken(condition: Condition, seen: Composable) -> None:
     if strange := sorted(unknown - there):
         parameter = name if operator == "eq" else f"{name}__{operator}"
         known = ", ".join(sorted(word for word in {*SPOKEN[name](), *there} if word))
-        raise Refused({parameter: f"{strange[0][:40]!r} is none of them; there are {known}."})
+        raise Refused({parameter: f"{strange[0][:40]!r} is not one of them; there are {known}."})
 
 
 def _numeric(column: Column) -> Column:

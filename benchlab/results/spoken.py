@@ -1,10 +1,10 @@
-"""What may be typed: the columns there are, and values that the newest runs have. For completion: never all of it."""
+"""Completions of the query language: the columns there are, and some values of the newest runs, never all of them."""
 
 from __future__ import annotations
 
 from psycopg.sql import SQL, Composable, Literal
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.results import sql
 from benchlab.results.columns import ALIASES, METRIC, PARAM, RESULTS, Column, Kind
 from benchlab.results.language import Refused, understand

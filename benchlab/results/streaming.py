@@ -6,54 +6,93 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from itertools import chain
 
 from django.db import connections
 
 AHEAD = 4  # parts that wait to be taken
 PATIENCE_S = 120.0  # then whoever asked is gone, or might as well be
+# Bytes a second of who takes a part now and then: a place is nobody's for days.
+SLOWEST = 32 << 10
 AT_ONCE = threading.BoundedSemaphore(8)  # each holds a connection of PostgreSQL's
+OF_ONE = 4  # of those, of one person; all guests are one
+
+_under_way: Counter[Hashable] = Counter()
+_counting = threading.Lock()
 
 
 class Busy(Exception):
-    """As many are under way as may be."""
+    """As many are under way as may be, or as this person may have."""
+
+
+class TooSlow(Exception):
+    """Others wait for the place."""
+
+
+def _take(whose: Hashable) -> None:
+    """A place. Raises Busy."""
+    with _counting:
+        if _under_way[whose] >= OF_ONE or not AT_ONCE.acquire(blocking=False):
+            raise Busy
+        _under_way[whose] += 1
+
+
+def _give_back(whose: Hashable) -> None:
+    with _counting:
+        _under_way[whose] -= 1
+        if not _under_way[whose]:
+            del _under_way[whose]
+        AT_ONCE.release()
 
 
 class _Line:
     """What the thread and its Pump share. The thread knows no Pump, so that one whom nobody keeps ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, whose: Hashable) -> None:
         self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
         self.stop = threading.Event()
+        self.whose = whose
+        self._waited_s = 0.0  # in all, for parts to be taken
+        self._size = 0  # bytes of those that were
 
     def run(self, make: Callable[[], Iterator[bytes]]) -> None:
         try:
             parts = make()
-            for part in parts:
-                if not self._put(part):
-                    parts.close()  # type: ignore[attr-defined]  # a generator
-                    return
-            self._put(None)
+            if not all(self._put(part) for part in chain(parts, (None,))):
+                parts.close()  # type: ignore[attr-defined]  # a generator
+                self._break_off(TooSlow("It was taken too slowly, or by nobody any more."))
         except BaseException as error:
-            self._put(error)
+            if not self._put(error):
+                self._break_off(error)
         finally:
             connections.close_all()
-            AT_ONCE.release()
-            with contextlib.suppress(
-                queue.Full
-            ):  # for a thread that still waits for a part: it has an end
-                self.parts.put_nowait(None)
+            _give_back(self.whose)
+
+    def _break_off(self, error: BaseException) -> None:
+        """In place of the parts that wait: half a file must not look whole, and who waits for a part has an end."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self.parts.get_nowait()
+        self.parts.put_nowait(error)
 
     def _put(self, part: bytes | BaseException | None) -> bool:
         waited = 0.0
-        while not self.stop.is_set() and waited < PATIENCE_S:
+        most = PATIENCE_S + self._size / SLOWEST
+        while not self.stop.is_set() and waited < PATIENCE_S and self._waited_s < most:
+            began = time.monotonic()
             try:
                 self.parts.put(part, timeout=0.5)
             except queue.Full:
                 waited += 0.5
             else:
+                self._size += len(part) if isinstance(part, bytes) else 0
                 return True
+            finally:
+                self._waited_s += time.monotonic() - began
         return False
 
 
@@ -61,15 +100,18 @@ class Pump:
     """Async iterator over what `make()` yields; `close` ends it early. Two parts are there once it is made.
 
     One that is dropped ends as well: whoever asked had hung up before the answer was begun, and nobody closes that.
-    Raises Busy, and what `make` raises before its first part.
+    `whose`: who asked. Raises Busy, and what `make` raises before its first part.
     """
 
-    def __init__(self, make: Callable[[], Iterator[bytes]]) -> None:
-        if not AT_ONCE.acquire(blocking=False):
-            raise Busy
-        line = self._line = _Line()
+    def __init__(self, make: Callable[[], Iterator[bytes]], whose: Hashable = None) -> None:
+        _take(whose)
+        line = self._line = _Line(whose)
         weakref.finalize(self, line.stop.set)
-        threading.Thread(target=line.run, args=(make,), daemon=True).start()
+        try:
+            threading.Thread(target=line.run, args=(make,), daemon=True).start()
+        except RuntimeError:  # no thread is to be had
+            _give_back(whose)
+            raise
         self._held = [line.parts.get()]
         if self._held[0] is not None and not isinstance(self._held[0], BaseException):
             self._held.append(line.parts.get())

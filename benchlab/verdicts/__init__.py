@@ -1,1 +1,1 @@
-"""What a campaign's numbers answer: which set-up is faster, by how much, how sure, and what would decide it."""
+"""Answers of a campaign's numbers: which set-up is faster, by how much, how sure, and what would decide it."""

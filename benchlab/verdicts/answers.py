@@ -7,7 +7,7 @@ campaign or the host. Lines whose layout was not in order are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 
@@ -20,8 +20,8 @@ from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import cards, naming, request_params
 from benchlab.charts.equal_workloads import cards_of
-from benchlab.charts.palette import Identity, Style
-from benchlab.charts.queries import Group, Person, groups, labels, line_styles
+from benchlab.charts.palette import Style
+from benchlab.charts.queries import Group, Identity, Person, groups, labels, line_styles
 from benchlab.verdicts import baselines, builds
 
 BETTER = {"op/s": False, "B/s": False, "s": True}  # unit -> whether lower is better
@@ -64,6 +64,7 @@ class Answer:
     baseline: Row
     rows: tuple[Row, ...]
     choices: tuple[tuple[str, str], ...]
+    alike: tuple[str, ...] = ()  # what its lines have in common, one of ALIKE
 
     @property
     def lower_is_better(self) -> bool:
@@ -117,19 +118,21 @@ def answers_of(found: Sequence[Group], metric: str = "", baseline: str = "") -> 
     """
     styles = _styles(found)
     parts = [
-        (lines, some, name)
+        (lines, some, name, alike)
         for lines in cards_of([one for one in found if not one.condition])
-        for part in _parts(lines)
+        for alike, several in [_parts(lines)]
+        for part in several
         for some, name in [_told(part, metric)]
         if len(some) > 1
     ]
-    compared = [line for _, some, _ in parts for line in some]
+    compared = [line for _, some, _, _ in parts for line in some]
     if not compared:
         return []
     known = builds.of_groups(compared)
-    spread = _spread(compared)
+    spread = spread_of(compared)
     made = [
-        _answer(lines, some, name, baseline, known, spread, styles) for lines, some, name in parts
+        replace(_answer(lines, some, name, baseline, known, spread, styles), alike=alike)
+        for lines, some, name, alike in parts
     ]
     return [one for one in made if one.others]
 
@@ -146,22 +149,23 @@ def _styles(found: Sequence[Group]) -> Styles:
     }
 
 
-def _spread(lines: Iterable[Group]) -> tuple[float, ...]:
+def spread_of(lines: Iterable[Group]) -> tuple[float, ...]:
+    """What rebuilt equals differ by in the labs that these are of. A query, and two that are kept for a while."""
     ours = {line.campaign for line in lines if line.ours}
     teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
     return builds.rebuilt(set(teams)) if ours else ()
 
 
-def _parts(lines: Sequence[Group]) -> list[list[Group]]:
-    """Sets of two lines and more that differ in one thing."""
+def _parts(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list[Group]]]:
+    """(what they have in common, sets of two lines and more that differ in one thing)."""
     for names in ALIKE:
         parts: dict[tuple[object, ...], list[Group]] = {}
         for line in lines:
             parts.setdefault(tuple(getattr(line, name) for name in names), []).append(line)
         several = [part for part in parts.values() if len(part) > 1]
         if several:
-            return several
-    return []
+            return names, several
+    return (), []
 
 
 def _told(lines: list[Group], wanted: str) -> tuple[list[Group], str]:

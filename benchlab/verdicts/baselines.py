@@ -1,4 +1,4 @@
-"""Which line others are held against, as an address names it: by what tells the lines of an answer apart.
+"""Baseline that other lines are compared with, as an address names it: by what tells the lines of an answer apart.
 
 "t5": the layout of topology 5; "mafter-1": a moment; "c2.h3": a campaign on a host; "r" and eight hexadecimal digits:
 what else a sweep varies, a scheduler say. Several parts have dots between them. A number alone is a topology.

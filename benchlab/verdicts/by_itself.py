@@ -1,4 +1,4 @@
-"""What lines say by themselves: knee, cap, fall and what is full of a swept one, else its best figure."""
+"""Answers of lines by themselves: knee, cap, fall and what is full of a swept one, else its best figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a set-up's history changes with a campaign's runs: kept as findings of those runs, until a person looked.
+"""Changes of a set-up's history with a campaign's runs: kept as findings of those runs, until a person looked.
 
 Looked for once the campaign is over, by the figure that pages show first. A change is told when it is confirmed, of the
 run that it begins with; a run that stands out, of itself (benchlab.analysis.changes).
@@ -13,7 +13,7 @@ from django.db.models import Count, Q, QuerySet
 from benchlab.analysis.changes import Unusual
 from benchlab.analysis.finding import Finding as Told
 from benchlab.analysis.finding import Number, Severity
-from benchlab.analysis.findings._formats import rate, share
+from benchlab.analysis.formats import rate, share
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming

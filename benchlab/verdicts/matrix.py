@@ -1,47 +1,116 @@
-"""What each factor of a campaign does over everything else, and where two of them do not simply multiply."""
+"""Effects of each factor of a campaign over everything else, and pairs that do not simply multiply."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from benchlab.analysis.designs import TAU, Order
-from benchlab.analysis.factors import Effect, Effects, effects
+from benchlab.analysis.designs import Order, design
+from benchlab.analysis.factors import Effect, Effects, Gap, Place, complete, effects
+from benchlab.charts import naming
 from benchlab.charts.queries import Group
 from benchlab.topologies.models import Topology
+from benchlab.verdicts.answers import BETTER, TAILS, spread_of
 from benchlab.verdicts.settings_apart import AS_IT_IS, Apart, apart
 
 FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
+POINT = FACTORS.index("Point")
 BUILT = 4  # of them, the first: their levels are built, or follow each other, so drift and luck are in what they do
 SHOWN = 8  # on a page
+MOST_LINKED = 500  # runs that a link names
+NAMED = 3  # levels that a sentence names, before it counts
 
 
-def effects_of(found: Sequence[Group], metric: str = "iops") -> Effects | None:
-    """Of lines in order; None where not every cell of the matrix was measured.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An effect worth a word, and the runs that it is of: all that have its levels."""
+
+    effect: Effect
+    runs: tuple[int, ...]
+
+    @property
+    def query(self) -> str:
+        """Of the table of runs; "" where they are too many for an address."""
+        return f"run__in={','.join(map(str, self.runs))}" if len(self.runs) <= MOST_LINKED else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """By one metric. `says`: what was left out, in plain sentences without their full stops."""
+
+    metric: str
+    told: tuple[Told, ...]
+    says: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        return naming.title(self.metric)
+
+
+@dataclass(slots=True)
+class _Cells:
+    values: dict[Place, list[float]] = field(default_factory=dict)
+    runs: dict[Place, list[int]] = field(default_factory=dict)
+
+
+def factors_of(found: Sequence[Group], metric: str = "", most: int | None = None) -> list[Factors]:
+    """Of lines in order; by the metric that is asked for, else by the rate and the p99 that they have.
 
     A point is a workload with what it sweeps. Where layouts differ in their tuning alone, that is a factor of its own
-    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by, and
-    so do hosts and moments: no block holds two of them, and drift would pose as what they do. A
-    scheduler that runs of one build ask for is measured in the same blocks, and carries none of that.
+    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by (in this
+    lab, where it is known to be more), and so do hosts and moments: no block holds two of them, and drift would pose as
+    what they do. A scheduler that runs of one build ask for is measured in the same blocks, and carries none of that.
+    `most`: main effects, and as many interactions, of each metric.
     """
-    names = _apart(found)
-    cells: dict[tuple[str, ...], list[float]] = {}
-    for line in found:
-        if line.condition:
-            continue
+    lines = [line for line in found if not line.condition]
+    names = _apart(lines)
+    cells = {name: _cells(lines, names, name) for name in _metrics(lines, metric)}
+    if not any(_varied(one.values) > 1 for one in cells.values()):
+        return []
+    tau = design(Order.ONE_AFTER_OTHER, spread_of(lines)).tau
+    over = all(line.over for line in lines)
+    made = (_factors(name, one, tau, most, over) for name, one in cells.items())
+    return [one for one in made if one.told or one.says]
+
+
+def _metrics(lines: Sequence[Group], asked: str) -> list[str]:
+    if asked or not lines:
+        return [asked] if any(asked in line.units for line in lines) else []
+    common = [name for name in lines[0].units if _all(lines, name)]
+    known = naming.ordered(common, lines[0].tool, any(line.swept for line in lines))
+    rates = [n for n in known if "*" not in n and lines[0].units[n] in BETTER]
+    rate = "iops" if any("iops" in line.units for line in lines) else next(iter(rates), "")
+    having = [line for line in lines if rate in line.units]
+    tail = next((name for name in TAILS if having and _all(having, name)), "")
+    return [name for name in dict.fromkeys((rate, tail)) if name]
+
+
+def _all(lines: Iterable[Group], name: str) -> bool:
+    return all(name in line.units for line in lines)
+
+
+def _cells(lines: Sequence[Group], names: Apart, metric: str) -> _Cells:
+    """What did nothing has no logarithm: such a cell is missing."""
+    found, none = _Cells(), set()
+    for line in lines:
         for sample in line.samples:
-            if metric in sample.values:
-                point = " · ".join(
-                    filter(None, [line.workload_name, line.load, _depth(sample.outstanding)])
-                )
-                place = (
-                    *names.get(line.topology, (line.topology_name, "")),
-                    line.host_name,
-                    line.stage_name or "as built",
-                    line.scheduler or AS_IT_IS,
-                    point,
-                )
-                cells.setdefault(place, []).append(sample.values[metric])
-    return effects(FACTORS, cells, TAU[Order.ONE_AFTER_OTHER], BUILT)
+            if metric not in sample.values:
+                continue
+            load = filter(None, [line.workload_name, line.load, _depth(sample.outstanding)])
+            place = (
+                *names.get(line.topology, (line.topology_name, "")),
+                line.host_name,
+                line.stage_name or "as built",
+                line.scheduler or AS_IT_IS,
+                " · ".join(load),
+            )
+            if not sample.values[metric] > 0:
+                none.add(place)
+            found.values.setdefault(place, []).append(sample.values[metric])
+            found.runs.setdefault(place, []).append(sample.run)
+    for place in none:
+        del found.values[place]
+    return found
 
 
 def _apart(found: Sequence[Group]) -> Apart:
@@ -55,6 +124,35 @@ def _apart(found: Sequence[Group]) -> Apart:
 
 def _depth(outstanding: int | None) -> str:
     return f"{outstanding} outstanding" if outstanding else ""
+
+
+def _varied(places: Iterable[Place]) -> int:
+    """How many factors have two levels or more."""
+    return sum(len(set(levels)) > 1 for levels in zip(*places, strict=True))
+
+
+def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: bool) -> Factors:
+    """Of the part that has no gaps; while the campaign goes on they may still be filled, and nothing is said."""
+    kept, gaps = complete(cells.values.keys())
+    if gaps and not over:
+        return Factors(metric, ())
+    made = effects(FACTORS, {place: cells.values[place] for place in kept}, tau, BUILT)
+    told = tuple(Told(one, _runs(one, kept, cells.runs)) for one in named(made, most))
+    return Factors(metric, told, _said(gaps, kept, made, naming.title(metric)))
+
+
+def _runs(
+    one: Effect, kept: Iterable[Place], runs: Mapping[Place, Sequence[int]]
+) -> tuple[int, ...]:
+    wanted = {FACTORS.index(factor): level for factor, level in one.levels.items()}
+    return tuple(
+        sorted(
+            run
+            for place in kept
+            if all(place[axis] == level for axis, level in wanted.items())
+            for run in runs[place]
+        )
+    )
 
 
 def named(found: Effects | None, most: int | None = None) -> list[Effect]:
@@ -71,3 +169,39 @@ def named(found: Effects | None, most: int | None = None) -> list[Effect]:
 
 def _size(one: Effect) -> float:
     return max(one.ratio, 1 / one.ratio)
+
+
+def _said(
+    gaps: Sequence[Gap], kept: Iterable[Place], made: Effects | None, word: str
+) -> tuple[str, ...]:
+    """Of each factor that lost its levels, that it has no effect, and why; of all else, what was left out."""
+    if gaps and made is None:
+        return (f"No effect of any factor on {word}: {_why(gaps[0], word)}",)
+    levels = [set(some) for some in zip(*kept, strict=True)]
+    lost = [gap.factor for gap in gaps if len(levels[gap.factor]) == 1]
+    said = [
+        f"No effect of the {FACTORS[gap.factor].lower()} on {word}: {_why(gap, word)}"
+        if gap.factor in lost
+        else f"{word} without {_level(gap.factor, [gap.level])}: {_why(gap, word)}"
+        for gap in gaps
+    ]
+    return tuple(said)
+
+
+def _why(gap: Gap, word: str) -> str:
+    """ "layout B has no IOPS with scheduler none", the earlier factor first."""
+    whole = next(iter(gap.lacks.items()), None)
+    if whole is None:
+        rest = [_level(axis, [level]) for axis, level in enumerate(gap.cell) if axis != gap.factor]
+        such = f"{_level(gap.factor, [gap.level])} has no {word} in {gap.missing} of {gap.of} cells"
+        return f"{such}, such as with {', '.join(filter(None, rest))}"
+    sides = sorted([(gap.factor, [gap.level]), (whole[0], list(whole[1]))])
+    first, second = (_level(axis, some) for axis, some in sides)
+    return f"{first} {'have' if len(sides[0][1]) > 1 else 'has'} no {word} with {second}"
+
+
+def _level(axis: int, levels: Sequence[str]) -> str:
+    """ "layout A and B"; "" of one without a name."""
+    some = [*levels[:NAMED], *([f"{len(levels) - NAMED} more"] if len(levels) > NAMED else [])]
+    told = " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
+    return f"{FACTORS[axis].lower()} {told}" if told else ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.verdicts import Says, Verdict
@@ -26,7 +27,7 @@ WORDS = {
 @dataclass(frozen=True, slots=True)
 class Rank:
     """A set-up in its place. Medians over the repeats at `depth`, its best; `verdict`: over the curve, None of the
-    baseline."""
+    baseline; `but`: what is decided otherwise, "slower at 1, 2"."""
 
     place: int
     label: str
@@ -37,6 +38,7 @@ class Rank:
     tail: str
     verdict: Verdict | None
     mark: Mark | None
+    but: str = ""
 
     @property
     def says(self) -> str:
@@ -55,6 +57,7 @@ class Lead:
     against: str
     verdict: Verdict
     scale: Scale
+    but: str = ""
 
     @property
     def large(self) -> bool:
@@ -71,12 +74,14 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`latency`, `tail`: heads, empty where not all tell the same kind. `lead`: None without a comparison."""
+    """`latency`, `tail`: heads, empty where not all tell the same kind. `lead`: None without a comparison. `partly`:
+    whether a line has depths that another lacks, which verdicts leave out, and so does its best."""
 
     word: str
     latency: str
     tail: str
     swept: bool
+    partly: bool
     scale: Scale
     ranks: tuple[Rank, ...]
     lead: Lead | None
@@ -89,12 +94,15 @@ def table(answer: Answer) -> Table:
     of_latency = answer.metric not in naming.METRICS
     kind = "" if of_latency else _told(rows, (f"{kind}.mean" for kind in naming.LATENCY_KINDS))
     tail = "" if of_latency else _told(rows, TAILS)
-    ranks = tuple(_rank(answer, row, scale, kind, tail) for row in rows)
+    of_each = [medians_of(row.group, answer.metric).keys() for row in rows]
+    shared = frozenset.intersection(*map(frozenset, of_each))
+    ranks = tuple(_rank(answer, row, scale, kind, tail, shared) for row in rows)
     return Table(
         word=answer.word,
         latency=naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
         tail=naming.word(tail) if tail else "",
         swept=any(rank.depth for rank in ranks),
+        partly=bool(shared) and any(depths != shared for depths in of_each),
         scale=scale,
         ranks=ranks,
         lead=_lead(answer),
@@ -109,9 +117,23 @@ def _lead(answer: Answer) -> Lead | None:
     order = (Says.FASTER, Says.SLOWER, Says.NONE, Says.OVERTAKES, Says.UNKNOWN)
     row, verdict = min(told, key=lambda one: order.index(one[1].says))
     label, against = row.label, answer.baseline.label
+    but = _but(row)
     if verdict.says == Says.SLOWER:
         label, against, verdict = against, label, _turned(verdict)
-    return Lead(label, against, verdict, Scale.of([verdict]))
+        but = _but(row, TURNED)
+    return Lead(label, against, verdict, Scale.of([verdict]), but)
+
+
+TURNED = {Says.FASTER: Says.SLOWER, Says.SLOWER: Says.FASTER}
+
+
+def _but(row: Row, turned: Mapping[Says, Says] = MappingProxyType({})) -> str:
+    """ "slower at 1, 2": the depths that the sentence names, which the word over the curve leaves out."""
+    unlike = row.against.unlike if row.against else {}
+    depths: dict[Says, list[str]] = {}
+    for depth, point in unlike.items():
+        depths.setdefault(turned.get(point.says, point.says), []).append(str(depth))
+    return ", ".join(f"{says} at {', '.join(some)}" for says, some in depths.items())
 
 
 def _turned(one: Verdict) -> Verdict:
@@ -132,8 +154,11 @@ def _told(rows: Iterable[Row], names: Iterable[str]) -> str:
     return next((name for name in names if all(name in line.units for line in lines)), "")
 
 
-def _rank(answer: Answer, row: Row, scale: Scale, latency: str, tail: str) -> Rank:
-    found = medians_of(row.group, answer.metric)
+def _rank(
+    answer: Answer, row: Row, scale: Scale, latency: str, tail: str, shared: Collection[int]
+) -> Rank:
+    medians = medians_of(row.group, answer.metric)
+    found = {depth: medians[depth] for depth in medians if depth in shared} or medians
     sign = -1 if answer.lower_is_better else 1
     depth = max(found, key=lambda depth: (sign * found[depth], -depth)) if found else None
     verdict = row.against.curve if row.against else None
@@ -147,6 +172,7 @@ def _rank(answer: Answer, row: Row, scale: Scale, latency: str, tail: str) -> Ra
         _at(row.group, tail, depth),
         verdict,
         scale.mark(verdict) if verdict else None,
+        _but(row),
     )
 
 

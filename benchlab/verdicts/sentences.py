@@ -18,6 +18,7 @@ from benchlab.verdicts.answers import Answer, Row, sweep_of
 from benchlab.web.units import si
 
 LOWER = "lower"
+HARDLY = 1.0005  # below it a difference would be told as 0.0 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,19 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`head` says it; `numbers`: both means where it is of one point; `rest`: interval, repeats, why, what else."""
+    """`head` says it; `numbers`: both means where it is of one point; `rest`: interval, repeats. `but`: depths that are
+    decided otherwise; `why`: the reason, or what else is told."""
 
     says: Says
     head: str
     numbers: tuple[Number, ...]
     rest: str
-    after: str = ""
+    but: str = ""
+    why: str = ""
+
+    @property
+    def after(self) -> str:
+        return "; ".join(filter(None, [self.but, self.why]))
 
     @property
     def text(self) -> str:
@@ -53,7 +60,7 @@ def sentences(answer: Answer) -> list[Sentence]:
     """One for each set-up against the baseline; a reason that several have in a row is told once."""
     found = [_sentence(answer, row, row.against) for row in answer.others if row.against]
     return [
-        replace(one, after="") if one.says == Says.UNKNOWN and one.after == after.after else one
+        replace(one, why="") if one.says == Says.UNKNOWN and one.why == after.why else one
         for one, after in zip_longest(found, found[1:], fillvalue=_LAST)
     ]
 
@@ -62,18 +69,20 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
     base, curve = answer.baseline, against.curve
     assert curve is not None
     if curve.says == Says.OVERTAKES:
-        head = f"{_what(answer)}{row.label} against {base.label}: {curve.reason}"
+        by = f" by {_named(answer)}" if _named(answer) else ""
+        head = f"{row.label} against {base.label}{by}: {curve.reason}"
         return Sentence(curve.says, head, (), f"{_word(answer)}, {repeats_words(curve)}")
     depth, shown = _shown(against, curve)
     numbers = _numbers(answer, row, depth, shown) if shown.values else ()
     if not shown.decided:
         seen = _seen(answer, row, against) if not depth and len(against.points) > 1 else ""
-        head = f"Not enough data: {_what(answer)}{_place(depth)}{seen or _more(answer, row, shown, 'did')}"
+        on = f" on {_named(answer)}" if _named(answer) else ""
+        said = seen or _more(answer, row, shown, "did")
+        head = f"Not enough data{on}: {_place(depth)}{said}"
         rest = _over_all(shown) if seen else _told(shown)
-        after = "; ".join(filter(None, [_but(against, curve), shown.reason]))
-        return Sentence(shown.says, head, numbers, rest, after)
+        return Sentence(shown.says, head, numbers, rest, _but(against), shown.reason)
     if shown.says == Says.NONE:
-        but = _but(against, curve)
+        but = _but(against)
         where = "over all depths " if but else _place(depth)
         head = f"{_what(answer)}{where}{row.label} and {base.label} differ by less than is worth naming"
         ratio = f"{times(shown.ratio)} the {_word(answer)}"
@@ -82,25 +91,18 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
             shown.says, _capital(head), numbers, f"{ratio}; {_told(shown, winner=False)}", but
         )
     head = _capital(f"{_what(answer)}{_place(depth)}{_more(answer, row, shown, 'does')}")
-    others = [_but(against, curve), _others(against, curve, depth, row)]
-    return Sentence(shown.says, head, numbers, _told(shown), "; ".join(filter(None, others)))
+    others = _others(against, curve, depth, row)
+    return Sentence(shown.says, head, numbers, _told(shown), _but(against), others)
 
 
 def _place(depth: int | None) -> str:
     return f"at {depth} outstanding " if depth else ""
 
 
-def _but(against: Comparison, curve: Verdict) -> str:
-    """ "but 0.75 times at 1, 0.82 times at 2 outstanding": depths that are decided, and not as the curve is."""
-    told = {
-        depth: times(point.ratio)
-        for depth, point in against.points.items()
-        if depth and point.says in _TOLD and point.says != curve.says
-    }
-    if not told or curve.says == Says.OVERTAKES or len(against.points) == 1:
-        return ""
-    depths = ", ".join(f"{said} at {depth}" for depth, said in told.items())
-    return f"but {depths} outstanding"
+def _but(against: Comparison) -> str:
+    """ "but 0.75 times at 1, 0.82 times at 2 outstanding"."""
+    depths = ", ".join(f"{times(one.ratio)} at {depth}" for depth, one in against.unlike.items())
+    return f"but {depths} outstanding" if depths else ""
 
 
 def _capital(text: str) -> str:
@@ -150,8 +152,14 @@ def _word(answer: Answer) -> str:
     return "latency" if answer.lower_is_better else "work"
 
 
+def _named(answer: Answer) -> str:
+    """Of what a sentence has no word for within it."""
+    return "" if answer.metric in naming.METRICS else naming.word(answer.metric)
+
+
 def _what(answer: Answer) -> str:
-    return "" if answer.metric in naming.METRICS else f"{naming.word(answer.metric)}: "
+    """What such a sentence begins with; where it has a colon of its own, the name stands before that."""
+    return f"{_named(answer)}: " if _named(answer) else ""
 
 
 def _more(answer: Answer, row: Row, shown: Verdict, does: str) -> str:
@@ -161,7 +169,11 @@ def _more(answer: Answer, row: Row, shown: Verdict, does: str) -> str:
     winner, loser = (row, answer.baseline) if ahead else (answer.baseline, row)
     if answer.lower_is_better:
         is_ = "is" if does == "does" else "was"
+        if number(ratio) == number(1.0):
+            return f"the {word} of {winner.label} {is_} within 1 % of that of {loser.label}"
         return f"the {word} of {winner.label} {is_} {times(ratio)} lower than that of {loser.label}"
+    if ratio < HARDLY:
+        return f"{winner.label} {does} less than 0.1 % more {word} than {loser.label}"
     if ratio < 1.5:
         return f"{winner.label} {does} {_percent(ratio)} more {word} than {loser.label}"
     return f"{winner.label} {does} {times(ratio)} the {word} of {loser.label}"

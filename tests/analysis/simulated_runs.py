@@ -4,6 +4,8 @@ Clean: 10 to 600 s at 1 s, ten stacks, five tools. The rate has noise of 2, 5, 1
 carried over, rho up to 0.8), a drift of up to +-10 % and a wave of up to 5 %, 2 % of intervals at half. Members differ
 by 10 % each second, file systems add up to 8 % of strays the other way, a pool writes in bursts of 5 s, 1 % of frames
 tell nothing, and some tools lay out a file before at up to ten times the rate. Nothing comes near what the disks can.
+Data are random, zeros or of unknown kind; pools compress what is not zeros. What hosts tell is in simulated_hosts, what
+the kernel counted beside dynamo and what was written before in simulated_counts.
 """
 
 from __future__ import annotations
@@ -12,10 +14,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from benchlab.analysis.evidence import Access, Device, Layer, Run, Track, Window
+from benchlab.analysis.evidence import Access, Layer, Run, Track, Window
+from tests.analysis import simulated_counts, simulated_hosts
+from tests.analysis.simulated_hosts import SCHEDULERS, Host
 
 NOISES = (0.02, 0.05, 0.10, 0.20)
 STRAYS, FRAMES_LOST, HALVED = 0.08, 0.01, 0.02
+SIZE = 64 << 30  # B that a tool goes over
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,10 @@ class Truth:
     before: int  # s
     block: int
     outstanding: int
+    host: Host
+    fill: bool | None = False  # whether its data are zeros; None: nobody knows
+    counted: bool = True  # by the kernel, beside dynamo
+    scheduler: str = ""  # set for it on purpose
     disks_told: bool = True
     tool_told: bool = True
     more: dict = field(default_factory=dict)  # of Run
@@ -96,6 +105,9 @@ class Truth:
     resync: float = 0.0
     step: float = 0.0
     flight: float = 1.0  # of what was asked
+    failed: float = 0.0  # of the I/Os, which dynamo takes for done
+    beside: float = 0.0  # of what was asked, by somebody else
+    filled: float = 1.0  # of the volume, before
     rated: float = 2.0  # times the IOPS of a disk
     link: float = 3.0
     access: dict = field(default_factory=dict)
@@ -105,8 +117,8 @@ class Truth:
         return len(self.rate)
 
 
-def clean(dice, tool="", stack="", seconds=0, noise=0.0, carries=None):
-    """Of a drawn tool and stack unless told. `carries`: (rho, its share of the noise's variance)."""
+def clean(dice, tool="", stack="", seconds=0, noise=0.0, carries=None, host=None):
+    """Of a drawn tool, stack and host unless told. `carries`: (rho, its share of the noise's variance)."""
     tool = tool or str(dice.choice(TOOLS))
     made = STACKS[stack or str(dice.choice(list(STACKS)))]
     seconds = seconds or int(np.exp(dice.uniform(np.log(10), np.log(600))))
@@ -127,8 +139,27 @@ def clean(dice, tool="", stack="", seconds=0, noise=0.0, carries=None):
         steal=float(dice.uniform(0, 0.005)),
         step=float(dice.normal(0, 0.01) + 2e-4 * seconds * dice.uniform(-1, 1)),
         flight=float(dice.uniform(0.97, 1.0)),
+        host=host or simulated_hosts.host(dice),
+        fill=_fill(dice),
+        counted=bool(dice.random() < 0.8),
+        scheduler=str(dice.choice(SCHEDULERS)) if dice.random() < 0.1 else "",
     )
+    if truth.fill is not True and dice.random() < 0.5:
+        compress(truth)
     return truth
+
+
+def _fill(dice):
+    return (False, False, True, None)[int(dice.integers(4))]
+
+
+def compress(truth):
+    """A pool does, whatever is written on it."""
+    layers = [
+        replace(one, options={**one.options, "compression": "lz4"}) if one.kind == "zfs" else one
+        for one in truth.stack.layers
+    ]
+    truth.stack = replace(truth.stack, layers=tuple(layers))
 
 
 def _shape(dice, n, noise, carries=None):
@@ -161,8 +192,8 @@ def run(truth):
             "block": truth.block,
             "direct": True if direct else None if truth.tool == "pg_test_fsync" else False,
             "synced": truth.tool in ("sysbench", "pg_test_fsync") and not truth.reads,
-            "compressible": False,
-            "size": 64 << 30,
+            "compressible": truth.fill,
+            "size": SIZE,
             "runtime_s": float(truth.seconds),
             "outstanding": truth.outstanding,
             **truth.access,
@@ -172,19 +203,43 @@ def run(truth):
     if truth.before:
         windows.insert(0, Window("file layout", 0.0, begin, measured=False))
     tracks = [*_tool_tracks(truth), *_host_tracks(truth), *_disk_tracks(truth)]
+    counted, notes = simulated_counts.of_dynamo(truth) if truth.tool == "dynamo" else ({}, {})
     made = Run(
         tool=truth.tool,
         access=access,
-        figures=_figures(truth),
+        figures=_figures(truth) | counted,
+        notes=notes,
         windows=tuple(windows),
         tracks=tuple(tracks),
         layers=truth.stack.layers,
         devices=_devices(truth),
         memory=16 << 30,
+        conditions=simulated_hosts.conditions(truth.dice, truth.host),
+        asked=("scheduler",) if truth.scheduler else (),
+        unwritten=simulated_counts.unwritten(truth, SIZE),
         meta={"clock_step": truth.step, "started_mono": 100.0, "ended_mono": 100.0 + end},
         options={"conv": ("fdatasync",)} if truth.tool == "dd" else {},
     )
     return replace(made, **truth.more)
+
+
+def carried(made):
+    """Names of all evidence of a run that is known, without its values."""
+    return {
+        *(f"figure {name}" for name in made.figures),
+        *(f"track {one.metric}" for one in made.tracks),
+        *(f"window {one.measured}" for one in made.windows),
+        *(f"layer {one.kind}.{name}" for one in made.layers for name in (*one.options, *one.uses)),
+        *(f"access {name}" for name, value in _told(made.access)),
+        *(f"disk {name}" for disk in made.devices.values() for name, value in _told(disk)),
+        *(f"meta {name}" for name in made.meta),
+        *(f"condition {name}" for name in made.conditions),
+    }
+
+
+def _told(of):
+    each = ((name, getattr(of, name)) for name in of.__dataclass_fields__)
+    return [(name, value) for name, value in each if value not in (None, "")]
 
 
 def _figures(truth):
@@ -204,21 +259,15 @@ def _devices(truth):
     mean = float(truth.rate.mean()) * max(truth.stack.adds, 1)
     each = mean / max(len(truth.stack.data()), 1)
     names = [*truth.stack.data(), *truth.stack.cache]
-    return {
-        name: Device(
-            name,
-            10**12,
-            False,
-            "none",
-            "write back",
-            512,
-            4096,
-            link=truth.link * max(mean, each),
-            rated_iops=truth.rated * max(mean, each) / truth.block,
-            rated_bandwidth=truth.rated * max(mean, each),
-        )
-        for name in names
-    }
+    return simulated_hosts.devices(
+        truth.dice,
+        truth.host,
+        names,
+        truth.scheduler,
+        link=truth.link * max(mean, each),
+        rated_iops=truth.rated * max(mean, each) / truth.block,
+        rated_bandwidth=truth.rated * max(mean, each),
+    )
 
 
 def _track(device, metric, unit, values, dice=None, shift=0):

@@ -1,4 +1,4 @@
-"""How often a mirror writes each byte: what a ceiling is held against, and what amplification is forgiven for."""
+"""Copies that a mirror writes of each byte: what a ceiling is held against, and what amplification is forgiven for."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.tools import _pg_test_fsync_text as printed
+from agents.outputs import pg_test_fsync_text as printed
 from benchlab.analysis.devices.amplification import PER_TEST, amplification, by_application
 from benchlab.analysis.devices.flushes import flushes
 from benchlab.analysis.devices.hit_ratio import of_bytes, of_requests

@@ -1,4 +1,4 @@
-"""How often findings of devices are made of clean runs, and how often where they are due. The seed is printed.
+"""Rates at which findings of devices are made of clean runs, and where they are due. The seed is printed.
 
 Clean: stripes of 1, 2, 4 and 12 disks that share the work with 10 or 30 % of noise a second and member, 40 to 95 %
 busy, on cores that are not; with what a journal adds, a tenth of the writes flushed, and pg_test_fsync's sizes with a
@@ -54,14 +54,15 @@ def made(
     noise=None,
     **more,
 ):
-    """A run of writes over so many disks; `shares` of the bytes, `strays`: read meanwhile, of what is written."""
+    """A run of writes over so many disks; `shares` of the bytes, one or one a second, `strays`: read meanwhile, of what
+    is written."""
     n, seconds = len(shares), seconds or int(dice.integers(10, 120))
     noise = noise or float(dice.choice([0.1, 0.3]))
     rate = float(np.exp(dice.uniform(np.log(5e6), np.log(5e8))))
     moved = (
         rate
         * adds
-        * np.asarray(shares)[:, None]
+        * np.asarray(shares).reshape(n, -1)
         * dice.lognormal(-(noise**2) / 2, noise, (n, seconds))
     )
     tracks = []
@@ -157,6 +158,12 @@ def lone(dice):
     return made(dice, [0.4, 0.2, 0.2, 0.2], seconds=60)
 
 
+def turns(dice):
+    """Two of four, each for 5 s."""
+    now = np.arange(60) // 5 % 2
+    return made(dice, [0.5 * (now == disk % 2) for disk in range(4)], seconds=60)
+
+
 def grown(dice):
     return made(dice, [0.45, 0.45, 0.1], stage="after-1", seconds=60)
 
@@ -180,6 +187,7 @@ def small(dice):
 DUE = {
     "few_members": (few, 0.98),
     "uneven_members": (lone, 0.95),
+    "in_turn": (turns, 0.98),
     "extended_not_restriped": (grown, 0.95),
     "raid5_read_modify_write": (parity, 0.99),
     "cache_read_under_writes": (copying, 0.99),

@@ -1,4 +1,4 @@
-"""How often findings are made of clean runs, and how often where they are due (tests.analysis.simulated_runs).
+"""Rates at which findings are made of clean runs, and where they are due (tests.analysis.simulated_runs).
 
 Every finding of a run that there is, found by scanning: at most 1 in 100 clean runs may be told it. `-s` shows both
 tables; the seed stands above them.
@@ -16,7 +16,8 @@ import pytest
 from benchlab.analysis import finding
 from benchlab.analysis.evidence import Access
 from benchlab.testing.profiles import CI, FULL, QUICK, profile
-from tests.analysis.simulated_runs import STACKS, Truth, clean, run
+from tests.analysis import test_device_findings as devices
+from tests.analysis.simulated_runs import STACKS, Truth, carried, clean, compress, run
 
 SEED = 14
 RUNS = {QUICK: 150, CI: 2_000, FULL: 20_000}[profile()]
@@ -86,13 +87,15 @@ def sets(**more):
     return change
 
 
+def counted(**more):
+    """By the kernel, beside the tool."""
+    return sets(counted=True, **more)
+
+
 def packs(truth):
     """Zeros on a pool that compresses."""
-    pool, volume = truth.stack.layers
-    truth.stack = replace(
-        truth.stack, layers=(pool, replace(volume, options={"compression": "lz4"}))
-    )
-    truth.access["compressible"] = True
+    compress(truth)
+    truth.fill = True
     truth.lag = 0.05
 
 
@@ -118,7 +121,11 @@ DUE: dict[str, tuple[str, Callable[[Truth], None], float, dict]] = {
     "hot in a second of ten": ("cpu_slowed", sets(heat=0.1), 1, {"seconds": 60}),
     "a quota used up in a tenth of its periods": ("cpu_slowed", sets(quota=0.1), 1, {"seconds": 60}),
     "a step of 2 s": ("clock_jumped", sets(step=2.0), 1, {}),
+    "two thirds from a cache": ("cached_read", sets(extra=1 / 3, reads=True), 1, {"stack": "striped"}),
     "a fifth came later": ("buffered", sets(lag=0.8), 0.8, {"tool": "dd", "stack": "striped"}),
+    "a tenth of the I/Os failed": ("dynamo_crosscheck", counted(failed=0.1), 0.95, {"tool": "dynamo", "seconds": 60}),
+    "a fifth by somebody else": ("dynamo_crosscheck", counted(beside=0.2), 0.95, {"tool": "dynamo", "seconds": 60}),
+    "half of it was written before": ("unwritten_blocks", sets(filled=0.5, reads=True), 1, {"stack": "raw"}),
 }  # fmt: skip
 
 
@@ -137,6 +144,36 @@ def test_what_is_due_is_found(what):
     print(f"\nseed {SEED}, {EACH} runs, {what}: {kind} in {100 * found / EACH:.0f} %")
     chance = 3 * np.sqrt(least * (1 - least) / EACH)
     assert found / EACH >= least - chance
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    """What clean runs carry, by the name of the simulation that makes them."""
+    dice = np.random.default_rng(SEED)
+    own = [carried(run(clean(dice))) for _ in range(150)]
+    other = [carried(devices.clean(dice)) for _ in range(150)]
+    return {"runs": set().union(*own), "devices": set().union(*other)}
+
+
+@pytest.mark.parametrize("kind", list(finding.of_runs()))
+def test_a_finding_could_be_made_of_what_clean_runs_carry(kind, evidence):
+    """Of a drawn tool on a drawn stack, changed in its values alone. What looks at evidence that clean runs never carry
+    would be told of none of them, whatever is wrong with it."""
+    dice = np.random.default_rng(SEED)
+    changes = [change for of, change, *_ in DUE.values() if of == kind]
+    if not changes:
+        made = devices.DUE[kind][0](dice)
+        assert finding.of_runs()[kind].applies(made) and carried(made) <= evidence["devices"]
+        return
+    told = 0
+    for _ in range(150):
+        truth = clean(dice)
+        changes[0](truth)
+        made = run(truth)
+        told += bool(finding.of_runs()[kind].applies(made))
+        assert carried(made) <= evidence["runs"]
+    print(f"\nseed {SEED}, {kind}: said of {told} of 150 drawn runs that were made so")
+    assert told
 
 
 def torn(made, dice):

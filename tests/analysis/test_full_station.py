@@ -1,4 +1,4 @@
-"""Which station is full: random closed networks, solved exactly, of which the truth is known (docs/analysis.md, 6).
+"""The station that is full: random closed networks, solved exactly, of which the truth is known (docs/analysis.md, 6).
 
 Stations in product form: single servers (rotational disks, a core, a lock or log), several servers (flash), and a delay
 (what a request waits for nobody in). Buzen's convolution gives throughput and queues at any population.

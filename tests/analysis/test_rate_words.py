@@ -1,11 +1,11 @@
-"""What a rate counts, told alike in a finding's sentence, beside its numbers and in tables."""
+"""The unit that a rate counts, told alike in a finding's sentence, beside its numbers and in tables."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchlab.analysis.findings._formats import rate
 from benchlab.analysis.findings._set_ups import amount
+from benchlab.analysis.formats import rate
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.web.units import si
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.analysis.ratio_words import number, span, times
+from benchlab.analysis.ratio_words import number, sign, span, tick, times
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,16 @@ from benchlab.analysis.ratio_words import number, span, times
 def test_two_digits_count(ratio, says):
     assert number(ratio) == says
     assert times(ratio) == f"{says} times"
+    assert sign(ratio) == f"{says}\u00a0×"
+
+
+def test_labels_of_an_axis_are_told_apart():
+    assert [tick(value) for value in (0.5, 2, 2.05, 10)] == [
+        "0.5\u00a0×",
+        "2\u00a0×",
+        "2.05\u00a0×",
+        "10\u00a0×",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -37,6 +47,8 @@ def test_two_digits_count(ratio, says):
         (0.86, 0.9972, "0.86 to 0.997"),
         (1.00001, 1.2, "1.00001 to 1.20"),
         (0.998, 1.002, "1.00 to 1.00"),
+        (1.001, 1.004, "1.001 to 1.004"),  # nor does the other one, which would be the smaller then
+        (0.996, 0.9991, "0.996 to 0.999"),
         (9.08, 11.99, "9.1 to 12.0"),
     ],
 )

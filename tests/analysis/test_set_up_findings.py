@@ -1,9 +1,13 @@
-"""How often findings that compare set-ups say what is not so: of simulated equals at most 1 pair in 100, each.
+"""Errors of findings that compare set-ups: of simulated equals at most 1 pair in 100, each.
 
-What is said "not decided" claims nothing. The seed is printed with what was counted.
+What is said "not decided" claims nothing. Both sides are of one simulated host, which tells its disks and its kernel
+before each run, but for one thing in twenty, and some runs were given a scheduler of their own. The seed is printed
+with what was counted.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ from benchlab.analysis import finding
 from benchlab.analysis.designs import Order
 from benchlab.analysis.evidence import Access, Device, Layer, Line, Run
 from benchlab.testing.profiles import CI, FULL, QUICK, profile
+from tests.analysis import simulated_hosts
 from tests.analysis.simulated import pairs
 
 SEED = 14
@@ -25,6 +30,7 @@ CELLS = [
 COUNT = PAIRS * len(CELLS)
 MOST = 0.01 if profile() == FULL else 0.01 + 2 * np.sqrt(0.01 * 0.99 / COUNT)
 
+RATED = 1000 / 0.85  # op/s of a disk
 DISKS = ("sdb", "sdc", "sdd", "sde")
 POOL = (Layer("zpool", uses={"data": DISKS}), Layer("zfs"))
 LOGGED = (Layer("zpool", uses={"data": DISKS, "log": ("nvme0n1",)}), Layer("zfs"))
@@ -61,14 +67,29 @@ def simulated(truth=1.0):
             yield logs, order
 
 
+def told(one, host, dice):
+    """The line, with what its host told before each run; a tenth of the runs was given a scheduler."""
+    runs = []
+    for run in one.runs:
+        own = ("scheduler",) if dice.random() < 0.1 else ()
+        disks = simulated_hosts.devices(
+            dice, host, run.disks(), "kyber" if own else "", rated_iops=RATED
+        )
+        known = simulated_hosts.conditions(dice, host)
+        runs.append(replace(run, devices=disks, conditions=known, asked=own))
+    return replace(one, runs=tuple(runs))
+
+
 def said(kind, first, second, truth=1.0, grown="", allowed=()):
     """Which share of pairs is told a thing, and is not told that it is open or one of those `allowed`."""
     compares = finding.of_lines()[kind].compares
-    wrong = 0
+    wrong, dice = 0, np.random.default_rng(SEED)
     for logs, order in simulated(truth):
+        host = simulated_hosts.host(dice)
         both = [line("a", logs[0], order, first), line("b", logs[1], order, second, stage=grown)]
-        told = [one.says for one in compares(both) if "not decided" not in one.says]
-        wrong += any(not says.startswith(allowed or "-") for says in told)
+        both = [told(one, host, dice) for one in both]
+        says = [one.says for one in compares(both) if "not decided" not in one.says]
+        wrong += any(not one.startswith(allowed or "-") for one in says)
     print(f"seed {SEED}: {kind}: {wrong} of {COUNT} pairs, true ratio {truth}")
     return wrong / COUNT
 
@@ -82,6 +103,8 @@ def said(kind, first, second, truth=1.0, grown="", allowed=()):
         ("sync_disabled", POOL, UNSAFE, "", ()),
         ("grown_slower", POOL, POOL, "after-1", ()),
         ("conditions_differ", DISK, POOL, "", ()),
+        ("conditions_differ", DISK, CACHED, "", ()),
+        ("conditions_differ", POOL, LOGGED, "", ()),
     ],
 )
 def test_equals_are_seldom_told_apart(kind, first, second, grown, allowed):
@@ -115,6 +138,42 @@ def test_disks_that_scale_are_not_said_not_to():
     assert said("disks_do_not_scale", TWO, FOUR, 1.0) >= 0.5
 
 
+def by_depth(ratios, kind, first, second, **more):
+    """What is said of the second, which does so many times as much at 1, 2, 4, ... outstanding; three quiet repeats."""
+    logs = np.random.default_rng(SEED).normal(0, 0.01, (2, len(ratios), 3))
+    logs[1] += np.log(ratios)[:, None]
+    both = [
+        line("a", logs[0], Order.INTERLEAVED, first),
+        line("b", logs[1], Order.INTERLEAVED, second, **more),
+    ]
+    return [one.says for one in finding.of_lines()[kind].compares(both)]
+
+
+def test_slower_after_a_growth_is_said_of_the_depths_that_are():
+    """Over all depths it does 0.75 times; but at 1 to 4 as much as before."""
+    grown = {"stage": "after-1"}
+    [says] = by_depth([1, 1, 1, 0.5, 0.6, 0.6], "grown_slower", POOL, POOL, **grown)
+    assert says.startswith(
+        "after its growth it is slower than before it at 8, 16 and 32 outstanding: b does 0.50 times"
+    )
+    assert "at 8 outstanding (95 % interval" in says
+    [says] = by_depth([0.5] * 6, "grown_slower", POOL, POOL, **grown)
+    assert "b does 0.50 times the IOPS of a over all depths" in says
+    assert by_depth([1.5, 1.5, 0.97, 1, 1, 1], "grown_slower", POOL, POOL, **grown) == []
+
+
+def test_where_disks_scale_at_some_depths_the_others_are_named():
+    """Of 4 to 64, which all four can share: over all 1.15 times, below the quarter; but twice at 64."""
+    [says] = by_depth([1, 1, 1, 1, 1, 1, 2], "disks_do_not_scale", TWO, FOUR)
+    assert says.startswith("with 4 disks instead of 2 at 4, 8, 16 and 32 outstanding: b does")
+    assert "over all depths" not in says
+    [says] = by_depth([1] * 7, "disks_do_not_scale", TWO, FOUR)
+    assert says.startswith("with 4 disks instead of 2 b does") and "over all depths" in says
+    [says] = by_depth([1, 1, 1, 2, 2, 2, 2], "disks_do_not_scale", TWO, FOUR)
+    assert says.startswith("with 4 disks instead of 2 at 4 outstanding: b does")
+    assert by_depth([1, 1, 2, 2, 2, 2, 2], "disks_do_not_scale", TWO, FOUR) == []
+
+
 def test_a_rating_is_not_reached_before_it_is():
     """All depths do 85 % of it."""
     wrong = found = 0
@@ -122,7 +181,7 @@ def test_a_rating_is_not_reached_before_it_is():
     for logs, order in simulated():
         if len(logs[0]) > 1:
             disk, half = (
-                {"sdb": Device("sdb", rated_iops=1000 / 0.85)},
+                {"sdb": Device("sdb", rated_iops=RATED)},
                 {"sdb": Device("sdb", rated_iops=700)},
             )
             wrong += bool(kind.compares([line("a", logs[0], order, DISK, devices=disk)]))
@@ -142,3 +201,57 @@ def test_repeats_with_nothing_but_noise_agree(noise, repeats, tilt):
     wrong = sum(bool(kind.compares([line("a", one, Order.INTERLEAVED, DISK)])) for one in logs)
     print(f"seed {SEED}: {repeats} repeats, noise {noise}, tilt {tilt}: {wrong} of {COUNT}")
     assert wrong / COUNT <= MOST
+
+
+def ahead_and_behind(dice):
+    """At half of the depths each."""
+    logs = dice.normal(0, 0.01, (2, 6, 3))
+    logs[1] += np.log(1.5) * np.array([-1, -1, -1, 1, 1, 1])[:, None]
+    return logs
+
+
+def one_apart(dice):
+    logs = dice.normal(0, 0.01, (2, 6, 3))
+    logs[0, 2, 1] += np.log(3)
+    return logs
+
+
+def level(first, second):
+    """The second against the first, everywhere."""
+
+    def made(dice):
+        logs = dice.normal(0, 0.01, (2, 6, 3))
+        return logs + np.log([first, second])[:, None, None]
+
+    return made
+
+
+# Finding: logs of both sides, their layers, the moment of the second, the condition that only the second has.
+SPEAKS = {
+    "overtakes": (ahead_and_behind, DISK, POOL, "", {}),
+    "repeats_disagree": (one_apart, DISK, DISK, "", {}),
+    "slog_costs": (level(1, 1 / 3), POOL, LOGGED, "", {}),
+    "cache_does_not_help": (level(1, 1 / 3), DISK, CACHED, "", {}),
+    "sync_disabled": (level(1, 3), POOL, UNSAFE, "", {}),
+    "grown_slower": (level(1, 1 / 3), POOL, POOL, "after-1", {}),
+    "disks_do_not_scale": (level(1, 1), TWO, FOUR, "", {}),
+    "rating_reached_at_depth": (level(1, 1.2), DISK, DISK, "", {}),
+    "conditions_differ": (level(1, 1), DISK, CACHED, "", {"kernel": "6.9"}),
+}
+
+
+@pytest.mark.parametrize("kind", list(finding.of_lines()))
+def test_each_finding_could_be_made_of_what_equals_carry(kind):
+    """The same evidence with other values: none is silent for want of what it looks at."""
+    logs, first, second, grown, differs = SPEAKS[kind]
+    dice = np.random.default_rng(SEED)
+    logs, host = logs(dice), simulated_hosts.host(dice)
+    both = [
+        told(line("a", logs[0], Order.INTERLEAVED, first), host, dice),
+        told(
+            line("b", logs[1], Order.INTERLEAVED, second, stage=grown),
+            replace(host, **differs),
+            dice,
+        ),
+    ]
+    assert finding.of_lines()[kind].compares(both)

@@ -1,4 +1,4 @@
-"""How often a verdict errs, and how often it finds what is there: docs/analysis.md's tables, of 2,000 pairs a cell.
+"""Rates at which a verdict errs, and finds what is there: docs/analysis.md's tables, of 2,000 pairs a cell.
 
 A false verdict: faster or slower of equals, the wrong direction, or "no difference" where it is above 5 %. `-s` shows
 the tables; the seed stands above them.

@@ -12,7 +12,7 @@ from scipy.stats import t
 
 from benchlab.analysis.designs import TAU, Order, design
 from benchlab.analysis.differences import discoveries
-from benchlab.analysis.factors import effects
+from benchlab.analysis.factors import complete, effects
 from benchlab.analysis.fits import fit, shrunk
 from benchlab.analysis.more_repeats import repeats_for_mean, repeats_to_decide
 from benchlab.analysis.ranking import ranked
@@ -335,6 +335,33 @@ def test_effects_need_a_whole_matrix_and_say_nothing_of_one_repeat():
     del cells["plain", "read"]
     assert effects(("a", "b"), cells) is None
     assert effects(("a", "b"), {("plain", "read"): [1.0]}) is None
+
+
+def test_the_part_without_gaps_by_hand():
+    """Three layouts, two schedulers, two points; c lacks both cells with none: half of c, a third of none."""
+    there = {(a, b, p) for a in "abc" for b in ("mq", "none") for p in "xy"}
+    assert complete(there) == (there, ())
+    there -= {("c", "none", "x"), ("c", "none", "y")}
+    kept, [gap] = complete(there)
+    assert kept == {place for place in there if place[0] != "c"}
+    assert (gap.factor, gap.level, gap.lacks) == (0, "c", {1: ("none",)})
+    assert (gap.missing, gap.of) == (2, 4)
+
+
+def test_of_two_halves_the_later_factor_goes():
+    """Of two layouts a half is missing of b and of none alike: layouts are what was asked for."""
+    there = {(a, b, p) for a in "ab" for b in ("mq", "none") for p in "xy"}
+    kept, [gap] = complete(there - {("b", "none", "x"), ("b", "none", "y")})
+    assert kept == {(a, "mq", p) for a in "ab" for p in "xy"}
+    assert (gap.factor, gap.level, gap.lacks) == (1, "none", {0: ("b",)})
+
+
+def test_a_cell_alone_takes_its_point():
+    there = {(a, b, p) for a in "abc" for b in ("mq", "none") for p in "wxyz"}
+    kept, [gap] = complete(there - {("b", "none", "z")})
+    assert len(kept) == 18 and (gap.factor, gap.level, gap.lacks) == (2, "z", {})
+    assert (gap.cell, gap.missing, gap.of) == (("b", "none", "z"), 1, 6)
+    assert complete([]) == (set(), ())
 
 
 def test_false_effects_are_few():

@@ -1,4 +1,4 @@
-"""What the cross-check of dynamo's count says when its output is read is what the finding says, word by word."""
+"""The cross-check of dynamo's count, when its output is read, says what the finding says, word by word."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def test_it_is_found_of_what_is_stored(lab):
     )  # fmt: skip
     storing.attempts([lab.attempt.pk])
     assert (
-        "I/Os failed that dynamo takes for done"
+        "I/Os failed that dynamo counted as completed"
         in Finding.objects.get(kind="dynamo_crosscheck").says
     )

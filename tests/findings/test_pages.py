@@ -117,6 +117,8 @@ def test_dismissed_without_javascript_and_taken_back(web, lab, found):
     assert answer["Location"] == f"/campaigns/{lab.campaign.pk}/#findings"
     shown = text(web, run_page(lab))
     assert "1 dismissed" not in shown and "taken back: no" in shown
+    refused = web.post(f"/findings/{found.pk}/dismiss/", {"note": " ", "on": "campaign"})
+    assert refused["Location"] == f"/campaigns/{lab.campaign.pk}/", "its top, where that is told"
 
 
 def test_dismissed_with_htmx_the_line_is_put_in_its_place(htmx, lab, found):
@@ -163,7 +165,10 @@ def test_a_guest_reads_it_and_nothing_of_the_team(lab, found, kind):
     found.save()
     pk = lab.run.pk if kind == "run" else None if kind == "comparison" else lab.campaign.pk
     shown = text(Client(), link(lab, kind, pk, f"campaign={lab.campaign.pk}"))
-    assert f"{SAYS} on host A" in shown and "1 dismissed" in shown
+    if kind == "report":
+        assert "1 finding was dismissed by the team." in shown and SAYS not in shown
+    else:
+        assert f"{SAYS} on host A" in shown and "1 dismissed" in shown
     for word in (
         "alice",
         "known to us",
@@ -174,6 +179,14 @@ def test_a_guest_reads_it_and_nothing_of_the_team(lab, found, kind):
         "#devices",
     ):
         assert word not in shown, word
+
+
+def test_a_report_and_its_file_count_the_dismissed_and_name_nobody(web, lab, found):
+    web.post(f"/findings/{found.pk}/dismiss/", {"note": NOTE})
+    for page in ("report/", "report.html"):
+        shown = text(web, f"/campaigns/{lab.campaign.pk}/{page}")
+        assert "1 finding was " in shown and SAYS not in shown, page
+        assert "what we measure" not in shown and "1 dismissed" not in shown, page
 
 
 def test_a_guest_of_a_part_reads_nothing_between_set_ups(lab):

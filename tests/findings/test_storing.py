@@ -17,7 +17,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.celery import app
 from benchlab.findings import stored_runs, storing
 from benchlab.findings.models import Finding, Looked
-from benchlab.runs import collect
+from benchlab.runs import conclusion
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
 from benchlab.verdicts import set_ups
@@ -127,6 +127,33 @@ def test_one_that_cannot_be_read_costs_no_other_its_findings(lab, monkeypatch):
     assert lab.attempt.findings.filter(kind="cached_read").exists()
 
 
+def test_one_that_cannot_be_kept_costs_no_other_its_findings(lab, only, monkeypatch):
+    real, bad = storing._changed, lab.attempts[1].pk
+
+    def fails(told, known):
+        if told.attempt == bad:
+            Finding.objects.raw("SELECT 1/0")[0]
+        return real(told, known)
+
+    only(one=lambda run: [says("a")])
+    monkeypatch.setattr(storing, "_changed", fails)
+    storing.attempts([attempt.pk for attempt in lab.attempts])
+    kept = set(Finding.objects.values_list("attempt", flat=True))
+    assert kept == {attempt.pk for attempt in lab.attempts} - {bad}
+
+
+def test_many_runs_are_kept_in_as_many_queries_as_one(
+    lab, only, django_assert_num_queries, django_assert_max_num_queries
+):
+    for text in ("new", "changed", "changed"):
+        only(one=lambda run, text=text: [says(text, "x"), says(text, "y")])
+        with django_assert_max_num_queries(30) as few:
+            storing.attempts([lab.attempts[1].pk])
+        with django_assert_num_queries(len(few)):
+            storing.attempts([attempt.pk for attempt in lab.attempts[2:]])
+        assert set(found(attempt=lab.attempts[3])) == {text}
+
+
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[str, int]]:
     """What a worker would have been asked."""
@@ -143,7 +170,7 @@ def test_a_worker_is_asked_for_those_of_a_result(
     lab.attempt.save()
     only(one=lambda run: [says("a")])
     with django_capture_on_commit_callbacks(execute=True):
-        collect.end(lab.attempt, Verdict(outcome))
+        conclusion.end(lab.attempt, Verdict(outcome))
     if outcome == Outcome.FAILED:
         assert asked == []
         return
@@ -184,7 +211,7 @@ def dismissed(row: Finding, user) -> Finding:
 
 
 def test_a_dismissal_survives_reparse_and_a_time_in_which_it_is_not_found(lab, only, monkeypatch):
-    monkeypatch.setattr("benchlab.runs.collect.reparse", lambda attempt: "")
+    monkeypatch.setattr("benchlab.runs.conclusion.reparse", lambda attempt: "")
     only(one=lambda run: [says("a", "x")])
     storing.attempts([lab.attempt.pk])
     row = dismissed(Finding.objects.get(), lab.user)

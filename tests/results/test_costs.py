@@ -1,4 +1,4 @@
-"""What pages of results, and the exports, ask of the database: as much for many runs as for few."""
+"""Queries of pages of results, and of the exports: as much for many runs as for few."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ def campaigns(team, user):
     return found, host
 
 
-# Sessions and users are two of them. Who adds one says why.
+# Sessions, users and the top bar of a page are three of them. Who adds one says why.
 PAGES = {
     "/campaigns/{0}/": 29,
     "/campaigns/{0}/figure.json": 5,
-    # 3 of answers: in what order layouts were built, whose they are, how alike rebuilt ones are (kept for 10 minutes).
-    "/compare/?campaign={0}&campaign={1}": 15,
+    # 3 of answers: in what order layouts were built, whose they are, how alike rebuilt ones are (kept for 10 minutes);
+    # 1 of those that were dismissed; 3 of factors: settings of layouts, and the latter two again.
+    "/compare/?campaign={0}&campaign={1}": 20,
     # 5 of conditions that differ and saved views, as the page that compares has them.
     "/explore/?campaign={0}&campaign={1}&x=iops&y=lat.mean": 12,
     "/explore/figure.json?campaign={0}&campaign={1}": 6,

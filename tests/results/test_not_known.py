@@ -1,4 +1,4 @@
-"""What is not known, NULL or NaN, in the long tables: told in every format, found by no comparison, sorted last."""
+"""Unknown values, NULL or NaN, in the long tables: told in every format, found by no comparison, sorted last."""
 
 from __future__ import annotations
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection
 
 from benchlab.results import streaming
 
@@ -18,6 +23,10 @@ def endless(pause: float = 0.0) -> Iterator[bytes]:
     while True:
         time.sleep(pause)
         yield b"x"
+
+
+def parts_of(size: int, many: int) -> Callable[[], Iterator[bytes]]:
+    return lambda: (b"x" * size for _ in range(many))
 
 
 def slots() -> int:
@@ -70,3 +79,117 @@ def test_all_parts_come_and_the_slot_is_free():
     free = slots()
     assert asyncio.run(taken()) == [b"a", b"b", b"c"]
     until(lambda: slots() == free)
+
+
+def test_who_takes_a_part_now_and_then_does_not_hold_a_place_for_days(monkeypatch):
+    """Each part within the patience, and two gigabytes of them."""
+    free = slots()
+    monkeypatch.setattr(streaming, "PATIENCE_S", 2.0)
+
+    async def dripped() -> int:
+        taken = 0
+        async for part in streaming.Pump(parts_of(1000, 10_000)):
+            taken += len(part)
+            await asyncio.sleep(0.5)
+        return taken
+
+    with pytest.raises(streaming.TooSlow):  # the connection is cut: half of it does not look whole
+        asyncio.run(asyncio.wait_for(dripped(), 20))
+    until(lambda: slots() == free)
+
+
+def test_who_comes_back_too_late_is_told_so_at_once(monkeypatch):
+    """No thread of asyncio's waits for a part that nobody makes any more."""
+    monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
+
+    async def late() -> None:
+        async for _ in streaming.Pump(parts_of(1, 100)):
+            await asyncio.sleep(4)
+
+    with pytest.raises(streaming.TooSlow):
+        asyncio.run(asyncio.wait_for(late(), 20))
+
+
+def test_who_takes_as_fast_as_a_slow_line_allows_gets_it_whole(monkeypatch):
+    monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
+
+    async def taken() -> int:
+        found = 0
+        async for part in streaming.Pump(parts_of(streaming.SLOWEST, 30)):
+            found += len(part)
+            await asyncio.sleep(0.2)
+        return found
+
+    assert asyncio.run(taken()) == 30 * streaming.SLOWEST
+
+
+def test_one_person_leaves_places_to_others():
+    free = slots()
+    mine = [streaming.Pump(endless, 7) for _ in range(streaming.OF_ONE)]
+    with pytest.raises(streaming.Busy):
+        streaming.Pump(endless, 7)
+    assert slots() == free - streaming.OF_ONE > 0
+    other = streaming.Pump(endless)
+    mine.pop().close()
+    until(lambda: streaming._under_way[7] == streaming.OF_ONE - 1)
+    mine.append(streaming.Pump(endless, 7))
+    del mine, other
+    gc.collect()
+    until(lambda: slots() == free and not +streaming._under_way)
+
+
+def test_without_a_thread_no_place_is_lost(monkeypatch):
+    def none(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    free = slots()
+    monkeypatch.setattr(threading.Thread, "start", none)
+    with pytest.raises(RuntimeError):
+        streaming.Pump(endless)
+    assert slots() == free
+
+
+def asking(ends: str) -> Iterator[bytes]:
+    """Rows of a cursor that stays open, as an archive has it."""
+    for number, row in enumerate(ContentType.objects.order_by("pk").iterator(chunk_size=1)):
+        if number == 12 and ends == "fails":
+            raise ValueError("half way")
+        yield f"{row.pk}".encode()
+
+
+def sessions() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        return int(cursor.fetchone()[0])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("ends", ["whole", "fails", "hangs up", "is cancelled", "is too slow"])
+def test_however_it_ends_no_connection_is_left(monkeypatch, ends):
+    monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
+    before, free = sessions(), slots()
+
+    async def taken() -> None:
+        made = streaming.Pump(lambda: asking(ends))
+        assert sessions_beside() == before + 1
+        if ends == "hangs up":
+            return
+        async for _ in made:
+            if ends == "is cancelled":
+                raise asyncio.CancelledError
+            await asyncio.sleep(3 if ends == "is too slow" else 0)
+
+    def sessions_beside() -> int:
+        with ThreadPoolExecutor(1) as pool:  # Django asks nothing in a thread with an event loop
+            return pool.submit(counted).result()
+
+    def counted() -> int:
+        try:
+            return sessions() - 1  # this thread's own
+        finally:
+            connection.close()
+
+    with contextlib.suppress(ValueError, streaming.TooSlow, asyncio.CancelledError):
+        asyncio.run(taken())
+    gc.collect()
+    until(lambda: slots() == free and sessions() == before)

@@ -161,7 +161,7 @@ def test_by_id_or_name_and_by_a_metric_of_the_attempt(api, ours):
         ("format=xls", "format", "parquet"),
         ("wide=true&fields=metric", "fields", "one row per attempt"),
         ("tool=a%00b", "tool", "NUL"),
-        ("tool=foi", "tool", "'foi' is none of them; there are bonnie,"),
+        ("tool=foi", "tool", "'foi' is not one of them; there are bonnie,"),
         ("tool__in=fio,foi", "tool__in", "'foi'"),
         ("outcome=succeded", "outcome", "succeeded"),
         ("source=impotred", "source", "imported, library"),

@@ -1,4 +1,4 @@
-"""What the five articles conclude, claim by claim, and what BenchLab says to it from the reference library alone.
+"""Conclusions of the five articles, claim by claim, and what BenchLab says to it from the reference library alone.
 
 Read off the articles by eye. A claim is proven by their data, contradicted by them, or it cannot be decided: from one
 repeat each, in an order that nobody told, or because the figures are not printed.
@@ -38,7 +38,7 @@ SSD_READ, SSD_WRITE = "Azure SSD P30, host cache read only", "Azure SSD P30, hos
 FSYNC, FDATASYNC = "one.fsync.ops", "one.fdatasync.ops"
 SUM = "summary at the end"
 BY_ONE = "by one repeat a depth (three are needed to draw it)"
-CAP = "cap: 5.1 k IOPS from 4 to 16, within 2 %"
+CAP = "capped at 5.1 k IOPS from 4 to 16, within 2 %"
 
 
 class Holds(StrEnum):
@@ -247,7 +247,7 @@ CLAIMS = (
         "More outstanding I/Os give the HDD more IOPS and a longer latency",
         "below the HDD's table over outstanding I/Os",
         P,
-        (Curve(HDD, AZURE, f"about 8 outstanding (95 %: between 4 and 8), {BY_ONE}"),),
+        (Curve(HDD, AZURE, f"about 8 outstanding (between 4 and 8, 95 %), {BY_ONE}"),),
         "up to the knee every doubling gains 5 % or more; with the reservation of one repeat",
     ),
     Claim(
@@ -273,7 +273,7 @@ CLAIMS = (
         "One outstanding I/O does not bring the SSD to its rated 5,000 IOPS",
         "above the SSD's table",
         P,
-        (Curve(SSD, AZURE, f"about 4 outstanding (95 %: between 4 and 8), {BY_ONE}; {CAP}"), REACHES),
+        (Curve(SSD, AZURE, f"about 4 outstanding (between 4 and 8, 95 %), {BY_ONE}; {CAP}"), REACHES),
         "1,683 at 1",
     ),
     Claim(
@@ -281,7 +281,7 @@ CLAIMS = (
         "From four outstanding I/Os on the SSD does what it is rated for; more only wait longer",
         "below the SSD's table",
         P,
-        (Curve(SSD, AZURE, f"about 4 outstanding (95 %: between 4 and 8), {BY_ONE}; {CAP}"), REACHES),
+        (Curve(SSD, AZURE, f"about 4 outstanding (between 4 and 8, 95 %), {BY_ONE}; {CAP}"), REACHES),
         "four workers had that depth each: 16 in all",
     ),
     Claim(
@@ -395,7 +395,7 @@ CLAIMS = (
         "The SSD's rate goes up and down with the depth",
         "below the list of depths",
         O,
-        (Curve(RAW, QUOTED, f"uncertain: between 4 and 16, {BY_ONE}"),),
+        (Curve(RAW, QUOTED, f"uncertain, between 4 and 16, {BY_ONE}"),),
         "one repeat of a depth cannot tell a wave from noise",
     ),
     Claim(

@@ -6,7 +6,7 @@ import pytest
 from django.db.models import Q
 
 from benchlab.analysis import finding
-from benchlab.analysis.findings._formats import rate, share
+from benchlab.analysis.formats import rate, share
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming, run_page
 from benchlab.charts.curve_answers import words_of

@@ -1,4 +1,4 @@
-"""What the reference library's articles let one say: ratios as they print them, and no verdict from one repeat."""
+"""Answers from the reference library's articles: ratios as they print them, and no verdict from one repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topologies are one layout with other settings, and what both are called."""
+"""Topologies that are one layout with other settings, and the names of both."""
 
 from __future__ import annotations
 

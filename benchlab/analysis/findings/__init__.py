@@ -1,1 +1,1 @@
-"""What a number may not be, or what it means: a module each, see benchlab.analysis.finding. `_formats.py` is shared."""
+"""Findings on whether a number is valid, or what it means: a module each, see benchlab.analysis.finding."""

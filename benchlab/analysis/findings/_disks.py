@@ -1,4 +1,4 @@
-"""What a run's disks did while it measured: shared by findings of devices. Means of a part are over its own windows."""
+"""Disk activity while a run measured: shared by findings of devices. Means of a part are over its own windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a run went over time, as its tool saw it or, where all of it goes straight through, its disks."""
+"""Rate of a run over time, as its tool saw it or, where all of it goes straight through, its disks."""
 
 from __future__ import annotations
 

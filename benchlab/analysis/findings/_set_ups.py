@@ -17,8 +17,8 @@ from typing import Any
 from benchlab.analysis.designs import Design, Order, design
 from benchlab.analysis.evidence import Layer, Line
 from benchlab.analysis.finding import Number
-from benchlab.analysis.findings._formats import names as joined
-from benchlab.analysis.findings._formats import rate
+from benchlab.analysis.formats import names as joined
+from benchlab.analysis.formats import rate
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.ratio_words import span, times
 from benchlab.analysis.verdicts import Comparison, Says, Sweep, Verdict, compare_sweeps
@@ -91,6 +91,13 @@ class Pair:
             if depth and point.says == says and self._sure(point)
         ]
 
+    def below(self, most: float) -> list[int]:
+        """Depths of which the interval ends as far below that ratio as `differs` asks it to be beyond 1."""
+        points = self.held.points.items()
+        return [
+            d for d, one in points if d and one.high is not None and one.high * self._margin <= most
+        ]
+
     def at(self, depths: Sequence[int]) -> Pair:
         """Of the one of these depths where they differ most."""
         points = self.held.points
@@ -101,8 +108,11 @@ class Pair:
     def _sure(self, one: Verdict) -> bool:
         if one.low is None or one.high is None:
             return False
-        sure = SURE if self.held.design.may_say_none else SURE_APART
-        return max(one.low, 1 / one.high) >= sure
+        return max(one.low, 1 / one.high) >= self._margin
+
+    @property
+    def _margin(self) -> float:
+        return SURE if self.held.design.may_say_none else SURE_APART
 
     def did(self, verb: str = "does") -> str:
         """ "B does 2.1 times the IOPS of A at 8 outstanding"; of one that is not decided "did"."""

@@ -1,4 +1,4 @@
-"""What a stack does to the bytes that a tool asks for: shared by findings that may only say what is certain."""
+"""Effects of a stack on the bytes that a tool asks for: shared by findings that may only say what is certain."""
 
 from __future__ import annotations
 

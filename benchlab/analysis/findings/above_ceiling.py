@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchlab.analysis.evidence import Device, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._formats import rate
+from benchlab.analysis.formats import rate
 
 LABEL = "More than the disks can do"
 METHOD = "Findings"

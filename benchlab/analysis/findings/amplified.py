@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from benchlab.analysis import ratio_words
 from benchlab.analysis.devices.amplification import amplification
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import asked, multiple, parts, resyncs
-from benchlab.analysis.findings._formats import names, rate
 from benchlab.analysis.findings._stacks import disks
+from benchlab.analysis.formats import names, rate
 
 LABEL = "The disks move more than the tool"
 METHOD = "Findings"
@@ -61,7 +62,7 @@ def _finding(
     what = "reads" if way == "read" else "writes"
     own = f", of which the layout's own copies and parity make up to {due:g}" if due > 1 else ""
     return Finding(
-        f"The {what} on disk are {times:.1f} times those of the tool{own}: {rate(moved)} on {names(members)},"
+        f"The {what} on disk are {ratio_words.times(times)} those of the tool{own}: {rate(moved)} on {names(members)},"
         f" {rate(wanted)} asked{f' in {window}' if window else ''}",
         Severity.NOTE,
         {

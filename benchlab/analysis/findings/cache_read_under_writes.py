@@ -9,7 +9,7 @@ from __future__ import annotations
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import groups, only_writes
-from benchlab.analysis.findings._formats import names, rate
+from benchlab.analysis.formats import names, rate
 
 LABEL = "The cache is read under writes"
 METHOD = "Findings"

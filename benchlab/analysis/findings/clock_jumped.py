@@ -6,7 +6,7 @@ from math import isfinite
 
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import rate
+from benchlab.analysis.formats import rate
 
 LABEL = "Clock jumped"
 METHOD = "Findings"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._formats import rate, share
+from benchlab.analysis.formats import rate, share
 
 LABEL = "Compressible data"
 METHOD = "Findings"

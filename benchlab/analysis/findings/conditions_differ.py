@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchlab.analysis.evidence import Device, Line, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import names as joined
+from benchlab.analysis.formats import names as joined
 
 LABEL = "Conditions differ"
 METHOD = "Findings"
@@ -25,7 +25,7 @@ WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """What nobody told is neither equal nor different; disks that spin are held against such only,
+    """What nobody told is neither equal nor different; disks that spin and NVMe disks are held against such only,
     and lines of a host against its others. Runs of one line may differ, too: it was built anew, or began again."""
     return [
         found for host in dict.fromkeys(line.host for line in lines) for found in _of(host, lines)
@@ -72,12 +72,18 @@ def _of_run(run: Run, what: str) -> dict[str, Values]:
     for disk in run.devices.values():
         if disk.name not in wanted:
             continue
-        kind = KINDS[disk.rotational] if what in OF_KIND else f"of {disk.name}"
+        kind = _kind(disk) if what in OF_KIND else f"of {disk.name}"
         if value := OF_DISKS[what](disk):
             groups.setdefault(kind, set()).add(value)
     return {kind: tuple(sorted(values)) for kind, values in groups.items()}
 
 
+def _kind(disk: Device) -> str:
+    """NVMe disks have queues, and mostly a cache, of another kind than SSDs behind a SCSI link."""
+    return NVME if disk.name.startswith("nvme") else KINDS[disk.rotational]
+
+
+NVME = "of NVMe disks"
 KINDS = {True: "of disks that spin", False: "of SSDs", None: "of disks"}
 
 

@@ -6,7 +6,7 @@ from math import isnan
 
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import share
+from benchlab.analysis.formats import share
 
 LABEL = "The CPU is full"
 METHOD = "Findings"

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchlab.analysis.evidence import Run, concat
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import share
+from benchlab.analysis.formats import share
 
 LABEL = "CPU throttled"
 METHOD = "Findings"

@@ -7,8 +7,8 @@ from math import isfinite
 from benchlab.analysis.curves import LITTLE_TOLERANCE, Little, little
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import rate, share
 from benchlab.analysis.findings._stacks import held_back
+from benchlab.analysis.formats import rate, share
 
 LABEL = "Depth not reached"
 METHOD = "Findings"
@@ -28,7 +28,11 @@ def applies(run: Run) -> list[Finding]:
     if law.holds or _workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
         return []
     limit = held_back(run)
-    word = "asked: the depth was not reached" if law.ratio < 1 else "told: the numbers do not agree"
+    word = (
+        "asked, so the depth was not reached"
+        if law.ratio < 1
+        else "told, so the numbers do not agree"
+    )
     if limit and law.ratio < 1:
         word = f"asked, as its {limit} wants it"
     return [

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._set_ups import SIZES, Pair, holding, pair, pairs, stack
+from benchlab.analysis.findings._set_ups import SIZES, Pair, depths, holding, pair, pairs, stack
+from benchlab.analysis.verdicts import Says
 
 LABEL = "More disks, no more work"
 METHOD = "Findings"
@@ -51,18 +52,31 @@ def _pair(fewer: Line, more: Line) -> Pair | None:
 
 def _told(one: Pair) -> list[Finding]:
     fewer, more = len(holding(one.first)), len(holding(one.second))
-    most = 1 + PART * (more / fewer - 1)
-    if one.single:
-        if one.over.ratio >= most:
-            return []
-        verb, severity = "did", Severity.NOTE
-    elif one.over.high is not None and one.over.high < most:
-        verb, severity = "does", Severity.LIMIT
-    else:
+    claim = _claim(one, 1 + PART * (more / fewer - 1))
+    if claim is None:
         return []
+    one, where, severity = claim
     numbers = one.numbers() | {
         "fewer": Number(fewer, "1", f"disks of {one.first.name}"),
         "more": Number(more, "1", f"disks of {one.second.name}"),
     }
-    says = f"with {more} disks instead of {fewer} {one.did(verb)} ({one.error()})"
+    did = one.did("did" if severity == Severity.NOTE else "does")
+    says = (
+        f"with {more} disks instead of {fewer}{f' {where}:' if where else ''} {did} ({one.error()})"
+    )
     return [Finding(says, severity, numbers, about=one.about, runs=one.runs)]
+
+
+def _claim(one: Pair, most: float) -> tuple[Pair, str, Severity] | None:
+    """Over all depths only where none of them is seen to gain that much, else of those that surely do not; the pair is
+    then of the one that gains least."""
+    high, points = one.over.high, one.held.points
+    gains = any(point.says == Says.FASTER and point.ratio >= most for point in points.values())
+    if not one.single and high is not None and high < most and not gains:
+        return one, "", Severity.LIMIT
+    if held := one.below(most):
+        least = min(held, key=lambda depth: points[depth].ratio)
+        return one.at([least]), depths(held), Severity.LIMIT
+    if one.single and one.over.ratio < most:
+        return one, "", Severity.NOTE
+    return None

@@ -9,7 +9,7 @@ from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import WORD, Group, balances
-from benchlab.analysis.findings._formats import names, share
+from benchlab.analysis.formats import names, share
 
 LABEL = "Extended, not restriped"
 METHOD = "Findings"

@@ -8,8 +8,8 @@ from benchlab.analysis.devices.flushes import SECTOR, Flushes, flushes
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import parts
-from benchlab.analysis.findings._formats import share
 from benchlab.analysis.findings._stacks import disks
+from benchlab.analysis.formats import share
 
 LABEL = "Disks mostly flush"
 METHOD = "Findings"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from benchlab.analysis.evidence import Line, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import share
-from benchlab.analysis.findings._set_ups import SIZES, Pair, pairs, stack
+from benchlab.analysis.findings._set_ups import SIZES, Pair, depths, pairs, stack
 from benchlab.analysis.findings.cpu_bound import busiest
+from benchlab.analysis.formats import share
 from benchlab.analysis.verdicts import Says
 
 LABEL = "Slower after growth"
@@ -35,28 +35,35 @@ def _size(line: Line) -> object:
 
 
 def _told(one: Pair) -> Finding | None:
-    verdict = one.differs()
-    slower = verdict is not None and verdict.says == Says.SLOWER
-    if not slower and not (one.single and one.over.ratio < 1):
-        return None
+    """Over all depths only where none of them tells against it, else of those that say so by themselves."""
     than = (
         "before it" if one.first.topology == one.second.topology else "one built so large at once"
     )
-    if slower:
-        says = f"after its growth it is slower than {than}: {one.did()} ({one.error()})"
+    slower = one.surely(Says.SLOWER)
+    severity = Severity.LIMIT
+    if one.everywhere and (verdict := one.differs()) and verdict.says == Says.SLOWER:
+        says = f"after its growth it is slower than {than}: {one.did()}"
+    elif slower:
+        where, one = depths(slower), one.at(slower)
+        says = " ".join(filter(None, [f"after its growth it is slower than {than}", where]))
+        says = f"{says}: {one.did()}"
+    elif one.single and one.over.ratio < 1:
+        says, severity = (
+            f"whether it is slower than {than} is open: {one.did('did')}",
+            Severity.NOTE,
+        )
     else:
-        says = f"whether it is slower than {than} is open: {one.did('did')} ({one.error()})"
-    numbers = one.numbers()
-    if cpu := _busiest(one.second.runs):
+        return None
+    says, numbers = f"{says} ({one.error()})", one.numbers()
+    if cpu := _busiest(one.second.runs, max(one.held.points)):
         says += f"; meanwhile its busiest CPU was {share(cpu.value)} busy"
         numbers["cpu"] = cpu
-    severity = Severity.LIMIT if slower else Severity.NOTE
     return Finding(says, severity, numbers, about=one.about, runs=one.runs)
 
 
-def _busiest(runs: Sequence[Run]) -> Number | None:
-    """Of the runs with most outstanding I/Os, where a CPU had nothing left to give; waiting for I/O is no work."""
-    deepest = max(run.access.outstanding or 0 for run in runs)
+def _busiest(runs: Sequence[Run], deepest: int) -> Number | None:
+    """Of the runs with most of the outstanding I/Os that are told of, where a CPU had nothing left to give; waiting for
+    I/O is no work."""
     cores = [
         (busy, name, run.run)
         for run in runs

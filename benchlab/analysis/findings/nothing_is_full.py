@@ -6,9 +6,9 @@ from math import isnan
 
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import share
 from benchlab.analysis.findings._stacks import disks, held_back
 from benchlab.analysis.findings.cpu_bound import BUSY, busiest, own_thread
+from benchlab.analysis.formats import share
 
 LABEL = "Nothing that is seen is full"
 METHOD = "Findings"

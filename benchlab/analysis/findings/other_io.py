@@ -12,7 +12,8 @@ import numpy as np
 from benchlab.analysis.evidence import NEAR, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._formats import names, rate
+from benchlab.analysis.formats import names, rate
+from benchlab.analysis.ratio_words import times
 
 LABEL = "Other I/O on the disks"
 METHOD = "Findings"
@@ -97,7 +98,7 @@ def _beyond(run: Run, way: str, asked: float) -> list[Finding]:
         return []
     return [
         Finding(
-            f"the disks {'wrote' if way == 'write' else 'read'} {rate(given)}, {given / asked:.3g} times the "
+            f"the disks {'wrote' if way == 'write' else 'read'} {rate(given)}, {times(given / asked)} the "
             f"{rate(asked)} of the tool, and no layer adds to it",
             Severity.DOUBT,
             {

@@ -8,7 +8,8 @@ from __future__ import annotations
 from benchlab.analysis.evidence import Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import PARITY, asked, md_parity, only_writes, parts, resyncs
-from benchlab.analysis.findings._formats import names, rate
+from benchlab.analysis.formats import names, rate
+from benchlab.analysis.ratio_words import number
 
 LABEL = "Parity costs reads"
 METHOD = "Findings"
@@ -61,7 +62,7 @@ def _finding(layer: Layer, wrote: float, read: float, written: float) -> Finding
         else "records are read before a part of them is written"
     )
     return Finding(
-        f"Each byte written costs {(read + written) / wrote:.1f} bytes on the members of {kind}:"
+        f"Each byte written costs {number((read + written) / wrote)} bytes on the members of {kind}:"
         f" the tool wrote {rate(wrote)}, they read {rate(read)} and wrote {rate(written)}; {why}",
         Severity.LIMIT,
         {

@@ -9,7 +9,7 @@ import numpy as np
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._formats import names, rate, share
+from benchlab.analysis.formats import names, rate, share
 
 LABEL = "Rating reached"
 METHOD = "Findings"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from benchlab.analysis.evidence import Layer, Run, Track
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._formats import names, rate, share
+from benchlab.analysis.formats import names, rate, share
 
 LABEL = "Resync or discards meanwhile"
 METHOD = "Findings"

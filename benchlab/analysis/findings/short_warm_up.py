@@ -13,8 +13,8 @@ import numpy as np
 
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import rate, share
 from benchlab.analysis.findings._pace import Array, Pace, paces
+from benchlab.analysis.formats import rate, share
 
 LABEL = "Too short a warm-up"
 METHOD = "Findings"

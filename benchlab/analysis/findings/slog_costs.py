@@ -1,4 +1,4 @@
-"""What a log device (SLOG) gains or costs: the same layout with and without it."""
+"""Gain or cost of a log device (SLOG): the same layout with and without it."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from benchlab.analysis.evidence import Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity
-from benchlab.analysis.findings._formats import names
 from benchlab.analysis.findings._stacks import disks
+from benchlab.analysis.formats import names
+from benchlab.analysis.ratio_words import times
 
 LABEL = "Writes below the disk's block"
 METHOD = "Findings"
@@ -40,8 +41,8 @@ def _measured(run: Run) -> list[Finding]:
         return []
     return [
         Finding(
-            f"A synced write of 2 kB takes {each[2] / four:.1f} times as long as one of 4 kB, one of 1 kB"
-            f" {each[1] / four:.1f} times ({1e6 * four:.0f}, {1e6 * each[2]:.0f} and {1e6 * each[1]:.0f} µs):"
+            f"A synced write of 2 kB takes {times(each[2] / four)} as long as one of 4 kB, one of 1 kB"
+            f" {times(each[1] / four)} ({1e6 * four:.0f}, {1e6 * each[2]:.0f} and {1e6 * each[1]:.0f} µs):"
             " below its block the disk, or a layer, reads before it writes",
             Severity.LIMIT,
             {

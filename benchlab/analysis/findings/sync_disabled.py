@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from benchlab.analysis.evidence import Layer, Line
 from benchlab.analysis.finding import Finding, Severity
-from benchlab.analysis.findings._formats import names as joined
 from benchlab.analysis.findings._set_ups import Pair, pairs, stack
+from benchlab.analysis.formats import names as joined
 from benchlab.analysis.verdicts import Says
 
 LABEL = "Nothing is made durable"

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.findings._formats import rate, share
 from benchlab.analysis.findings._pace import Array, Pace, latency, paces
+from benchlab.analysis.formats import rate, share
 
 LABEL = "Two levels, as credits make them"
 METHOD = "Findings"

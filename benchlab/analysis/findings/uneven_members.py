@@ -6,7 +6,7 @@ from benchlab.analysis.devices.balance import Spread
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._disks import WORD, balances
-from benchlab.analysis.findings._formats import share
+from benchlab.analysis.formats import share
 
 LABEL = "Disks are used unevenly"
 METHOD = "Findings"

@@ -10,6 +10,7 @@ from django import template
 from benchlab.campaigns.models import Campaign
 from benchlab.findings import display
 from benchlab.findings.display import Person, Shown
+from benchlab.findings.left_out import LeftOut
 from benchlab.runs.models import Attempt
 
 register = template.Library()
@@ -78,9 +79,14 @@ def _context(context: Mapping[str, Any], found: Sequence[Shown], on: str) -> dic
     if guest:
         found = [context["link"].hiding.deep(one) for one in found]
     counted = [one for one in found if one.row.dismissed_at is None]
+    dismissed = [one for one in found if one.row.dismissed_at is not None]
+    left_out: LeftOut | None = context.get("left_out")
+    if left_out is not None:
+        left_out.findings, dismissed = len(dismissed), []
     return {
         "kinds": display.by_kind(counted),
-        "dismissed": [one for one in found if one.row.dismissed_at is not None],
+        "dismissed": dismissed,
+        "report": left_out is not None,
         "several": on != "run",
         "on": on,
         "guest": guest,

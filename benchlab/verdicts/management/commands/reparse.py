@@ -10,7 +10,7 @@ from django.db import InterfaceError, OperationalError
 
 from benchlab import terminal
 from benchlab.findings import storing
-from benchlab.runs import collect
+from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.verdicts import set_ups
@@ -57,7 +57,7 @@ class Command(terminal.Command):
 def _reparse(attempt: Attempt) -> str:
     """One that crashes a parser is told, and the others are read all the same."""
     try:
-        problem = collect.reparse(attempt)
+        problem = conclusion.reparse(attempt)
         if attempt.outcome == Outcome.SUCCEEDED:
             storing.attempts([attempt.pk])
         return problem

@@ -1,0 +1,91 @@
+"""Counts of I/Os by how long they took: shares, ranks, and bins of equal width for a chart. Pure.
+
+No bin is ever split: whatever is read off is true at the edge of one.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+CELLS = 8  # to a doubling of the latency, on a chart: each about 9 % wide
+# fio has so many bins to a doubling; a cell begins where one of them does, as those do that were merged.
+FINEST = 64
+CUTS = tuple(round(FINEST * (2 ** (at / CELLS) - 1)) for at in range(CELLS))
+NEAR = 1e-6  # of one of fio's bins: what is lost from ns to s and back
+NS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """`counts[i]` I/Os took from `lows[i]` on and less than `highs[i]` (s). Rising, none empty."""
+
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def within(self) -> list[tuple[float, float]]:
+        """(latency, share of the I/Os that took less), 0 to 1, at each edge: between two of them nobody knows."""
+        found: list[tuple[float, float]] = []
+        total, below = self.total, 0
+        for low, high, count in zip(self.lows, self.highs, self.counts, strict=True):
+            if not found or found[-1][0] < low:
+                found.append((low, below / total))
+            below += count
+            found.append((high, below / total))
+        return found
+
+    def rank(self, percent: float) -> tuple[float, float]:
+        """The bin in which so many percent of the I/Os are reached: the percentile lies in it."""
+        wanted = percent / 100 * self.total
+        reached = accumulate(self.counts)
+        at = next((at for at, below in enumerate(reached) if below >= wanted), len(self.counts) - 1)
+        return self.lows[at], self.highs[at]
+
+
+Cells = Counter[int]  # number of a cell -> I/Os
+
+
+def cells(bins: Bins) -> Cells:
+    """A bin counts where it begins."""
+    found: Cells = Counter()
+    for low, count in zip(bins.lows, bins.counts, strict=True):
+        found[_cell(low)] += count
+    return found
+
+
+def _cell(low: float) -> int:
+    """By nanoseconds: doublings of those are what fio cuts."""
+    mantissa, exponent = math.frexp(max(low * NS, 1.0))
+    place = FINEST * (2 * mantissa - 1) + NEAR
+    if place >= FINEST:
+        return CELLS * exponent
+    return CELLS * (exponent - 1) + bisect_right(CUTS, place) - 1
+
+
+def edge(cell: int) -> float:
+    """Where a cell begins, and the one below ends (s)."""
+    doubling, part = divmod(cell, CELLS)
+    return 2.0**doubling * (1 + CUTS[part] / FINEST) / NS
+
+
+def of_cells(found: Cells) -> Bins:
+    kept = sorted(cell for cell, count in found.items() if count)
+    return Bins(
+        tuple(edge(cell) for cell in kept),
+        tuple(edge(cell + 1) for cell in kept),
+        tuple(found[cell] for cell in kept),
+    )
+
+
+def together(every: Iterable[Bins]) -> Bins:
+    """The I/Os of several as if one had counted them. Bins differ from run to run, so they are counted in cells."""
+    return of_cells(sum((cells(one) for one in every), Counter()))

@@ -1,0 +1,50 @@
+"""Dismissals of answers by people: an answer itself is reckoned anew each time, and no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log
+from typing import ClassVar, Self
+
+from django.db import models
+
+from benchlab.analysis.differences import LEAST
+from benchlab.campaigns.models import Campaign
+from benchlab.findings.models import Dismissible
+from benchlab.team.models import OwnedQuerySet
+
+Said = Mapping[str, tuple[str, float]]  # line -> (verdict, ratio to the baseline)
+
+
+class DismissedAnswer(Dismissible):
+    """Known by what the answer compares (benchlab.verdicts.dismissals), with what it said then. Over several campaigns
+    it goes with one of them, without which there is no such answer."""
+
+    campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="+")
+    answer = models.CharField(
+        max_length=24, unique=True, help_text="Digest of the set-ups that are compared"
+    )
+    # Keys of lines, no names: those of another campaign are not this one's to keep.
+    said = models.JSONField(
+        default=dict, help_text="Verdicts when it was dismissed: {line: [verdict, ratio]}"
+    )
+
+    TEAM_PATH = "campaign__team"
+    KEPT_WITH: ClassVar = ("said",)
+    objects = OwnedQuerySet["DismissedAnswer"].as_manager()
+
+    def __str__(self) -> str:
+        return f"answer {self.answer}"
+
+    def same(self, now: Self) -> bool:
+        return not changed(self.said, now.said)
+
+
+def changed(before: Said, now: Said) -> list[str]:
+    """Lines of which another verdict is told now, or a ratio that differs by what is worth naming. One that is gone
+    changes nothing: a page that is narrowed down shows a part of the same."""
+    return [line for line, told in now.items() if not _alike(before.get(line), told)]
+
+
+def _alike(before: tuple[str, float] | None, now: tuple[str, float]) -> bool:
+    return before is not None and before[0] == now[0] and abs(log(before[1] / now[1])) < LEAST
