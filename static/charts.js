@@ -3,6 +3,9 @@
    data-refresh="3"   fetch again every 3 s, and upon every server-sent event that htmx receives
    data-live          fetch again upon every server-sent event only
    data-zooms         fetch again what somebody zooms to: only so much of it, and as finely as it is wide
+   data-instant       a name: charts with the same one show the instant that one points at in any of them (crosshair.js)
+   data-fullscreen    a button shows it as large as the screen, as where data-zooms is
+   data-titled        "no": a heading of the page says what it shows; "short": the page says what it is of
    data-figures-in    the id of a script that holds the figures, by metric: in a report that is one file
    .chart-tools[data-chart-tools] right behind it gets PNG and SVG buttons; [data-chart-option] selects in it become
    parameters of the URL, and [data-chart-js] parts are shown only here, where there is JavaScript. */
@@ -44,6 +47,7 @@
   /* Text, grid and background are the page's. No frame, a grid across the values only, a stronger base line. */
   function themed(chart) {
     const { data, layout } = recoloured(chart.figure);
+    if (layout.meta?.beside && chart.clientWidth >= BESIDE_PX) beside(data, layout, chart.clientWidth);
     const surface = token("--surface");
     const [ink, quiet, line, base] = ["--ink", "--ink-2", "--line", "--line-2"].map(token);
     const lying = data.some((trace) => trace.orientation === "h");
@@ -53,6 +57,9 @@
     layout.hoverlabel = { bgcolor: token("--surface-2"), bordercolor: base, font: { family, color: ink }, align: "left" };
     if (layout.title) layout.title.font = { ...layout.title.font, color: ink, weight: 600 };
     if (layout.title?.subtitle?.font) layout.title.subtitle.font.color = quiet;
+    if (chart.dataset.titled) layout.meta.title = { ...layout.title };
+    if (chart.dataset.titled === "no") untitled(layout);
+    if (chart.dataset.titled === "short") layout.title.text = layout.title.text.split(" · ")[0];
     for (const trace of data) {
       if (trace.type === "bar") trace.insidetextfont = { color: ink };
       else if (trace.mode?.includes("markers") && trace.marker && !trace.marker.line) trace.marker.line = { color: surface, width: 1 };
@@ -69,6 +76,22 @@
     return [data, layout];
   }
 
+  /* What a page says already is not said again in the plot: its second line alone is left. Pictures have both. */
+  const TITLE_PX = 24;
+  const ROW_PX = 20; /* of a legend: benchlab/charts/figure.py */
+  function untitled(layout) {
+    const { title } = layout;
+    layout.title = { ...title, text: title.subtitle?.text ?? "", font: title.subtitle?.font, subtitle: { text: "" } };
+    lower(layout, TITLE_PX);
+    layout.title.y = 1 - 22 / layout.height;
+  }
+
+  /* Without so many pixels above the plot, which keeps its size. */
+  function lower(layout, pixels) {
+    layout.height -= pixels;
+    layout.margin = { ...layout.margin, t: layout.margin.t - pixels };
+  }
+
   const axesOf = (layout) => Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
 
   /* "IOPS (op/s)" reads IOPS op/s, the unit quieter; that of a y axis stands above it, level. */
@@ -81,7 +104,8 @@
       return;
     }
     delete axis.title;
-    const at = { x: 0, xref: "paper", xanchor: "left", y: axis.domain?.[1] ?? 1, yref: "paper", yanchor: "bottom", yshift: 4 };
+    const left = layout["xaxis" + (axis.anchor ?? "x").slice(1)]?.domain?.[0] ?? 0;
+    const at = { x: layout.meta?.inRow ? left : 0, xref: "paper", xanchor: "left", y: axis.domain?.[1] ?? 1, yref: "paper", yanchor: "bottom", yshift: 4 };
     (layout.annotations ??= []).push({ text, showarrow: false, ...at });
   }
 
@@ -198,10 +222,11 @@
       await draw(chart);
       if (!first) return;
       chart.on("plotly_click", open);
+      chart.on("plotly_restyle", () => named(chart));
       chart.on("plotly_relayout", (event) => reticked(chart, event));
       chart.on("plotly_relayout", (event) => follow(chart, event));
-      chart.on("plotly_hover", (event) => cross(chart, event));
-      chart.on("plotly_unhover", () => uncross(chart));
+      chart.on("plotly_hover", (event) => crosshair.show(chart, event));
+      chart.on("plotly_unhover", crosshair.hide);
     } catch (error) {
       /* A live chart keeps what it shows: the next refresh mends it. */
       if (!(chart.figure && chart.dataset.refresh)) {
@@ -219,23 +244,63 @@
 
   function draw(chart) {
     const [data, layout] = themed(chart);
-    if (chart.clientWidth < 640) narrow(data, layout);
+    if (chart.clientWidth < 640) narrow(chart, data, layout);
     layout.uirevision = chart.dataset.figureUrl ?? chart.dataset.figuresIn; /* keeps zoom and hidden lines over a refresh */
     if (document.fullscreenElement === chart) layout.height = innerHeight;
     chart.style.minHeight = layout.height + "px";
-    return Plotly.react(chart, data, layout, CONFIG);
+    return Plotly.react(chart, data, layout, CONFIG).then(() => named(chart));
   }
 
-  function narrow(data, layout) {
-    layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -72 / Math.max(80, layout.height - 136), yanchor: "top" };
-    const named = data.some((trace) => trace.mode?.includes("text")); /* at the ends of its lines */
-    layout.margin = { ...layout.margin, r: named ? 44 : 8 };
+  /* Names at the ends of lines: "end: " and the line's group. Who hides a line hides its name. */
+  const END = "end: ";
+  function named(chart) {
+    const changes = {};
+    const hidden = new Set(chart.data.filter((one) => one.visible === "legendonly").map((one) => END + one.legendgroup));
+    (chart.layout.annotations ?? []).forEach(({ name, visible = true }, at) => {
+      if (name?.startsWith(END) && visible === hidden.has(name)) changes[`annotations[${at}].visible`] = !visible;
+    });
+    if (Object.keys(changes).length) return Plotly.relayout(chart, changes);
+  }
+
+  function narrow(chart, data, layout) {
+    layout.annotations = layout.annotations?.filter((one) => !one.name?.startsWith(END));
+    const rows = layout.meta?.rows ?? 1; /* of its legend, which the server made room for */
+    const inside = layout.height - layout.margin.t - layout.margin.b - ROW_PX * (rows - 1);
+    const atSide = layout.legend?.orientation === "v";
+    layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -72 / Math.max(80, inside), yanchor: "top", tracegroupgap: 0 };
+    const entries = data.filter((trace) => trace.showlegend ?? true).length; /* each has a row of its own here */
+    const more = (layout.meta?.rows || atSide) && layout.showlegend !== false ? ROW_PX * Math.max(0, entries - rows) : 0;
+    if (more) layout.legend.maxheight = ROW_PX * (entries + 1);
+    const words = data.some((trace) => trace.mode?.includes("text")); /* at the ends of its lines */
+    layout.margin = { ...layout.margin, r: words ? 44 : 8 };
     if (layout.title?.subtitle) layout.title.subtitle.text = "";
-    if (layout.title) {
+    if (chart.dataset.titled === "no") {
+      layout.title.text = "";
+      lower(layout, TITLE_PX);
+    } else if (layout.title) {
       layout.title.font.size = 12;
       layout.title.text = layout.title.text.replace(" · ", "<br>");
     }
-    stack(layout);
+    if (!layout.meta?.inRow) stack(layout);
+    layout.height += more; /* panels keep their height */
+  }
+
+  /* IOPS and latency over the same depths, one panel beside the other: who zooms one zooms both. */
+  const BESIDE_PX = 600;
+  const NAMED_PX = 900; /* in narrower panels names would lie over lines */
+  function beside(data, layout, width) {
+    const [left, right] = [[0, 0.45], [0.55, 1]];
+    for (const trace of data) if (trace.yaxis === "y2") trace.xaxis = "x2";
+    layout.annotations = layout.annotations?.filter((one) => width >= NAMED_PX || !one.name?.startsWith(END));
+    for (const one of layout.annotations ?? []) if (one.yref === "y2") one.xref = "x2";
+    layout.xaxis2 = { ...layout.xaxis, domain: right, anchor: "y2", matches: "x" };
+    Object.assign(layout.xaxis, { domain: left, anchor: "y" });
+    Object.assign(layout.yaxis, { domain: [0, 1] });
+    Object.assign(layout.yaxis2, { domain: [0, 1], anchor: "x2" });
+    layout.height *= 0.72;
+    layout.legend.y = -0.2;
+    layout.meta.inRow = true;
+    if (layout.title) layout.title.y = 1 - 24 / layout.height;
   }
 
   /* Panels in columns go below one another. Panel n has the axes n and, for its heading, annotation n. */
@@ -275,26 +340,6 @@
     return made;
   }
 
-  /* One moment in every panel: a line through all of them. What each has there is told for the panel one points at. */
-  function cross(chart, event) {
-    if (chart.figure?.layout.hoversubplots !== "axis" || !event.xvals) return;
-    const [at] = event.xvals;
-    const panels = Object.values(chart._fullLayout._plots);
-    uncross(chart);
-    chart.append(...panels.map(({ xaxis, yaxis }) => line(xaxis._offset + xaxis.d2p(at), yaxis._offset, yaxis._length)));
-  }
-
-  function line(left, top, height) {
-    const made = document.createElement("i");
-    made.className = "crosshair";
-    Object.assign(made.style, { left: `${left}px`, top: `${top}px`, height: `${height}px` });
-    return made;
-  }
-
-  function uncross(chart) {
-    for (const one of chart.querySelectorAll(".crosshair")) one.remove();
-  }
-
   function widened(chart) {
     const made = document.createElement("button");
     made.type = "button";
@@ -311,7 +356,8 @@
     for (const part of tools.querySelectorAll("[data-chart-js]")) part.hidden = false;
     tools.addEventListener("change", () => load(chart));
     tools.append(button(chart, "png"), button(chart, "svg"));
-    if (chart.dataset.zooms !== undefined && document.fullscreenEnabled) tools.append(widened(chart));
+    const { zooms, fullscreen } = chart.dataset;
+    if ((zooms ?? fullscreen) !== undefined && document.fullscreenEnabled) tools.append(widened(chart));
   }
 
   function start(chart) {
@@ -351,6 +397,7 @@
   document.addEventListener("htmx:sseError", (event) => delete event.target.dataset.streams);
   document.addEventListener("htmx:beforeRequest", (event) => {
     const { elt, requestConfig } = event.detail;
+    if (document.hidden && elt.dataset.strips !== undefined) return event.preventDefault();
     const byClock = !requestConfig.triggeringEvent && elt.closest("[sse-connect][data-streams]");
     if (byClock && Date.now() - (asked.get(elt.id) ?? 0) < ASK_ANYWAY_MS) event.preventDefault();
     else asked.set(elt.id, Date.now());

@@ -55,13 +55,19 @@ globalThis.pictures = (() => {
     return [new XMLSerializer().serializeToString(page)];
   }
 
+  /* What a heading of the page says, a picture says itself. */
+  function titled({ figure, layout }) {
+    const title = layout.meta?.title;
+    return title ? { title, margin: { ...layout.margin, t: figure.layout.margin.t } } : {};
+  }
+
   /* A Blob; as large as the page has it, and at least as wide as a page of paper needs. */
   async function made(chart, format) {
     const size = { width: Math.max(chart.clientWidth, 1000), height: chart.figure.layout.height, scale: format === "png" ? 2 : 1 };
     /* Lines that a table beside the chart lists have their legend in the picture. */
     const { data, layout } = chart;
-    const drawn = layout.meta?.listed ? { data, layout: { ...layout, showlegend: true } } : chart;
-    const image = await Plotly.toImage(drawn, { format, imageDataOnly: true, ...size });
+    const listed = layout.meta?.listed ? { showlegend: true } : {};
+    const image = await Plotly.toImage({ data, layout: { ...layout, ...listed, ...titled(chart) } }, { format, imageDataOnly: true, ...size });
     if (format === "svg") return new Blob(described(image, facts(chart)), { type: "image/svg+xml" });
     return new Blob(labelled(image, facts(chart)), { type: "image/png" });
   }

@@ -1,12 +1,13 @@
-"""What a tool did when, behind the lines of a chart over time: a band and its name in every panel. Pure."""
+"""Bands of a tool's windows behind the lines of a chart over time: a band and its name in every panel. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agents.contracts import Window
 from benchlab.charts.panels import axis
+from benchlab.runs.strips import Rows
 
 # Grey of half light, so that it is seen on a white page and on a dark one: what was not measured is shaded, and what
 # was has a bar on top of its panel; every second one fainter, as they touch.
@@ -15,14 +16,20 @@ MEASURED = ("rgba(128,140,160,0.9)", "rgba(128,140,160,0.5)")
 CLEAR = "rgba(0,0,0,0)"
 BAR = 0.025  # of a panel's height
 LETTER = (
-    1 / 60
+    1 / 50
 )  # of a panel's width: so much of it a lying letter needs; a name that has not room stands
 STANDING = 20  # letters that a panel is high; the table under the chart has the whole name
 
 
-def bands(windows: Sequence[Window], panels: int) -> list[dict[str, Any]]:
-    """Shapes for panels 1, 2, …: each window with its name as high as the panel, then the bars of what was measured."""
-    whole = max((one.end for one in windows), default=0.0)
+def bands(
+    windows: Sequence[Window], panels: int, found: Iterable[Rows] = ()
+) -> list[dict[str, Any]]:
+    """Shapes for panels 1, 2, …: each window with its name as high as the panel, then the bars of what was measured.
+
+    `found`: what is drawn over them; it goes on where sampling did.
+    """
+    ends = [float(rows.buckets.times[-1]) for rows in found if len(rows.buckets.times)]
+    whole = max([*ends, *(one.end for one in windows)], default=0.0)
     lying = all(one.end - one.start > whole * LETTER * len(one.name) for one in windows)
     numbers = range(1, panels + 1)
     named = [_named(one, number, standing=not lying) for one in windows for number in numbers]

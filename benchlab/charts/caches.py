@@ -111,11 +111,12 @@ def build(
         for m, look in one.metrics.items()
         if any(track.metric == m for track in known)
     ]
-    data, _ = lines(of_tracks(known), placed, panels)
+    rows = of_tracks(known)
+    data, _ = lines(rows, placed, panels)
     high = max(height(panels, placed), 160 + 22 * len(placed))  # or the legend would scroll
     layout = figure.layout(f"{one.title} · {title}", one.says, height=high)
     layout |= axes(panels)
-    layout["shapes"] = bands(windows, len(panels))
+    layout["shapes"] = bands(windows, len(panels), rows)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
     layout |= HOVER | {"showlegend": True}

@@ -10,8 +10,8 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchlab.analysis.curves import common_factor
-from benchlab.charts import full_stations, naming, request_params, tool_parts
-from benchlab.charts.chart_options import Choice
+from benchlab.charts import full_stations, latency_lines, naming, request_params, tool_parts
+from benchlab.charts.chart_options import AGAINST, Choice
 from benchlab.charts.conditions import Differences, within
 from benchlab.charts.curve_answers import answer_of, words_of
 from benchlab.charts.equal_workloads import cards_of
@@ -50,6 +50,7 @@ class Card:
     knees: tuple[tuple[str, str], ...] = ()  # (line, what is known of it as a whole)
     full: tuple[tuple[str, int, str], ...] = ()  # (line, its deepest point, what is full there)
     differences: Differences | None = None  # between its lines' conditions, where they are compared
+    cdfs: tuple[tuple[str, str], ...] = ()  # (?against=, words) of its CDFs of latencies
     differ_told: bool = False  # whether a finding of the page tells that repeats differ
 
     @property
@@ -84,6 +85,14 @@ class Card:
                 found += [(f"{kind}.all", f"{word}: {', '.join(told)}")] * (len(few) < len(told))
                 found += [(f"{kind}.{one}", f"{word}: {one}") for one in told]
         return found
+
+    @property
+    def drawn(self) -> list[tuple[str, str]]:
+        """What its chart may be drawn over: (?against=, words); [] where there is no choice."""
+        first = ("", AGAINST[""] if self.swept else "as bars")
+        curve = self.swept and self.latencies and "iops" in self.metrics
+        others = [*([("latency", AGAINST["latency"])] if curve else []), *self.cdfs]
+        return [first, *others] if others else []
 
     @property
     def heads(self) -> list[str]:
@@ -223,6 +232,7 @@ def _card(
         ),
         moment=(wanted.moment or request_params.BUILT) if wanted.moment is not None else "",
         kept=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
+        cdfs=_cdfs(lines, names),
         names=() if plain else tuple(labels(lines)),
         knees=tuple(
             (label, words_of(line))
@@ -233,6 +243,14 @@ def _card(
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
         rows=() if plain else tuple(metric_rows(in_percent(lines), chosen)),
     )
+
+
+def _cdfs(lines: Sequence[Group], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    if not latency_lines.ranked(names):
+        return ()
+    depths = latency_lines.depths(lines)
+    word = AGAINST["cdf"]
+    return tuple((f"cdf.{depth}", f"{word} at {depth}") for depth in depths) or (("cdf", word),)
 
 
 def _full(lines: Sequence[Group]) -> tuple[tuple[str, int, str], ...]:

@@ -1,4 +1,4 @@
-"""What a person wants to see in a chart. Pure."""
+"""Options of a chart that a person may choose. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group
 
 OPERATIONS = {"": "", "read": "reads", "write": "writes"}
-AGAINST = {"": "over outstanding I/Os", "latency": "latency against IOPS"}
+# What a chart is drawn over. Of "cdf" the depth may stand behind it: "cdf.16".
+AGAINST = {
+    "": "over outstanding I/Os",
+    "latency": "latency against IOPS",
+    "cdf": "CDF of latencies",
+}
 LATENCIES = dict(zip(naming.STATISTICS, ("solid", "dash", "dot", "dashdot"), strict=True))
 FEW = ("mean", "p99")  # what is shown of several lines
 
@@ -24,7 +29,8 @@ class Choice:
     operation: str = ""
     kind: str = ""  # of naming.LATENCY_KINDS; empty: the first of them that was measured
     latencies: tuple[str, ...] = ()  # empty: all for one line, mean and p99 for several
-    against: str = ""  # of AGAINST: what a sweep is drawn over
+    against: str = ""  # of AGAINST
+    depth: int | None = None  # outstanding I/Os of a CDF
 
     def name(self, base: str) -> str:
         """The metric of that base; a metric that is no rate of both directions has no other."""

@@ -1,4 +1,4 @@
-"""What pages that lay several campaigns side by side offer to be chosen: campaigns, and parts of what is in them."""
+"""Choices of lines on pages that compare several campaigns: campaigns, and parts of what is in them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,36 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db.models import Q
+from django.http import HttpRequest
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
-from benchlab.charts.queries import Group, Person
+from benchlab.charts.queries import Group
 from benchlab.topologies import moments
+from benchlab.web import lists
+
+PICK = "pick"  # the parameter with words that campaigns are found by
+FEW = 12  # campaigns that one sees at a glance
 
 
-def offered(user: Person, wanted: request_params.Filter, every: Sequence[Group]) -> dict[str, Any]:
-    """For templates/charts/_chosen.html. `every`: the lines of the wanted campaigns. One query."""
-    seen = Campaign.objects.visible_to(user)
+def offered(
+    request: HttpRequest, wanted: request_params.Filter, every: Sequence[Group]
+) -> dict[str, Any]:
+    """For templates/charts/_chosen.html. `every`: the lines of the wanted campaigns. One query.
+
+    With ?pick= those whose names have its words, and those that are ticked. Raises BadRequest: too long.
+    """
+    seen = Campaign.objects.visible_to(request.user)
+    if text := lists.found_text(request, PICK):
+        seen = seen.filter(lists.matching(("name",), text) | Q(pk__in=wanted.campaigns))
     seen = seen.filter(
         Q(archived_at=None) | Q(pk__in=wanted.campaigns)
     )  # what the address names, too
     campaigns = list(seen.only("name", "created_at", "source"))
     library = [row for row in campaigns if row.source == Campaign.Source.LIBRARY]
     return {
+        "pick": text,
+        "picks": bool(text) or len(campaigns) > FEW,
         "campaigns": [row for row in campaigns if row.source != Campaign.Source.LIBRARY],
         "library": library,
         "topologies": _choices((group.topology, group.topology_name) for group in every),

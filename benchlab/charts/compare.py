@@ -21,9 +21,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     wanted = request_params.lines(request.GET)
     every = groups(request.user, wanted.campaigns)
     context = {
-        **chosen_lines.offered(request.user, wanted, every),
+        **chosen_lines.offered(request, wanted, every),
         "wanted": wanted,
-        "lines": wanted.keep(every),
+        "lines": wanted.seated(every),
         "explore_url": f"{reverse('explore')}?{wanted.whole()}",
         "cards": _cards(request.user, wanted, every, request_params.metric(request.GET)),
     }

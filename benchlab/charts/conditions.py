@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.equal_workloads import cards_of

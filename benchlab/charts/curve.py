@@ -9,18 +9,21 @@ from typing import Any
 from django.urls import reverse
 
 from benchlab.analysis.curves import Spread, curve
-from benchlab.charts import figure, knee_marks
+from benchlab.charts import figure, knee_marks, label_places, line_ends, repeat_beams
 from benchlab.charts.chart_options import LATENCIES, OPERATIONS, Choice
 from benchlab.charts.curve_answers import answer_of
 from benchlab.charts.figure import Figure
 from benchlab.charts.knee_marks import Marked
+from benchlab.charts.label_places import Scale
 from benchlab.charts.naming import LATENCY_KINDS
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Sample, labels, line_styles
+from benchlab.charts.repeat_beams import Spreading
 from benchlab.charts.repeat_spread import of_depths
-from benchlab.web.units import factor, si
+from benchlab.web.units import si
 
-DIFFER = "repeats differ: smallest to largest"
+PLOT_PX, ALONE_PX, EDGE_PX = 504, 284, 136  # of both panels, of one without latencies; around them
+UPPER = 0.45  # a panel's share of both
 LABEL_AT = {"mean": "top right", "p50": "bottom right"}  # these two are often close together
 
 
@@ -55,18 +58,23 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         for name in shown
         for trace in _latency(line, choice, f"{kind}.{name}", shown, alone=len(lines) == 1)
     ]
-    data += _knees(lines, choice) + _differing(lines, choice)
+    upper = PLOT_PX * UPPER if shown else ALONE_PX
+    names = _names(lines, data, {"y": upper, **({"y2": PLOT_PX * UPPER} if shown else {})})
+    data += _knees(lines, choice, upper) + _differing(lines, choice, upper)
     latency = LATENCY_KINDS[kind] if shown else ""
     said = f" and {latency.lower()}" if latency else ""
     without = [line.label for line in lines if not _statistics(line, choice, kind)] if shown else []
     layout = figure.layout(
         f"{word}{said}{what} over outstanding I/Os · {title}",
         _subtitle(lines, shown) + _not_told(latency, without),
-        height=640 if shown else 420,
+        height=EDGE_PX + (PLOT_PX if shown else ALONE_PX),
         **_axes(lines, data, word, unit, latency),
     )
     layout["legend"]["y"] = -0.13 if shown else -0.2
-    return {"data": data, "layout": layout}
+    layout["annotations"] = names
+    if shown:
+        layout["meta"]["beside"] = True  # where a page has room for both panels in a row
+    return figure.with_legend({"data": data, "layout": layout})
 
 
 def _statistics(line: Line, choice: Choice, kind: str) -> set[str]:
@@ -84,7 +92,7 @@ def _axes(
     depths = figure.depth_axis(sorted(set().union(*map(_depths, lines))))
     if not latency:
         return {"xaxis": depths, "yaxis": figure.value_axis(word, unit)}
-    upper, lower = figure.rows(2, 0.1)
+    upper, lower = figure.rows(2, 1 - 2 * UPPER)
     latencies = [value for trace in data if trace["yaxis"] == "y2" for value in trace["y"]]
     return {
         "xaxis": depths | {"anchor": "y2"},
@@ -206,11 +214,13 @@ def _band(points: dict[int, Spread], style: Style, common: dict[str, Any]) -> li
 def _repeats(
     line: Line, found: list[tuple[int, float, Sample]], unit: str, what: str, common: dict[str, Any]
 ) -> dict[str, Any]:
+    # What all of them say is in the template: there are hundreds, and it would be most of what a chart sends.
     texts = [
-        f"{line.label}<br>outstanding {depth}, {sample.which}: {what} <b>{si(value, unit)}</b>"
-        f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run} · click opens it"
-        for depth, value, sample in found
+        f"{sample.which}: {what} <b>{si(value, unit)}</b>"
+        f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run}"
+        for _, value, sample in found
     ]
+    label = line.label.replace("%{", "% {")
     return common | {
         "type": "scatter",
         "mode": "markers",
@@ -224,7 +234,7 @@ def _repeats(
         },
         "customdata": [[url(sample.run)] for _, _, sample in found],
         "text": texts,
-        "hovertemplate": "%{text}<extra></extra>",
+        "hovertemplate": f"{label}<br>outstanding %{{x:d}}, %{{text}} · click opens it<extra></extra>",
     }
 
 
@@ -265,7 +275,31 @@ def _median_text(line: Line, depth: int, point: Spread, unit: str, what: str, ru
     return f"{value}<br>median of {point.n} repeats{span}<br>nearest: run {run} · click opens it"
 
 
-def _knees(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
+def _names(
+    lines: Sequence[Line], data: Sequence[dict[str, Any]], high: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """At the ends of lines, in each panel that has one line of each; `high`: {y axis: its pixels}."""
+    found: list[dict[str, Any]] = []
+    for axis, pixels in high.items():
+        drawn = [one for one in data if one["yaxis"] == axis]
+        ends = [one for one in drawn if one.get("name") is not None]
+        if len(ends) != len({one["legendgroup"] for one in ends}):
+            continue
+        looks = {line.label: line.style for line in lines}
+        named = [
+            line_ends.Named(one["name"], one["name"], looks[one["name"]], one["x"], one["y"])
+            for one in ends
+        ]
+        depths = [x for one in drawn for x in one["x"]]
+        values = [y for one in drawn for y in one["y"]]
+        log = axis == "y2"
+        x = Scale.of(depths, label_places.PLOT_PX, log=True)
+        y = Scale.of(values, pixels, log=log, zero=True)
+        found += line_ends.names(named, x, y, {"xref": "x", "yref": axis})
+    return found
+
+
+def _knees(lines: Sequence[Line], choice: Choice, high: float) -> list[dict[str, Any]]:
     """What each line says as a whole, where IOPS are shown."""
     if choice.metric != "iops":
         return []
@@ -273,7 +307,8 @@ def _knees(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
         [
             Marked(answer_of(line.group, choice.operation), line.style, _medians(line, choice))
             for line in lines
-        ]
+        ],
+        high,
     )
 
 
@@ -282,46 +317,16 @@ def _medians(line: Line, choice: Choice) -> dict[int, float]:
     return {depth: point.median for depth, point in curve((d, v) for d, v, _ in found).items()}
 
 
-def _in_legend(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first stands there for all."""
-    for trace in traces[:1]:
-        trace["showlegend"] = True
-    return traces
-
-
-def _differing(lines: Sequence[Line], choice: Choice) -> list[dict[str, Any]]:
-    """A beam from the smallest to the largest repeat where they differ, one entry in the legend for all."""
+def _differing(lines: Sequence[Line], choice: Choice, high: float) -> list[dict[str, Any]]:
     name = choice.name(choice.metric)
-    found = [(line, of_depths(line.group, name)) for line in lines]
-    return _in_legend([_beams(line, name, ratios) for line, ratios in found if ratios])
+    return repeat_beams.traces([_spreading(line, name, choice) for line in lines], high)
 
 
-def _beams(line: Line, name: str, ratios: Mapping[int, float]) -> dict[str, Any]:
-    found = _samples(line.group, name)
-    x: list[int | None] = []
-    y: list[float | None] = []
-    text: list[str] = []
-    for depth, ratio in ratios.items():
-        values = [value for at, value, _ in found if at == depth]
-        x += [depth, depth, None]
-        y += [min(values), max(values), None]
-        text += ["", factor(ratio), ""]
-    return {
-        "type": "scatter",
-        "mode": "lines+text",
-        "name": DIFFER,
-        "legendgroup": "differ",
-        "showlegend": False,
-        "x": x,
-        "y": y,
-        "xaxis": "x",
-        "yaxis": "y",
-        "line": {"color": line.style.faded(0.5), "width": 7},
-        "text": text,
-        "textposition": "top center",
-        "cliponaxis": False,
-        "hoverinfo": "skip",
-    }
+def _spreading(line: Line, name: str, choice: Choice) -> Spreading:
+    repeats: dict[int, list[float]] = {}
+    for depth, value, _ in _samples(line.group, name):
+        repeats.setdefault(depth, []).append(value)
+    return Spreading(line.style, repeats, _medians(line, choice), of_depths(line.group, name))
 
 
 def url(run: int) -> str:

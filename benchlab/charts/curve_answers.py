@@ -1,4 +1,4 @@
-"""What a swept line says as a whole, and in which words: knee, flat, collapse, cap. Pure.
+"""Answers of a swept line as a whole, and their words: knee, flat, collapse, cap. Pure.
 
 Charts, tables and cards ask here and nowhere else.
 """
@@ -51,7 +51,7 @@ def _cells(group: Group, name: str) -> Cells:
 
 
 def words_of(group: Group) -> str:
-    """What is known of a line, or why nothing is."""
+    """What is known of a line, or why nothing is. Without a colon of their own: a label with one stands before them."""
     if not group.over:
         return "not before the campaign is over"
     found = answer_of(group)
@@ -77,18 +77,18 @@ def _known(known: Knee) -> str:
     if known.flat:
         return "none, flat from the first depth on"
     if known.low is None:
-        return "none: not reached, measure deeper"
+        return "not reached, measure deeper"
     between = (
         f"between {known.low} and {known.high}"
         if known.low != known.high
         else f"perhaps {known.low}"
     )
     if known.at is None:
-        deeper = ", or deeper than was measured: measure deeper" if known.beyond else ""
-        return f"uncertain: {between}{deeper}"
+        deeper = " or deeper than was measured, so measure deeper" if known.beyond else ""
+        return f"uncertain, {between}{deeper}"
     about = "" if known.drawn else "about "
     return (
-        f"{about}{known.at} outstanding{f' (95 %: {between})' if known.low != known.high else ''}"
+        f"{about}{known.at} outstanding{f' ({between}, 95 %)' if known.low != known.high else ''}"
     )
 
 
@@ -97,4 +97,4 @@ def collapse_words(found: Collapse) -> str:
 
 
 def cap_words(found: Cap) -> str:
-    return f"cap: {si(found.iops, 'op/s')} from {found.low} to {found.high}, within 2 %"
+    return f"capped at {si(found.iops, 'op/s')} from {found.low} to {found.high}, within 2 %"

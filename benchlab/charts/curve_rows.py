@@ -13,7 +13,7 @@ from benchlab.charts.tables import Point
 from benchlab.charts.templatetags.si import spread
 from benchlab.web.units import factor
 
-KNEE = ' <span class="badge">knee</span>'
+KNEE = ' <span class="badge">Knee</span>'
 WARNED = ' <span class="badge badge-interrupted">{}</span>'
 
 
@@ -31,9 +31,9 @@ def _place(name: str) -> tuple[str, str]:
 
 def _row(one: Point, run: tuple[str, str], history: tuple[str, str], guest: bool) -> str:
     depth = "–" if one.outstanding is None else str(one.outstanding)
-    differ = WARNED.format(f"repeats differ {factor(one.differ)}") if one.differ else ""
-    unlike = WARNED.format("unlike conditions") if one.unlike else ""
-    off = WARNED.format("off") if one.little and not one.little.holds else ""
+    differ = WARNED.format(f"Repeats differ {factor(one.differ)}") if one.differ else ""
+    unlike = WARNED.format("Unlike conditions") if one.unlike else ""
+    off = WARNED.format("Off") if one.little and not one.little.holds else ""
     numbers = [
         depth + (KNEE if one.knee else ""),
         spread(one.iops, "op/s") + differ + unlike,

@@ -1,4 +1,4 @@
-"""How the disks of each use worked in each window that was measured. Pure: layers, tracks, figures -> rows of a page.
+"""Work of the disks of each use in each measured window. Pure: layers, tracks, figures -> rows of a page.
 
 Who carried the bytes, how many they were beside the tool's, how many writes were flushes; and what caches answered.
 """

@@ -1,4 +1,4 @@
-"""What every device and the CPU did over an attempt: small panels on one time axis. Pure: rows -> figure."""
+"""Activity of every device and the CPU over an attempt: small panels on one time axis. Pure: rows -> figure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.contracts import Window
 from benchlab.analysis.series import rounded
-from benchlab.charts import figure, palette
+from benchlab.charts import figure, palette, percentiles
 from benchlab.charts.bands import bands
 from benchlab.charts.crowds import Crowd, crowds
 from benchlab.charts.device_work import Use
@@ -70,9 +70,10 @@ def build(
     Which panels and lines there are does not depend on which part is drawn: who zooms keeps what they look at.
     """
     known = [rows for rows in found if rows.metric in PANELS]
+    ranked, ranks = percentiles.as_lines(found)
     busy = active(known)
     names = {name for rows in known for name in rows.devices} if every else busy
-    if not names:
+    if not names and not ranked:
         return figure.empty(title, "No device did any I/O while this was measured.")
     bundled = [one for one in crowds(uses, known) if one.members & names]
     within = {name for one in bundled for name in one.members}
@@ -81,31 +82,48 @@ def build(
         Panel(m, *PANELS[m], 100.0 if PANELS[m][1] == "%" else 1.0)
         for m in PANELS
         if any_above_zero(known, m)
-    ]
+    ] + percentiles.panels(ranked)
     idle = sorted({name for rows in known for name in rows.devices} - names)
     data, thinned = lines(known, placed, panels, bundled)
+    own, some = lines(ranked, ranks, panels, first=len(placed) + len(bundled))
+    data += own
     layout = figure.layout(
-        f"Every device over the run · {title}",
-        _subtitle([p.metric for p in panels], idle, bundled, thinned),
-        height=height(panels, placed),
+        f"{'Every device' if names else 'Latency'} over the run · {title}",
+        _subtitle([p.metric for p in panels], idle, bundled, _told_by(found), thinned or some),
+        height=height(panels, [*placed, *ranks]),
     )
     layout |= axes(panels)
-    layout["shapes"] = bands(windows, len(panels))
+    percentiles.stretch(layout, panels, ranked)
+    layout["shapes"] = bands(windows, len(panels), found)
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
     layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
     layout |= HOVER
     return {"data": data, "layout": layout}
 
 
+def _told_by(found: Iterable[Rows]) -> str:
+    """Who told percentiles of latency; "" for nobody."""
+    told = (name for rows in found if rows.metric in percentiles.METRICS for name in rows.devices)
+    return " and ".join(dict.fromkeys(told))
+
+
 def _subtitle(
-    panels: Sequence[str], idle: Sequence[str], bundled: Sequence[Crowd], thinned: bool
+    panels: Sequence[str],
+    idle: Sequence[str],
+    bundled: Sequence[Crowd],
+    told_by: str,
+    thinned: bool,
 ) -> str:
-    parts = ["1 s samples, from the host's own counters."]
+    parts = []
+    if not percentiles.BASES.keys() >= {*panels}:
+        parts.append("1 s samples, from the host's own counters.")
+    if told_by:
+        parts.append(f"Percentiles of latency: {told_by}.")
     if bundled:
         said = " and ".join(one.label for one in bundled)
         parts.append(f"Band: smallest to largest of {said}, line: their median.")
     quiet = [PANELS[m][0].lower() for m in ("read.iops", "write.iops") if m not in panels]
-    if quiet:
+    if quiet and not percentiles.BASES.keys() >= {*panels}:
         parts.append(f"No {' and no '.join(quiet)}: no panel.")
     if idle:
         some = ", ".join(idle[:6]) + (f" and {len(idle) - 6} more" if len(idle) > 6 else "")
@@ -136,7 +154,7 @@ def cpu(title: str, found: Sequence[Rows], windows: Sequence[Window] = ()) -> Fi
         xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
         yaxis={"title": {"text": "CPU time (%)"}, "range": [0, 100], "zeroline": False},
         hovermode="x unified",
-        shapes=bands(windows, 1),
+        shapes=bands(windows, 1, found),
     )
     layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "traceorder": "reversed"}
     return {"data": data, "layout": layout}

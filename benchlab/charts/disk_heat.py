@@ -52,7 +52,9 @@ def build(
     if not data:
         return figure.empty(title, f"{panel.title}: not sampled of these disks.")
     thinned = any(rows.buckets.every > 1 for rows in found if rows.metric == metric)
-    said = "each cell is a mean; zoom in for single samples" if thinned else "one cell per sample"
+    over = " over time, however many requests a second had" if metric == "await" else ""
+    single = "zoom in for single samples"
+    said = f"each cell is a mean{over}; {single}" if thinned else "one cell per sample"
     made = figure.layout(
         f"Each disk over the run: {panel.title[0].lower()}{panel.title[1:]} · {title}",
         f"Stronger is more, {said}.",
@@ -65,7 +67,7 @@ def build(
             "automargin": True,
             "zeroline": False,
         },
-        shapes=bands(windows, 1),
+        shapes=bands(windows, 1, found),
     )
     made["meta"]["dark"] |= heat_swaps()
     heading = "" if panel.unit == "1" else panel.unit

@@ -12,9 +12,11 @@ from benchlab.analysis.curves import Spread, spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.charts import figure, naming
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.curve import DIFFER, Line, lines_of, url
+from benchlab.charts.curve import Line, lines_of, url
 from benchlab.charts.figure import Figure
+from benchlab.charts.palette import patterns
 from benchlab.charts.queries import Group
+from benchlab.charts.repeat_beams import DIFFER
 from benchlab.charts.repeat_spread import of_lines
 from benchlab.web.units import factor, si
 
@@ -84,7 +86,9 @@ def _family(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         _bars(line, choice, names, unit, {name: ratios[at] for name, ratios in differ.items()})
         for at, line in enumerate(lines)
     ]
-    return {"data": data, "layout": layout}
+    for trace, shape in zip(data, patterns([line.style for line in lines]), strict=True):
+        trace["marker"]["pattern"] = {"shape": shape, "size": 6, "solidity": 0.25}
+    return figure.with_legend({"data": data, "layout": layout})
 
 
 def _bars(

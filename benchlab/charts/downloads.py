@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from rest_framework.exceptions import Throttled
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import request_params, tables
+from benchlab.charts import latency_stored, latency_tables, request_params, tables
 from benchlab.charts.queries import groups
 from benchlab.charts.sampled import each_track_of
 from benchlab.results.answers import answer
@@ -37,7 +37,7 @@ def artifact_file(request: HttpRequest, row: Artifact) -> HttpResponseBase:
     said = (
         _attachment(row.read(), kind, name)
         if row.is_small
-        else _answered(request, row.pieces, kind, name)
+        else streamed(request, row.pieces, kind, name)
     )
     said["X-Content-Type-Options"] = "nosniff"
     said["X-Content-SHA256"] = row.sha256
@@ -67,16 +67,26 @@ def attempt_series_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     return csv_file(request, lambda: tables.series_csv(each_track_of(attempt)), name)
 
 
+@require_GET
+def attempt_histogram_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Every bin of every latency."""
+    attempt = get_object_or_404(Attempt.objects.visible_to(request.user), pk=pk)
+    found = latency_stored.counted([attempt.pk])[attempt.pk]
+    name = f"attempt-{attempt.pk}-histogram.csv"
+    return csv_file(request, lambda: latency_tables.csv(found), name)
+
+
 def csv_file(
     request: HttpRequest, made: Callable[[], Iterator[str]], name: str
 ) -> HttpResponseBase:
     """The lines that `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
-    return _answered(request, lambda: map(str.encode, made()), CSV, name)
+    return streamed(request, lambda: map(str.encode, made()), CSV, name)
 
 
-def _answered(
+def streamed(
     request: HttpRequest, made: Callable[[], Iterator[bytes]], kind: str, name: str
 ) -> HttpResponseBase:
+    """What `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
     try:
         return answer(request, made, kind, name)
     except Throttled as busy:

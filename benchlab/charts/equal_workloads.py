@@ -1,4 +1,4 @@
-"""What was done, whoever called it what: workloads of several teams that did the same share a chart. Pure.
+"""Equal workloads, whatever their names: workloads of several teams that did the same share a chart. Pure.
 
 Which of a tool's options make two results of it comparable at all, its driver says (protocols.Comparing). Others are
 listed where they differ: what others published rarely says them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.charts.queries import Group
 
 Deed = tuple[Any, ...]

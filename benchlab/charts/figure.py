@@ -1,4 +1,4 @@
-"""What all figures share: Plotly JSON as plain dicts. Colours of text and grid are the page's (charts.js)."""
+"""Shared parts of all figures: Plotly JSON as plain dicts. Colours of text and grid are the page's (charts.js)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from benchlab.charts.palette import dark_swaps
 from benchlab.web.units import si
 
 Figure = dict[str, Any]
+# Of a legend below a plot: the narrowest that lies flat, what a key takes, a letter, and a row.
+LEGEND_PX, KEY_PX, LETTER_PX, ROW_PX = 560, 48, 6.5, 20
 EDGE = 0.04  # of an axis, so that a marker at its end is whole
 Axis = dict[str, Any]
 
@@ -43,6 +45,27 @@ def layout(title: str, subtitle: str = "", height: int = 520, **more: Any) -> di
         "meta": {"dark": dark_swaps()},
         **more,
     }
+
+
+def with_legend(figure: Figure) -> Figure:
+    """The figure, as much higher as the rows of its legend need: Plotly would take them from the plot."""
+    layout = figure["layout"]
+    names = [one["name"] for one in figure["data"] if one.get("name") and _in_legend(one)]
+    count, used = 1, 0.0
+    for name in names:
+        wide = KEY_PX + LETTER_PX * len(name)
+        count, used = (
+            (count, used + wide) if used + wide <= LEGEND_PX or not used else (count + 1, wide)
+        )
+    layout["height"] += (count - 1) * ROW_PX
+    layout["title"]["y"] = 1 - 24 / layout["height"]
+    layout["legend"] |= {"tracegroupgap": 0, "maxheight": (count + 1) * ROW_PX}
+    layout["meta"] |= {"rows": count}
+    return figure
+
+
+def _in_legend(trace: dict[str, Any]) -> bool:
+    return bool(trace.get("showlegend", True))
 
 
 def rows(count: int, gap: float = 0.06) -> list[list[float]]:
@@ -88,12 +111,16 @@ def value_axis(title: str, unit: str) -> Axis:
     }
 
 
-def log_axis(title: str, unit: str, numbers: Sequence[float]) -> Axis:
-    """A logarithmic axis with ticks at 1, 2 and 5 of each decade that `numbers` reach; at least two are in sight."""
+def log_axis(title: str, unit: str, numbers: Sequence[float], dense: int = 99) -> Axis:
+    """A logarithmic axis with ticks at 1, 2 and 5 of each decade that `numbers` reach; at least two are in sight.
+
+    Of more decades than `dense` at 1 alone: there is no room for all.
+    """
     known = [number for number in numbers if number > 0] or [1.0]
     least, most = min(known), max(known)
     decades = range(floor(log10(least)), ceil(log10(most)) + 1)
-    at = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
+    digits = (1, 2, 5) if log10(most / least) <= dense else (1,)
+    at = [digit * 10.0**decade for decade in decades for digit in digits]
     return {
         "type": "log",
         **_around(least, most, at),

@@ -8,39 +8,40 @@ from hashlib import sha256
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
 from django.views.decorators.http import require_GET
 
-from agents.contracts import AgentError, ParseError
-from agents.plans import as_json, chain
-from benchlab.analysis.evidence import Layer
+from agents.contracts import ParseError
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import (
     caches,
     curve,
-    device_work,
     devices,
     disk_heat,
+    disk_strips,
     dots,
     latency_against_iops,
+    latency_lines,
+    latency_shares,
+    latency_stored,
     live_samples,
     naming,
     origins,
+    percentiles,
     request_params,
 )
+from benchlab.charts.attempt_layers import uses_of
 from benchlab.charts.chart_options import Choice
-from benchlab.charts.device_work import Use
 from benchlab.charts.figure import Figure, dumped
 from benchlab.charts.naming import METRICS
 from benchlab.charts.queries import Group, groups, in_percent
 from benchlab.charts.sampled import rows_of, tracks_of, windows_of
 from benchlab.charts.spans import of_tracks
 from benchlab.charts.tracks import Track
-from benchlab.runs.collect import DISKS
 from benchlab.runs.hearing import ear
 from benchlab.runs.models import Attempt
-from benchlab.topologies import moments
 from benchlab.web.shared_answers import Answers, may_be_shared, rights
 
 KEPT: Answers[bytes] = Answers()
@@ -61,9 +62,9 @@ def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def compare_figure(request: HttpRequest) -> HttpResponse:
     wanted = request_params.lines(request.GET)
-    found = wanted.keep(groups(request.user, wanted.campaigns))
+    found = wanted.seated(groups(request.user, wanted.campaigns))
     names = dict.fromkeys(group.campaign_name for group in found)
-    return _json(
+    return figure_response(
         curve_or_bars(
             " and ".join(names) or "nothing chosen", found, request_params.choice(request.GET)
         )
@@ -76,7 +77,12 @@ def curve_or_bars(title: str, found: list[Group], choice: Choice) -> Figure:
     if found and choice.metric not in METRICS and not naming.members(choice.metric, known):
         raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(known))}")
     swept = any(group.swept for group in found) and "*" not in choice.metric
-    if swept and choice.against:
+    if choice.against == "cdf":
+        at = [
+            one.attempt for line in found for one in line.samples if one.outstanding == choice.depth
+        ]
+        made = latency_lines.build(title, found, choice, latency_stored.counted(at))
+    elif swept and choice.against:
         made = latency_against_iops.build(title, found, choice)
     else:
         made = (curve.build if swept else dots.build)(title, in_percent(found), choice)
@@ -88,14 +94,15 @@ def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
     """Every device over the run. ?every=1 draws the idle ones too, ?members=1 each disk of a layout for itself,
     ?from= &to= &width= a part of it more finely."""
     attempt = _attempt(request, pk)
-    return _json(of_attempt(devices_of(attempt, request.GET), attempt))
+    return figure_response(of_attempt(devices_of(attempt, request.GET), attempt))
 
 
 def devices_of(attempt: Attempt, query: QueryDict) -> Figure:
     """What `query` asks for, as of `attempt_devices`."""
     facts = attempt.facts.facts if attempt.facts else {}
     every, single = bool(query.get("every")), bool(query.get("members"))
-    found = rows_of(attempt, devices.PANELS, request_params.span(query))
+    wanted = (*devices.PANELS, *percentiles.METRICS)
+    found = rows_of(attempt, wanted, request_params.span(query))
     uses = () if every or single else uses_of(attempt)
     marks = windows_of(attempt)
     return devices.build(title_of(attempt), found, facts, marks, every=every, uses=uses)
@@ -113,28 +120,26 @@ def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
     found = rows_of(attempt, devices.PANELS, request_params.span(request.GET))
     shown = disk_heat.disks(found, facts, uses_of(attempt))
     made = disk_heat.build(title_of(attempt), found, shown, metric, windows_of(attempt))
-    return _json(of_attempt(made, attempt))
+    return figure_response(of_attempt(made, attempt))
 
 
-def uses_of(attempt: Attempt) -> list[Use]:
-    """What the disks were for."""
-    return device_work.uses(layers_of(attempt))
+@require_GET
+def attempt_histogram(request: HttpRequest, pk: int) -> HttpResponse:
+    """How long I/Os took, and how many took less. ?percent=even has an axis that is not stretched towards 100 %."""
+    attempt = _attempt(request, pk)
+    return figure_response(of_attempt(histogram_of(attempt, request.GET), attempt))
 
 
-def layers_of(attempt: Attempt) -> list[Layer]:
-    """As they were when the plan was made, else as whoever imported it said; of what neither tells none are known."""
-    try:
-        plan = as_json.from_json(attempt.layout.plan or {})
-        return device_work.planned(plan.at(moments.parse(attempt.run.stage).stage))
-    except AgentError:
-        told = attempt.meta.get(DISKS) or {}
-        return device_work.described(chain.specs(attempt.layout.stack), told) if told else []
+def histogram_of(attempt: Attempt, query: QueryDict) -> Figure:
+    """What `query` asks for, as of `attempt_histogram`."""
+    scale = request_params.percent(query)
+    return latency_shares.of_run(title_of(attempt), latency_stored.curves_of(attempt), scale)
 
 
 @require_GET
 def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
     attempt = _attempt(request, pk)
-    return _json(of_attempt(cpu_of(attempt, request.GET), attempt))
+    return figure_response(of_attempt(cpu_of(attempt, request.GET), attempt))
 
 
 def cpu_of(attempt: Attempt, query: QueryDict) -> Figure:
@@ -152,7 +157,7 @@ def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
     facts = attempt.facts.facts if attempt.facts else {}
     tracks, marks = tracks_so_far(attempt), windows_of(attempt)
     made = caches.build(title_of(attempt), chart, tracks, facts, marks)
-    return _json(of_attempt(made, attempt))
+    return figure_response(of_attempt(made, attempt))
 
 
 @require_GET
@@ -164,6 +169,29 @@ def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
     rows = Attempt.objects.visible_to(request.user).select_related("run")
     campaign = get_object_or_404(rows.only("run__campaign"), pk=pk).run.campaign_id
     return _shared(request, campaign, lambda: _so_far(request, pk))
+
+
+@require_GET
+def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
+    """A part of a live page: what each of the layout's own disks does now. ?disks=all: each of the host's.
+
+    286 once the attempt is over: nobody has to ask again. What was seen last stays until the next one's part comes,
+    else the card would be a heading alone between two runs.
+    """
+    rows = Attempt.objects.visible_to(request.user).select_related("run")
+    found = get_object_or_404(rows.only("outcome", "run__campaign"), pk=pk)
+    if found.outcome:
+        return HttpResponse(status=286, headers={"HX-Reswap": "none"})
+
+    def made() -> bytes:
+        every = request.GET.get("disks") == "all"
+        shown = disk_strips.of(_attempt(request, pk), every=every)
+        return render_to_string("charts/_disk_strips.html", {"strips": shown}).encode()
+
+    if not may_be_shared(request):
+        return HttpResponse(made())
+    key = request.path, request.META.get("QUERY_STRING", ""), rights(request.user)
+    return HttpResponse(KEPT.of(key, ear.since(found.run.campaign_id), made))
 
 
 def _so_far(request: HttpRequest, pk: int) -> Figure:
@@ -213,7 +241,7 @@ def _shared(request: HttpRequest, campaign: int, make: Callable[[], Figure]) -> 
     A browser that has it already is told so.
     """
     if not may_be_shared(request):
-        return _json(make())
+        return figure_response(make())
     key = request.path, request.META.get("QUERY_STRING", ""), rights(request.user)
     figure = KEPT.of(key, ear.since(campaign), lambda: dumped(make()))
     tag = quote_etag(sha256(figure).hexdigest()[:20])
@@ -222,7 +250,7 @@ def _shared(request: HttpRequest, campaign: int, make: Callable[[], Figure]) -> 
     return get_conditional_response(request, etag=tag, response=answer) or answer
 
 
-def _json(figure: Figure) -> HttpResponse:
+def figure_response(figure: Figure) -> HttpResponse:
     return _sent(dumped(figure))
 
 

@@ -1,4 +1,4 @@
-"""What is full where swept lines end: the queues of their disks and the cores, read for the last two depths alone.
+"""Full stations where swept lines end: the queues of their disks and the cores, read for the last two depths alone.
 
 Only of lines that are over, whose knee is told and lies no deeper than the last depth but one; two queries for all, and
 a third one for facts where a volume stands on the disks.
@@ -14,19 +14,17 @@ from typing import Any
 
 from django.db.models import Q
 
-from agents.contracts import AgentError
-from agents.plans import as_json
 from benchlab.analysis.curves import little, median_of
 from benchlab.analysis.devices.full_station import Deepest, Full, FullStation, full_station
 from benchlab.analysis.plateaus import Cap
 from benchlab.analysis.series import mean
 from benchlab.charts import device_work, windows
+from benchlab.charts.attempt_layers import placed_of, uses_of
 from benchlab.charts.curve_answers import answer_of
 from benchlab.charts.queries import Group, Sample
 from benchlab.charts.tracks import Track
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Series
-from benchlab.topologies import moments
 
 REPEATS = 3  # of each depth, the first ones: a host of many cores has many series
 CORE = ("cpu.idle", "cpu.iowait")
@@ -83,7 +81,8 @@ def _reached(repeats: Sequence[Sample]) -> bool:
 def _seen(attempts: Iterable[int]) -> dict[int, Seen]:
     """Of those whose disks are known."""
     rows = Attempt.objects.filter(pk__in=set(attempts)).select_related("layout", "run")
-    found = {row.pk: row for row in rows.only("windows", "facts_id", "layout__plan", "run__stage")}
+    wanted_of = ("windows", "facts_id", "meta", "layout__plan", "layout__stack", "run__stage")
+    found = {row.pk: row for row in rows.only(*wanted_of)}
     stands = {pk: one for pk, one in _stands(found.values()).items() if one.disks}
     names = {name for one in stands.values() for name in (*one.disks, one.volume) if name}
     if not names:
@@ -102,7 +101,7 @@ def _stands(attempts: Collection[Attempt]) -> dict[int, Stands]:
     nodes: dict[int, str] = {}
     disks: dict[int, tuple[str, ...]] = {}
     for one in attempts:
-        disks[one.pk], nodes[one.pk] = _planned(one)
+        disks[one.pk], nodes[one.pk] = _stood_on(one)
     wanted = {one.facts_id for one in attempts if nodes[one.pk] and one.facts_id}
     rows = FactSnapshot.objects.filter(pk__in=wanted) if wanted else FactSnapshot.objects.none()
     known = dict(rows.values_list("pk", "facts__devices"))
@@ -112,16 +111,11 @@ def _stands(attempts: Collection[Attempt]) -> dict[int, Stands]:
     }
 
 
-def _planned(attempt: Attempt) -> tuple[tuple[str, ...], str]:
-    """(disks at the bottom of its layout, its volume's node); nothing where the plan is not to be read."""
-    try:
-        plan = as_json.from_json(attempt.layout.plan or {})
-    except AgentError:
-        return (), ""
-    placed = plan.at(moments.parse(attempt.run.stage).stage)
-    uses = device_work.uses(device_work.planned(placed))
-    disks = tuple(dict.fromkeys(name for use in uses for name in use.members))
-    return disks, next((one.gives.volume for one in reversed(placed) if one.gives.volume), "")
+def _stood_on(attempt: Attempt) -> tuple[tuple[str, ...], str]:
+    """(disks at the bottom of its layout, its volume's node); of one from elsewhere those that its source tells."""
+    disks = tuple(dict.fromkeys(name for use in uses_of(attempt) for name in use.members))
+    placed = reversed(placed_of(attempt) or ())
+    return disks, next((one.gives.volume for one in placed if one.gives.volume), "")
 
 
 def _named(node: str, devices: Iterable[Mapping[str, Any]]) -> str:
@@ -186,7 +180,7 @@ def words(found: FullStation, cap: Cap | None = None) -> str:
         f"{share} of the I/Os that the last doubling added wait at the disks, {_cpu_words(found)}"
     )
     if found.full == Full.NOT_YET:
-        return f"nothing yet, it has {device_work.percent(found.gain)} more IOPS than at half: measure deeper"
+        return f"nothing yet, it has {device_work.percent(found.gain)} more IOPS than at half, so measure deeper"
     if found.full == Full.CPU:
         return f"the CPU, {_busy(found)}"
     if found.full == Full.DEVICES:
@@ -195,10 +189,10 @@ def words(found: FullStation, cap: Cap | None = None) -> str:
         return f"{which}{own} where {share} of the I/Os wait that the last doubling added"
     if found.full == Full.LAYERS:
         inside = _share(found.inside or 0.0)
-        return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added: {seen}"
+        return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added; {seen}"
     if found.full == Full.NOTHING:
-        return f"nothing that is seen, but a lock, a log, a link or a limit above the disks: {seen}"
-    return f"cannot be told: {seen}"
+        return f"nothing that is seen, but a lock, a log, a link or a limit above the disks; {seen}"
+    return f"cannot be told; {seen}"
 
 
 def _cpu_words(found: FullStation) -> str:

@@ -7,9 +7,10 @@ latency. A point beside its line did not have its depth in flight.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from benchlab.analysis.curves import median_of
+from benchlab.analysis.curves import little, median_of
 from benchlab.charts import figure
 from benchlab.charts.chart_options import OPERATIONS, Choice
 from benchlab.charts.curve import Line, lines_of, url
@@ -33,7 +34,7 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     if not drawn:
         return figure.empty(title, f"No IOPS with latency{what} measured over outstanding I/Os.")
     word = latency_word(base)
-    data = [_line(line, found, word) for line, found in drawn]
+    data = [_line(line, found, word, total=base == TOTAL) for line, found in drawn]
     points = [one for _, found in drawn for one in found]
     if base == TOTAL and not choice.operation:
         data = [*_little(points), *data]
@@ -41,14 +42,23 @@ def build(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
         f"{word}{what} against IOPS · {title}",
         "Point: medians at one depth, whose outstanding I/Os stand beside it.",
         height=520,
-        xaxis=figure.log_axis("IOPS", "op/s", [iops for _, iops, _, _ in points]),
-        yaxis=figure.log_axis(word, "s", [latency for _, _, latency, _ in points]),
+        xaxis=figure.log_axis("IOPS", "op/s", [one.iops for one in points]),
+        yaxis=figure.log_axis(word, "s", [one.latency for one in points]),
     )
     layout["legend"]["y"] = -0.18
-    return {"data": data, "layout": layout}
+    return figure.with_legend({"data": data, "layout": layout})
 
 
-Point = tuple[int, float, float, int]  # depth, op/s, s, the run nearest to those IOPS
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Medians of the repeats at one depth. `in_flight`: likewise, of each one's IOPS x latency; `run`: the nearest to
+    those IOPS."""
+
+    depth: int
+    iops: float
+    latency: float
+    in_flight: float
+    run: int
 
 
 def _points(line: Line, choice: Choice, base: str) -> list[Point]:
@@ -63,39 +73,45 @@ def _points(line: Line, choice: Choice, base: str) -> list[Point]:
 def _point(depth: int, found: Sequence[tuple[float, float, Sample]]) -> Point:
     iops = median_of([one for one, _, _ in found])
     nearest = min(found, key=lambda one: abs(one[0] - iops))[2].run
-    return depth, iops, median_of([one for _, one, _ in found]), nearest
+    runs = [(rate, latency) for rate, latency, _ in found]
+    latency = median_of([one for _, one in runs])
+    return Point(depth, iops, latency, little(depth, runs).implied, nearest)
 
 
-def _line(line: Line, found: Sequence[Point], word: str) -> dict[str, Any]:
+def _line(line: Line, found: Sequence[Point], word: str, *, total: bool) -> dict[str, Any]:
+    """`total`: of mean total latencies, whose product with IOPS is what was in flight."""
     return {
         "type": "scatter",
         "mode": "lines+markers+text",
         "name": line.label,
         "legendgroup": line.label,
-        "x": [iops for _, iops, _, _ in found],
-        "y": [latency for _, _, latency, _ in found],
-        "text": [f"\u00a0{depth}" for depth, _, _, _ in found],
+        "x": [one.iops for one in found],
+        "y": [one.latency for one in found],
+        "text": [f"\u00a0{one.depth}" for one in found],
         "textposition": "middle right",
-        "textfont": {"color": line.style.colour, "size": 11},
+        "textfont": {"color": line.style.ink, "size": 11},
         "cliponaxis": False,
         "line": {"color": line.style.colour, "dash": line.style.dash, "width": 2},
         "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
-        "customdata": [[url(run)] for _, _, _, run in found],
-        "hovertext": [
-            f"{line.label}<br>outstanding {depth}: <b>{si(iops, 'op/s')}</b>, {word} <b>{si(latency, 's')}</b>"
-            f"<br>in flight: {iops * latency:.1f}<br>nearest: run {run} · click opens it"
-            for depth, iops, latency, run in found
-        ],
+        "customdata": [[url(one.run)] for one in found],
+        "hovertext": [_words(line, one, word, total=total) for one in found],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
+
+
+def _words(line: Line, one: Point, word: str, *, total: bool) -> str:
+    said = f"<b>{si(one.iops, 'op/s')}</b>, {word} <b>{si(one.latency, 's')}</b>"
+    in_flight = f"<br>in flight: {one.in_flight:.1f}" if total else ""
+    head = f"{line.label}<br>outstanding {one.depth}: {said}{in_flight}"
+    return f"{head}<br>nearest: run {one.run} · click opens it"
 
 
 def _little(points: Sequence[Point]) -> list[dict[str, Any]]:
     """A line for each depth, as far as any of its points reach and a fifth beyond."""
     x: list[float | None] = []
     y: list[float | None] = []
-    for depth in sorted({depth for depth, _, _, _ in points}):
-        rates = [iops for at, iops, _, _ in points if at == depth]
+    for depth in sorted({one.depth for one in points}):
+        rates = [one.iops for one in points if one.depth == depth]
         ends = [min(rates) / 1.2, max(rates) * 1.2]
         x += [*ends, None]
         y += [*(depth / end for end in ends), None]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from agents import registry
 from agents.contracts import ParseError
+from agents.drivers import registry
 from agents.jobs import job
 from benchlab.charts import devices, figure, stack
 from benchlab.charts.conditions import claims
@@ -21,9 +21,12 @@ TAIL = 1024 * 1024  # bytes
 FRAME = b"\n@ "  # a frame's first line; lines of the files in it begin with a blank
 
 
-def tracks(attempt: Attempt, since: float = 0.0) -> list[Track]:
-    """Series of the running attempt after `since` seconds, at most the last MiB of frames. Raises ParseError."""
-    raw, began = _tail(attempt)
+def tracks(attempt: Attempt, since: float = 0.0, most: int | None = None) -> list[Track]:
+    """Series of the running attempt after `since` seconds, of the last `most` bytes of frames, or of the last MiB.
+
+    Raises ParseError.
+    """
+    raw, began = _tail(attempt, TAIL if most is None else most)
     frames = job.frames(raw)
     if len(frames) < 2:
         return []
@@ -36,13 +39,13 @@ def tracks(attempt: Attempt, since: float = 0.0) -> list[Track]:
     return [_after(track, since) for track in found]
 
 
-def _tail(attempt: Attempt) -> tuple[bytes, float]:
+def _tail(attempt: Attempt, most: int) -> tuple[bytes, float]:
     """(whole frames from the end, seconds of the very first frame). Reads no more chunks than it needs."""
     sizes = list(LiveChunk.objects.filter(attempt=attempt).values_list("offset", flat=True))
     if not sizes:
         return b"", 0.0
     newest = sizes[-1]
-    wanted = max((offset for offset in sizes if offset <= newest - TAIL), default=sizes[0])
+    wanted = max((offset for offset in sizes if offset <= newest - most), default=sizes[0])
     chunks = LiveChunk.objects.filter(attempt=attempt, offset__gte=wanted).order_by("offset")
     raw = b"".join(bytes(data) for data in chunks.values_list("data", flat=True))
     head = raw if wanted == sizes[0] else bytes(attempt.live.get(offset=sizes[0]).data)
@@ -88,6 +91,12 @@ def of_layout(found: list[Track], attempt: Attempt, facts: Mapping[str, Any]) ->
     """Those of the disks that its layout claims, and of what stands on them; all where it claims none."""
     names = stack.on(_claimed(attempt.layout_id), facts)
     return [track for track in found if track.device in names] if names else found
+
+
+def own_disks(attempt: Attempt, facts: Mapping[str, Any]) -> set[str]:
+    """Kernel names of the disks that its layout claims."""
+    nodes = _claimed(attempt.layout_id)
+    return {d["name"] for d in facts.get("devices", ()) if d.get("path") in nodes}
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""What a quantity is called, which one a tool is asked for first, and which are shown together. Pure.
+"""Names of quantities, the first one of each tool, and those that are shown together. Pure.
 
 A choice is a metric's name ("one.fsync.ops") or a family, a pattern with one star ("one.*.ops").
 """
@@ -69,7 +69,7 @@ def word(name: str) -> str:
             return families[name]
     for pattern, phrase in PHRASES:
         if pattern.fullmatch(name):
-            return pattern.sub(phrase, name) + (": time" if name.endswith(".latency") else "")
+            return pattern.sub(phrase, name) + (", time" if name.endswith(".latency") else "")
     return name
 
 

@@ -96,7 +96,8 @@ def page(rows: Sequence[Row], number: int, total: int, line: int) -> Lines:
 
 
 def _rows(lines: Sequence[str], number: int) -> list[Row]:
-    return [_row(one) for one in lines[number * PER_PAGE : (number + 1) * PER_PAGE]]
+    some = lines[number * PER_PAGE : (number + 1) * PER_PAGE]
+    return [(one, 0) if len(one) <= WIDTH else _row(one) for one in some]
 
 
 def _row(line: str) -> Row:

@@ -1,4 +1,4 @@
-"""Where a chart comes from, as plain words in its figure: static/pictures.js writes them into each picture of it."""
+"""Origin of a chart, as plain words in its figure: static/pictures.js writes them into each picture of it."""
 
 from __future__ import annotations
 

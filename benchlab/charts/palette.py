@@ -1,11 +1,15 @@
-"""Which colour, dash and marker a series has: the same on every page, told apart without colour too."""
+"""Palette with colour, dash and marker of each series: the one place that decides it, for charts, tables and keys.
+
+Of lines of campaigns (`looks`) the colour is the layout and the dash the host. Devices of a run have `style`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, TypeVar
 
 # Okabe and Ito's palette without yellow, which vanishes on white, each at least 3:1 on the page. Neighbours differ
 # most. The same as --s1 to --s7 of static/benchlab.css.
@@ -21,13 +25,34 @@ DARK = {
     "#1a99b8": "#8fd3f7",
     "#3f4854": "#e4e7ec",
 }
+# What bars of one layout are filled with where they stand beside each other: they show neither dash nor marker.
+PATTERNS = ("", "/", "x", "-", "\\", "|", "+", ".")
+# Words in a series' colour, by it: with as much of the page's ink (--ink) as makes them 4.5:1 on either page.
+INKS = {
+    "#0072b2": "#075886",
+    "#d55e00": "#9c4a0a",
+    "#009e73": "#07765a",
+    "#b3588d": "#84456d",
+    "#b87d00": "#875f0a",
+    "#1a99b8": "#19738b",
+    "#3f4854": "#333a45",
+}
+INKS_DARK = {
+    "#075886": "#70abe5",
+    "#9c4a0a": "#efa57c",
+    "#07765a": "#66d2b6",
+    "#84456d": "#e3b5d2",
+    "#875f0a": "#e9c167",
+    "#19738b": "#aadaf5",
+    "#333a45": "#e5e8ee",
+}
 # Small gaps: lines that jump every second stay lines, and are still told apart in print.
 FINE_DASHES = ("solid", "9px,2px", "4px,2px", "14px,2px,3px,2px", "2px,2px")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 
-# Topology, host, workload (primary keys), rest of the point, and the moment's rank (benchlab.topologies.moments).
-Identity = tuple[int, int, int, str, tuple[int, bool]]
-# Dashes that tell what a line is: a host, or before, during and after of what is the same but for its moment.
+T = TypeVar("T", bound=Any)  # what can be put in order
+
+# Of a line whose dash tells its host.
 LINE_DASHES = ("solid", "9px,3px", "2px,3px", "14px,3px,3px,3px", "5px,2px", "20px,4px")
 # --h0 to --h8 of static/benchlab.css: more is stronger on either page.
 HEAT = (
@@ -60,6 +85,11 @@ class Style:
     dash: str
     marker: str
 
+    @property
+    def ink(self) -> str:
+        """What words about it are written in."""
+        return INKS[self.colour]
+
     def faded(self, alpha: float) -> str:
         return rgba(self.colour, alpha)
 
@@ -72,7 +102,7 @@ def rgba(colour: str, alpha: float) -> str:
 
 def dark_swaps() -> dict[str, str]:
     """Text -> text for a dark page: the hex forms, and the beginnings of the rgba forms."""
-    swaps = dict(DARK)
+    swaps = {**DARK, **INKS_DARK}
     for light, dark in DARK.items():
         swaps[rgba(light, 0).removesuffix("0)")] = rgba(dark, 0).removesuffix("0)")
     return swaps
@@ -92,42 +122,67 @@ def style(index: int) -> Style:
     )
 
 
-def styles(identities: Sequence[Identity]) -> dict[Identity, Style]:
-    """A style per line by what it is, not by its place on this page: the topology and host make the colour.
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a line is among those that it is seen with: of its layout, of its host, and of what else tells lines apart
+    (the size of a block, the share of reads, a moment, a campaign), each from 0. `more`: -1 where nothing else does."""
 
-    Two that would share a colour though others are free are moved apart, in the order of their identity; with more
-    lines than colours, no two share colour and marker. The moments of one line share its colour; their dashes tell
-    them apart where dashes are not needed to say which statistic a line shows, their markers do so everywhere.
+    layout: int = 0
+    host: int = 0
+    more: int = -1
+
+
+Look = tuple[int, int, int]  # places in COLOURS, LINE_DASHES, MARKERS
+
+
+def looks(wanted: Sequence[Place]) -> list[Style]:
+    """The look of each line, in order: its colour is the layout, its dash the host, its marker what else there is.
+
+    Where nothing else tells lines apart the marker goes with the layout, so that the eighth, whose colour is the
+    first's again, has another one. Whoever would look as another line does gets the next free marker, then dash (where
+    the marker means something, the other way round), and another colour only when all of those are taken. The order
+    of the lines does not matter, but for those that are at one place.
     """
-    slots: dict[tuple[Any, ...], int] = {}
-    moments: dict[tuple[Any, ...], int] = {}
-    used: dict[int, set[int]] = {}  # markers of each colour
-    found: dict[Identity, Style] = {}
-    each = Counter(identity[:4] for identity in set(identities))
-    for identity in sorted(set(identities)):
-        topology, host, workload, rest = line = identity[:4]
-        wanted = topology + 2 * host + sum(rest.encode()) - 3  # the first one is blue
-        if line not in slots:
-            slots[line] = _free(wanted % len(COLOURS), _no_room(used, each[line]), len(COLOURS))
-        slot, nth = slots[line], moments.get(line, 0)
-        moments[line] = nth + 1
-        taken = used.setdefault(slot, set())
-        marker = _free((topology + host + workload) % len(MARKERS), taken, len(MARKERS))
-        taken.add(marker)
-        dash = LINE_DASHES[nth % len(LINE_DASHES)]
-        found[identity] = Style(COLOURS[slot], dash, MARKERS[marker])
+    several = len({place.host for place in wanted}) > 1
+    taken: set[Look] = set()
+    found: dict[int, Style] = {}
+    for at, place in sorted(enumerate(wanted), key=lambda one: one[1]):
+        near = _near(_wanted(place), keep_marker=place.more >= 0 and not several)
+        look = next((one for one in near if one not in taken), _wanted(place))
+        taken.add(look)
+        found[at] = Style(COLOURS[look[0]], LINE_DASHES[look[1]], MARKERS[look[2]])
+    return [found[at] for at in range(len(wanted))]
+
+
+def patterns(styles: Sequence[Style]) -> list[str]:
+    """How the bars of each line are filled, in order: those of one colour differ."""
+    seen: Counter[str] = Counter()
+    found: list[str] = []
+    for one in styles:
+        found.append(PATTERNS[seen[one.colour] % len(PATTERNS)])
+        seen[one.colour] += 1
     return found
 
 
-def _no_room(used: Mapping[int, set[int]], moments: int) -> set[int]:
-    """Colours that a line of so many moments may not have: used ones, then those with too few markers left."""
-    if len(used) < len(COLOURS):
-        return set(used)
-    return {colour for colour, markers in used.items() if len(markers) + moments > len(MARKERS)}
+def _wanted(place: Place) -> Look:
+    marker = place.layout if place.more < 0 else place.more
+    return place.layout % len(COLOURS), place.host % len(LINE_DASHES), marker % len(MARKERS)
 
 
-def _free(wanted: int, taken: set[int], size: int) -> int:
-    """The first free one of `size`, going up from the wanted one; the wanted one when all are taken."""
-    return next(
-        (at % size for at in range(wanted, wanted + size) if at % size not in taken), wanted
-    )
+def _near(wanted: Look, *, keep_marker: bool) -> Iterator[Look]:
+    """Every look, those first that differ in the marker alone (or in the dash), the colour last."""
+    colour, dash, marker = wanted
+    sizes = len(LINE_DASHES), len(MARKERS)
+    for c in range(len(COLOURS)):
+        for one, other in product(*(map(range, sizes[::-1] if keep_marker else sizes))):
+            d, m = (other, one) if keep_marker else (one, other)
+            yield (
+                (colour + c) % len(COLOURS),
+                (dash + d) % len(LINE_DASHES),
+                (marker + m) % len(MARKERS),
+            )
+
+
+def ranked(values: Iterable[T]) -> dict[T, int]:
+    """{value: its place among them}, in order."""
+    return {value: place for place, value in enumerate(sorted(set(values)))}

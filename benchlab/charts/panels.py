@@ -50,14 +50,18 @@ def lines(
     placed: Sequence[Placed],
     panels: Sequence[Panel],
     crowds: Sequence[Crowd] = (),
+    first: int = 0,
 ) -> tuple[list[dict[str, Any]], bool]:
-    """(a trace for each device and panel, then each crowd's; whether any shows fewer points than there are)."""
+    """(a trace for each device and panel, then each crowd's; whether any shows fewer points than there are).
+
+    `first`: how many looks others have taken.
+    """
     by_key = {
         (name, rows.metric): (rows, at) for rows in found for at, name in enumerate(rows.devices)
     }
     data: list[dict[str, Any]] = []
     thinned = False
-    for index, device in enumerate(placed):
+    for index, device in enumerate(placed, start=first):
         look = palette.style(index)
         for number, panel in enumerate(panels, start=1):
             rows, at = by_key.get((device.name, panel.metric), (None, 0))
@@ -65,7 +69,7 @@ def lines(
                 continue
             thinned = thinned or rows.buckets.every > 1
             data.append(_line(device, look, number, panel, *rows.buckets.line(at)))
-    for index, crowd in enumerate(crowds, start=len(placed)):
+    for index, crowd in enumerate(crowds, start=first + len(placed)):
         for number, panel in enumerate(panels, start=1):
             for rows in found:
                 if rows.metric == panel.metric and crowd.members & set(rows.devices):
@@ -132,14 +136,15 @@ def axes(panels: Sequence[Panel]) -> dict[str, Any]:
             **({"range": [0, 104]} if panel.unit == "%" else {}),
         }
         found["annotations"].append(
-            _heading(panel.title, panel.unit, columns[column][0], domains[row][1])
+            heading(panel.title, panel.unit, columns[column][0], domains[row][1])
         )
     return found
 
 
-def _heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
+def heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
+    """Above a panel, from there on to the right."""
     return {
-        "text": f"<b>{title}</b> {unit}" if unit != "1" else f"<b>{title}</b>",
+        "text": f"<b>{title}</b> {unit}" if unit not in ("", "1") else f"<b>{title}</b>",
         "x": x,
         "y": y,
         "xref": "paper",

@@ -1,4 +1,4 @@
-"""What the mean of a wait or of a hit ratio is weighted by: the requests that it is of. Only here. Pure.
+"""Weights for the mean of a wait or of a hit ratio: the requests that it is of. Only here. Pure.
 
 A mean over time would let a second with one slow request count as much as one with a thousand fast ones; so weighted,
 it is what the counters at both ends of the window give.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchlab.analysis.buckets import Numbers
+from benchlab.analysis.buckets import Floats, Numbers
 from benchlab.charts.tracks import Track
 
 HITS = ("read.hits", "read.misses", "write.hits", "write.misses")
@@ -29,10 +29,32 @@ OF: dict[str, tuple[str, ...]] = {
 
 def weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
     """Of each of its values: requests, where all are known, else seconds."""
+    found = _requests(track, of_device)
+    return track.lengths if found is None else found
+
+
+def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | None:
+    """Mean wait (s) where one is unknown though requests were counted: those in flight over their rate (Little's law).
+
+    The mean of the others would be of requests whose time came in the gap. None where there is no such gap, or nobody
+    knows how many were in flight.
+    """
+    requests, queue = _requests(track, of_device), of_device.get("queue")
+    if track.metric != "await" or requests is None or queue is None or not track.beside(queue):
+        return None
+    if not (np.isnan(np.asarray(track.values, dtype=float)) & (requests > 0)).any():
+        return None
+    waited = np.asarray(queue.values, dtype=float) * np.asarray(track.lengths, dtype=float)
+    known = ~np.isnan(waited) & ~np.isnan(requests)
+    return float(waited[known].sum() / requests[known].sum())
+
+
+def _requests(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
+    """How many each of its values is of; None where that is not known."""
     wanted = OF.get(track.metric, ())
     rates = [of_device[name] for name in wanted if name in of_device]
     if not rates or not all(map(track.beside, rates)):
-        return track.lengths
+        return None
     together = np.sum([np.asarray(one.values, dtype=float) for one in rates], axis=0)
-    found: Numbers = together * np.asarray(track.lengths, dtype=float)
+    found: Floats = together * np.asarray(track.lengths, dtype=float)
     return found

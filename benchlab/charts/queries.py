@@ -1,4 +1,4 @@
-"""What the charts need, read in a fixed number of queries, as plain data."""
+"""Data of the charts, read in a fixed number of queries, as plain values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns import points
 from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import naming
-from benchlab.charts.palette import Identity, Style, styles
+from benchlab.charts.palette import Place, Style, looks, ranked
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.topologies import moments
 
+# Topology, host, workload (primary keys), rest of the point, and the moment's rank (benchlab.topologies.moments).
+Identity = tuple[int, int, int, str, tuple[int, bool]]
 Person = AbstractBaseUser | AnonymousUser
 
 # What tables and files name first; charts take any metric.
@@ -117,6 +119,8 @@ class Group:
     ours: bool = True  # measured here, so the options that are left out are known
     over: bool = True  # whether its campaign is; what is told of a whole curve waits for that
     sweeps: bool = False  # whether it has several depths, of which one is measured so far
+    # Places of its layout and of its host among all that was read with it.
+    seat: tuple[int, int] | None = None
 
     @property
     def identity(self) -> Identity:
@@ -173,9 +177,8 @@ def groups(
         order = points.rank(rest), points.words(rest), moments.parse(row.run__stage).rank
         where = row.run__campaign_id, row.run__topology_id, row.run__host_id, row.run__workload_id
         by_line[*where, *order, bool(row.degraded)].append(row)
-    return _named(
-        _begun([_group(key[-3], line, values, units) for key, line in sorted(by_line.items())])
-    )
+    made = _begun([_group(key[-3], line, values, units) for key, line in sorted(by_line.items())])
+    return seated(_named(made), _awaited(made))
 
 
 def filled(found: Sequence[Group], names: Collection[str]) -> list[Group]:
@@ -235,6 +238,23 @@ def _named(found: list[Group]) -> list[Group]:
         )
         for line in found
     ]
+
+
+def seated(found: Sequence[Group], awaited: Iterable[tuple[int, int]] = ()) -> list[Group]:
+    """With the places of layouts and hosts among them, in the order in which they were made.
+
+    `awaited`: (topology, host) of what has no result yet, so that those that have one keep their looks.
+    """
+    every = {(line.topology, line.host) for line in found} | {*awaited}
+    layouts, hosts = (ranked(one[part] for one in every) for part in (0, 1))
+    return [replace(line, seat=(layouts[line.topology], hosts[line.host])) for line in found]
+
+
+def _awaited(found: Sequence[Group]) -> set[tuple[int, int]]:
+    """What campaigns that are not over will measure. One query, where there is such a campaign."""
+    going = {line.campaign for line in found if not line.over}
+    rows = Layout.objects.filter(campaign__in=going).order_by() if going else Layout.objects.none()
+    return set(rows.values_list("topology", "host").distinct())
 
 
 def during(meta: Mapping[str, Any]) -> str:
@@ -364,14 +384,19 @@ def labels(found: Sequence[Group]) -> list[str]:
 
 
 def line_styles(found: Sequence[Group]) -> list[Style]:
-    """A style per line, in order. The same line of a later campaign (compare page) counts as another one."""
-    seen: dict[Identity, int] = {}
-    identities: list[Identity] = []
-    for line in sorted(found, key=lambda line: line.campaign):
-        seen.setdefault(line.identity, line.campaign)
-    for line in found:
-        topology, host, workload, rest, when = line.identity
-        again = "" if seen[line.identity] == line.campaign else f" #{line.campaign}"
-        identities.append((topology, host, workload, f"{rest}{again}", when))
-    by_identity = styles(identities)
-    return [by_identity[identity] for identity in identities]
+    """A style per line of one chart, in order. The colour is the layout and the dash the host, as everywhere among what
+    was read with them; the marker tells what else these lines differ in."""
+    lines = found if all(line.seat for line in found) else seated(found)
+    more = ranked(_more(line) for line in lines)
+    return looks(
+        [
+            Place(*(line.seat or (0, 0)), more[_more(line)] if len(more) > 1 else -1)
+            for line in lines
+        ]
+    )
+
+
+def _more(line: Group) -> tuple[Any, ...]:
+    """What else makes it another line than one of its layout and host."""
+    *_, rest, when = line.identity
+    return line.campaign, line.workload, when, rest

@@ -1,4 +1,4 @@
-"""Where repeats differ more than noise explains: charts, tables and cards mark the same points. Pure."""
+"""Points whose repeats differ more than noise explains: charts, tables and cards mark the same points. Pure."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a request for a chart asks for: which lines, which quantity. A wrong word is a 400 that names it."""
+"""Parameters of a request for a chart: which lines, which quantity. A wrong word is a 400 that names it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from django.core.exceptions import BadRequest
@@ -12,7 +12,8 @@ from django.http import QueryDict
 
 from benchlab.charts import naming
 from benchlab.charts.chart_options import AGAINST, LATENCIES, OPERATIONS, Choice
-from benchlab.charts.queries import Group
+from benchlab.charts.latency_curves import SCALES
+from benchlab.charts.queries import Group, seated
 from benchlab.charts.spans import FEWEST, MOST, WHOLE, Span
 from benchlab.topologies import moments
 
@@ -41,6 +42,14 @@ class Filter:
             and (not self.stages or group.stage in self.stages)
         ]
 
+    def seated(self, groups: Sequence[Group]) -> list[Group]:
+        """Those kept, their colours counted among the layouts that are asked for; who asks for none gets what there
+        is. Which workload and moment a chart shows, changes no colour of it."""
+        if not self.topologies and not self.hosts:
+            return self.keep(groups)
+        whole = replace(self, workloads=frozenset(), moment=None, stages=frozenset())
+        return self.keep(seated(whole.keep(groups)))
+
     def query(self) -> str:
         """Back as a query string, for the URLs of figure and CSV; each chart adds its own workload."""
         pairs: list[tuple[str, int | str]] = [("campaign", pk) for pk in self.campaigns]
@@ -59,14 +68,32 @@ class Filter:
 
 def choice(query: QueryDict) -> Choice:
     kind, _, statistic = _one(query, "latency", ("", *latencies())).partition(".")
+    against, depth = _against(query.get("against", ""))
     shown = tuple(LATENCIES) if statistic == "all" else (statistic,) if statistic else ()
     return Choice(
         metric=metric(query) or "iops",
         operation=_one(query, "operation", OPERATIONS),
         kind=kind,
         latencies=shown,
-        against=_one(query, "against", AGAINST),
+        against=against,
+        depth=depth,
     )
+
+
+def _against(wanted: str) -> tuple[str, int | None]:
+    """ "cdf.16" -> ("cdf", 16)."""
+    name, dot, depth = wanted.partition(".")
+    if not dot and name in AGAINST:
+        return name, None
+    if name == "cdf" and depth.isascii() and depth.isdigit() and len(depth) < 10:
+        return name, int(depth)
+    words = ", ".join((*filter(None, AGAINST), "cdf.16"))
+    raise BadRequest(f"against: {wanted[:100]!r} is none of {words}")
+
+
+def percent(query: QueryDict) -> str:
+    """One of latency_curves.SCALES."""
+    return _one(query, "percent", SCALES)
 
 
 def latencies() -> list[str]:
@@ -120,7 +147,8 @@ def span(query: QueryDict) -> Span:
         _bound(query, name, edge) for name, edge in (("from", WHOLE.start), ("to", WHOLE.end))
     )
     if start >= end:
-        raise BadRequest(f"from: {query['from']} is not before to: {query.get('to', '')}")
+        begin = query.get("from") or "the first sample"
+        raise BadRequest(f"from: {begin} is not before to: {query.get('to') or 'the last sample'}")
     wide = number(query, "width")
     return Span(start, end, WHOLE.pixels if wide is None else min(max(wide, FEWEST), MOST))
 

@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 from django_htmx.middleware import HtmxDetails
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.analysis.curves import Little, little
 from benchlab.analysis.devices.amplification import only_way
 from benchlab.campaigns.models import Campaign, Run
@@ -23,12 +23,16 @@ from benchlab.charts import (
     crowds,
     device_work,
     devices,
+    latency_stored,
+    latency_tables,
     naming,
     numbered_lines,
     tool_parts,
     windows,
 )
-from benchlab.charts.figure_views import layers_of, tracks_so_far, uses_of
+from benchlab.charts.attempt_layers import layers_of, uses_of
+from benchlab.charts.figure_views import tracks_so_far
+from benchlab.charts.latency_curves import SCALES
 from benchlab.charts.queries import during
 from benchlab.charts.sampled import tracks_of, windows_of
 from benchlab.charts.tables import device_rows
@@ -162,6 +166,7 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         # Late, for a page that runs asks for its other parts every few seconds.
         "caches": lambda: caches.there(tracks if attempt.outcome else tracks_so_far(attempt)),
         **_device_work(attempt, measured, tracks),
+        "latency": _latency(attempt, measured),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),
         "artifacts": attempt.artifacts.all(),
@@ -169,6 +174,22 @@ def context_of(run: Run, attempt: Attempt, window: int = 0) -> dict[str, Any]:
         "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
         "meta": _meta(attempt),
         "tool_part": tool_parts.of(attempt, measured),
+    }
+
+
+def _latency(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | None:
+    """How its I/Os' latencies are distributed; None where nothing but means was told."""
+    found = latency_stored.curves_of(attempt, measured)
+    if not found:
+        return None
+    binned = [one for one in found if one.bins is not None]
+    return {
+        "curves": found,
+        "binned": binned,
+        "sentences": [said for one in found if (said := latency_tables.sentence(one))],
+        "ranks": latency_tables.rank_rows(found),
+        "bins": latency_tables.bin_rows(binned),
+        "scales": list(SCALES.items()),
     }
 
 

@@ -1,4 +1,4 @@
-"""What was sampled of an attempt, read for a chart: as finely as it is seen, from strips where the run is long."""
+"""Samples of an attempt, read for a chart: as finely as it is seen, from strips where the run is long."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Literal
 
-from agents import registry
 from agents.contracts import Window
-from agents.protocols import Reader, Tool
+from agents.drivers import registry
+from agents.drivers.protocols import Reader, Tool
 from benchlab.analysis.buckets import step_of
 from benchlab.charts import windows
 from benchlab.charts.spans import Span, narrowed
 from benchlab.charts.tracks import Track
 from benchlab.results.reading import database
-from benchlab.results.series import doubles
 from benchlab.runs import strips
-from benchlab.runs.collect import READERS
+from benchlab.runs.attempt_meta import READERS
 from benchlab.runs.models import Attempt, Series
+from benchlab.runs.sent_arrays import doubles
 from benchlab.runs.strips import Rows, Sampled
 
 SERIES_AT_ONCE = 8  # a day's is 1.4 MB

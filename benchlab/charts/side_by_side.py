@@ -1,4 +1,4 @@
-"""What the devices of several runs did, a column for each run: one scale a row and one time for all. Pure."""
+"""Devices of several runs side by side, a column for each run: one scale a row and one time for all. Pure."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def build(sides: Sequence[Side]) -> Figure:
             for letter in "xy":
                 trace[f"{letter}axis"] = axis(letter, row * columns + column + 1)
         data += found
-        for shape in bands(side.windows, len(panels)):
+        for shape in bands(side.windows, len(panels), side.found):
             row = int(shape["xref"][1:] or 1) - 1
             number = row * columns + column + 1
             places = {"xref": axis("x", number), "yref": f"{axis('y', number)} domain"}

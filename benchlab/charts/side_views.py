@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from benchlab.charts import devices, request_params, side_by_side
+from benchlab.charts import devices, request_params, side_by_side, windows
 from benchlab.charts.figure import dumped
 from benchlab.charts.figure_views import title_of
 from benchlab.charts.sampled import each_track_of, rows_of, windows_of
@@ -30,6 +30,11 @@ def side_page(request: HttpRequest) -> HttpResponse:
         "attempts": attempts,
         "sides": sides,
         "rows": side_by_side.rows(sides),
+        "whole": [
+            one
+            for one, side in zip(attempts, sides, strict=True)
+            if side.found and not any(window.measured for window in side.windows)
+        ],
         "without": [one for one, side in zip(attempts, sides, strict=True) if not side.found],
         "figure_url": f"{reverse('run-side-figure')}?{query}",
     }
@@ -65,5 +70,6 @@ def _attempts(request: HttpRequest) -> list[Attempt]:
 def _side(attempt: Attempt, *, numbers: bool = False) -> Side:
     facts = attempt.facts.facts if attempt.facts else {}
     found = rows_of(attempt, devices.PANELS, WHOLE)
-    medians = side_by_side.medians(each_track_of(attempt)) if numbers else {}
-    return Side(title_of(attempt), found, facts, windows_of(attempt), medians)
+    marks = windows_of(attempt)
+    measured = windows.measured_of(each_track_of(attempt), marks) if numbers else ()
+    return Side(title_of(attempt), found, facts, marks, side_by_side.medians(measured))

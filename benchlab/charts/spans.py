@@ -1,4 +1,4 @@
-"""Which part of a run's time a chart draws, and how finely: who zooms in gets what the whole was too long for. Pure."""
+"""Span and resolution of a chart over a run's time: who zooms in gets what the whole was too long for. Pure."""
 
 from __future__ import annotations
 

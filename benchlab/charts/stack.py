@@ -1,4 +1,4 @@
-"""What lies under what on a host, from a fact snapshot: each volume above the devices it stands on. Pure."""
+"""Stack of devices on a host, from a fact snapshot: each volume above the devices it stands on. Pure."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,22 @@ from benchlab.analysis.buckets import Numbers
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.rate_words import shown_unit
 from benchlab.analysis.series import Summary, summary
-from benchlab.charts import caches, naming
+from benchlab.charts import caches, naming, percentiles
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.curve_answers import answer_of
 from benchlab.charts.devices import CPU, PANELS
-from benchlab.charts.per_request import weights
+from benchlab.charts.per_request import mean_across_gaps, weights
 from benchlab.charts.queries import BASES, Group, Sample, labels, unlike
 from benchlab.charts.repeat_spread import of_depths, of_lines, rate_of
 from benchlab.charts.stack import order
 from benchlab.charts.tracks import Track
 from benchlab.web.spreadsheets import lines
 
-TITLES = {**PANELS, **caches.PANELS}
+TITLES = {
+    **PANELS,
+    **caches.PANELS,
+    **{metric: (words, "s") for metric, words in percentiles.TITLES.items()},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +175,10 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
         by_device.setdefault(track.device, {})[track.metric] = track
     shown = {device for device, found in by_device.items() if not TITLES.keys().isdisjoint(found)}
     rows = [
-        _device_row(placed.indented, track, weights(track, by_device[placed.name]))
+        _of_requests(_device_row(placed.indented, track, weights(track, beside)), track, beside)
         for placed in order(shown, facts)
-        for metric, track in by_device[placed.name].items()
+        for beside in [by_device[placed.name]]
+        for metric, track in beside.items()
         if metric in TITLES
     ]
     host = by_device.get("", {})
@@ -180,11 +186,22 @@ def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[Devic
     return [row for row in [*rows, *cpu] if row]
 
 
+def _of_requests(
+    row: DeviceRow | None, track: Track, beside: Mapping[str, Track]
+) -> DeviceRow | None:
+    mean = mean_across_gaps(track, beside)
+    if row is None or mean is None:
+        return row
+    return replace(row, summary=replace(row.summary, mean=mean))
+
+
 def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None:
     share = track.metric in CPU or TITLES[track.metric][1] == "%"
     title = f"CPU {CPU[track.metric]}" if track.metric in CPU else TITLES[track.metric][0]
     values = np.asarray(track.values, dtype=float) * (100 if share else 1)
     found = summary(values, weights)
+    if found and track.metric in percentiles.METRICS:
+        found = replace(found, mean=math.nan)  # percentiles are never averaged
     return DeviceRow(device, title, "%" if share else track.unit, found) if found else None
 
 

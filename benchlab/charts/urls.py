@@ -32,7 +32,18 @@ urlpatterns = [
         figure_views.attempt_cache,
         name="attempt-cache-figure",
     ),
+    path(
+        "attempts/<int:pk>/histogram.json",
+        figure_views.attempt_histogram,
+        name="attempt-histogram-figure",
+    ),
+    path(
+        "attempts/<int:pk>/histogram.csv",
+        downloads.attempt_histogram_csv,
+        name="attempt-histogram-csv",
+    ),
     path("attempts/<int:pk>/live.json", figure_views.attempt_live, name="attempt-live-figure"),
+    path("attempts/<int:pk>/strips/", figure_views.attempt_strips, name="attempt-strips"),
     path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
     path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),
     path("artifacts/<int:pk>/lines/", run_page.artifact_lines, name="artifact-lines"),

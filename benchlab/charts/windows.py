@@ -1,4 +1,4 @@
-"""Which samples a mean, a balance or a hit ratio is over: those of what the tool measured. Only here. Pure.
+"""Windows of samples for a mean, a balance or a hit ratio: those of what the tool measured. Only here. Pure.
 
 A sample is of a window where the second that it stands for lies wholly in it: one that is half file layout is neither.
 """
@@ -49,8 +49,13 @@ def part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) ->
         return Part(0, WHOLE, tuple(tracks))
     chosen = measured if number == 0 else [measured[number - 1]]
     name = chosen[0].name if len(chosen) == 1 else TOGETHER
-    inside = tuple(_cuts((track for track in tracks if not track.apart), chosen))
-    return Part(number, name, inside, chosen[0].start, chosen[-1].end)
+    return Part(number, name, tuple(_cuts(tracks, chosen)), chosen[0].start, chosen[-1].end)
+
+
+def measured_of(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
+    """As `part` of all that was measured, one track after the other."""
+    measured = [one for one in windows if one.measured]
+    yield from _cuts(tracks, measured) if measured else tracks
 
 
 def parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
@@ -73,9 +78,11 @@ class _Clock:
 
 
 def _cuts(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
-    """The part of each that is inside; tracks of which nothing is are left out."""
+    """The part of each that is inside; tracks of which nothing is, or nobody knows what, are left out."""
     clock: _Clock | None = None
     for track in tracks:
+        if track.apart:
+            continue
         if clock is None or not clock.is_of(track):
             clock = _clock(track, windows)
         if len(clock.times):

@@ -16,6 +16,7 @@ from benchlab.runs.in_force import QUEUES
 from benchlab.runs.models import (
     Artifact,
     Attempt,
+    Histogram,
     Layout,
     Measurement,
     Series,
@@ -313,3 +314,38 @@ def sampled_caches(attempt: Attempt, seconds: int = 60) -> None:
     )
     Series.objects.create(attempt=attempt, sampler="bcache", device="bcache0", metric="read.hit_ratio",
                           unit="1", times=[18.0, 32.1, 45.2], values=[0.32, 0.31, 0.33])  # fmt: skip
+
+
+def binned(attempt: Attempt, names: Sequence[str] = ("read.clat",), many: int = 5000) -> None:
+    """Histograms as fio's bins give them: most I/Os near a quarter of a millisecond, some on a second hill, a tail."""
+    dice = random.Random(3)
+    rows = []
+    for name in names:
+        found: dict[int, int] = {}
+        for _ in range(many):
+            slow = dice.random() < 0.05
+            at = dice.lognormvariate(math.log(4e-3 if slow else 250e-6), 0.6 if slow else 0.25)
+            cell = math.floor(8 * math.log2(at))
+            found[cell] = found.get(cell, 0) + 1
+        edges = sorted(found)
+        lows, highs = [2 ** (at / 8) for at in edges], [2 ** ((at + 1) / 8) for at in edges]
+        rows.append(
+            Histogram(attempt=attempt, name=name, lows=lows, highs=highs, counts=[found[at] for at in edges])
+        )  # fmt: skip
+    Histogram.objects.bulk_create(rows)
+
+
+def with_percentiles(
+    attempt: Attempt, seconds: int = 60, directions: Sequence[str] = ("read",)
+) -> None:
+    """Series as fio's histogram log gives them: percentiles of each second, with a spell that is ten times slower."""
+    dice = random.Random(4)
+    times = [float(second) for second in range(1, seconds + 1)]
+    Series.objects.bulk_create(
+        Series(
+            attempt=attempt, sampler="fio", device="", metric=f"{direction}.clat.{rank}", unit="s", times=times,
+            values=[level * dice.uniform(0.9, 1.1) * (10 if 30 <= at < 36 else 1) for at in times],
+        )
+        for direction in directions
+        for rank, level in (("p50", 240e-6), ("p99", 3e-3), ("p99.9", 11e-3))
+    )  # fmt: skip

@@ -33,8 +33,8 @@ def running(
     return attempt
 
 
-def frame(at: int) -> str:
-    """One tick of hostside/sampler.sh: sdb reads 1000 times a second, 4 KiB each, 0.5 ms each."""
-    ios = 1000 * at
+def frame(at: int, more: int = 0) -> str:
+    """One tick of hostside/sampler.sh: sdb reads 1000 times a second, 4 KiB each, 0.5 ms each; `more` till then."""
+    ios = 1000 * at + more
     counters = f"{ios} 0 {ios * 8} {ios // 2} 0 0 0 0 1 {at * 900} {ios // 2}"
     return f"@ {(100 + at) * 10**9}\n# /proc/diskstats\n    8      16 sdb {counters}\n.\n"

@@ -1,4 +1,4 @@
-"""What one compares, and what else differs: a warning for the second only, in words."""
+"""Set-ups that one compares, and what else differs: a warning for the second only, in words."""
 
 from __future__ import annotations
 
@@ -159,7 +159,8 @@ def test_what_nobody_told_is_neither_equal_nor_different(pair):
 
 
 def test_a_drivers_default_is_no_word_of_the_source():
-    from agents import options, registry
+    from agents import options
+    from agents.drivers import registry
 
     full = options.dump(
         options.build(registry.layer("lvm").Options, {"stripes": 4, "stripe_size": 4096})
@@ -245,4 +246,4 @@ def test_a_point_whose_repeats_have_unlike_fingerprints_is_marked(web, pair):
     marked = [p.outstanding for p in curve_points(groups(pair.user, [campaign.pk])) if p.unlike]
     assert marked == [4]
     shown = web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
-    assert shown.count("unlike conditions") == 1
+    assert shown.count("Unlike conditions") == 1

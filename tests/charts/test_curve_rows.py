@@ -18,11 +18,11 @@ def test_a_row_says_all_and_leads_to_its_runs():
     assert row.startswith('<tr><th scope="row" class="line">&lt;b&gt;raw&lt;/b&gt; &amp; more</th>')
     cells = row.split("<td")[1:]
     assert len(cells) == 7
-    assert ">8 <" in cells[0] and "knee" in cells[0]
+    assert ">8 <" in cells[0] and "Knee" in cells[0]
     assert "12.3 k" in cells[1] and "11 k" in cells[1] and "13 k" in cells[1]
-    assert "repeats differ 1.5" in cells[1] and "unlike conditions" in cells[1]
+    assert "Repeats differ 1.5" in cells[1] and "Unlike conditions" in cells[1]
     assert "50.4 MB/s" in cells[2] and "–" in cells[3] and "1.2 ms" in cells[4]
-    assert "16.0 " in cells[5] and "off" in cells[5]
+    assert "16.0 " in cells[5] and "Off" in cells[5]
     assert '<a href="/runs/4/">4</a> <a href="/runs/7/">7</a>' in cells[6]
     assert '<a href="/runs/4/history/">history</a>' in cells[6]
 

@@ -1,4 +1,4 @@
-"""How disks worked: which are held against each other, in which window, and in which words. Figures by hand."""
+"""The disks' work: which are held against each other, in which window, and in which words. Figures by hand."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from benchlab.charts import disk_heat
 from benchlab.charts.device_work import Use
 from benchlab.charts.spans import WHOLE, Span, of_tracks
 from benchlab.charts.tracks import Track
-from benchlab.runs import collect
+from benchlab.runs import attempt_meta
 from tests.charts.test_strips import DISKS, NAN, long, noise
 
 __all__ = ["long"]
@@ -91,7 +91,7 @@ def test_the_page_has_it_where_the_disks_are_known(client, user, long):
     page = reverse("run-detail", args=[attempt.run_id])
     figure = reverse("attempt-disk-figure", args=[attempt.pk])
     assert figure not in client.get(page).content.decode()
-    attempt.meta = {collect.DISKS: {"data": DISKS[:5]}}
+    attempt.meta = {attempt_meta.DISKS: {"data": DISKS[:5]}}
     attempt.save()
     text = client.get(page).content.decode()
     assert figure in text and '<option value="write.iops">Writes</option>' in text

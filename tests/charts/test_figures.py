@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import plotly.graph_objects as go
@@ -12,14 +13,17 @@ from benchlab.charts import (
     curve_answers,
     devices,
     dots,
-    figure,
     knee_marks,
     latency_against_iops,
+    palette,
+    repeat_beams,
     spans,
     tables,
 )
+from benchlab.charts import figure as figures
 from benchlab.charts.chart_options import Choice
 from benchlab.charts.queries import Group, Sample, rest_of
+from benchlab.charts.repeat_beams import Spreading
 from benchlab.charts.spans import of_tracks
 from benchlab.charts.tracks import Track
 from tests.charts import made
@@ -85,7 +89,7 @@ def test_one_line_shows_all_latencies_and_its_knee():
         (
             group(repeats=2),
             "about 4 outstanding, by two repeats a depth (three are needed to draw it);"
-            " cap: 5.1 k IOPS from 4 to 16, within 2 %",
+            " capped at 5.1 k IOPS from 4 to 16, within 2 %",
         ),
         (
             group(depths={1: 1683.0, 4: 5095.0}),
@@ -94,17 +98,18 @@ def test_one_line_shows_all_latencies_and_its_knee():
         (replace(group(), over=False), "not before the campaign is over"),
         (
             group(depths=dict.fromkeys(ARTICLE, 500.0)),
-            "none, flat from the first depth on; cap: 500 IOPS from 1 to 16, within 2 %",
+            "none, flat from the first depth on; capped at 500 IOPS from 1 to 16, within 2 %",
         ),
         (
             group(depths={depth: 400.0 * depth for depth in ARTICLE}),
-            "none: not reached, measure deeper",
+            "not reached, measure deeper",
         ),
     ],
 )
 def test_no_knee_is_drawn_that_is_not_known(one, words):
     assert rings_of(curve.build("C", [one], Choice())) == []
     assert curve_answers.words_of(one) == words
+    assert ":" not in words, "a label with a colon stands before it"
     assert not any(point.knee for point in tables.curve_points([one]))
 
 
@@ -113,7 +118,7 @@ def marks(figure, name):
 
 
 def noted(figure):
-    return [t["text"] for t in figure["data"] if t["mode"] == "text"]
+    return [t["text"] for t in figure["data"] if t.get("marker", {}).get("opacity") == 0]
 
 
 def test_an_uncertain_knee_is_a_stretch_of_the_curve():
@@ -126,7 +131,7 @@ def test_an_uncertain_knee_is_a_stretch_of_the_curve():
     (stretch,) = marks(figure, knee_marks.UNCERTAIN)
     assert (stretch["x"], stretch["y"]) == ([16, 32], [900.0, 1000.0]) and stretch["showlegend"]
     assert rings_of(figure) == []
-    words = "uncertain: perhaps 16, or deeper than was measured: measure deeper"
+    words = "uncertain, perhaps 16 or deeper than was measured, so measure deeper"
     assert curve_answers.words_of(line) == words
 
 
@@ -170,6 +175,19 @@ def test_fewer_than_three_repeats_draw_nothing_of_the_whole_curve_but_a_cap():
     assert len(marks(figure, knee_marks.CAP)) == 1
 
 
+@pytest.mark.parametrize(("count", "rows"), [(1, 1), (3, 1), (12, 12)])
+def test_a_legend_takes_its_room_below_the_plot(count, rows):
+    """Twelve long names left a plot 100 pixels high."""
+    name = "T{}" if count < 12 else "md RAID 5 of 3 SSD, 512 KiB chunks, bitmap internal, xfs, {}"
+    two = [replace(group(n, repeats=1), topology_name=name.format(n)) for n in range(count)]
+    layout = curve.build("C", [replace(one, samples=one.samples[:2]) for one in two], Choice())[
+        "layout"
+    ]
+    assert layout["height"] == curve.EDGE_PX + curve.PLOT_PX + (rows - 1) * figures.ROW_PX
+    assert layout["legend"]["maxheight"] > rows * figures.ROW_PX
+    assert layout["title"]["y"] == pytest.approx(1 - 24 / layout["height"])
+
+
 def test_latency_against_iops_has_littles_law_for_each_depth():
     choice = Choice(against="latency")
     figure = latency_against_iops.build("C", [group(1), group(2)], choice)
@@ -195,6 +213,26 @@ def test_little_is_about_all_io_and_mean_total_latency_only(choice):
     figure = latency_against_iops.build("C", [group()], choice)
     go.Figure(figure)
     assert marks(figure, latency_against_iops.LITTLE) == []
+    assert "in flight" not in json.dumps(figure)
+
+
+def test_what_was_in_flight_is_of_each_run_and_not_of_two_medians():
+    """8 in flight in each of three runs, 21.6 in the fourth; the product of the medians is 13.2, of none of them."""
+    runs = {1: (1000, 0.008), 2: (4000, 0.002), 3: (8000, 0.001), 4: (9000, 0.0024)}
+    samples = tuple(
+        replace(
+            group().samples[0],
+            run=run,
+            repeat=run,
+            outstanding=8,
+            values={"iops": a, "lat.mean": b},
+        )
+        for run, (a, b) in runs.items()
+    )
+    alone = replace(samples[0], run=9, outstanding=1)
+    line = replace(group(), samples=(alone, *samples))
+    _, text = latency_against_iops.build("C", [line], Choice())["data"][-1]["hovertext"]
+    assert "6 k IOPS" in text and "2.2 ms" in text and "in flight: 8.0" in text
 
 
 def spoilt(one: Group, run: int, factor: float) -> Group:
@@ -211,19 +249,38 @@ def test_repeats_that_differ_are_marked():
     one = spoilt(group(), 208, 1 / 3.7)
     figure = curve.build("C", [one, group(2)], Choice())
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve.DIFFER]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER]
     assert beam["x"] == [8, 8, None]
     assert beam["y"] == [pytest.approx(5101 / 3.7), 5101.0, None]
-    assert beam["text"] == ["", "3.7\u00a0×", ""] and beam["showlegend"]
+    assert beam["text"] == ["3.7\u00a0×", "", ""] and beam["showlegend"]
+    assert beam["textposition"][0] == "bottom center"  # both lines run along its top
     points = tables.curve_points([one, group(2)])
     assert [(p.label, p.outstanding) for p in points if p.differ] == [("T1", 8)]
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({}, ["", "2.0\u00a0×"]),
+        ({4: 820.0, 8: 790.0, 16: 780.0}, ["2.0\u00a0×", ""]),  # a line where the words stood
+        ({4: 820.0, 8: 790.0, 10: 300.0, 4.5: 350.0}, ["", ""]),  # and one where they might
+    ],
+)
+def test_words_of_a_beam_are_on_no_line(other, text):
+    """They stood on another line's knee."""
+    style = palette.style(0)
+    repeats = {4: [300.0, 310.0], 8: [380.0, 760.0], 16: [500.0]}
+    one = Spreading(style, repeats, {4: 305.0, 8: 570.0, 16: 500.0}, {8: 2.0})
+    lines = [one, Spreading(style, {d: [v] for d, v in other.items()}, other, {})]
+    (beam,) = repeat_beams.traces(lines, 227.0)
+    assert beam["text"][:2] == text and beam["x"] == [8, 8, None]
 
 
 def test_bars_whose_repeats_differ_are_marked():
     two = [spoilt(group(1, depths={0: 500.0}), 200, 3.7), group(2, depths={0: 300.0})]
     figure = dots.build("C", two, Choice("iops"))
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve.DIFFER]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == repeat_beams.DIFFER]
     assert beam["x"] == [500.0, pytest.approx(1850.0)] and beam["y"] == ["T1", "T1"]
     assert "repeats differ" in figure["layout"]["title"]["subtitle"]["text"]
     assert [p.differ for p in tables.curve_points(two)] == [pytest.approx(3.7), None]
@@ -364,11 +421,11 @@ def test_no_samples_say_so():
     "numbers", [[142e-6, 178e-6], [1e-3], [1e-3, 1.01e-3], [3.0, 4.9], [2.0, 2.0], [0.0]]
 )
 def test_a_log_axis_has_two_ticks_in_sight_however_close_its_numbers_are(numbers):
-    axis = figure.log_axis("Latency", "s", numbers)
+    axis = figures.log_axis("Latency", "s", numbers)
     low, high = (10**end for end in axis["range"])
     assert sum(low < tick < high for tick in axis["tickvals"]) >= 2
     assert all(low < number < high for number in numbers if number)
 
 
 def test_a_log_axis_of_numbers_far_apart_is_fitted_by_plotly():
-    assert "range" not in figure.log_axis("Latency", "s", [1e-4, 1e-2])
+    assert "range" not in figures.log_axis("Latency", "s", [1e-4, 1e-2])

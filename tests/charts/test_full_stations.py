@@ -1,4 +1,4 @@
-"""What is full where a line ends: which lines are asked about, what is read of their runs, and in which words."""
+"""Full stations where a line ends: which lines are asked about, what is read of their runs, and in which words."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from benchlab.analysis.plateaus import Cap
 from benchlab.charts import full_stations
 from benchlab.charts.cards import campaign_cards
 from benchlab.charts.queries import groups
+from benchlab.runs.attempt_meta import DISKS as DISKS_TOLD
 from benchlab.runs.models import Series
 from tests.charts import made
 
@@ -139,6 +140,46 @@ def volume(attempts, queue):
     )
 
 
+def imported(attempts, disks, queue):
+    """Without a plan, facts and windows; `queue`: {depth: what a report prints of each disk, once}."""
+    layout = attempts[0].layout
+    layout.plan = {}
+    layout.save(update_fields=["plan"])
+    for attempt in attempts:
+        attempt.meta, attempt.facts, attempt.windows = (
+            ({DISKS_TOLD: disks} if disks else {}),
+            None,
+            [],
+        )
+        attempt.save(update_fields=["meta", "facts", "windows"])
+        if (depth := attempt.run.outstanding) in queue:
+            Series.objects.bulk_create(
+                Series(
+                    attempt=attempt, sampler="iostat", device=name, metric="queue", unit="1", times=[60.0],
+                    values=[queue[depth]],
+                )
+                for name in DISKS
+            )  # fmt: skip
+
+
+def test_of_a_result_from_elsewhere_by_the_disks_that_its_source_tells(line, user):
+    """Likewise 94 %, by one printed average of each of both disks; of its cores nobody told anything."""
+    campaign, attempts = line
+    imported(attempts, {"hdd": list(DISKS)}, {32: 15.0, 64: 30.0})
+    [found] = only(campaign, user).values()
+    assert found.full == Full.DEVICES and found.queued == pytest.approx(0.9375)
+    assert (found.cpu, found.inside) == (None, None)
+    told = "the disks, where 94 % of the I/Os wait that the last doubling added"
+    assert full_stations.words(found) == told
+
+
+@pytest.mark.parametrize("disks", [{}, {"hdd": ["sdb", "sdc", "sdd"]}])
+def test_of_disks_that_no_source_tells_or_no_report_has_nothing_is_said(line, user, disks):
+    campaign, attempts = line
+    imported(attempts, disks, {32: 15.0, 64: 30.0})
+    assert only(campaign, user) == {}
+
+
 def test_what_cannot_be_said(line, user, django_assert_num_queries):
     campaign, attempts = line
     assert only(campaign, user) == {}, "nothing was sampled"
@@ -183,11 +224,11 @@ def test_words():
         said(Full.CPU, cpu=0.96)
         == "the CPU, 96 % busy (its busiest core, or the tool's own thread)"
     )
-    nothing = "nothing that is seen, but a lock, a log, a link or a limit above the disks: 10 % of"
+    nothing = "nothing that is seen, but a lock, a log, a link or a limit above the disks; 10 % of"
     assert said(Full.NOTHING).startswith(nothing) and "the CPU was 40 % busy" in said(Full.NOTHING)
     assert said(Full.NOTHING, cpu=None).endswith("nobody looked at the CPU")
     assert said(Full.NOT_YET, gain=0.3).startswith("nothing yet, it has 30 % more IOPS")
-    assert said(Full.UNCLEAR, queued=-0.1).startswith("cannot be told: 0 % of")
+    assert said(Full.UNCLEAR, queued=-0.1).startswith("cannot be told; 0 % of")
 
 
 def test_no_more_waits_than_was_added():

@@ -40,7 +40,7 @@ def rows(text: str) -> dict[str, list[Cell]]:
     body = text.partition('id="campaign-heat"')[2].partition("</table>")[0].partition("<tbody>")[2]
     found = {}
     for row in re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL):
-        [head] = re.findall(r'<th scope="row">(.*?)</th>', row)
+        [head] = re.findall(r'<th scope="row">(?:\s*<svg.*?</svg>\s*)?(.*?)</th>', row, re.DOTALL)
         cells = [Cell(*map(unescape, cell)) for cell in CELL.findall(row)]
         assert len(cells) == row.count("<td>")
         found[re.sub("<small>", " · ", head).replace("</small>", "")] = cells

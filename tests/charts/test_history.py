@@ -102,7 +102,7 @@ def test_the_figure_draws_runs_levels_and_the_change(web, slower):
 def test_a_run_that_stands_out_is_marked(web, bench):
     attempts = nightly(bench, [*BEFORE, 60.0, *BEFORE[:2]])
     text = page_of(web, attempts[0]).content.decode()
-    assert text.count("stands out (") == 1
+    assert text.count("Stands out (") == 1
     drawn = web.get(reverse("run-history-figure", args=[attempts[0].run_id])).json()
     (ring,) = [t for t in drawn["data"] if t["name"] == history_figure.STANDS_OUT]
     assert (ring["x"], ring["y"]) == ([13], [60.0])

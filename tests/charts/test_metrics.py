@@ -130,7 +130,7 @@ def test_chart_table_and_run_page_tell_the_same_latency(web, user, lab):
         y
         for t in dots
         for y, text in zip(t["y"], t["text"], strict=True)
-        if f"run {attempt.run_id} " in text
+        if text.endswith(f">run {attempt.run_id}")
     ]
     assert shown == page["Total latency, mean"]
     (card, *_) = campaign_cards(user, lab.campaign.pk)

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 from django.urls import reverse
 
-from benchlab.runs import collect
+from benchlab.runs import artifact_figures, artifact_writer, figure_rows
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement
 from benchlab.runs.states import Outcome
 from benchlab.verdicts import set_ups
@@ -62,6 +62,10 @@ def test_nobody_logged_out_gets_in(client, lab):
         "?latency=clat.all",
         "?latency=lat",
         "?against=latency",
+        "?against=cdf",
+        "?against=cdf.16",
+        "?against=cdf.16&operation=write",
+        "?against=cdf.4&latency=slat",
         "?latency=slat.p99.9",
         "?topology=0",
     ],
@@ -80,6 +84,9 @@ def test_campaign_figures_are_valid_plotly(web, lab, query):
         "?topology=x",
         "?operation=trim",
         "?against=time",
+        "?against=cdf.x",
+        "?against=cdf.",
+        "?against=latency.4",
     ],
 )
 def test_a_wrong_word_is_a_400(web, lab, query):
@@ -95,9 +102,8 @@ def test_figures_cost_the_same_queries_whatever_the_campaign(web, lab, django_as
 
 def test_the_run_page_costs_a_fixed_number_of_queries(web, lab, django_assert_max_num_queries):
     url = reverse("run-detail", args=[lab.attempts[0].run_id])
-    with django_assert_max_num_queries(
-        16
-    ):  # five of them: what people said of it; one: what was found
+    # Five of them: what people said of it; one: what was found; one: how long its I/Os took.
+    with django_assert_max_num_queries(17):
         web.get(url)
 
 
@@ -274,8 +280,8 @@ def test_a_running_point_shows_its_caches_by_the_same_charts(web, htmx, lab):
     go.Figure(running)
     Attempt.objects.filter(pk=attempt.pk).update(outcome="succeeded", phase="done")
     LiveChunk.objects.all().delete()
-    collect.keep(attempt, {"samples": CACHE})
-    collect.put(attempt, collect.read(attempt, with_metrics=False))
+    artifact_writer.keep(attempt, {"samples": CACHE})
+    figure_rows.put(attempt, artifact_figures.read(attempt, with_metrics=False))
     over = web.get(chart).json()
     shown = lambda figure: [(t["name"], t["x"], t["y"]) for t in figure["data"]]  # noqa: E731
     assert shown(running) == shown(over) and shown(over)

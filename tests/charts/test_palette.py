@@ -1,62 +1,134 @@
-"""The same line looks the same wherever it is drawn, and no two on a page look alike."""
+"""Colour is the layout and dash the host wherever a line is drawn, and no two of a chart look alike."""
 
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchlab.charts.palette import COLOURS, dark_swaps, styles
+from benchlab.charts.palette import (
+    COLOURS,
+    INKS,
+    LINE_DASHES,
+    MARKERS,
+    Place,
+    dark_swaps,
+    looks,
+    patterns,
+)
+from benchlab.charts.queries import Group, line_styles, seated
+from benchlab.charts.request_params import Filter
 
-identities = st.lists(
-    st.tuples(
-        st.integers(1, 50),
-        st.integers(1, 9),
-        st.integers(1, 9),
-        st.sampled_from(["", "bs 64k"]),
-        st.just((0, True)),
-    ),
+places = st.lists(
+    st.builds(Place, st.integers(0, 49), st.integers(0, 8), st.integers(-1, 20)),
     min_size=1,
-    max_size=40,
+    max_size=60,
     unique=True,
 )
 
 
-@given(identities)
+def look(found: Place) -> tuple[str, str]:
+    """What its place alone asks for."""
+    return COLOURS[found.layout % len(COLOURS)], LINE_DASHES[found.host % len(LINE_DASHES)]
+
+
+@given(places)
 def test_no_two_lines_look_alike(found):
-    looks = styles(found)
-    assert len({(look.colour, look.marker) for look in looks.values()}) == len(found)
-    if len(found) <= len(COLOURS):
-        assert len({look.colour for look in looks.values()}) == len(found)
+    assert len(set(looks(found))) == len(found)
 
 
-def test_a_colour_whose_markers_are_all_taken_gives_way():
-    """Lines that all want one colour: with chance alone it is rare that more than eight do."""
-    found = [(7 * number + 1, 7, 1, "", (0, True)) for number in range(40)]
-    looks = styles(found)
-    assert len({(look.colour, look.marker) for look in looks.values()}) == len(found)
+@pytest.mark.parametrize("layouts", range(1, 11))
+@pytest.mark.parametrize("hosts", range(1, 5))
+def test_colour_is_the_layout_and_dash_the_host(layouts, hosts):
+    """Ten lines have ten looks, and forty forty; grey is the seventh layout's, when other colours have run out."""
+    found = [Place(layout, host) for layout in range(layouts) for host in range(hosts)]
+    drawn = looks(found)
+    assert len(set(drawn)) == len(found)
+    assert [(style.colour, style.dash) for style in drawn] == [look(place) for place in found]
+    used = {style.colour for style in drawn}
+    assert len(used) == min(layouts, len(COLOURS)) and (COLOURS[-1] in used) == (layouts >= 7)
 
 
-@given(identities)
+@pytest.mark.parametrize("more", range(2, 7))
+def test_what_else_differs_is_the_marker(more):
+    found = [
+        Place(layout, host, n) for layout in range(4) for host in range(2) for n in range(more)
+    ]
+    drawn = looks(found)
+    assert [(style.colour, style.dash) for style in drawn] == [look(place) for place in found]
+    assert [style.marker for style in drawn] == [MARKERS[place.more] for place in found]
+
+
+def test_a_marker_that_means_something_stays_where_dashes_mean_nothing():
+    """The eighth layout, whose colour is the first's again, under two block sizes."""
+    found = [Place(layout, 0, n) for layout in range(8) for n in range(2)]
+    drawn = looks(found)
+    assert len(set(drawn)) == len(found)
+    assert [style.marker for style in drawn] == [MARKERS[place.more] for place in found]
+
+
+def test_more_lines_than_looks_are_drawn_all_the_same():
+    assert len(looks([Place()] * 400)) == 400
+    assert len(set(looks([Place()] * 336))) == 7 * 6 * 8
+
+
+def test_bars_of_one_colour_are_filled_differently():
+    drawn = looks([Place(layout, host) for layout in range(2) for host in range(3)])
+    assert len({*zip([one.colour for one in drawn], patterns(drawn), strict=True)}) == 6
+    assert patterns(drawn)[0] == patterns(drawn)[3] == ""
+
+
+@given(places)
 def test_the_order_on_the_page_does_not_matter(found):
-    assert styles(found) == styles(found[::-1])
+    assert looks(found) == looks(found[::-1])[::-1]
 
 
-def test_a_topology_keeps_its_colour_under_another_workload():
-    at = (0, True)
-    one = styles([(1, 1, 1, "", at), (2, 1, 1, "", at)])
-    other = styles([(1, 1, 2, "", at), (2, 1, 2, "", at)])
-    assert [look.colour for look in one.values()] == [look.colour for look in other.values()]
+def line(topology: int, host: int = 1, **more) -> Group:
+    one = Group(1, "C", topology, f"T{topology}", host, f"H{host}", 1, "W", "fio", "")
+    return replace(one, **more)
 
 
-def test_the_moments_of_a_line_share_its_colour_and_differ_in_dash_and_marker():
-    found = styles([(1, 1, 1, "", (0, True)), (1, 1, 1, "", (1, False)), (1, 1, 1, "", (1, True))])
-    assert len({look.colour for look in found.values()}) == 1
-    assert len({look.dash for look in found.values()}) == 3
-    assert len({look.marker for look in found.values()}) == 3
+def test_a_layout_keeps_its_colour_in_a_chart_that_has_others_not():
+    """Another workload was measured on the second and third layout and the second host alone."""
+    page = seated([line(t, h) for t in (3, 5, 8) for h in (1, 2)] + [line(5, 2, workload=2)])
+    whole, alone = line_styles(page[:6]), line_styles(page[6:])
+    assert [style.colour for style in whole[::2]] == list(COLOURS[:3])
+    assert [style.dash for style in whole[:2]] == list(LINE_DASHES[:2])
+    assert alone == [whole[3]]
+
+
+def test_moments_and_campaigns_of_a_layout_share_its_colour_and_dash_and_differ_in_marker():
+    for several in (
+        [line(1, stage=stage) for stage in ("", "during-1", "after-1")],
+        [line(1, campaign=campaign, workload=campaign) for campaign in (1, 2, 3)],
+        [line(1, rest=rest) for rest in ("block size 4 KiB", "block size 64 KiB", "no")],
+        [line(1, condition=condition) for condition in ("", "degraded")],
+    ):
+        drawn = line_styles(several)
+        assert len({(style.colour, style.dash) for style in drawn}) == 1
+        assert len({style.marker for style in drawn}) == len(several)
+
+
+def test_what_has_no_result_yet_has_its_colour_already():
+    before = seated([line(5)], awaited=[(3, 1), (5, 1)])
+    after = seated([line(3), line(5)])
+    assert line_styles(before) == line_styles(after)[1:]
+
+
+def test_who_chooses_layouts_gets_the_first_colours():
+    page = seated([line(t) for t in range(1, 11)])
+    some = Filter(topologies=frozenset({2, 9}), workloads=frozenset({1}))
+    assert [style.colour for style in line_styles(some.seated(page))] == list(COLOURS[:2])
+    assert [one.seat for one in Filter(workloads=frozenset({1})).seated(page)] == [
+        one.seat for one in page
+    ]
 
 
 def test_dark_pages_swap_both_ways_of_writing_a_colour():
@@ -74,6 +146,25 @@ def lab(colour: str) -> tuple[float, float, float]:
     z = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883
     x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x, y, z))
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def luminance(colour: str) -> float:
+    """Of WCAG 2.2."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+@pytest.mark.parametrize(("least", "of"), [(3, COLOURS), (4.5, INKS.values())])
+@pytest.mark.parametrize("page", ["light", "dark"])
+def test_series_and_words_about_them_are_seen_on_either_page(page, least, of):
+    css = (Path(settings.BASE_DIR) / "static" / "benchlab.css").read_text()
+    for surface in ("surface", "bg"):
+        pair = re.search(rf"--{surface}: light-dark\((#\w+), (#\w+)\)", css).groups()
+        for colour in of:
+            shown = dark_swaps()[colour] if page == "dark" else colour
+            dark, light = sorted(map(luminance, (shown, pair[page == "dark"])))
+            assert (light + 0.05) / (dark + 0.05) >= least, (colour, surface)
 
 
 @pytest.mark.parametrize("page", ["light", "dark"])

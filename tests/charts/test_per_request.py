@@ -44,3 +44,23 @@ def test_where_nobody_counted_the_requests_a_wait_is_over_time(others):
 def test_another_devices_requests_do_not_weigh():
     rates = track("read.iops", 1, 1, 0), track("read.iops", 0, 0, 9, device="sda")
     assert mean(track("await", 1, 3, 9, unit="s"), *rates) == 2
+
+
+def test_the_mean_counts_the_time_of_waits_that_cannot_be():
+    """A dm device: 1,000 began in the first second, and waited for 500 s in all, most of it while 1 began.
+
+    Of the others alone the mean would be (1000 x 0.01 + 200 x 0.05) / 1200 = 17 ms.
+    """
+    rates = track("write.iops", 1000, 1, 100), track("queue", 10, 480, 5)
+    wait = mean(track("await", 0.01, nan, 0.05, unit="s"), *rates)
+    assert wait == pytest.approx((10 + 480 + 2 * 5) / (1000 + 1 + 2 * 100))
+
+
+def test_a_second_without_requests_is_no_gap():
+    rates = track("write.iops", 10, 0, 10), track("queue", 9, 9, 9)
+    assert mean(track("await", 0.1, nan, 0.4, unit="s"), *rates) == pytest.approx(0.3)
+
+
+def test_a_gap_of_which_nobody_knows_the_queue_is_left_out():
+    wait = mean(track("await", 0.1, nan, 0.4, unit="s"), track("write.iops", 10, 5, 10))
+    assert wait == pytest.approx(0.3)

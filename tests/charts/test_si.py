@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from benchlab.analysis.curves import Spread
 from benchlab.charts.templatetags.si import spread
-from benchlab.web.units import duration, exact, short, si, size
+from benchlab.web.units import duration, exact, short, si, size, utc_time
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,21 @@ def test_size_and_duration():
     assert size(1536) == "1.5 KiB"
     assert duration(3723) == "1 h 2 min"
     assert duration(61) == "1 min 1 s"
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (datetime(2026, 11, 26, 3, 15, 7, tzinfo=UTC), "03:15"),
+        (datetime(2026, 11, 27, 3, 15, tzinfo=UTC), "27 Nov, 03:15"),  # an ETA of 24 hours and more
+        (datetime(2025, 11, 26, 3, 15, tzinfo=UTC), "26 Nov 2025, 03:15"),
+        (datetime(2026, 11, 27, 1, 15, tzinfo=timezone(timedelta(hours=2))), "23:15"),
+    ],
+)
+def test_a_time_of_another_day_says_the_day(at, text):
+    now = datetime(2026, 11, 26, 1, 0, tzinfo=UTC)
+    assert utc_time(at, now) == text
+    assert utc_time(at, now, seconds=True) == f"{text}:{at:%S}"
 
 
 def test_a_spread_is_the_median_and_its_range():

@@ -16,7 +16,7 @@ from agents.contracts import Series, Unit
 from benchlab.analysis.buckets import width
 from benchlab.charts.sampled import rows_of
 from benchlab.charts.spans import Span
-from benchlab.runs import collect
+from benchlab.runs import artifact_figures, attempt_meta, figure_rows
 from benchlab.runs.models import Strip
 from tests.charts import made
 
@@ -53,7 +53,7 @@ def stored(attempt: Any, times: list[float], raw: Raw) -> None:
         ("diskstats", Series(device, metric, units[metric], tuple(times), tuple(values)))
         for (device, metric), values in raw.items()
     ]
-    collect.replace(attempt, collect.Figures([], series, []))
+    figure_rows.replace(attempt, artifact_figures.Figures([], series, []))
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def long(team) -> tuple[Any, list[float], Raw]:
     [attempt, *_] = made.swept(
         campaign, where, made.topology(team, "stripe"), made.workload(team), depths=(4,), repeats=1
     )
-    attempt.meta = {collect.DISKS: {"data": DISKS}}
+    attempt.meta = {attempt_meta.DISKS: {"data": DISKS}}
     attempt.windows = made.WINDOWS
     attempt.save()
     times, raw = noise()
@@ -172,7 +172,7 @@ def test_what_is_parsed_again_has_its_strips_anew(long):
     stored(attempt, times, raw)
     [rows] = rows_of(attempt, ["write.iops"], Span())
     assert rows.most[rows.devices.index("sdb")] == 7.0
-    collect.replace(attempt, collect.Figures([], [], []))
+    figure_rows.replace(attempt, artifact_figures.Figures([], [], []))
     assert not attempt.strips.exists() and not rows_of(attempt, ["write.iops"], Span())
 
 
@@ -192,7 +192,7 @@ def test_devices_of_two_clocks_are_drawn_each_for_itself(web, long):
         for (d, m), values in raw.items()
         if m == "write.iops"
     ]  # fmt: skip
-    collect.replace(attempt, collect.Figures([], series, []))
+    figure_rows.replace(attempt, artifact_figures.Figures([], series, []))
     assert attempt.strips.filter(every=0).count() == 2
     names = {trace["name"].strip() for trace in figure(web, attempt)["data"]}
     assert len(names) == 13 and "└ sdb (INTEL SSDSC2BB48)" in names
@@ -200,7 +200,7 @@ def test_devices_of_two_clocks_are_drawn_each_for_itself(web, long):
 
 def test_few_disks_are_told_apart(web, long):
     attempt, _, _ = long
-    attempt.meta = {collect.DISKS: {"data": DISKS[:4], "cache": DISKS[4:]}}
+    attempt.meta = {attempt_meta.DISKS: {"data": DISKS[:4], "cache": DISKS[4:]}}
     attempt.save()
     names = {trace["name"].strip() for trace in figure(web, attempt)["data"]}
     assert {f"└ {one} (INTEL SSDSC2BB48)" for one in DISKS[:4]} <= names

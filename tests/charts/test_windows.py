@@ -100,6 +100,14 @@ def test_names_of_many_stand():
     assert "textangle" not in long["label"], "one that has room lies, however long"
 
 
+def test_names_stand_where_samples_go_on_long_after_the_windows():
+    few = [Window("ramp", 0.0, 10.0), Window("measured", 10.0, 60.0)]
+    for samples, angle in ((60, None), (600, -90)):
+        shapes = devices.build("run", of_tracks([track(*range(samples))]), {}, few)
+        labels = [one["label"] for one in shapes["layout"]["shapes"] if "label" in one]
+        assert [label.get("textangle") for label in labels] == [angle] * 2
+
+
 MARKS = [
     {"name": "file layout", "start": 0.0, "end": 30.0, "measured": False},
     {"name": "one.fsync", "start": 30.0, "end": 40.0, "measured": True},
@@ -161,3 +169,22 @@ def test_charts_over_time_are_marked(web, attempt, chart):
     assert {one["label"]["text"] for one in layout["shapes"] if "label" in one} == {
         one["name"] for one in MARKS
     }
+
+
+def test_medians_of_runs_side_by_side_are_of_what_was_measured(web, attempt, team):
+    """Busy all the time while its file was laid out, and a quarter of it while it was measured."""
+    beside = made.swept(
+        attempt.run.campaign, attempt.run.host, made.topology(team, "mirror"), attempt.run.workload,
+        depths=(1,), repeats=1,
+    )[0]  # fmt: skip
+    made.sampled(beside)
+    stored = attempt.series.get(device="sdb", metric="util")
+    stored.values = [1.0 if at <= 30 else 0.25 for at in stored.times]
+    stored.save()
+    page = web.get(f"/runs/side-by-side/?run={attempt.run_id}&run={beside.run_id}")
+    row = next(
+        r for r in page.context["rows"] if (r.device, r.metric) == ("sdb", "Time busy, util")
+    )
+    assert row.medians[0] == 25
+    text = page.content.decode()
+    assert f"of run {beside.run_id} over the whole run, file layout and ramp included" in text

@@ -1,9 +1,9 @@
-"""What is drawn: lines that are shown, their looks and their axes. Pure."""
+"""Chart of Explore: lines that are shown, their looks and their axes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchlab.charts.explore import factors
 from benchlab.charts.explore.factors import Level
@@ -25,6 +25,8 @@ class Chart:
     colour: Quantity | None = None
     logs: tuple[bool, bool] = (False, False)
     baseline: str = ""  # label of the line that y is a ratio to
+    beside: Chart | None = None  # of the same lines, over the same x: another metric
+    around: Sequence[Line] = ()  # of the other metric's chart, if it is one of two
 
     @property
     def at(self) -> tuple[str, ...]:
@@ -46,12 +48,22 @@ class Chart:
         if self.colour and not self.x and not self.y:
             return f"{self.colour.word} by {factors.inside(x)} and {factors.inside(y)}"
         said = f", as a ratio to {self.baseline}" if self.baseline else ""
+        if self.beside:
+            y = f"{y} and {factors.inside(self.beside.words[1])}"
         return f"{y} {over} {factors.inside(x)}{said}"
+
+    @property
+    def every(self) -> list[Line]:
+        """Its lines and those that the other metric alone has, which are empty here."""
+        own = {line.id for line in self.lines}
+        more = (line for line in self.around if line.id not in own)
+        return [*self.lines, *(replace(line, points=()) for line in more)]
 
     def level(self, name: str, point: Point) -> Level:
         return point.at[self.at.index(name)]
 
     def levels(self, name: str) -> list[Level]:
-        """Every value that points are at, in order."""
-        found = {self.level(name, point) for line in self.lines for point in line.points}
+        """Every value that points are at, those of the other metric, too, in order."""
+        every = (*self.lines, *self.around)
+        found = {self.level(name, point) for line in every for point in line.points}
         return sorted(found, key=lambda one: one.rank)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from textwrap import wrap
+from typing import Any, NamedTuple
 
-from benchlab.charts import figure
+from benchlab.analysis.ratio_words import sign, tick
+from benchlab.charts import figure, label_places, line_ends
 from benchlab.charts.curve import url
 from benchlab.charts.explore import factors, heat
 from benchlab.charts.explore.chart import Chart
 from benchlab.charts.explore.factors import Level
-from benchlab.charts.explore.lines import Line, Point, times
+from benchlab.charts.explore.lines import Line, Point
 from benchlab.charts.explore.wish import EACH
 from benchlab.charts.figure import Axis, Figure
+from benchlab.charts.label_places import Scale
 from benchlab.charts.palette import COLOURS, HEAT, Style, rgba
 from benchlab.charts.panels import axis
 from benchlab.web.units import si
@@ -23,11 +27,14 @@ IN_LEGEND = 6  # more lines are told by the page's table alone
 BANDS = 6  # of more lines they would cover each other
 TIMES = "×"
 PANEL_PX, GAP_PX, EDGE_PX = 170, 46, 136
+SPLIT_PX = 330  # of two metrics of all lines, one panel beside the other
 WIDE = 130  # letters of headings beside each other
+UNIT = re.compile(r"(.*) \(([^()]*)\)", re.DOTALL)
+HEADING_PX = 14  # a further line of one
 
 
 def build(chart: Chart) -> Figure:
-    if not any(line.points for line in chart.lines):
+    if not any(line.points for line in (*chart.lines, *chart.around)):
         x, y = chart.words
         both = " and ".join(
             dict.fromkeys(one.word for one in (chart.x, chart.y, chart.colour) if one)
@@ -37,37 +44,100 @@ def build(chart: Chart) -> Figure:
         return heat.build(chart.heading, chart)
     panels = _panels(chart)
     data: list[dict[str, Any]] = []
-    for number, (_, lines) in enumerate(panels, start=1):
-        if len(panels) > 1:
-            data.append(_crowd(chart, lines, number))
-        for line in lines:
-            data += _traces(chart, line, number, alone=len(panels) == 1)
-    return {"data": [one for one in data if one], "layout": _layout(chart, panels)}
+    alone = len(panels) == (2 if chart.beside else 1)
+    for number, panel in enumerate(panels, start=1):
+        if not alone:
+            data.append(_crowd(panel.of, panel.lines, number))
+        for line in panel.lines:
+            data += _traces(panel.of, line, number, alone=alone)
+    if chart.beside:
+        _told_once(data)
+    layout = _layout(chart, panels)
+    if len(panels) == 1 and not chart.colour:
+        layout["annotations"] = _names(chart, layout)
+    return {"data": [one for one in data if one], "layout": layout}
 
 
-Panels = list[tuple[str, list[Line]]]  # (heading, lines in colour)
+def _names(chart: Chart, layout: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """At the ends of lines, where both axes are of numbers."""
+    found = [
+        line_ends.Named(
+            line.label,
+            line.id,
+            chart.styles[line.id],
+            _places(chart, line.points, 0),
+            _places(chart, line.points, 1),
+        )
+        for line in chart.lines
+        if line.points
+    ]
+    every = [one.x for one in found], [one.y for one in found]
+    if not all(isinstance(n, int | float) for axis in every for line in axis for n in line):
+        return []
+    x, y = (
+        Scale.of(
+            [number for line in every[place] for number in line],
+            label_places.PLOT_PX if place == 0 else layout["height"] - EDGE_PX,
+            log=layout[name].get("type") == "log",
+            zero=layout[name].get("rangemode") == "tozero",
+        )
+        for place, name in enumerate(("xaxis", "yaxis"))
+    )
+    return line_ends.names(found, x, y, {"xref": "x", "yref": "y"})
 
 
-def _panels(chart: Chart) -> Panels:
+class Panel(NamedTuple):
+    """`lines`: those in colour; `of`: the chart whose axes it has."""
+
+    heading: str
+    lines: list[Line]
+    of: Chart
+
+
+def _panels(chart: Chart) -> list[Panel]:
+    """Of two metrics one panel beside the other, in two columns."""
+    facets = _facets(chart)
+    if not chart.beside:
+        return [Panel(heading, lines, chart) for heading, lines in facets]
+    other = {line.id: line for line in chart.beside.lines}
+    found = []
+    for heading, lines in facets:
+        same = [other[line.id] for line in lines if line.id in other]
+        for of, shown in ((chart, lines), (chart.beside, same)):
+            word = _axis(of, 1)["title"]["text"]
+            found.append(Panel(" · ".join(filter(None, (heading, word))), shown, of))
+    return found
+
+
+def _facets(chart: Chart) -> list[tuple[str, list[Line]]]:
     facet = chart.axes.facet
     if facet == EACH:
-        return [(line.label, [line]) for line in chart.lines]
+        return [(line.label, [line]) for line in chart.every]
     if not facet or facet in chart.at:
-        return [("", list(chart.lines))]
-    levels = sorted({line.levels[facet] for line in chart.lines}, key=lambda one: one.rank)
+        return [("", chart.every)]
+    levels = sorted({line.levels[facet] for line in chart.every}, key=lambda one: one.rank)
     word = "" if facet in factors.IDENTITY else factors.word(facet) + " "
     return [
-        (word + level.text, [line for line in chart.lines if line.levels[facet] == level])
+        (word + level.text, [line for line in chart.every if line.levels[facet] == level])
         for level in levels
     ]
 
 
-def _layout(chart: Chart, panels: Panels) -> dict[str, Any]:
+def _told_once(data: Sequence[dict[str, Any]]) -> None:
+    """A line has one entry of the legend, in the first panel that has points of it."""
+    seen: set[str] = set()
+    for trace in data:
+        if "name" in trace:
+            trace["showlegend"] = bool(trace["x"]) and trace["name"] not in seen
+            seen |= {trace["name"]} if trace["x"] else set()
+
+
+def _layout(chart: Chart, panels: Sequence[Panel]) -> dict[str, Any]:
     several = len(panels) > 1
-    x, y = _axis(chart, 0), _axis(chart, 1)
+    x = _axis(chart, 0)
     subtitle = _subtitle(chart)
     if not several:
-        made = figure.layout(chart.title, subtitle, height=520, xaxis=x, yaxis=y)
+        made = figure.layout(chart.title, subtitle, height=520, xaxis=x, yaxis=_axis(chart, 1))
         made["hovermode"] = "closest" if chart.x else "x unified"
         made["hoversort"] = "value descending"  # as the lines lie above each other
         made["showlegend"] = len(chart.lines) <= IN_LEGEND
@@ -76,20 +146,30 @@ def _layout(chart: Chart, panels: Panels) -> dict[str, Any]:
         if chart.baseline:
             made["shapes"] = [_one()]
         return made
-    columns = _columns(len(panels))
+    columns = 2 if chart.beside else _columns(len(panels))
     rows = math.ceil(len(panels) / columns)
-    inside = rows * PANEL_PX + (rows - 1) * GAP_PX
+    split = bool(chart.beside) and rows == 1
+    inside = rows * (SPLIT_PX if split else PANEL_PX)
+    inside += (rows - 1) * GAP_PX
     made = figure.layout(chart.title, subtitle, height=inside + EDGE_PX, showlegend=False)
     made["meta"]["columns"] = columns
     if not chart.x:
         made |= {"hovermode": "x", "hoversubplots": "axis"}
+    if chart.beside:
+        few = len(chart.every) <= IN_LEGEND
+        made["showlegend"], made["meta"]["listed"] = few, not few
+        made["legend"]["y"] = -0.18
     made["annotations"] = []
+    headings = [_in_lines(panel.heading, WIDE // columns) for panel in panels]
+    if any(len(lines) > 1 for lines in headings[:columns]):
+        made["margin"]["t"] += HEADING_PX
+        made["height"] += HEADING_PX
     domains = figure.rows(rows, GAP_PX / inside)
-    for index, (heading, _) in enumerate(panels):
+    for index, panel in enumerate(panels):
         row, column = divmod(index, columns)
-        left = column / columns
-        width = (1 - 0.035 * (columns - 1)) / columns
-        left = column * (width + 0.035)
+        gap = 0.08 if chart.beside else 0.035  # where each panel has ticks of its own
+        width = (1 - gap * (columns - 1)) / columns
+        left = column * (width + gap)
         number = axis("", index + 1)
         last = index + columns >= len(panels)
         made["xaxis" + number] = {
@@ -100,19 +180,21 @@ def _layout(chart: Chart, panels: Panels) -> dict[str, Any]:
             "title": x["title"] if row == rows - 1 else {"text": ""},
             **({"matches": "x"} if index else {}),
         }
+        first = next(at for at, one in enumerate(panels) if one.of is panel.of)
         made["yaxis" + number] = {
-            **y,
+            **_axis(panel.of, 1),
             "title": {"text": ""},
             "domain": domains[row],
             "anchor": axis("x", index + 1),
-            "showticklabels": column == 0,
-            "nticks": 4,
-            **({"matches": "y"} if index else {}),
+            "showticklabels": column == 0 or bool(chart.beside),
+            "nticks": 6 if split else 4,
+            **({"matches": axis("y", first + 1)} if index != first else {}),
         }
         made["annotations"].append(
             {
-                "text": f"<b>{_cut(heading, WIDE // columns)}</b>",
-                "hovertext": heading,
+                "text": _bold("<br>".join(headings[index]), united=bool(chart.beside)),
+                "align": "left",
+                "hovertext": panel.heading,
                 "x": left,
                 "y": domains[row][1],
                 "xref": "paper",
@@ -126,8 +208,18 @@ def _layout(chart: Chart, panels: Panels) -> dict[str, Any]:
     return made
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _bold(text: str, *, united: bool) -> str:
+    """`united`: a unit is at its end, which is quieter, as above every y axis (charts.js)."""
+    found = UNIT.fullmatch(text) if united else None
+    if not found:
+        return f"<b>{text}</b>"
+    return f"<b>{found[1]}</b>" + (f" {found[2]}" if found[2] != "1" else "")
+
+
+def _in_lines(text: str, most: int) -> list[str]:
+    """On two lines of so many letters at most, as words allow; what has no room there, who points at it sees."""
+    lines = wrap(text, most, max_lines=2, placeholder="…") or [text]
+    return [line.replace(" ·…", "…") for line in lines]
 
 
 def _columns(panels: int) -> int:
@@ -141,7 +233,8 @@ def _one() -> dict[str, Any]:
 
 
 def _subtitle(chart: Chart) -> str:
-    most = max(len(point.runs) for line in chart.lines for point in line.points)
+    every = (*chart.lines, *chart.around)
+    most = max(len(point.runs) for line in every for point in line.points)
     median = f"Point: median of up to {most} runs" if most > 1 else "Point: one run"
     per = f", at each {factors.inside(factors.word(chart.at[0]))}" if chart.x and chart.y else ""
     band = "; band: smallest to largest" if _banded(chart) and most >= 3 else ""
@@ -150,11 +243,22 @@ def _subtitle(chart: Chart) -> str:
         if chart.baseline
         else ""
     )
-    return f"{median}{per}{band}.{ratio}"
+    steps = (
+        " What was told, joined by steps; from counted bins: Compare by workload, drawn as CDF."
+        if _steps(chart)
+        else ""
+    )
+    return f"{median}{per}{band}.{ratio}{steps}"
+
+
+def _steps(chart: Chart) -> bool:
+    """Whether it is a CDF of percentiles: between two of them nobody knows."""
+    return chart.axes.y == factors.RANK and bool(chart.x)
 
 
 def _numbers(chart: Chart, place: int) -> list[float]:
-    found = [point.y if place else point.x for line in chart.lines for point in line.points]
+    lines = chart.lines if place else (*chart.lines, *chart.around)
+    found = [point.y if place else point.x for line in lines for point in line.points]
     return [number for number in found if number is not None]
 
 
@@ -192,7 +296,7 @@ def _ratio_axis(word: str, numbers: Sequence[float], *, log: bool) -> Axis:
     title = f"{word}, ratio"
     if log and any(number > 0 for number in numbers):
         made = figure.log_axis(title, TIMES, numbers)
-        return made | {"ticktext": [times(value) for value in made["tickvals"]]}
+        return made | {"ticktext": [tick(value) for value in made["tickvals"]]}
     return figure.value_axis(title, TIMES) | {"tickformat": ".3~f", "ticksuffix": "\u00a0×"}
 
 
@@ -264,7 +368,12 @@ def _traces(chart: Chart, line: Line, number: int, *, alone: bool) -> list[dict[
         "legendgroup": line.id,
         "x": _places(chart, line.points, 0),
         "y": _places(chart, line.points, 1),
-        "line": {"color": style.colour, "dash": style.dash, "width": 2},
+        "line": {
+            "color": style.colour,
+            "dash": style.dash,
+            "width": 2,
+            **({"shape": "hv"} if _steps(chart) else {}),
+        },
         "marker": marker,
         "customdata": [[url(point.nearest)] for point in line.points],
         "hovertext": [_hover(chart, line, point) for point in line.points],
@@ -309,7 +418,7 @@ def _hover(chart: Chart, line: Line, point: Point) -> str:
     for quantity, value in ((chart.x, point.x), (chart.y, point.y), (chart.colour, point.colour)):
         if quantity and value is not None:
             ratio = quantity is chart.y and chart.baseline
-            said.append(f"<b>{times(value)}</b>" if ratio else f"<b>{si(value, quantity.unit)}</b>")
+            said.append(f"<b>{sign(value)}</b>" if ratio else f"<b>{si(value, quantity.unit)}</b>")
     where = (
         "" if not chart.x else f" at {factors.inside(factors.word(chart.at[0]))} {point.at[0].text}"
     )

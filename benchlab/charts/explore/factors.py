@@ -1,4 +1,4 @@
-"""What runs were asked for and stored with, as something to draw over or to tell lines apart by. Pure.
+"""Factors of runs, as something to draw over or to tell lines apart by. Pure.
 
 A factor is a fixed one (host, topology, outstanding I/Os, ...) or an option of the tool, "param.bs".
 """
@@ -9,12 +9,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns import points
 from benchlab.charts.queries import OUTSTANDING, Group, Sample
-from benchlab.hosts.blocks import natural
 from benchlab.results.columns import OPTION_NAME, PARAM
 from benchlab.topologies import moments
+from benchlab.web.natural import natural
 
 RANK = "percentile"  # which the tool told of a latency; a run has several
 WORDS = {

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
+from benchlab.analysis.ratio_words import sign
 from benchlab.charts.explore import factors, lines
-from benchlab.charts.explore.lines import Line, Quantity, Statistics
+from benchlab.charts.explore.lines import Line, Point, Quantity, Statistics
 from benchlab.charts.explore.scene import Scene
-from benchlab.charts.explore.wish import STATISTICS
+from benchlab.charts.explore.wish import BESIDE, STATISTICS
 from benchlab.charts.small import Key, key
 from benchlab.web.lists import Head, address, head, without
 from benchlab.web.units import short
@@ -64,10 +65,15 @@ def build(scene: Scene, query: QueryDict) -> Legend:
 
 
 def _columns(scene: Scene) -> list[Column]:
-    found = [Column("runs", "Runs", "", lambda line: str(line.runs), lambda line: float(line.runs))]
-    for axis in ("x", "y"):
+    def runs(line: Line) -> int:
+        return max(line.runs, scene.beside[line.id].runs if line.id in scene.beside else 0)
+
+    found = [
+        Column("runs", "Runs", "", lambda line: str(runs(line)), lambda line: float(runs(line)))
+    ]
+    for axis in ("x", "y", BESIDE):
         if quantity := scene.quantity(axis):
-            found += [_statistic(axis, quantity, one) for one in STATISTICS]
+            found += [_statistic(scene, axis, quantity, one) for one in STATISTICS]
     if (base := scene.baseline) and scene.quantity("y"):
         places = lines.by_place(base)
 
@@ -79,19 +85,16 @@ def _columns(scene: Scene) -> list[Column]:
             if line.id == base.id:
                 return "baseline"
             told = lines.against(line, places)
-            return (
-                f"{lines.times(told[0])} at {', '.join(one.text for one in told[1])}"
-                if told
-                else "–"
-            )
+            return f"{sign(told[0])} at {', '.join(one.text for one in told[1])}" if told else "–"
 
         found.append(Column("baseline", "Against", base.label, words, ratio))
     return found
 
 
-def _statistic(axis: str, quantity: Quantity, which: str) -> Column:
+def _statistic(scene: Scene, axis: str, quantity: Quantity, which: str) -> Column:
     def value(line: Line) -> float | None:
-        told: Statistics | None = lines.statistics(line, axis)
+        of = scene.beside.get(line.id) if axis == BESIDE else line
+        told: Statistics | None = lines.statistics(of, axis) if of else None
         return getattr(told, which) if told else None
 
     def text(line: Line) -> str:
@@ -160,24 +163,37 @@ def numbers(scene: Scene) -> tuple[list[str], list[Number]]:
     """(heads behind the line's, rows) of what is drawn."""
     chart = scene.chart
     metrics = [(q.word, axis) for axis in ("x", "y", "colour") if (q := scene.quantity(axis))]
+    beside = scene.quantity(BESIDE)
+    more = {line.id: line.points for line in chart.around}
     rows = [
         Number(
             line.label,
-            tuple(level.text for level in point.at),
-            tuple(
-                _cell(scene, axis, getattr(point, axis), bool(chart.baseline))
-                for _, axis in metrics
+            tuple(level.text for level in at),
+            (
+                *(_cell(scene, axis, getattr(own, axis, None), ratio) for _, axis in metrics),
+                *([_cell(scene, BESIDE, other.y if other else None, ratio)] if beside else []),
             ),
-            point.runs,
+            tuple(dict.fromkeys(run for one in (own, other) if one for run in one.runs)),
         )
-        for line in chart.lines
-        for point in line.points
+        for ratio in (bool(chart.baseline),)
+        for line in chart.every
+        for at, own, other in _places(line.points, more.get(line.id, ()))
     ]
-    return [*(factors.word(name) for name in chart.at), *(word for word, _ in metrics)], rows
+    words = [*(word for word, _ in metrics), *([beside.word] if beside else [])]
+    return [*(factors.word(name) for name in chart.at), *words], rows
+
+
+def _places(
+    one: Sequence[Point], two: Sequence[Point]
+) -> list[tuple[lines.Key, Point | None, Point | None]]:
+    """(where, the first metric there, the second) of every place that either has."""
+    first, second = ({point.at: point for point in points} for points in (one, two))
+    every = sorted({**first, **second}, key=lambda at: [level.rank for level in at])
+    return [(at, first.get(at), second.get(at)) for at in every]
 
 
 def _cell(scene: Scene, axis: str, value: float | None, ratio: bool) -> str:
     quantity = scene.quantity(axis)
     if value is None or quantity is None:
         return "–"
-    return lines.times(value) if ratio and axis == "y" else short(value, quantity.unit)
+    return sign(value) if ratio and axis in ("y", BESIDE) else short(value, quantity.unit)

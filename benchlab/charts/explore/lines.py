@@ -70,7 +70,11 @@ def offered_ranks(measured: Iterable[str]) -> list[str]:
 
 def needed(axes: Axes, measured: Collection[str] = ()) -> set[str]:
     """The metrics to be read for these axes."""
-    asked = {one for one in (axes.x, axes.y, axes.colour) if one and not factors.is_factor(one)}
+    asked = {
+        one
+        for one in (axes.x, axes.y, axes.colour, axes.beside)
+        if one and not factors.is_factor(one)
+    }
     names = set().union(*(ranks_of(one, measured).values() or {one} for one in asked))
     rates = {f"{one}iops" for one in OPERATIONS if one}
     return names.union(
@@ -179,6 +183,23 @@ def build(found: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[
     return _labelled(made, names)
 
 
+def united(one: Sequence[Line], two: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+    """Of two metrics with the same axes: in both every line of either, in one order and by one name; what a metric
+    was not measured for has no points there."""
+    first, second = ({line.id: line for line in made} for made in (one, two))
+    every = sorted(
+        {**second, **first}.values(), key=lambda line: [of.rank for of in line.levels.values()]
+    )
+    named = _labelled(every, list(every[0].levels)) if every else []
+    return _with_points(named, first), _with_points(named, second)
+
+
+def _with_points(named: Iterable[Line], there: Mapping[str, Line]) -> list[Line]:
+    return [
+        replace(line, points=there[line.id].points if line.id in there else ()) for line in named
+    ]
+
+
 def _values(
     metrics: Sequence[Quantity | None], sample: Sample, units: Mapping[str, str], *, ranked: bool
 ) -> Iterator[tuple[Level | None, Values]]:
@@ -266,11 +287,6 @@ def by_place(line: Line) -> dict[Key, float]:
 def _over(point: Point, base: float) -> Point:
     values = tuple(value / base for value in point.values)
     return replace(point, values=values, y=median_of(values))
-
-
-def times(ratio: float) -> str:
-    """4.614 -> "4.61 ×"."""
-    return f"{ratio:.3g}\u00a0×"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,65 +1,53 @@
-"""How the lines of Explore look: colour, dash and marker by what they are, and no two alike. Pure."""
+"""Looks of the lines of Explore: colour, dash and marker by what the axes say, and no two alike. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchlab.charts.explore import factors
-from benchlab.charts.explore.factors import Level
 from benchlab.charts.explore.lines import Line
 from benchlab.charts.explore.wish import Axes
-from benchlab.charts.palette import COLOURS, LINE_DASHES, MARKERS, Style
+from benchlab.charts.palette import Place, Style, looks, ranked
 
-Look = tuple[int, int, int]  # places in COLOURS, LINE_DASHES, MARKERS
+MADE = (
+    "topology",
+    "host",
+)  # keys that rise as they were made, the order of their looks on all other pages
 
 
-def styles(lines: Sequence[Line], axes: Axes) -> dict[str, Style]:
+def styles(
+    lines: Sequence[Line], axes: Axes, seats: Mapping[str, Mapping[Any, int]] | None = None
+) -> dict[str, Style]:
     """{line: its look}, of all lines that there are: who hides some, changes no other.
 
-    Where the marker says nothing of its own it goes with the colour, so that the eighth topology, whose colour is the
-    first's again, has another marker. Whoever would look as another line does gets the next free marker, then dash.
+    `seats`: {factor: {key: place}} of what keeps the look that it has elsewhere.
     """
     colours, dashes, markers = (
-        _places(lines, name) for name in (axes.colour, axes.dash, axes.marker)
+        {} if not name else (seats or {}).get(name) or _places(lines, name)
+        for name in (axes.colour, axes.dash, axes.marker)
     )
-    taken: set[Look] = set()
-    found: dict[str, Style] = {}
-    for line in lines:
-        nth = _place(line, axes.colour, colours)
-        wanted = (
-            nth % len(COLOURS),
-            _place(line, axes.dash, dashes) % len(LINE_DASHES),
-            (_place(line, axes.marker, markers) if markers else nth) % len(MARKERS),
+    wanted = [
+        Place(
+            _place(line, axes.colour, colours),
+            _place(line, axes.dash, dashes),
+            _place(line, axes.marker, markers) if markers else -1,
         )
-        near = _near(wanted, keep_marker=bool(markers) and not dashes)
-        look = next((one for one in near if one not in taken), wanted)
-        taken.add(look)
-        found[line.id] = Style(COLOURS[look[0]], LINE_DASHES[look[1]], MARKERS[look[2]])
-    return found
+        for line in lines
+    ]
+    return {line.id: look for line, look in zip(lines, looks(wanted), strict=True)}
 
 
-def _places(lines: Sequence[Line], name: str) -> dict[Level, int]:
-    """{value: its place}, in order. {}: by nothing that lines have."""
+def _places(lines: Sequence[Line], name: str) -> dict[Any, int]:
+    """{key of a value: its place}, in order. {}: by nothing that lines have."""
     if not factors.is_factor(name):
         return {}
     levels = {line.levels[name] for line in lines if name in line.levels}
-    return {level: place for place, level in enumerate(sorted(levels, key=lambda one: one.rank))}
+    if name in MADE:
+        return ranked(level.key for level in levels)
+    rising = sorted(levels, key=lambda one: one.rank)
+    return {level.key: place for place, level in enumerate(rising)}
 
 
-def _place(line: Line, name: str, places: dict[Level, int]) -> int:
-    return places[line.levels[name]] if name in line.levels and places else 0
-
-
-def _near(wanted: Look, *, keep_marker: bool) -> Iterator[Look]:
-    """Every look, those first that differ in the marker alone (or in the dash), the colour last."""
-    colour, dash, marker = wanted
-    sizes = len(LINE_DASHES), len(MARKERS)
-    for c in range(len(COLOURS)):
-        for one, other in product(*(map(range, sizes[::-1] if keep_marker else sizes))):
-            d, m = (other, one) if keep_marker else (one, other)
-            yield (
-                (colour + c) % len(COLOURS),
-                (dash + d) % len(LINE_DASHES),
-                (marker + m) % len(MARKERS),
-            )
+def _place(line: Line, name: str, places: Mapping[Any, int]) -> int:
+    return places.get(line.levels[name].key, 0) if name in line.levels else 0

@@ -54,7 +54,7 @@ def explore(request: HttpRequest) -> HttpResponse:
     query = request.GET
     heads, numbers = legend.numbers(found) if found.lines else ([], [])
     context: dict[str, Any] = {
-        **chosen_lines.offered(request.user, wish.lines, found.every),
+        **chosen_lines.offered(request, wish.lines, found.every),
         "wanted": wish.lines,
         "scene": found,
         "chart": found.chart,
@@ -63,6 +63,7 @@ def explore(request: HttpRequest) -> HttpResponse:
         "legend": legend.build(found, query),
         "presets": _presets(found, query),
         "split": _split(found, query),
+        "beside": _beside(found, query),
         "conditions": _conditions(found, query),
         "runs": sum(len(group.samples) for group in found.kept),
         "of_runs": sum(len(group.samples) for group in found.every),
@@ -95,7 +96,8 @@ def figure(request: HttpRequest) -> HttpResponse:
 def numbers_csv(request: HttpRequest) -> HttpResponseBase:
     """One row per run that is drawn, with all that was measured."""
     found = scene.read(request.user, wishes.read(request.GET))
-    drawn = {run for line in found.shown for point in line.points for run in point.runs}
+    lines_drawn = (*found.chart.lines, *found.chart.around)
+    drawn = {run for line in lines_drawn for point in line.points for run in point.runs}
     rows = _only(found.kept, drawn)
 
     def made() -> Iterator[str]:
@@ -119,14 +121,20 @@ def _selects(found: Scene) -> list[Select]:
     metrics = {name: naming.title(name) for name in names if "*" not in name}
     ranked = lines.offered_ranks(found.measured)
     metrics |= {one: f"{lines.quantity(one, {}).word}, percentiles" for one in ranked}
-    for name in (axes.x, axes.y, axes.colour, axes.dash, axes.marker, axes.facet):
+    for name in (axes.x, axes.y, axes.beside, axes.colour, axes.dash, axes.marker, axes.facet):
         if name and factors.is_factor(name):
             parameters.setdefault(name, factors.word(name))
         elif name and name != wishes.EACH:
             metrics.setdefault(name, naming.title(name))
 
     def select(
-        name: str, label: str, *, measured: bool, none: str = "", each: bool = False
+        name: str,
+        label: str,
+        *,
+        measured: bool,
+        none: str = "",
+        each: bool = False,
+        factor: bool = True,
     ) -> Select:
         now = getattr(axes, name)
         first = [Option(wishes.NONE, none, not now)] if none else []
@@ -138,7 +146,7 @@ def _selects(found: Scene) -> list[Select]:
             tuple(
                 Option(one, word, one == now)
                 for one, word in parameters.items()
-                if one != factors.RANK or name in "xy"
+                if factor and (one != factors.RANK or name in "xy")
             ),
             tuple(Option(one, word, one == now) for one, word in metrics.items())
             if measured
@@ -148,6 +156,7 @@ def _selects(found: Scene) -> list[Select]:
     return [
         select("x", "Across", measured=True),
         select("y", "Up", measured=True),
+        select(wishes.BESIDE, "Beside it", measured=True, none="Nothing", factor=False),
         select("colour", "Colour", measured=True, none="One colour"),
         select("dash", "Dash", measured=False, none="Solid"),
         select("marker", "Marker", measured=False, none="As the colour"),
@@ -196,6 +205,19 @@ def _split(found: Scene, query: QueryDict) -> tuple[str, str] | None:
         if 1 < len(levels) <= MANY:
             return f"Split by {factors.inside(factors.word(name))}", _set(query, facet=name)
     return None
+
+
+def _beside(found: Scene, query: QueryDict) -> tuple[str, str] | None:
+    """(words, address): a second metric beside the first, over the same axis; or one metric again."""
+    axes, units = found.axes, found.measured
+    if axes.beside:
+        return "One metric", address(without(query, wishes.BESIDE))
+    if factors.is_factor(axes.y) or axes.x == factors.RANK:
+        return None
+    latencies = (f"{kind}.{one}" for one in ("p99", "mean") for kind in naming.LATENCY_KINDS)
+    wanted = (*latencies, *wishes.FIRST_UP)
+    other = next((one for one in wanted if one in units and one not in (axes.x, axes.y)), "")
+    return ("Split view", _set(query, beside=other)) if other else None
 
 
 def _conditions(found: Scene, query: QueryDict) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What an address asks of Explore. A wrong word is a 400 that names it; what nobody measured, the page says."""
+"""Request to Explore in an address. A wrong word is a 400 that names it; what nobody measured, the page says."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from benchlab.results.columns import PARAM
 NONE = "none"
 EACH = "line"  # a facet for each line by itself
 LOOKS = ("colour", "dash", "marker", "facet")
-AXES = ("x", "y", *LOOKS)
+BESIDE = "beside"  # a second metric, in panels beside those of y
+AXES = ("x", "y", BESIDE, *LOOKS)
 STATISTICS = ("min", "median", "max", "last")
 COLUMNS = (
     "name",
     "runs",
     "baseline",
-    *(f"{axis}.{one}" for axis in ("x", "y") for one in STATISTICS),
+    *(f"{axis}.{one}" for axis in ("x", "y", BESIDE) for one in STATISTICS),
 )
 ID = re.compile(r"[0-9a-f]{10}")
 MOST_IDS = 200
@@ -39,7 +40,7 @@ FIRST_LATENCY = tuple(f"{kind}.mean" for kind in naming.LATENCY_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Names of factors or metrics; "" for none. `facet` may be EACH."""
+    """Names of factors or metrics; "" for none. `facet` may be EACH, `beside` is a metric."""
 
     x: str
     y: str
@@ -47,6 +48,7 @@ class Axes:
     dash: str = ""
     marker: str = ""
     facet: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,9 @@ class Wish:
             made = replace(made, colour="topology")
         if "dash" not in self.axes:
             made = replace(made, dash="host")
+        beside = self.axes.get(BESIDE, "").replace(NONE, "")
+        if beside != y and not factors.is_factor(y) and made.x != factors.RANK:
+            made = replace(made, beside=beside)
         over = factors.is_factor(made.x) and factors.is_factor(made.y)
         if over and (not made.colour or factors.is_factor(made.colour)):
             made = replace(made, colour=_first(FIRST_UP, names) or FIRST_UP[0])
@@ -136,9 +141,11 @@ def read(query: QueryDict) -> Wish:
 def _axis(query: QueryDict, name: str) -> str:
     wanted = str(query.get(name, ""))
     looks = name in LOOKS
-    if looks and (wanted == NONE or (name == "facet" and wanted == EACH)):
+    if (looks or name == BESIDE) and (wanted == NONE or (name == "facet" and wanted == EACH)):
         return wanted
     metric = naming.is_wanted(wanted) and "*" not in wanted
+    if name == BESIDE and (factors.is_factor(wanted) or not metric):
+        raise BadRequest(f"{name}: {wanted[:100]!r} is no metric's name")
     if factors.is_factor(wanted) or (metric and (not looks or name == "colour")):
         return wanted
     raise BadRequest(f"{name}: {wanted[:100]!r} is neither a parameter nor a metric's name")

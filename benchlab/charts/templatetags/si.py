@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Protocol
 
 from django import template
@@ -10,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from benchlab.analysis.curves import Spread
 from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.ratio_words import number
 from benchlab.web import units
 from benchlab.web.units import si
 
@@ -24,6 +26,13 @@ for _shown in (
     units.clock,
 ):
     register.filter(_shown)
+register.filter("ratio_digits", number)
+
+
+@register.filter
+def at(when: datetime, exact: str = "") -> str:
+    """`when|at`: to the minute; `when|at:"s"`: to the second."""
+    return units.utc_time(when, seconds=bool(exact))
 
 
 class Measured(Protocol):

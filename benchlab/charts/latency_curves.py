@@ -1,0 +1,104 @@
+"""Distributions of latency as curves: what a tool counted in bins, or else the percentiles that it told. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchlab.analysis.latency_bins import Bins
+
+WORDS = {"": "I/Os", "read": "Reads", "write": "Writes", "trim": "Trims", "sync": "Flushes"}
+# The first of them that there is anything of. sysbench's events are I/Os with flushes among them.
+KINDS = {
+    "lat": "total latency",
+    "clat": "completion latency",
+    "event": "time of an event",
+    "slat": "submission latency",
+}
+SCALES = {"": "stretched towards 100 %", "even": "even"}  # of the axis of a CDF's percent
+PERCENTILE = re.compile(r"\.p(\d{1,2}(?:\.\d{1,9})?)")
+FEWEST = 2  # percentiles, of which fewer are no curve
+MARKED = {50.0: "p50", 99.0: "p99", 99.9: "p99.9"}
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A stored histogram. `labels`: of a group of jobs; () of all."""
+
+    name: str
+    labels: Labels
+    bins: Bins
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A stored figure in seconds."""
+
+    name: str
+    labels: Labels
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One direction. `ranks`: percent -> s, as the tool's figures have them; without `bins` they are all there is."""
+
+    name: str
+    kind: str  # of KINDS
+    ranks: Mapping[float, float] = field(default_factory=dict)
+    bins: Bins | None = None
+
+    @property
+    def marks(self) -> dict[float, float]:
+        """{percent: s} of those that a chart marks; where no figure tells one, the end of the bin that it is in."""
+        found = {}
+        for percent in MARKED:
+            if percent in self.ranks:
+                found[percent] = self.ranks[percent]
+            elif self.bins is not None:
+                found[percent] = self.bins.rank(percent)[1]
+        return found
+
+
+def curves(counted: Sequence[Counted], told: Iterable[Told]) -> list[Curve]:
+    """Reads, writes, trims and flushes, each by the first kind of latency that is known; both together only of a tool
+    that tells no direction apart. Groups of jobs come one after the other."""
+    figures: dict[Labels, dict[str, float]] = {}
+    for one in told:
+        figures.setdefault(one.labels, {})[one.name] = one.value
+    labels = dict.fromkeys([*(one.labels for one in counted), *figures])
+    found: list[Curve] = []
+    for label in sorted(labels):
+        bins = {one.name: one.bins for one in counted if one.labels == label}
+        known = figures.get(label, {})
+        apart = [c for d in WORDS if d and (c := _curve(d, label, bins, known))]
+        found += apart or [c for c in [_curve("", label, bins, known)] if c]
+    return found
+
+
+def _curve(
+    direction: str, labels: Labels, bins: Mapping[str, Bins], told: Mapping[str, float]
+) -> Curve | None:
+    """None: nothing is known of it."""
+    name = ", ".join([WORDS[direction], *(f"{key} {value}" for key, value in labels)])
+    bases = {kind: f"{direction}.{kind}" if direction else kind for kind in KINDS}
+    for kind, base in bases.items():
+        if base in bins:
+            return Curve(name, kind, ranks_of(base, told), bins[base])
+    for kind, base in bases.items():
+        if len(ranks := ranks_of(base, told)) >= FEWEST:
+            return Curve(name, kind, ranks)
+    return None
+
+
+def ranks_of(base: str, told: Mapping[str, float]) -> dict[float, float]:
+    """{percent: s} of "read.clat", rising."""
+    found = {
+        float(match[1]): value
+        for name, value in told.items()
+        if name.startswith(f"{base}.p") and (match := PERCENTILE.fullmatch(name[len(base) :]))
+    }
+    return dict(sorted(found.items()))

@@ -1,0 +1,110 @@
+"""The CDFs of several lines over each other, at one depth: the I/Os of all repeats together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from benchlab.analysis.curves import median_of
+from benchlab.analysis.latency_bins import Bins, together
+from benchlab.charts import figure, latency_shares
+from benchlab.charts.chart_options import OPERATIONS, Choice
+from benchlab.charts.curve import url
+from benchlab.charts.figure import Figure
+from benchlab.charts.latency_curves import FEWEST, KINDS, Counted, Curve, ranks_of
+from benchlab.charts.latency_shares import STEPS, Drawn
+from benchlab.charts.queries import Group, Sample, labels, line_styles
+
+DIRECTIONS = ("read", "write", "trim")
+
+
+def ranked(names: Collection[str]) -> bool:
+    """Whether runs that told these figures have a CDF."""
+    told = dict.fromkeys(names, 0.0)
+    bases = [f"{op}.{kind}" if op else kind for op in ("", *DIRECTIONS) for kind in KINDS]
+    return any(len(ranks_of(base, told)) >= FEWEST for base in bases)
+
+
+def depths(groups: Iterable[Group]) -> list[int]:
+    """At which a CDF may be asked for; [] of lines without any."""
+    return sorted({one.outstanding for line in groups for one in line.samples if one.outstanding})
+
+
+def build(
+    title: str, groups: Sequence[Group], choice: Choice, counted: Mapping[int, Sequence[Counted]]
+) -> Figure:
+    """`counted`: {attempt: its histograms}. All lines have one kind of latency, or they would not compare: the one that
+    is asked for where any has its percentiles."""
+    what = f" of {OPERATIONS[choice.operation]}" if choice.operation else ""
+    where = f", {choice.depth} outstanding" if choice.depth else ""
+    at = [[one for one in line.samples if one.outstanding == choice.depth] for line in groups]
+    for kind in dict.fromkeys([*filter(None, [choice.kind]), *KINDS]):
+        found = [_curve(name, one, kind, choice, counted) for name, one in _named(groups, at)]
+        drawn = [
+            Drawn(curve, style, url(samples[0].run))
+            for curve, style, samples in zip(found, line_styles(groups), at, strict=True)
+            if curve is not None
+        ]
+        if drawn:
+            word = latency_shares.kind_words(one.curve for one in drawn)
+            head = f"{word}{what}: I/Os that took less{where} · {title}"
+            return latency_shares.of_lines(head, drawn, _said(drawn, at))
+    return figure.empty(title, f"No percentiles of latency{what} were told here{where}.")
+
+
+def _named(
+    groups: Sequence[Group], at: Sequence[list[Sample]]
+) -> Iterable[tuple[str, list[Sample]]]:
+    return zip(labels(groups), at, strict=True)
+
+
+def _said(drawn: Sequence[Drawn], at: Sequence[list[Sample]]) -> str:
+    most = max(map(len, at), default=0)
+    stepped = [one.curve.name for one in drawn if one.curve.bins is None]
+    parts = []
+    if len(stepped) < len(drawn):
+        repeats = f"The I/Os of up to {most} repeats together" if most > 1 else "One run each"
+        parts.append(
+            f"{repeats}, counted in bins; a mark is where the bin of p50, p99, p99.9 ends."
+        )
+    if stepped:
+        names = ", ".join(stepped) if len(stepped) < len(drawn) else "Medians of repeats"
+        parts.append(f"{names}: {STEPS}.")
+    return " ".join(parts)
+
+
+def _curve(
+    name: str,
+    samples: Sequence[Sample],
+    kind: str,
+    choice: Choice,
+    counted: Mapping[int, Sequence[Counted]],
+) -> Curve | None:
+    """None: these runs told nothing of it."""
+    bins = [
+        one for sample in samples for one in _bins(counted.get(sample.attempt, ()), kind, choice)
+    ]
+    if bins:  # whose percentiles are not the repeats' medians: marks are to lie on the curve
+        return Curve(name, kind, {}, bins[0] if len(bins) == 1 else together(bins))
+    ranks = _ranks(samples, kind, choice)
+    return Curve(name, kind, ranks) if len(ranks) >= FEWEST else None
+
+
+def _bins(found: Iterable[Counted], kind: str, choice: Choice) -> list[Bins]:
+    """Of one direction, or of each: both are I/Os."""
+    wanted = {f"{op}.{kind}" for op in ((choice.operation,) if choice.operation else DIRECTIONS)}
+    if not choice.operation:
+        wanted.add(kind)
+    return [one.bins for one in found if not one.labels and one.name in wanted]
+
+
+def _ranks(samples: Sequence[Sample], kind: str, choice: Choice) -> dict[float, float]:
+    """{percent: median of the repeats} of what all of them told."""
+    names = {name for one in samples for name in one.values if f"{kind}.p" in name}
+    plain = {name[name.index(f"{kind}.p") :]: 0.0 for name in names}
+    found = {}
+    for percent in ranks_of(kind, plain):
+        values = [choice.told(f"{kind}.p{percent:g}", one.values) for one in samples]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            found[percent] = median_of(known)
+    return found

@@ -1,0 +1,34 @@
+"""Stored latencies of attempts (histograms and percentiles), read for charts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from benchlab.analysis.latency_bins import Bins
+from benchlab.charts.latency_curves import Counted, Curve, Labels, Told, curves
+from benchlab.runs.models import Attempt, Histogram, Measurement
+
+
+def counted(attempts: Iterable[int]) -> dict[int, list[Counted]]:
+    """{attempt: its histograms}. One query."""
+    found: dict[int, list[Counted]] = defaultdict(list)
+    for row in Histogram.objects.filter(attempt__in=list(attempts)).order_by("attempt_id", "pk"):
+        bins = Bins(tuple(row.lows), tuple(row.highs), tuple(row.counts))
+        found[row.attempt_id].append(Counted(row.name, _labels(row.labels), bins))
+    return found
+
+
+def curves_of(attempt: Attempt, measured: Sequence[Measurement] | None = None) -> list[Curve]:
+    """`measured`: its figures, where somebody has read them."""
+    rows = attempt.measurements.all() if measured is None else measured
+    told = [
+        Told(row.name, _labels(row.labels), row.value)
+        for row in rows
+        if row.value is not None and row.unit == "s"
+    ]
+    return curves(counted([attempt.pk])[attempt.pk], told)
+
+
+def _labels(told: dict[str, str]) -> Labels:
+    return tuple(sorted(told.items()))

@@ -1,0 +1,83 @@
+"""Contents of the charts of latencies as sentences, as rows of tables, and as CSV. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from benchlab.analysis.latency_bins import cells, edge
+from benchlab.charts.latency_curves import Counted, Curve
+from benchlab.web.spreadsheets import lines
+from benchlab.web.units import part, si
+
+CSV_HEAD = ("latency", "labels", "from (s)", "below (s)", "I/Os")
+PARTS = {50.0: "half", 99.0: "99 %", 99.9: "99.9 %"}
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """One percentile; a cell for each curve, None where it was not told (s)."""
+
+    title: str
+    cells: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`share` in percent, of the I/Os that took so long; `below` took less than the row's end, `of` all."""
+
+    count: int
+    share: float
+    below: int
+    of: int
+
+    @property
+    def within(self) -> str:
+        return part(self.below / self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class BinRow:
+    """From `low` on and below `high` (s); a cell for each curve that was counted."""
+
+    low: float
+    high: float
+    cells: tuple[Cell, ...]
+
+
+def sentence(curve: Curve) -> str:
+    """ "Reads: half within 94.7 µs, 99 % within 2.9 ms"."""
+    said = [f"{PARTS[percent]} within {si(at, 's')}" for percent, at in curve.marks.items()]
+    return f"{curve.name}: {', '.join(said)}." if said else ""
+
+
+def rank_rows(found: Sequence[Curve]) -> list[RankRow]:
+    every = sorted({percent for curve in found for percent in curve.ranks})
+    return [RankRow(f"p{p:g}", tuple(curve.ranks.get(p) for curve in found)) for p in every]
+
+
+def bin_rows(found: Sequence[Curve]) -> list[BinRow]:
+    """As the histogram's bars: those in which any curve has an I/O."""
+    counted = [(cells(curve.bins), curve.bins.total) for curve in found if curve.bins is not None]
+    below = [0] * len(counted)
+    rows = []
+    for cell in sorted(set().union(*(hits for hits, _ in counted))):
+        below = [so_far + hits[cell] for so_far, (hits, _) in zip(below, counted, strict=True)]
+        made = tuple(
+            Cell(hits[cell], 100 * hits[cell] / total, so_far, total)
+            for so_far, (hits, total) in zip(below, counted, strict=True)
+        )
+        rows.append(BinRow(edge(cell), edge(cell + 1), made))
+    return rows
+
+
+def csv(found: Iterable[Counted]) -> Iterator[str]:
+    """Every bin as it is kept."""
+    return lines(CSV_HEAD, _rows(found))
+
+
+def _rows(found: Iterable[Counted]) -> Iterator[tuple[object, ...]]:
+    for one in found:
+        labels = " ".join(f"{key}={value}" for key, value in one.labels)
+        for low, high, count in zip(one.bins.lows, one.bins.highs, one.bins.counts, strict=True):
+            yield one.name, labels, low, high, count

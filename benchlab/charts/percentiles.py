@@ -1,0 +1,61 @@
+"""Percentiles of latency over a run, where its tool told them: a panel for each direction, logarithmic. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchlab.charts import figure
+from benchlab.charts.latency_curves import KINDS, WORDS
+from benchlab.charts.panels import Panel, axis
+from benchlab.charts.stack import Placed
+from benchlab.runs.strips import Rows
+
+RANKS = ("p50", "p90", "p95", "p99", "p99.9", "p99.99")
+BASES = {
+    f"{direction}.{kind}" if direction else kind: f"{WORDS[direction]}, {words}"
+    for direction in WORDS
+    for kind, words in KINDS.items()
+}
+# metric -> (the panel that it is drawn in, which percentile it is)
+METRICS = {f"{base}.{rank}": (base, rank) for base in BASES for rank in RANKS}
+TITLES = {metric: f"{BASES[base]}, {rank}" for metric, (base, rank) in METRICS.items()}
+
+
+def as_lines(found: Sequence[Rows]) -> tuple[list[Rows], list[Placed]]:
+    """(percentiles as if each were a device of its panel, what those are called). Where several tools told any, each
+    line names its own."""
+    told = [rows for rows in found if rows.metric in METRICS]
+    several = len({name for rows in told for name in rows.devices}) > 1
+    made = []
+    for rows in told:
+        base, rank = METRICS[rows.metric]
+        names = tuple(f"{rank}, {name}" if several else rank for name in rows.devices)
+        made.append(replace(rows, metric=base, devices=names))
+    every = dict.fromkeys(name for rows in made for name in rows.devices)
+    ranked = sorted(every, key=lambda name: RANKS.index(name.partition(",")[0]))
+    return made, [Placed(name, 0, name) for name in ranked]
+
+
+def panels(lines: Sequence[Rows]) -> list[Panel]:
+    """`lines`: of `as_lines`."""
+    has = {rows.metric for rows in lines}
+    return [Panel(base, words, "s") for base, words in BASES.items() if base in has]
+
+
+def stretch(layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[Rows]) -> None:
+    """The axes of those panels made logarithmic: what a p99.9 does, a median does not show."""
+    numbers: Mapping[str, list[float]] = {one.metric: [] for one in every}
+    for rows in lines:
+        low = rows.buckets.low
+        numbers[rows.metric].extend([*rows.most, *low[np.nan_to_num(low) > 0].tolist()])
+    for number, one in enumerate(every, start=1):
+        if one.metric not in BASES:
+            continue
+        kept = layout["yaxis" + axis("", number)]
+        made = figure.log_axis("", "s", numbers[one.metric], dense=2)
+        del made["title"]
+        layout["yaxis" + axis("", number)] = {k: kept[k] for k in ("domain", "anchor")} | made
