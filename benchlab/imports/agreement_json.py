@@ -1,4 +1,4 @@
-"""What was agreed to and what became of it, as JSON: for the time between a request and the worker that stores it."""
+"""Agreement to an import and its outcome, as JSON: for the time between a request and the worker that stores it."""
 
 from __future__ import annotations
 

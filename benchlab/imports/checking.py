@@ -1,4 +1,4 @@
-"""What a person may agree to; all that is wrong is said at once, where it was typed."""
+"""Checks of an import before it is agreed to; all errors at once, each where it was typed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def checked(agreement: Agreement, offered: Mapping[Key, Shown], draft: Draft) ->
     origin = _origin(agreement.origin, wrong)
     taken = {one.key for one in agreement.taken}
     if not taken:
-        wrong.add(None, "results", "Take at least one result.")
+        wrong.add(None, "results", "Select at least one result.")
     if not name and any(key in offered and not offered[key].found.described for key in taken):
         wrong.add(None, "campaign", "Give the campaign a name.")
     if len(name) > NAME_MOST:
@@ -102,7 +102,7 @@ def checked(agreement: Agreement, offered: Mapping[Key, Shown], draft: Draft) ->
             file, first = one.key
             wrong.add(index, "first", f"No result of file {file} begins in line {first}.")
         elif one.key in seen:
-            wrong.add(index, "first", "It is there twice.")
+            wrong.add(index, "first", "It is listed twice.")
         elif one.take:
             shown = offered[one.key]
             if shown.found.described:
@@ -165,7 +165,7 @@ def _check_one(
                 index, "beside", "Only monitoring output (iostat etc.) can be attached to a result."
             )
         elif one.beside not in alone:
-            wrong.add(index, "beside", "What it belongs to is not taken as a result of its own.")
+            wrong.add(index, "beside", "What it belongs to is not selected as a result of its own.")
         return
     for what, row, new in (
         ("host", one.host, one.new_host.strip()),

@@ -62,14 +62,14 @@ def _wrong_in_itself(disks: Sequence[Told]) -> list[tuple[int, str]]:
 
 def _wrong(one: Told) -> Iterator[str]:
     if not ROLE.fullmatch(one.role):
-        yield f"{one.role!r} is no role: use the short word of the topology, such as ssd or hdd."
+        yield f"{one.role!r} is not a role: use the short word of the topology, such as ssd or hdd."
     if not one.names:
         yield "Name the disks of this role, as the source does: sda sdb."
     if len(one.names) > MOST_NAMES:
         yield f"Name at most {MOST_NAMES} disks."
     for name in one.names:
         if not name.isprintable() or not 0 < len(name) <= NAME_MOST:
-            yield f"{name[:NAME_MOST]!r} is no name: give 1 to {NAME_MOST} printable characters."
+            yield f"{name[:NAME_MOST]!r} is not a name: give 1 to {NAME_MOST} printable characters."
     for what, value in (("IOPS", one.rated_iops), ("throughput", one.rated_bandwidth)):
         if value is not None and not 1 <= value <= MOST_RATED:
             yield f"The rated {what} must be from 1 to {MOST_RATED:.0e}, in op/s and B/s."
@@ -82,7 +82,7 @@ def _twice(groups: Sequence[Sequence[str]], what: str) -> Iterator[tuple[int, st
         counts.update(group)
         for one in group:
             if counts[one] > 1:
-                yield number, f"The {what} {one} is there twice."
+                yield number, f"The {what} {one} is listed twice."
 
 
 def _unfit(one: Told, stacks: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -94,7 +94,7 @@ def _unfit(one: Told, stacks: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         return f"No layer of {which} asks for the role {one.role}: choose a topology that does, or make it first."
     if len(one.names) < least:
         name = next(name for name, count in counts.items() if count == least)
-        return f"{name} stands on {least} disks of the role {one.role}; {len(one.names)} named."
+        return f"{name} uses {least} disks of the role {one.role}; {len(one.names)} named."
     return ""
 
 

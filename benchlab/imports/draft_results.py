@@ -1,4 +1,4 @@
-"""What a draft offers: everything that was found in its files, in words."""
+"""Results of a draft: everything that was found in its files, in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
 from agents.readers import fio_log
 from agents.texts.found import Found
 from benchlab.campaigns import points
@@ -16,6 +16,7 @@ from benchlab.imports.models import Draft, DraftFile, Source
 
 Key = tuple[int, int]  # (DraftFile id, first line)
 LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
+FILES_AT_ONCE = 20  # whose readings are in memory as they are stored
 NAMED = ("rw", "direction", "bs", "block_size", "rwmixread")
 
 
@@ -25,7 +26,7 @@ class Shown:
 
     file: DraftFile
     found: Found
-    raw: Mapping[str, Any]  # as stored: with its series
+    raw: Mapping[str, Any]  # of what is stored: "series", counted
     log_unit: str = ""  # of fio's log that does not say it: what results beside it tell
 
     @property
@@ -87,12 +88,16 @@ def _words(name: str, value: Any) -> str:
 
 def results(draft: Draft) -> list[Shown]:
     """Everything found in it, in its order; also what is in trouble."""
-    rows = draft.files.defer("content").order_by("position")
+    files = draft.files.defer("content", "reading").in_bulk()
+    read = draft.files.filter(reading__isnull=False).order_by("position")
+    # What was read takes several times the memory of the figures in it, so no row keeps it.
+    rows = read.values_list("pk", "reading__found").iterator(chunk_size=FILES_AT_ONCE)
     return _with_units(
         [
-            Shown(row, reading_json.from_json(one), one)
-            for row in rows
-            for one in (row.reading or {}).get("found", ())
+            Shown(files[pk], reading_json.from_json(one), {"series": one["series"]})
+            for pk, found in rows
+            if pk in files
+            for one in found or ()
         ]
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.utils import timezone
 
-from agents.texts import reading
+from agents.drivers import reading
 from benchlab.charts import numbered_lines
 from benchlab.imports import blobs, reading_json, texts
 from benchlab.imports.models import Draft, DraftFile, DraftPage
 from benchlab.imports.services import sha256
 from benchlab.imports.unpack import File, Unpacker, clean
+from benchlab.runs import bulk
 from benchlab.team.models import Team
 from benchlab.workers import messages
 
@@ -35,6 +37,9 @@ PATIENCE = timedelta(minutes=10)  # then whoever claimed a file is taken for dea
 NUDGED = timedelta(minutes=1)  # so long a message may wait in the queue
 MOST_TRIES = 3
 AT_MOST = 200  # nudges per sweep
+# Bytes of files that are stored by one statement: as digits and copies they take several times that.
+TOGETHER = 256 << 10
+FILLED = ("name", "trouble", "packed", "size", "sha256")
 UNREAD = Q(reading__isnull=True, trouble="")
 WAITS = Exists(
     DraftFile.objects.filter(UNREAD, draft=OuterRef("pk"))
@@ -131,9 +136,16 @@ def read(pk: int) -> None:
 
 def _keep_pages(row: DraftFile, text: str) -> None:
     """What a person will look at, so that no request needs to take the file apart."""
-    row.pages.all().delete()
-    for number, rows in enumerate(numbered_lines.pages(text)):
-        DraftPage.objects.create(file=row, number=number, rows=reading_json.plain(rows))
+    plain = text.isascii() and "\0" not in text  # as nearly all are: no line need be looked at
+    pages = enumerate(numbered_lines.pages(text))
+    rows = (
+        (row.pk, number, json.dumps(lines if plain else _plain(lines))) for number, lines in pages
+    )
+    bulk.copy(DraftPage, ("file", "number", "rows"), rows)
+
+
+def _plain(lines: Iterable[numbered_lines.Row]) -> list[numbered_lines.Row]:
+    return [(reading_json.plain(line), more) for line, more in lines]
 
 
 def page_of(row: DraftFile, line: int) -> numbered_lines.Lines | None:
@@ -149,18 +161,48 @@ def _unpack(row: DraftFile) -> bool:
     draft = Draft.objects.select_for_update().filter(pk=row.draft_id).first()
     if draft is None:
         return False  # discarded meanwhile
-    own, fresh = row, []
-    for number, file in enumerate(_files(draft, row)):
-        if number:
-            row = DraftFile(draft=draft, position=own.position + number)
-        _keep(row, file)
-        if number and not file.trouble:
-            fresh.append(row.pk)
-    if own.packed:
-        own.packed, own.trouble = False, "There is no file in it."
-        own.save(update_fields=["packed", "trouble"])
-    nudge(fresh)
-    return not own.trouble
+    files = _files(draft, row)
+    if not _becomes(row, next(files, None)):
+        return False
+    nudge(_keep(draft, row.position, files))
+    return not row.trouble
+
+
+def _becomes(row: DraftFile, first: File | None) -> bool:
+    """The upload's own row becomes the first file in it; whether there is one."""
+    if first is None:
+        row.packed, row.trouble = False, "There is no file in it."
+        row.save(update_fields=["packed", "trouble"])
+        return False
+    _fill(row, first)
+    row.save(update_fields=FILLED)
+    blobs.put(row, first.raw)
+    return True
+
+
+def _keep(draft: Draft, position: int, files: Iterable[File]) -> list[int]:
+    """Rows of the files behind that position: the ids of those to be read. Small ones go in together."""
+    rows: list[DraftFile] = []
+    fresh: list[int] = []
+
+    def together() -> None:
+        DraftFile.objects.bulk_create(rows)
+        fresh.extend(row.pk for row in rows if not row.trouble)
+        rows.clear()
+
+    for number, file in enumerate(files, 1):
+        row = DraftFile(draft=draft, position=position + number)
+        _fill(row, file)
+        if sum(len(one.content) for one in rows) + row.size > TOGETHER:
+            together()
+        rows.append(row)
+        if row.size > TOGETHER:  # in parts, see blobs
+            together()
+            blobs.put(row, file.raw)
+        else:
+            row.content = file.raw
+    together()
+    return fresh
 
 
 def _files(draft: Draft, row: DraftFile) -> Iterator[File]:
@@ -174,12 +216,9 @@ def _files(draft: Draft, row: DraftFile) -> Iterator[File]:
         yield from unpacker.unpack(row.name, spool, row.size)
 
 
-def _keep(row: DraftFile, file: File) -> None:
+def _fill(row: DraftFile, file: File) -> None:
     row.name, row.trouble, row.packed = file.name, file.trouble, False
     row.size, row.sha256 = len(file.raw), sha256(file.raw)
-    fields = ["name", "trouble", "packed", "size", "sha256"]
-    row.save(update_fields=fields if row.pk else None)
-    blobs.put(row, file.raw)
 
 
 def _read(row: DraftFile) -> str:
@@ -195,7 +234,7 @@ def _read(row: DraftFile) -> str:
         row.reading = reading_json.to_json(reading.read(found.text, row.name))
     except Exception:  # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)
-        row.trouble = "Reading it failed by a fault of ours; the log of the worker has the cause."
+        row.trouble = "Reading it failed because of a bug in BenchLab; see the worker's log."
     return found.text
 
 

@@ -103,7 +103,7 @@ class ResultForm(forms.Form):
         min_value=1,
         max_value=MOST_OUTSTANDING,
         label="Outstanding I/Os",
-        help_text="The text does not tell; leave it empty if nobody knows.",
+        help_text="The text does not tell; leave it empty if unknown.",
     )
     beside = forms.ChoiceField(required=False, label="Belongs to")
     log_unit = forms.ChoiceField(

@@ -1,4 +1,4 @@
-"""What is compressed as a stream that gives no more than it is asked for; and archives by their first bytes."""
+"""Bounded streams of compressed data, which give no more than is read; and archives by their first bytes."""
 
 from __future__ import annotations
 

@@ -1,37 +1,35 @@
-"""A draft's files and the lines of its results, read when they are needed: never more than one file in memory."""
+"""A draft's files and the lines of its results, read when they are needed: one file's text is kept here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
+from django.db import connection
+
 from agents.texts.found import Found, Places
-from benchlab.imports import blobs, drafts
+from benchlab.campaigns.models import Campaign
+from benchlab.imports import drafts
 from benchlab.imports.models import DraftFile
 from benchlab.imports.services import Piece
 
+SOURCES = """
+INSERT INTO imports_source (campaign_id, name, content, size, sha256, created_at)
+SELECT %s, name, content, size, sha256, now() FROM imports_draftfile WHERE id = ANY(%s) ORDER BY position
+"""
 
-class Files(Mapping[str, bytes]):
-    """Name -> content as it came, of files by their ids."""
 
-    def __init__(self, ids: Mapping[str, int]) -> None:
-        self.ids = ids
-
-    def __getitem__(self, name: str) -> bytes:
-        return blobs.get(self.ids[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.ids)
-
-    def __len__(self) -> int:
-        return len(self.ids)
+def keep_as_sources(ids: Iterable[int], campaign: Campaign) -> None:
+    """The files as they came, copied by PostgreSQL itself: none of them comes here."""
+    with connection.cursor() as cursor:
+        cursor.execute(SOURCES, [campaign.pk, list(set(ids))])
 
 
 def pieces(found: Sequence[tuple[DraftFile, Found, str]]) -> dict[tuple[int, int], Piece]:
     """(file id, first line) -> its lines, to be read late; by the name that tells what they do not."""
     texts = _Texts()
     return {
-        (file.pk, one.first): Piece(one, file.name, partial(texts.between, file.pk, one), told=told)
+        (file.pk, one.first): Piece(one, file.name, partial(texts.between, file, one), told=told)
         for file, one, told in found
     }
 
@@ -43,9 +41,9 @@ class _Texts:
         self.pk = 0
         self.text = Places("")
 
-    def between(self, pk: int, found: Found) -> str:
-        if pk != self.pk:
+    def between(self, file: DraftFile, found: Found) -> str:
+        if file.pk != self.pk:
             self.text = Places("")  # the one goes before the other comes
-            self.text = Places(drafts.text_of(DraftFile.objects.only("name").get(pk=pk)))
-            self.pk = pk
+            self.text = Places(drafts.text_of(file))
+            self.pk = file.pk
         return found.alone(self.text)

@@ -1,4 +1,4 @@
-"""What was uploaded, byte for byte: in a draft that nobody agreed to yet, then beside the campaign made of it."""
+"""Models of uploads, kept byte for byte: in a draft that nobody agreed to yet, then beside the campaign made of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Source(models.Model):
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="sources")
     name = models.CharField(max_length=255)
     content = models.BinaryField()
-    size = models.BigIntegerField(help_text="bytes")
+    size = models.BigIntegerField(help_text="Size in bytes")
     sha256 = models.CharField(max_length=64, db_index=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -49,7 +49,7 @@ class Draft(models.Model):
     )
     agreed_at = models.DateTimeField(null=True, blank=True)
     tries = models.PositiveSmallIntegerField(default=0)
-    trouble = models.TextField(blank=True, help_text="Why storing it came to nothing")
+    trouble = models.TextField(blank=True, help_text="Error message if storing failed")
     stored_at = models.DateTimeField(null=True, blank=True)
     # benchlab/imports/agreement_json.py
     outcome = models.JSONField(null=True, blank=True)
@@ -73,7 +73,7 @@ class DraftFile(models.Model):
     position = models.PositiveIntegerField()
     name = models.CharField(max_length=255)
     content = models.BinaryField()
-    size = models.BigIntegerField(help_text="bytes")
+    size = models.BigIntegerField(help_text="Size in bytes")
     sha256 = models.CharField(max_length=64, db_index=True)
     packed = models.BooleanField(default=False)
     trouble = models.TextField(blank=True)
@@ -82,7 +82,9 @@ class DraftFile(models.Model):
     reading = models.JSONField(null=True, blank=True)
     lines = models.PositiveIntegerField(default=0)
     tries = models.PositiveSmallIntegerField(default=0)
-    claimed_at = models.DateTimeField(null=True, blank=True, help_text="When reading it began")
+    claimed_at = models.DateTimeField(
+        null=True, blank=True, help_text="Time at which a worker began to read it"
+    )
 
     TEAM_PATH = "draft__team"
     objects = OwnedQuerySet["DraftFile"].as_manager()

@@ -1,4 +1,4 @@
-"""How much of a draft a worker has stored: told past its transaction, through the cache, and never worth a failure."""
+"""Progress of storing a draft: told outside of its transaction, through the cache, and never worth a failure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agents.texts import reading
+from agents.drivers import reading
 from agents.texts.found import Found, Places
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host

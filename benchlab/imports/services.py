@@ -1,8 +1,8 @@
 """Storing results that were measured elsewhere, so that every page treats them like our own.
 
 A campaign of such results has runs, attempts, artifacts, measurements and series; its layouts are over from the start,
-and its hosts need not be reachable. Figures are read from the stored artifacts, as those of measured attempts are, so
-`manage.py reparse` rebuilds them.
+and its hosts need not be reachable. Figures are read from what is stored as artifacts, by what reads those of measured
+attempts, so `manage.py reparse` rebuilds them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import hashlib
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,13 +27,17 @@ from benchlab.engine.checks import fingerprint
 from benchlab.findings import storing
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Source
-from benchlab.runs import collect
+from benchlab.runs import artifact_figures, artifact_writer, attempt_meta, figure_rows
+from benchlab.runs.artifact_figures import Figures
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 
 log = logging.getLogger(__name__)
+
+AT_ONCE = 50  # results that are stored together
+TOGETHER = 1 << 20  # bytes of their texts, from which on no more are read before these are stored
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -88,13 +93,15 @@ def store(
     name: str,
     question: str,
     results: Sequence[Result],
-    sources: Mapping[str, bytes],
+    sources: Mapping[str, bytes] | Callable[[Campaign], None],
     source: str = Campaign.Source.IMPORTED,
     origin: Mapping[str, str] | None = None,
     failed: list[tuple[Piece, str]] | None = None,
     told: Callable[[int], None] = lambda done: None,
 ) -> Campaign:
     """A campaign of these results. Raises ValidationError naming what cannot be; then nothing was stored.
+
+    `sources`: the files as they came, or what keeps them of the campaign.
 
     With `failed` a result that cannot be stored is put there, with why, and the others are stored nevertheless, if
     there are any. `told` hears how many results were seen to.
@@ -116,15 +123,21 @@ def store(
     )
     campaign.full_clean(exclude=["created_by"])
     campaign.save()
-    _keep(campaign, sources)
+    if callable(sources):
+        sources(campaign)
+    else:
+        _keep(campaign, sources)
     runs = _runs(campaign, results)
     layouts = _layouts(campaign, results)
     missed: list[tuple[Piece, str]] = []
-    for done, (run, result) in enumerate(zip(runs, results, strict=True), 1):
-        said = _tried(run, layouts[run.host_id, run.topology_id], result)
-        if said and failed is None:
-            raise ValidationError(said)
-        missed += [(result.piece, said)] if said else []
+    done = 0
+    for some in _in_turn(zip(runs, results, strict=True), layouts):
+        for result, said in _stored(some):
+            if said and failed is None:
+                raise ValidationError(said)
+            missed += [(result.piece, said)] if said else []
+        done += len(some)
+        some.clear()  # the next ones are read now
         told(done)
     if len(missed) == len(results):
         raise ValidationError([said for _, said in missed])
@@ -135,21 +148,90 @@ def store(
     return campaign
 
 
-def _tried(run: Run, layout: Layout, result: Result) -> str:
-    """Store one result or nothing of it; returns why it could not be."""
+@dataclass(slots=True)
+class _Tried:
+    """A result that is read, and not stored yet; `said`: why it cannot be."""
+
+    run: Run
+    result: Result
+    attempt: Attempt | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    figures: Figures | None = None
+    said: str = ""
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.files.values()))
+
+
+def _in_turn(
+    wanted: Iterable[tuple[Run, Result]], layouts: Mapping[tuple[int, int], Layout]
+) -> Iterator[list[_Tried]]:
+    """Read, as many as are stored together: the last one of them may be large."""
+    some: list[_Tried] = []
+    size = 0
+    for run, result in wanted:
+        some.append(_tried(run, layouts[run.host_id, run.topology_id], result))
+        size += some[-1].size
+        if len(some) == AT_ONCE or size >= TOGETHER:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _tried(run: Run, layout: Layout, result: Result) -> _Tried:
+    one = _Tried(run, result)
+    with _saying(one):
+        one.attempt, one.files, one.figures = _attempt(run, layout, result)
+    return one
+
+
+@contextmanager
+def _saying(one: _Tried) -> Iterator[None]:
+    """Notes why the result cannot be stored, where it cannot."""
     try:
-        with transaction.atomic():
-            _attempt(run, layout, result)
-            return ""
+        yield
     except ValidationError as error:
-        said = "; ".join(error.messages)
+        one.said = "; ".join(error.messages)
     except OperationalError:
         raise  # the database is gone, not the result
     except Exception:  # one of a thousand files must not keep the others from being stored
-        log.exception("storing %s, line %s", result.piece.name, result.piece.found.first)
-        said = f"{result.piece.artifact}: a fault of ours; the log has the cause"
-    run.delete()
-    return said
+        piece = one.result.piece
+        log.exception("storing %s, line %s", piece.name, piece.found.first)
+        one.said = f"{piece.artifact}: a bug in BenchLab; see the log"
+
+
+def _stored(some: Sequence[_Tried]) -> Iterator[tuple[Result, str]]:
+    """Each result stored whole, or nothing of it and why: all together, or one by one where one of them cannot be."""
+    good = [one for one in some if not one.said]
+    try:
+        with transaction.atomic():
+            _put(good)
+    except OperationalError:
+        raise
+    except Exception:
+        for one in good:
+            with _saying(one), transaction.atomic():
+                _put([one])
+    for one in some:
+        if one.said:
+            one.run.delete()
+        yield one.result, one.said
+
+
+def _put(some: Sequence[_Tried]) -> None:
+    """Attempts with their artifacts and figures. Raises whatever the database says of one of them."""
+    read = [
+        (one.attempt, one.files, one.figures)
+        for one in some
+        if one.attempt is not None and one.figures is not None
+    ]
+    for attempt, _, _ in read:
+        attempt.pk = None  # of what was undone
+    Attempt.objects.bulk_create([attempt for attempt, _, _ in read])
+    artifact_writer.keep_all((attempt, files) for attempt, files, _ in read)
+    figure_rows.put_all([(attempt, figures) for attempt, _, figures in read])
 
 
 def _check(team: Team, results: Sequence[Result]) -> None:
@@ -246,11 +328,14 @@ def _layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[int, i
     return {(layout.host_id, layout.topology_id): layout for layout in made}
 
 
-def _attempt(run: Run, layout: Layout, result: Result) -> None:
-    """With its artifacts, and the figures that are read from them. Raises ValidationError."""
+def _attempt(
+    run: Run, layout: Layout, result: Result
+) -> tuple[Attempt, Mapping[str, bytes], Figures]:
+    """With its artifacts, and the figures that are read from them. Nothing is stored. Raises ValidationError."""
     pieces = {piece.artifact: piece for piece in (result.piece, *result.beside)}
     found = result.piece.found
-    attempt = Attempt.objects.create(
+    readers = [_reader(name, piece) for name, piece in pieces.items()]
+    attempt = Attempt(
         run=run,
         layout=layout,
         phase=AttemptPhase.DONE,
@@ -268,23 +353,26 @@ def _attempt(run: Run, layout: Layout, result: Result) -> None:
             }
         ),
         meta={
-            collect.READERS: [_reader(name, piece) for name, piece in pieces.items()],
+            attempt_meta.READERS: readers,
             **_disks(result),
         },
     )
-    texts = {name: piece.content for name, piece in pieces.items()}
-    collect.keep(attempt, texts)
-    figures = collect.read(attempt)
+    files = {name: piece.content for name, piece in pieces.items()}
+    figures = artifact_figures.elsewhere(files, readers)
     if figures.errors:
         raise ValidationError("; ".join(figures.errors))
-    collect.put(attempt, figures)
+    return attempt, files, figures
 
 
 def _disks(result: Result) -> dict[str, Any]:
     """What the source tells of them."""
     disks = {role: list(names) for role, names in result.disks.items()}
     rated = {role: dict(most) for role, most in result.rated.items()}
-    return {key: told for key, told in ((collect.DISKS, disks), (collect.RATED, rated)) if told}
+    return {
+        key: told
+        for key, told in ((attempt_meta.DISKS, disks), (attempt_meta.RATED, rated))
+        if told
+    }
 
 
 def _reader(artifact: str, piece: Piece) -> list[Any]:

@@ -25,10 +25,8 @@ from benchlab.workers import messages
 log = logging.getLogger(__name__)
 
 STORE = "benchlab.imports.tasks.store_draft"
-DIED = "Storing it took its worker down several times: it may need more memory than there is. Send it in parts."
-FAULT = (
-    "Storing it failed by a fault of ours; the log of the worker has the cause. Nothing was stored."
-)
+DIED = "Storing it crashed its worker several times: it may need more memory than there is. Send it in parts."
+FAULT = "Storing it failed because of a bug in BenchLab; see the worker's log. Nothing was stored."
 
 
 class State(Enum):
@@ -60,7 +58,7 @@ def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> None:
         # Twice at the same moment: one agrees, the other finds no draft.
         row = Draft.objects.select_for_update().filter(pk=draft.pk, agreed_at=None).first()
         if row is None:
-            raise _refused("Somebody agreed to it or discarded it meanwhile.")
+            raise _refused("It was stored or discarded by somebody in the meantime.")
         _leave(row, agreement, user)
 
 
@@ -90,7 +88,7 @@ def _done(row: Draft, outcome: Outcome) -> None:
     row.agreed_at = row.agreed_at or timezone.now()
     row.stored_at = timezone.now()
     row.save(update_fields=["outcome", "agreement", "agreed_at", "stored_at"])
-    row.files.all().delete()
+    row.files.only("pk").delete()  # else each row is read first, with its content
 
 
 def _held(pk: int) -> Draft | None:

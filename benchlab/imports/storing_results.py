@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import icf_workloads
@@ -42,7 +43,7 @@ def keep(
         name=agreement.name,
         question=agreement.question,
         results=results,
-        sources=lazy_files.Files({offered[one.key].file.name: one.key[0] for one in measured}),
+        sources=partial(lazy_files.keep_as_sources, [one.key[0] for one in measured]),
         origin=agreement.origin,
         failed=failed,
         told=lambda done: told(len(workloads) + done * results_agreed // len(results)),

@@ -124,10 +124,8 @@ def _not_binary(raw: bytes) -> None:
     if odd > len(raw) * MOST_CONTROL:
         at = min(found for one in CONTROL if (found := raw.find(one)) >= 0)
         line = raw.count(b"\n", 0, at) + 1
-        raise NoText(
-            f"it is no text but binary (a control character in line {line}, byte {at + 1})"
-        )
+        raise NoText(f"it is binary, not text (a control character in line {line}, byte {at + 1})")
 
 
 def _nul(line: int) -> str:
-    return f"it is no text but binary (NUL) in line {line}"
+    return f"it is binary, not text (NUL) in line {line}"

@@ -159,7 +159,7 @@ class Unpacker:
                     continue
                 inside = f"{name}/{clean(member.name)}"
                 if not member.isreg() or member.issparse():
-                    yield self._refused(inside, "it is no plain file, but a link or the like")
+                    yield self._refused(inside, "it is not a plain file, but a link or similar")
                 else:
                     yield self._member(inside, lambda m=member: archive.extractfile(m), packed)
 

@@ -17,7 +17,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import numbered_lines
 from benchlab.imports import (

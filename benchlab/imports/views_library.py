@@ -15,6 +15,15 @@ from django.views.decorators.http import require_GET
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.origin import Origin
 from benchlab.imports.models import Source
+from benchlab.web import lists
+
+# By the word that the list's address has for each column; of every article the same.
+COLUMNS = {
+    "campaign": lists.by_name("Campaign"),
+    "results": lists.by("Results", "results", "num"),
+    "actions": lists.By("Actions"),
+}
+FINDS = ("name", "question", "origin__title", "origin__author")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +47,14 @@ def library(request: HttpRequest) -> HttpResponse:
         .annotate(results=Count("runs"))
         .order_by("pk")
     )
+    listed = lists.listed(request, rows, COLUMNS, FINDS)
     articles: dict[str, Article] = {}
-    for row in rows:
+    for row in listed.rows:
         origin = Origin.of(row)
         key = origin.url or origin.title or row.name
         articles.setdefault(key, Article(origin, [])).campaigns.append(row)
     found = sorted(articles.values(), key=lambda one: (one.origin.date, one.origin.title))
-    return render(request, "imports/library.html", {"articles": found})
+    return render(request, "imports/library.html", {"articles": found, "listed": listed})
 
 
 @require_GET

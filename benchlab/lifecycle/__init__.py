@@ -1,1 +1,1 @@
-"""What becomes of campaigns, topologies and workloads: renamed, archived, deleted, brought back, removed for good."""
+"""Lifecycle of campaigns, topologies and workloads: renamed, archived, deleted, brought back, removed for good."""

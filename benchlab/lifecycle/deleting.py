@@ -41,7 +41,7 @@ def delete(row: Any, by: Person, typed: str = "") -> None:
         raise Refused("It cannot be deleted now.", uses)
     wanted = phrase(there)
     if wanted and not planned.agreed(typed, wanted):
-        raise Refused(f"Nothing was done: type “{wanted}” to agree to it.")
+        raise Refused(f"Nothing was done. Type “{wanted}” to confirm.")
     there.deleted_at, there.deleted_by = timezone.now(), by.get_username()
     there.save(update_fields=["deleted_at", "deleted_by"])
 

@@ -1,4 +1,4 @@
-"""What goes with something that is deleted, counted; and what stays. For the page that asks."""
+"""Counts of what is deleted along with a row, and of what stays. For the page that asks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from benchlab.findings.models import Finding
 from benchlab.lifecycle.kinds import noun_of
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series
 from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tagging
+from benchlab.verdicts.models import DismissedAnswer
 
 NAMED = 20  # comparisons and links that are named
 
@@ -60,6 +61,7 @@ def _of_campaign(row: Campaign) -> Iterator[Loss]:
     yield Loss("uploaded files", sources.count(), _size(sources))
     yield Loss("texts in its report", row.report_texts.exclude(text="").count())
     yield Loss("findings", Finding.objects.filter(campaign=row, stands=True).count())
+    yield Loss("notes on answers", DismissedAnswer.objects.filter(campaign=row).count())
 
 
 def _size(rows: Any) -> int:

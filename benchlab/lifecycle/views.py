@@ -16,9 +16,21 @@ from benchlab.lifecycle import archiving, deleting, losses, renaming
 from benchlab.lifecycle.forms import WAS, RenameForm
 from benchlab.lifecycle.kinds import NOUNS, Noun, Refused
 from benchlab.topologies import planned
-from benchlab.web import deleted_pages
+from benchlab.web import lists
+from benchlab.web.deleted_pages import Gone
 
 MOST = 100  # of each noun on the page of what is deleted
+Lost = tuple[Noun, Gone]
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.by_key("Name", lambda one: str(one[1].row)),
+    "type": lists.by_key("Type", lambda one: one[1].noun),
+    "team": lists.by_key("Team", lambda one: str(one[1].row.team)),
+    "by": lists.by_key("Deleted by", lambda one: one[1].row.deleted_by),
+    "on": lists.by_key("On (UTC)", lambda one: one[1].row.deleted_at),
+    "until": lists.by_key("Until (UTC)", lambda one: one[1].until),
+    "actions": lists.By("Actions"),
+}
 
 
 def _row(request: HttpRequest, kind: str, pk: int) -> tuple[Noun, Any]:
@@ -148,8 +160,8 @@ def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 @require_GET
 def deleted_list(request: HttpRequest) -> HttpResponse:
     """What members of the team can see of it: that it was there, who deleted it, and until when it can come back."""
-    rows = [
-        (noun, deleted_pages.Gone(row))
+    rows: list[Lost] = [
+        (noun, Gone(row))
         for noun in NOUNS.values()
         for row in noun.model.even_deleted.for_user(request.user)
         .exclude(deleted_at=None)
@@ -157,5 +169,11 @@ def deleted_list(request: HttpRequest) -> HttpResponse:
         .order_by("-deleted_at")[:MOST]
     ]
     rows.sort(key=lambda one: one[1].row.deleted_at, reverse=True)
-    context = {"rows": rows, "days": settings.BENCHLAB_GRACE_DAYS}
+    listed = lists.listed_here(request, rows, COLUMNS, _texts)
+    context = {"rows": listed.rows, "listed": listed, "days": settings.BENCHLAB_GRACE_DAYS}
     return render(request, "lifecycle/deleted.html", context)
+
+
+def _texts(one: Lost) -> tuple[str, ...]:
+    gone = one[1]
+    return str(gone.row), gone.noun, str(gone.row.team), gone.row.deleted_by

@@ -1,1 +1,1 @@
-"""What happened: layouts, attempts, steps, artifacts, measurements, series; and the engine that makes it happen."""
+"""Results: layouts, attempts, steps, artifacts, measurements, series."""

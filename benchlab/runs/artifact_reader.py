@@ -1,4 +1,4 @@
-"""What tools read of an attempt: its artifacts, one at a time, for together they may be larger than the memory."""
+"""Artifacts of an attempt as tools read them: one at a time, for together they may be larger than the memory."""
 
 from __future__ import annotations
 

@@ -10,9 +10,12 @@ from django.db.models import Model
 from psycopg.sql import SQL, Identifier
 
 
-def copy(model: type[Model], fields: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Store rows of these fields, which no default fills and no database's default. Raises django.db.Error."""
-    if not rows:
+def copy(model: type[Model], fields: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Store rows of these fields, which no default fills and no database's default. Raises django.db.Error.
+
+    A list without rows is no statement.
+    """
+    if isinstance(rows, Sequence) and not rows:
         return
     meta: Any = model._meta
     columns = [Identifier(meta.get_field(name).column) for name in fields]

@@ -1,4 +1,4 @@
-"""What this process heard of campaigns' changes, and so from when on an answer about one tells all of them.
+"""Changes of campaigns that this process has heard of, and since when an answer about one includes all of them.
 
 A web process with open pages is subscribed to the changes of all campaigns (benchlab/pages/campaigns/event_stream.py).
 What it made of a campaign after the last change that it heard of is what it would make now. While it does not listen,

@@ -1,4 +1,4 @@
-"""What was set for one attempt alone and was in force during it: what its host's facts do not tell."""
+"""Settings in force during one attempt alone, which its host's facts do not have."""
 
 from __future__ import annotations
 

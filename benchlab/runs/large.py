@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.contracts import AgentError, Shell
 from agents.jobs import job, large_files
 from agents.jobs.spool import Spool, Waiting
-from benchlab.runs import collect, moves
+from benchlab.runs import artifact_writer, attempt_meta, moves
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout
 
 MOST = 4 << 30  # bytes that are kept of one attempt
@@ -32,8 +32,8 @@ def store(
     found = fetched or job.fetch(shell, spool, outputs)
     total = sum(one.size for one in found.waiting)
     if total > MOST:
-        attempt.meta[collect.ON_HOST] = _too_large(found.waiting, spool)
-        collect.store(attempt, found)
+        attempt.meta[attempt_meta.ON_HOST] = _too_large(found.waiting, spool)
+        artifact_writer.store(attempt, found)
         return
     for one in found.waiting:
         for number in range(_brought(attempt, one), one.pieces):
@@ -42,13 +42,13 @@ def store(
                 attempt=attempt, name=one.name, number=number, packed=packed
             )
             moves.note(layout, seen_at=timezone.now())  # this may take its time
-    collect.store(attempt, found, [_whole(attempt, one) for one in found.waiting])
+    artifact_writer.store(attempt, found, [_whole(attempt, one) for one in found.waiting])
 
 
 def give_up(attempt: Attempt, spool: Spool, error: AgentError) -> None:
     """Note that the output cannot be fetched: asking again would bring the same answer, and hold the host."""
     said = f"Its output could not be fetched: {error}. It stays on the host, in {spool}."
-    attempt.meta[collect.ON_HOST] = said
+    attempt.meta[attempt_meta.ON_HOST] = said
     attempt.save(update_fields=["meta"])
 
 
@@ -71,7 +71,7 @@ def _too_large(waiting: Sequence[Waiting], spool: Spool) -> str:
     more = f" and {len(waiting) - 10} more" if len(waiting) > 10 else ""
     total = _mib(sum(one.size for one in waiting))
     return (
-        f"It left {total} of large files ({each}{more}), and no more than {_mib(MOST)} of one run are kept. "
+        f"It wrote {total} of large files ({each}{more}), and no more than {_mib(MOST)} of one run are kept. "
         f"They stay on the host, in {spool}, until a person removes that directory."
     )
 

@@ -1,4 +1,4 @@
-"""What happened, and where it stands. State is stored here once: in Layout and Attempt."""
+"""Models of layouts and attempts, with their state and history. State is stored here once: in Layout and Attempt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from django.db.models import Q
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.hosts.models import FactSnapshot, Host
-from benchlab.runs.outputs import Artifact, ArtifactPiece, LiveChunk, Measurement, Series, Strip
+from benchlab.runs.outputs import (
+    Artifact,
+    ArtifactPiece,
+    Histogram,
+    LiveChunk,
+    Measurement,
+    Series,
+    Strip,
+)
 from benchlab.runs.states import HOLDING, AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies.models import OnDegraded, Topology
@@ -20,6 +28,7 @@ __all__ = [
     "Artifact",
     "ArtifactPiece",
     "Attempt",
+    "Histogram",
     "Installation",
     "Layout",
     "LiveChunk",
@@ -62,26 +71,27 @@ class Layout(models.Model):
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="layouts")
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="layouts")
     topology = models.ForeignKey(Topology, on_delete=models.PROTECT, related_name="layouts")
-    stack = models.JSONField(help_text="The topology's stack, copied")
-    stages = models.JSONField(default=list, blank=True, help_text="Its stages, copied")
+    stack = models.JSONField(help_text="Copy of the topology's stack")
+    stages = models.JSONField(default=list, blank=True, help_text="Copy of the topology's stages")
     measure_resync = models.BooleanField(default=False)
     schedulers = models.JSONField(
-        default=list, blank=True, help_text="I/O schedulers that its runs ask for"
+        default=list, blank=True, help_text="I/O schedulers requested by its runs"
     )
     on_degraded = models.CharField(max_length=10, choices=OnDegraded, default=OnDegraded.STOP)
     tag = models.CharField(max_length=3, default=installation_tag, editable=False)
     # The boot id under which it was built: two rows may be one machine, whose disks are there once.
     machine = models.CharField(max_length=64, blank=True, default="", editable=False)
     cancelled_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a person cancelled it, with its campaign"
+        null=True, blank=True, help_text="Time at which it was cancelled, with its campaign"
     )
     position = models.PositiveIntegerField(default=0)
     visit = models.PositiveSmallIntegerField(
-        default=1, help_text="Which time that this set-up is built in its campaign (ABBA), from 1"
+        default=1,
+        help_text="Visit number: which build of this set-up in its campaign (ABBA), from 1",
     )
     # An estimate, of the day it was made: facts, commands, looking, proving blank; without what is waited for.
     expected_s = models.FloatField(
-        default=20, help_text="How long building and taking it down should take together, in s"
+        default=20, help_text="Expected time for building and teardown together, in seconds"
     )
     phase = models.CharField(max_length=20, choices=LayoutPhase, default=LayoutPhase.DRAFT)
     outcome = models.CharField(max_length=20, choices=Outcome, blank=True)
@@ -93,7 +103,9 @@ class Layout(models.Model):
     plan_error = models.TextField(blank=True)
     planned_at = models.DateTimeField(null=True, blank=True)
     confirmed_fingerprint = models.CharField(max_length=64, blank=True)
-    confirmed_by = models.CharField(max_length=200, blank=True, help_text="Who agreed to the plan")
+    confirmed_by = models.CharField(
+        max_length=200, blank=True, help_text="User who confirmed the plan"
+    )
     facts_planned = models.ForeignKey(
         FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -107,55 +119,60 @@ class Layout(models.Model):
     glance = models.CharField(max_length=64, blank=True)
     looked_at = models.DateTimeField(null=True, blank=True)
     degraded = models.JSONField(
-        default=list, blank=True, help_text="What was not in order at the last look, in words"
+        default=list, blank=True, help_text="Faults found by the last check, as text"
     )
     log_end = models.FloatField(
-        null=True, blank=True, help_text="How far the kernel's log was read, on its own clock"
+        null=True, blank=True, help_text="Timestamp up to which the kernel log has been read"
     )
-    stage = models.PositiveSmallIntegerField(default=0, help_text="Stages that have begun")
+    stage = models.PositiveSmallIntegerField(
+        default=0, help_text="Number of stages that have begun"
+    )
     followed = models.PositiveSmallIntegerField(
-        default=0, help_text="Stages that the layers above followed"
+        default=0, help_text="Number of stages that the layers above have followed"
     )
     settled = models.BooleanField(
-        default=False, help_text="Nothing is awaited, and all layers followed the last stage"
+        default=False,
+        help_text="True if nothing is awaited and all layers have followed the last stage",
     )
     # What the kernel still does: [{"says", "done": 0 to 1, "eta_s"}] (agents.contracts.Progress).
     progress = models.JSONField(default=list, blank=True)
     awaited_until = models.DateTimeField(
-        null=True, blank=True, help_text="When it should be through, as far as the host can tell"
+        null=True, blank=True, help_text="Estimated end of what is awaited, as reported by the host"
     )
     built = models.PositiveSmallIntegerField(
-        default=0, help_text="Layers that stood when a person was asked"
+        default=0, help_text="Number of layers built when a manual step was requested"
     )
-    applied = models.PositiveIntegerField(default=0, help_text="Commands that had built them")
+    applied = models.PositiveIntegerField(
+        default=0, help_text="Number of commands that had built these layers"
+    )
     asked = models.PositiveSmallIntegerField(
-        default=0, help_text="The layer that a person was asked to make, from 1"
+        default=0, help_text="Number of the layer that requires a manual step, from 1"
     )
-    needs_person = models.TextField(
-        blank=True, help_text="What a person must do; empty: nobody is needed"
-    )
+    needs_person = models.TextField(blank=True, help_text="Manual step required; empty if none")
     person_said_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a person said that it is done"
+        null=True, blank=True, help_text="Time at which the manual step was reported as done"
     )
     person_trouble = models.TextField(
-        blank=True, help_text="Why what the person did was not accepted"
+        blank=True, help_text="Reason why the manual step was not accepted"
     )
     # A build that was cut off is taken back and begun anew: how often, and the commands of the tries before this one.
     rebuilds = models.PositiveSmallIntegerField(default=0)
     discarded = models.PositiveIntegerField(default=0)
     teardown_tries = models.PositiveSmallIntegerField(default=0)
     next_step_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the engine looks again"
+        null=True, blank=True, help_text="Time of the engine's next step"
     )
-    seen_at = models.DateTimeField(null=True, blank=True, help_text="When the host last answered")
+    seen_at = models.DateTimeField(null=True, blank=True, help_text="Last response from the host")
     trouble = models.TextField(
-        blank=True, help_text="Why the last step did not get on; empty when it did"
+        blank=True, help_text="Reason why the last step failed; empty if it succeeded"
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    begun_at = models.DateTimeField(null=True, blank=True, help_text="When it took its host")
-    ready_at = models.DateTimeField(null=True, blank=True, help_text="When it was built")
+    begun_at = models.DateTimeField(
+        null=True, blank=True, help_text="Time at which the host was reserved"
+    )
+    ready_at = models.DateTimeField(null=True, blank=True, help_text="Time at which it was ready")
     down_at = models.DateTimeField(
-        null=True, blank=True, help_text="When taking it down began, the last time"
+        null=True, blank=True, help_text="Time at which the last teardown began"
     )
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -232,20 +249,24 @@ class Attempt(models.Model):
     boot_id = models.CharField(max_length=64, blank=True)
     facts = models.ForeignKey(FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+")
     fingerprint = models.CharField(
-        max_length=64, blank=True, help_text="Equal: comparable without a warning"
+        max_length=64,
+        blank=True,
+        help_text="Runs with equal fingerprints are comparable without a warning",
     )
     meta = models.JSONField(
-        default=dict, blank=True, help_text="What runner.sh recorded: clocks, caches, exit"
+        default=dict,
+        blank=True,
+        help_text="Metadata recorded by runner.sh: clocks, caches, exit code",
     )
     # [{"name", "start", "end", "measured"}] (agents.contracts.Window), on the clock of its series; []: nobody told.
     windows = models.JSONField(
         default=list,
         blank=True,
-        help_text="What the tool did when; means are over what it measured",
+        help_text="Time windows of the tool's phases; means are over the measured ones",
     )
     # [{"says", "seen": before or during}] (benchlab.engine.checks.condition)
     degraded = models.JSONField(
-        default=list, blank=True, help_text="What was not in order before the run, or failed in it"
+        default=list, blank=True, help_text="Faults found before the run, and failures during it"
     )
     exit_code = models.IntegerField(null=True, blank=True)
     timeout_s = models.FloatField(default=0)
@@ -343,11 +364,15 @@ class StepLog(models.Model):
     layout = models.ForeignKey(Layout, on_delete=models.CASCADE, related_name="steps")
     kind = models.CharField(max_length=10, choices=Kind)
     part = models.CharField(
-        max_length=20, blank=True, help_text="Of a stage: grow 1, follow 1; empty: all else"
+        max_length=20,
+        blank=True,
+        help_text="Stage to which the command belongs, e.g. grow 1 or follow 1; empty for others",
     )
-    argv = models.JSONField(help_text="Secrets as ***")
+    argv = models.JSONField(help_text="Command as a list of words; secrets are shown as ***")
     says = models.TextField()
-    destroys = models.JSONField(default=list, blank=True, help_text="Identities of the devices")
+    destroys = models.JSONField(
+        default=list, blank=True, help_text="Identifiers of the devices that it may destroy"
+    )
     exit_code = models.IntegerField(null=True, blank=True)
     stdout = models.TextField(blank=True)
     stderr = models.TextField(blank=True)

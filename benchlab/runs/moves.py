@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Case, Value, When
 from django.utils import timezone
 
 from benchlab.runs import events
@@ -19,9 +20,11 @@ from benchlab.runs.states import (
     LayoutPhase,
     Outcome,
 )
+from benchlab.runs.verdict import Verdict
 
 SEEN_AGAIN = timedelta(seconds=10)
 LATER = "_noted_later"  # fields of a row that wait for its next update
+TOLD_LATER = "_told_later"  # whether its campaign's pages look again then
 # When a layout came to a phase: how long building and taking down took.
 STAMPS = {
     LayoutPhase.PROVISIONING: "begun_at",
@@ -49,14 +52,16 @@ def layout(
     why: str = "",
     *,
     first: Callable[[], None] | None = None,
+    also: Callable[[], None] | None = None,
     **fields: Any,
 ) -> None:
     """Move `row` to phase `to`. Raises Moved, HostBusy, or ValueError for a move that is not legal.
 
-    `first` is done in the same transaction, before it; what it raises undoes all.
+    `first` is done in the same transaction, before it, and `also` behind it; what they raise undoes all.
     """
     old = row.phase
     fields = {**_later(row), **fields}
+    row.__dict__.pop(TOLD_LATER, None)  # a move is told anyway
     if to not in LAYOUT_MOVES[old]:
         raise ValueError(f"layout {row.pk}: {old} cannot become {to}")
     if to in STAMPS:
@@ -69,6 +74,8 @@ def layout(
             if not Layout.objects.filter(pk=row.pk, phase=old).update(phase=to, **fields):
                 raise Moved
             Transition.objects.create(layout=row, old=old, new=to, reason=why)
+            if also is not None:
+                also()
             events.changed(row.campaign_id)
     except IntegrityError as error:
         if "layout_holds_" in str(error):
@@ -97,7 +104,7 @@ def _busy(row: Layout, machine: str) -> str:
     held = Layout.objects.filter(machine=machine, phase__in=HOLDING).exclude(pk=row.pk)
     other = held.select_related("host", "campaign").first()
     if other is None or other.campaign.team_id != row.campaign.team_id:
-        return f"{row.host} is a machine on which another team is at work: {row.name} waits until that is over."
+        return f"{row.host} is in use by another team: {row.name} waits until that is over."
     return (
         f"{row.host} and {other.host} are the same machine, on which {other.name} is at work: "
         f"{row.name} waits until that is over."
@@ -130,6 +137,55 @@ def attempt(
     _apply(row, phase=to, **fields)
 
 
+def over(verdicts: Mapping[Attempt, Verdict]) -> None:
+    """The end of attempts of one layout that wait, each with its verdict, however many they are: all or none.
+
+    Raises Moved where one does not wait any more.
+    """
+    if not verdicts:
+        return
+    ended_at, alike = timezone.now(), dict[Verdict, list[int]]()
+    for row, verdict in verdicts.items():
+        alike.setdefault(verdict, []).append(row.pk)
+
+    def each(value: Callable[[Verdict], str]) -> Case:
+        return Case(*(When(pk__in=pks, then=Value(value(one))) for one, pks in alike.items()))
+
+    with transaction.atomic(savepoint=False):  # as of `attempt`
+        waiting = Attempt.objects.filter(
+            pk__in=[row.pk for row in verdicts], phase=AttemptPhase.QUEUED
+        )
+        moved = waiting.update(
+            phase=AttemptPhase.DONE,
+            ended_at=ended_at,
+            outcome=each(lambda one: str(one.outcome)),
+            reason=each(lambda one: str(one.reason)),
+            reason_text=each(lambda one: one.text),
+        )
+        if moved != len(verdicts):
+            raise Moved
+        Transition.objects.bulk_create(
+            Transition(
+                layout_id=row.layout_id,
+                attempt=row,
+                old=AttemptPhase.QUEUED,
+                new=AttemptPhase.DONE,
+                reason=verdict.text,
+            )
+            for row, verdict in verdicts.items()
+        )
+        events.changed(next(iter(verdicts)).layout.campaign_id)
+    for row, verdict in verdicts.items():
+        _apply(
+            row,
+            phase=AttemptPhase.DONE,
+            ended_at=ended_at,
+            outcome=verdict.outcome,
+            reason=verdict.reason,
+            reason_text=verdict.text,
+        )
+
+
 def begin_teardown(
     row: Layout,
     outcome: Outcome,
@@ -156,18 +212,23 @@ def begin_teardown(
     )
 
 
-def note(row: Layout, **fields: Any) -> None:
-    """Fields that are no move: when the host answered, what troubles it."""
+def note(row: Layout, *, told: bool = False, **fields: Any) -> None:
+    """Fields that are no move: when the host answered, what troubles it. `told`: the campaign's pages look again."""
+    told = row.__dict__.pop(TOLD_LATER, False) or told
     fields = {**_later(row), **fields}
     if fields:
         Layout.objects.filter(pk=row.pk).update(**fields)
     _apply(row, **fields)
+    if told:
+        events.changed(row.campaign_id)
 
 
-def later(row: Layout, **fields: Any) -> None:
-    """Fields that are stored with what is noted next, at the step's end at the latest."""
+def later(row: Layout, *, told: bool = False, **fields: Any) -> None:
+    """Fields that are stored with what is noted next, at the step's end at the latest; `told`: as of `note`, then."""
     _apply(row, **fields)
     row.__dict__.setdefault(LATER, {}).update(fields)
+    if told:
+        row.__dict__[TOLD_LATER] = True
 
 
 def seen(row: Layout) -> None:

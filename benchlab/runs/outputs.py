@@ -1,4 +1,4 @@
-"""What attempts brought: raw output, figures, series. Part of benchlab/runs/models.py."""
+"""Models of attempts' output: raw output, figures, series. Part of benchlab/runs/models.py."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ArtifactPiece(models.Model):
     attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="pieces")
     name = models.CharField(max_length=200)
     number = models.PositiveIntegerField()
-    packed = models.BinaryField(help_text="zlib: logs are a tenth then")
+    packed = models.BinaryField(help_text="Content, compressed with zlib")
 
     class Meta:
         ordering = ["attempt", "name", "number"]
@@ -102,10 +102,13 @@ class Measurement(models.Model):
     labels = models.JSONField(default=dict, blank=True)
     note = models.TextField(blank=True)
     line = models.PositiveIntegerField(
-        default=0, help_text="Where the tool's output says so, from 1; 0: nowhere in particular"
+        default=0, help_text="Line of the artifact, from 1; 0 if there is no single line"
     )
     output = models.CharField(
-        max_length=200, blank=True, default="", help_text="The artifact whose line that is"
+        max_length=200,
+        blank=True,
+        default="",
+        help_text="Name of the artifact that contains the value",
     )
 
     TEAM_PATH = "attempt__run__campaign__team"
@@ -135,7 +138,7 @@ class Series(models.Model):
     device = models.CharField(max_length=255, blank=True)
     metric = models.CharField(max_length=40)
     unit = models.CharField(max_length=8)
-    times = ArrayField(models.FloatField(), help_text="Seconds since the first frame")
+    times = ArrayField(models.FloatField(), help_text="Times in seconds since the first sample")
     values = ArrayField(models.FloatField())
 
     TEAM_PATH = "attempt__run__campaign__team"
@@ -158,6 +161,34 @@ class Series(models.Model):
         return f"{self.device} {self.metric}"
 
 
+class Histogram(models.Model):
+    """How long I/Os took, in bins (agents.contracts.Histogram). Rebuildable as figures are, and kept as long."""
+
+    attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="histograms")
+    name = models.CharField(max_length=100)
+    labels = models.JSONField(default=dict, blank=True)
+    lows = ArrayField(
+        models.FloatField(), help_text="Lower bounds of the bins in seconds, ascending"
+    )
+    highs = ArrayField(
+        models.FloatField(), help_text="Upper bounds of the bins in seconds, exclusive"
+    )
+    counts = ArrayField(models.BigIntegerField(), help_text="Number of I/Os in each bin")
+
+    TEAM_PATH = "attempt__run__campaign__team"
+    objects = OwnedQuerySet["Histogram"].as_manager()
+
+    class Meta:
+        ordering = ["attempt", "pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "name", "labels"], name="histogram_once"),
+        ]
+        indexes = [models.Index(fields=["name", "id"], name="histogram_by_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name}, {len(self.counts)} bins"
+
+
 class Strip(models.Model):
     """A stretch of one metric of all devices with one clock, as charts read a long run. Made of series, gone with them.
 
@@ -171,9 +202,9 @@ class Strip(models.Model):
     metric = models.CharField(max_length=40, blank=True)
     unit = models.CharField(max_length=8, blank=True)
     every = models.PositiveSmallIntegerField()
-    first = models.PositiveIntegerField(help_text="Which of the clock's samples is its first")
+    first = models.PositiveIntegerField(help_text="Index of its first sample")
     devices = ArrayField(models.CharField(max_length=255))
-    most = ArrayField(models.FloatField(), help_text="Of each device; NaN where nothing is known")
+    most = ArrayField(models.FloatField(), help_text="Maximum for each device; NaN if unknown")
     data = models.BinaryField()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Where campaigns stand, derived from their layouts and attempts: two queries for any number of campaigns."""
+"""Progress of campaigns, derived from their layouts and attempts: two queries for any number of campaigns."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WORDS: dict[str, Words] = {
         "Check that it is on and that no firewall drops packets to its SSH port; then retry.",
     ),
     Reason.AUTHENTICATION_FAILED: Words(
-        "The host did not accept our key.",
+        "The host rejected our key.",
         "Put the public key from the host's page into the user's authorized_keys.",
     ),
     Reason.NAME_NOT_FOUND: Words(
@@ -31,7 +31,7 @@ WORDS: dict[str, Words] = {
         "Correct the address on the host's page, or fix DNS.",
     ),
     Reason.FORBIDDEN_ADDRESS: Words(
-        "The host's address is in a network where no host may be.",
+        "The host's address is in a network where no host is allowed.",
         "Correct the address on the host's page; whoever runs BenchLab decides by BENCHLAB_FORBID_NETS.",
     ),
     Reason.HOST_KEY_CHANGED: Words(
@@ -52,7 +52,7 @@ WORDS: dict[str, Words] = {
     ),
     Reason.COMMAND_FAILED: Words(
         "A command on the host failed.",
-        "Read its output in the step log below, mend the cause, then retry.",
+        "Read its output in the step log below, fix the cause, then retry.",
     ),
     Reason.GUARD_REFUSED: Words(
         "The guard stopped a command that would have touched a device not provably spare.",
@@ -68,19 +68,19 @@ WORDS: dict[str, Words] = {
     ),
     Reason.DEGRADED: Words(
         "Something in the layout failed, so nothing more was measured on it.",
-        "Look at the disk that is named. Retry when it is whole again, or let the topology be measured degraded.",
+        "Check the named disk. Retry when it is healthy again, or let the topology be measured degraded.",
     ),
     Reason.NOT_BLANK: Words(
         "The disks are not blank after teardown.",
         "Look at the host: the page names what is left. Then tear down again.",
     ),
     Reason.DISK_GONE: Words(
-        "A disk of the layout is not on the host any more, so nobody can prove it blank.",
-        "Put the disk that is named back in, then tear down again; where that cannot be, an owner may release the"
+        "A disk of the layout is not on the host any more, so it cannot be proven blank.",
+        "Put the named disk back in, then tear down again; where that cannot be, an owner may release the"
         " host.",
     ),
     Reason.NEEDS_REBOOT: Words(
-        "A disk was pulled out from under the layout, and the kernel does not let go of what stood on it.",
+        "A disk was removed while the layout used it, and the kernel still holds what was on it.",
         "Reboot the host, with the disk in it, then tear down again.",
     ),
     Reason.TOOL_MISSING: Words(
@@ -92,7 +92,7 @@ WORDS: dict[str, Words] = {
     ),
     Reason.JOB_TIMEOUT: Words(
         "The tool ran longer than allowed and was stopped.",
-        "Give the workload less to do, or find out why the device is so slow; then retry.",
+        "Make the workload smaller, or find out why the device is so slow; then retry.",
     ),
     Reason.PARSE_FAILED: Words(
         "The tool's output could not be read. It is kept, byte for byte.",
@@ -104,7 +104,7 @@ WORDS: dict[str, Words] = {
         "Bring it back; the layout is taken down as soon as it answers. Then retry.",
     ),
     Reason.WORKER_LOST: Words(
-        "The worker that held this disappeared for too long.",
+        "The worker of this run was unreachable for too long.",
         "Retry; if it happens again, read the worker's log.",
     ),
     Reason.JOB_VANISHED: Words(
@@ -133,10 +133,10 @@ WORDS: dict[str, Words] = {
     ),
     Reason.TOO_LATE: Words(
         "What this run was to measure (a resync or reshape) was over too soon.",
-        "Slow it down (md: /proc/sys/dev/raid/speed_limit_max), take larger disks or make the run shorter; then retry.",
+        "Slow it down (md: /proc/sys/dev/raid/speed_limit_max), use larger disks or make the run shorter; then retry.",
     ),
     Reason.CHANGED_MEANWHILE: Words(
-        "Something on the host changed, during the run, what was set for it.",
+        "A process on the host changed settings of the run while it ran.",
         "Find what sets it there (a rule of udev, tuned, a person); then retry.",
     ),
     Reason.CANCELLED: Words("It was cancelled.", "Retry if you still want its result."),

@@ -1,4 +1,4 @@
-"""How many further repeats of which points would answer what is open, and how long they take. Nothing is added here."""
+"""Further repeats that would settle what is undecided, by point, with their duration. Nothing is added here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a layout or an attempt is (phase), how it ended (outcome), and which moves are legal. Pure data.
+"""States of layouts and attempts: phase, outcome, and the legal transitions. Pure data.
 
 *failed*: the host or the tool said no. *errored*: our code broke. *interrupted*: the host rebooted or was lost.
 *skipped*: what it was to measure was over before it could start.

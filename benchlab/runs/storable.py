@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import nan
 
-from agents.contracts import Metric, ParseError, Series
-from agents.texts.plaintext import visible
+from agents.contracts import Histogram, Metric, ParseError, Series
+from agents.plaintext import visible
 
 NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 255, 1000  # characters, as runs.models has them
 NOTE_MAX = 8000
+# In base units no figure is beyond these, and what divides or squares two of them stays a number.
+LEAST, GREATEST = 1e-30, 1e30
 
 
 def metrics(found: Iterable[Metric]) -> list[Metric]:
-    """The same with plain labels and notes. Raises ParseError for a name too long, or one that comes twice."""
+    """The same with plain labels and notes, and without values that nothing can have. Raises ParseError for a name too
+    long, or one that comes twice."""
     clean = [
         replace(m, name=visible(m.name), labels=_labels(m.labels), note=visible(m.note, NOTE_MAX))
-        for m in found
+        for m in map(_possible, found)
     ]
     for one in clean:
         _short(one.name, NAME_MAX, "figure")
@@ -25,13 +29,44 @@ def metrics(found: Iterable[Metric]) -> list[Metric]:
     return clean
 
 
+def histograms(found: Iterable[Histogram]) -> list[Histogram]:
+    """Likewise; those that counted nothing are left out."""
+    clean = [
+        replace(one, name=visible(one.name), labels=_labels(one.labels))
+        for one in found
+        if one.counts
+    ]
+    for one in clean:
+        _short(one.name, NAME_MAX, "histogram")
+    _once(((one.name, *sorted(one.labels.items())) for one in clean), "histogram")
+    return clean
+
+
 def series(found: Iterable[tuple[str, Series]]) -> list[tuple[str, Series]]:
     """(sampler, series), likewise."""
-    clean = [(kind, replace(one, device=visible(one.device))) for kind, one in found]
+    clean = [
+        (kind, replace(one, device=visible(one.device), values=_known(one.values)))
+        for kind, one in found
+    ]
     for _, one in clean:
         _short(one.device, DEVICE_MAX, "device")
     _once(((kind, one.device, one.metric) for kind, one in clean), "series")
     return clean
+
+
+def _possible(one: Metric) -> Metric:
+    value = one.value
+    if value is None or value == 0 or LEAST <= abs(value) <= GREATEST:
+        return one
+    said = f"{value:g} {one.unit.value} was printed, which nothing can have"
+    return replace(one, value=None, note=f"{said}. {one.note}".removesuffix(". "))
+
+
+def _known(values: Sequence[float]) -> tuple[float, ...]:
+    """NaN for what no device does."""
+    if all(abs(value) <= GREATEST for value in values):
+        return tuple(values)
+    return tuple(value if abs(value) <= GREATEST else nan for value in values)
 
 
 def _labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What charts read of a long run instead of its series: stretches, by sample and in buckets, of all devices at once.
+"""Strips that charts of a long run read instead of its series: by sample and in buckets, of all devices at once.
 
 A day of a hundred series is 10 million samples, and PostgreSQL reads an array as a whole. So each metric lies here once
 more, cut across: all devices of a stretch of time in one row, by sample and as buckets of FINE and COARSE samples with

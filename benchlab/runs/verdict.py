@@ -1,4 +1,4 @@
-"""How an attempt ended, from what the runner recorded. *failed*: the tool said no. *interrupted*: it was cut off."""
+"""Outcome of an attempt, from the runner's record. *failed*: the tool said no. *interrupted*: it was cut off."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def judge(attempt: Attempt, work: Job) -> Verdict:
         return Verdict(
             Outcome.INTERRUPTED, Reason.HOST_REBOOTED, "The host was rebooted during the run."
         )
-    text = f"The job is {state}: somebody on the host ended it before it was done."
+    text = f"The job is {state}: it was ended on the host before it was done."
     return Verdict(Outcome.INTERRUPTED, Reason.JOB_VANISHED, text)
 
 
@@ -56,4 +56,4 @@ def _said(attempt: Attempt) -> str:
         lines = _end_of(row).decode("utf-8", "replace").replace("\0", "").split("\n") if row else []
         if said := [line for line in lines if line.strip()][-LAST_LINES:]:
             return " / ".join(said)[:2000]
-    return "it said nothing"
+    return "no output"

@@ -1,1 +1,1 @@
-"""What web and workers tell each other: messages to workers, their sign of life, and leases in PostgreSQL."""
+"""Messages to workers, their sign of life, and leases in PostgreSQL."""

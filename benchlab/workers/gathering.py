@@ -1,4 +1,4 @@
-"""What comes while a thread is at it, that one does next, all of it together: a crowd takes one thread.
+"""Gathering of work: what comes while a thread works is done by that thread next, in one batch.
 
 For work that costs less for many than for each. What waits ends with the process: it must be made up for.
 """

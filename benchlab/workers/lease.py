@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.db import connection
 
 NAMESPACE = 0x626C  # "bl": keeps our keys apart from anybody else's advisory locks
-PLANNING = 0x626E  # of hosts that are read for the plans of their drafts (planning.py)
+PLANNING = 0x626E  # of hosts that are read for the plans of their drafts (previews.py)
 SET_UPS = 0x6270  # of campaigns whose set-ups are looked at (benchlab/verdicts/set_ups.py)
 # Of the one Chromium that makes files of reports (benchlab/sharing/made_reports.py)
 PRINTING = 0x626F

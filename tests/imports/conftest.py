@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.imports import drafts, reference_library, storing_drafts
 from benchlab.imports.articles import articles
 from benchlab.team.models import Team

@@ -17,7 +17,7 @@ from benchlab.imports import draft_results, drafts, storing_drafts
 from benchlab.imports.articles import LIBRARY
 from benchlab.imports.forms import Everything
 from benchlab.imports.models import Draft
-from benchlab.runs import collect
+from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt
 
 CASES = Path(__file__).parents[1] / "cases" / "readers"
@@ -104,7 +104,7 @@ def test_every_table_becomes_results_on_a_chart(
     attempts = Attempt.objects.filter(run__campaign=campaign)
     assert attempts.count() == runs
     for attempt in attempts:
-        assert attempt.measurements.exists() and not collect.reparse(attempt)
+        assert attempt.measurements.exists() and not conclusion.reparse(attempt)
     figures = drawn(web, campaign)
     for attempt in attempts:
         own = attempt.measurements.exclude(value=None).values_list("value", flat=True)

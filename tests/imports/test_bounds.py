@@ -1,4 +1,4 @@
-"""What an upload may cost: a web request keeps it and looks at nothing; a worker holds one file of it at a time."""
+"""The cost of an upload: a web request keeps it and looks at nothing; a worker holds one file of it at a time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from benchlab.imports import blobs, drafts, texts
 from benchlab.imports.models import Draft, DraftPart
+from benchlab.imports.services import sha256
 from benchlab.imports.unpack import Limits, Unpacker
 
 MEMBERS, EACH = 3, 8_000_000
@@ -94,6 +97,35 @@ def test_a_worker_holds_one_member_at_a_time(team, nobody_reads, nudges, packed)
     assert not DraftPart.objects.exists()
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert blobs.get(draft.files.all()[2].pk) == archive.read("2.log")
+
+
+def test_small_members_go_in_together_and_large_ones_by_themselves(
+    team, nobody_reads, nudges, django_capture_on_commit_callbacks
+):
+    members = {f"{number}.log": b"%d\n" % number * 1000 for number in range(9)}
+    members["4.log"] = b"x" * (drafts.TOGETHER + 1)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, raw in members.items():
+            archive.writestr(name, raw)
+    upload = drafts.Upload("a.zip", io.BytesIO(out.getvalue()), len(out.getvalue()))
+    draft = drafts.make(team=team, user=None, uploads=[upload])
+    with (
+        CaptureQueriesContext(connection) as asked,
+        django_capture_on_commit_callbacks(execute=True),
+    ):
+        drafts._unpack(draft.files.get())
+    made = [one for one in asked if str(one["sql"]).startswith('INSERT INTO "imports_draftfile"')]
+    assert len(made) == 3  # what stood before the large one, that one, and what stood behind it
+    rows = list(draft.files.order_by("position"))
+    assert [(row.name.removeprefix("a.zip/"), row.position) for row in rows] == [
+        (name, number) for number, name in enumerate(members)
+    ]
+    assert [bytes(row.content) for row in rows] == list(members.values())
+    assert [(row.size, row.sha256) for row in rows] == [
+        (len(raw), sha256(raw)) for raw in members.values()
+    ]
+    assert nudges == [row.pk for row in rows[1:]] and not DraftPart.objects.exists()
 
 
 def test_limits_hold_over_all_uploads_of_a_draft(team, monkeypatch):

@@ -34,16 +34,16 @@ def said(*results: OfResult) -> list[tuple[int, int, str]]:
 @pytest.mark.parametrize(
     ("disks", "number", "word"),
     [
-        ([Told("SSD!", ("sda",))], 0, "no role"),
-        ([Told("", ("sda",))], 0, "no role"),
+        ([Told("SSD!", ("sda",))], 0, "not a role"),
+        ([Told("", ("sda",))], 0, "not a role"),
         ([Told("ssd", ())], 0, "Name the disks"),
-        ([Told("ssd", ("a\x07",))], 0, "no name"),
-        ([Told("ssd", ("a" * 65,))], 0, "no name"),
+        ([Told("ssd", ("a\x07",))], 0, "not a name"),
+        ([Told("ssd", ("a" * 65,))], 0, "not a name"),
         ([Told("ssd", tuple(f"sd{n}" for n in range(257)))], 0, "at most 256"),
         ([Told("ssd", ("sda",), 0)], 0, "rated IOPS"),
         ([Told("ssd", ("sda",), None, 10**16)], 0, "rated throughput"),
-        ([Told("ssd", ("sda",)), Told("ssd", ("sdb",))], 1, "role ssd is there twice"),
-        ([Told("ssd", ("sda",)), Told("hdd", ("sda",))], 1, "disk sda is there twice"),
+        ([Told("ssd", ("sda",)), Told("ssd", ("sdb",))], 1, "role ssd is listed twice"),
+        ([Told("ssd", ("sda",)), Told("hdd", ("sda",))], 1, "disk sda is listed twice"),
         ([Told("ssd", ("sda",)), Told("hdd", ("sdb",))], 1, "No layer of one disk asks for the role hdd"),
     ],
 )  # fmt: skip
@@ -57,7 +57,7 @@ def test_some_result_must_stand_on_the_disks_and_on_all_of_them():
     assert said(OfResult(0, (SSD,), "t", []), OfResult(1, (SSD,), "one disk", RAW)) == []
     [(index, number, why)] = said(OfResult(0, (SSD,), "a stripe", STRIPE))
     assert (index, number) == (0, 0)
-    assert why == "a stripe stands on 2 disks of the role ssd; 1 named."
+    assert why == "a stripe uses 2 disks of the role ssd; 1 named."
     [(_, _, why)] = said(OfResult(0, (SSD,), "", []))
     assert "No layer of the topology asks for the role ssd" in why
 

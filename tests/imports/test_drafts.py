@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.imports import draft_results, drafts, storing_drafts
 from benchlab.imports.checking import Agreement, Refused
 from benchlab.imports.models import Draft, DraftFile
@@ -84,7 +84,7 @@ def test_a_fault_in_a_reader_is_told_of_that_file_only(team, monkeypatch, caplog
     monkeypatch.setattr(registry, "all_readers", lambda: {**READERS, "broken": Broken})
     draft = drafts.make(team=team, user=None, uploads=[upload(b"BREAK"), upload(b"RATE 1", "b")])
     first, second = draft.files.all()
-    assert "fault of ours" in first.trouble and not second.trouble
+    assert "bug in BenchLab" in first.trouble and not second.trouble
     assert len(second.reading["found"]) == 1
 
 

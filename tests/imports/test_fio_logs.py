@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from benchlab.campaigns.models import Campaign
 from benchlab.imports.models import Draft
-from benchlab.runs.models import Series
+from benchlab.runs.models import Histogram, Series
 from tests.api.conftest import client_of
 from tests.imports.test_unpack import zipped
 
@@ -61,6 +61,36 @@ def test_a_result_of_fio_beside_it_tells(web, beside, scale):
     assert means() == wanted and Campaign.objects.count() == 1
 
 
+def job_logs(kind: str) -> dict[str, bytes]:
+    """Of three jobs, each half as fast as the one before; their latencies 1, 2 and 3 ms."""
+    each = {"lat": (1e6, 2e6, 3e6), "iops": (400, 200, 100)}[kind]
+    rows = [[f"{at}, {value:.0f}, 0, 0, 0\n" for at in (500, 1000, 1500)] for value in each]
+    return {f"x_{kind}.{n}.log": "".join(some).encode() for n, some in enumerate(rows, 1)}
+
+
+def test_the_logs_of_each_job_are_read_together(web):
+    """As fio writes them unless told otherwise, with numjobs=3."""
+    draft = handed_in(web, a__zip=zipped({"a.json": NEW, **job_logs("iops"), **job_logs("lat")}))
+    web.post(f"/import/{draft.pk}/", typed(draft))
+    for again in (False, True):
+        if again:
+            call_command("reparse")
+        assert list(Series.objects.get(metric="read.iops").values) == [700, 700, 700]
+        assert means() == pytest.approx([(400 * 1 + 200 * 2 + 100 * 3) / 700e3] * 3)
+
+
+def test_logs_of_jobs_that_began_later_and_two_of_one_job_are_not_added_up(web):
+    late = NEW.replace(b'"job options" : {', b'"job options" : {"startdelay" : "4",', 1)
+    assert late != NEW
+    draft = handed_in(web, a__zip=zipped({"a.json": late, **job_logs("iops")}))
+    web.post(f"/import/{draft.pk}/", typed(draft))
+    assert Campaign.objects.count() == 1 and not Series.objects.exists()
+    twice = {"a.json": NEW, "x_iops.1.log": LOG, "y_iops.1.log": LOG}
+    draft = handed_in(web, a__zip=zipped(twice))
+    said = web.post(f"/import/{draft.pk}/", typed(draft), follow=True).content.decode()
+    assert "a second log of the same job" in said and not Series.objects.exists()
+
+
 @pytest.mark.parametrize(("unit", "scale"), [("us", 1e-6), ("ns", 1e-9)])
 def test_a_person_is_asked_where_nothing_tells(web, unit, scale):
     draft = handed_in(web, a__txt=DD, x_lat__1__log=LOG)
@@ -108,3 +138,14 @@ def test_the_api_asks_and_takes_no_answer_against_what_is_known(web, user):
     assert not Campaign.objects.exists()
     assert agreed(draft, log_unit="us").status_code == 202
     assert means() == pytest.approx([0.0012, 0.0008, 0.0009])
+
+
+def test_histograms_come_with_a_result(web):
+    """As fio printed them, N; and again by reparse."""
+    draft = handed_in(web, a__txt=(CASES / "3.33-noisy-randrw.json").read_bytes())
+    web.post(f"/import/{draft.pk}/", typed(draft))
+    for again in (False, True):
+        if again:
+            call_command("reparse")
+        counted = {row.name: sum(row.counts) for row in Histogram.objects.all()}
+        assert counted == {"read.clat": 510362, "write.clat": 218122}

@@ -13,7 +13,7 @@ from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Host
 from benchlab.imports import reference_library
 from benchlab.imports.articles import ArticleError, articles
-from benchlab.runs import collect
+from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt, Measurement, Series
 from benchlab.team.models import Team
 
@@ -243,9 +243,9 @@ def test_a_team_may_have_the_librarys_name(db):
 def test_disks_that_an_article_tells_are_kept_with_its_results(shelved, db):
     """As iostat names them beside the run, so that findings know whose work each was."""
     run = Attempt.objects.get(run__topology__name=CACHE, run__workload__name=PG)
-    layers = chain.given(chain.specs(run.layout.stack), run.meta[collect.DISKS])
+    layers = chain.given(chain.specs(run.layout.stack), run.meta[attempt_meta.DISKS])
     assert [set(uses) for uses in layers] == [{"data"}, {"cache"}, set()]
     assert layers[1]["cache"] == ("dfa",) and len(layers[0]["data"]) == 12
     seen = set(Series.objects.filter(attempt=run).values_list("device", flat=True))
     assert seen == {"dfa", *layers[0]["data"]}
-    assert collect.DISKS not in Attempt.objects.filter(run__topology__name=RAW)[0].meta
+    assert attempt_meta.DISKS not in Attempt.objects.filter(run__topology__name=RAW)[0].meta

@@ -103,7 +103,8 @@ def test_what_the_cloud_disks_curves_say(web):
     [card] = [card for card in page.context["cards"] if card.title == AZURE]
     said = dict(card.knees)
     assert (
-        said[SSD].startswith("about 4 outstanding") and "cap: 5.1 k IOPS from 4 to 16" in said[SSD]
+        said[SSD].startswith("about 4 outstanding")
+        and "capped at 5.1 k IOPS from 4 to 16" in said[SSD]
     )
     assert said[HDD].startswith("about 8 outstanding") and "cap" not in said[HDD]
     assert "by one repeat a depth" in said[SSD]

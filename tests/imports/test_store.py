@@ -7,16 +7,15 @@ from dataclasses import replace
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import registry
 from agents.contracts import Metric, Unit
+from agents.drivers import reading, registry
 from agents.readers import zpool_iostat
-from agents.texts import reading
 from agents.texts.found import Found
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import groups
 from benchlab.hosts.models import Host
 from benchlab.imports.services import Piece, Result, store
-from benchlab.runs import collect, progress
+from benchlab.runs import conclusion, progress
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -76,7 +75,7 @@ def test_figures_are_read_from_the_artifacts(team, user, results):
     (artifact,) = attempt.artifacts.all()
     assert (artifact.name, bytes(artifact.content)) == ("a.lines-2-2.txt", b"RATE 12 at depth 4")
     attempt.measurements.all().delete()
-    assert collect.reparse(attempt) == ""
+    assert conclusion.reparse(attempt) == ""
     assert [(m.name, m.value, m.line) for m in attempt.measurements.all()] == [("iops", 12.0, 1)]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
 from urllib.parse import urlsplit, urlunsplit
@@ -13,16 +15,19 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.contracts import Histogram
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts.queries import groups
 from benchlab.hosts.models import Host
 from benchlab.imports import draft_results, drafts, services, storing_drafts
 from benchlab.imports.checking import Agreement, Chosen, Refused
-from benchlab.imports.models import Draft, Source
+from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.imports.storing_drafts import State
 from benchlab.imports.tasks import store_draft, sweep_drafts
+from benchlab.runs import artifact_figures
 from benchlab.runs.models import Attempt, Measurement
 from tests.api.conftest import client_of
 
@@ -86,7 +91,7 @@ def test_no_request_reads_a_file_again(team, user, readers, nobody_stores, nudge
 
 
 def test_nobody_agrees_twice(agreed, user):
-    with pytest.raises(Refused, match="meanwhile"):
+    with pytest.raises(Refused, match="in the meantime"):
         storing_drafts.agree(agreed, everything(agreed), user=user)
 
 
@@ -107,21 +112,53 @@ def test_what_cannot_be_stored_is_named_and_the_rest_is_stored(agreed, monkeypat
     plain = services._attempt
 
     def attempt(run, layout, result):
-        plain(run, layout, result)
+        made = plain(run, layout, result)
         if result.piece.name == "2.txt":
             raise RuntimeError("a fault")
         if result.piece.name == "3.txt":
             raise ValidationError("3.lines-1-1.txt: two results, not one")
+        return made
 
     monkeypatch.setattr(services, "_attempt", attempt)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
     failed = agreed.outcome["failed"]
     assert [(one["file"], one["first"]) for one in failed] == [("2.txt", 1), ("3.txt", 1)]
-    assert "fault of ours" in failed[0]["says"] and "two results" in failed[1]["says"]
+    assert "bug in BenchLab" in failed[0]["says"] and "two results" in failed[1]["says"]
     assert agreed.outcome["stored"] == 2
     assert Run.objects.count() == Attempt.objects.count() == 2
     assert Source.objects.count() == FILES  # nothing is lost: their texts are there
+
+
+def test_what_the_database_refuses_costs_those_stored_with_it_nothing(agreed, monkeypatch, caplog):
+    plain = services._attempt
+
+    def attempt(run, layout, result):
+        made, files, figures = plain(run, layout, result)
+        if result.piece.name == "2.txt":
+            made.tool_version = "v" * 300
+        return made, files, figures
+
+    monkeypatch.setattr(services, "_attempt", attempt)
+    store_draft(agreed.pk)
+    agreed.refresh_from_db()
+    (failed,) = agreed.outcome["failed"]
+    assert failed["file"] == "2.txt" and "bug in BenchLab" in failed["says"]
+    assert agreed.outcome["stored"] == FILES - 1
+    rows = Attempt.objects.order_by("run__position")
+    assert [row.artifacts.get().name.split(".")[0] for row in rows] == ["1", "3", "4"]
+    assert [row.measurements.count() for row in rows] == [1, 1, 1]
+    assert Run.objects.count() == FILES - 1 and Source.objects.count() == FILES
+
+
+def test_small_results_are_stored_together_and_no_file_is_read_to_be_deleted(agreed):
+    with CaptureQueriesContext(connection) as asked:
+        store_draft(agreed.pk)
+    said = [str(one["sql"]) for one in asked]
+    for table in ("runs_attempt", "runs_artifact", "imports_source"):
+        (_,) = [sql for sql in said if re.match(rf'\s*INSERT INTO "?{table}"?', sql)]
+    assert not [sql for sql in said if '"imports_draftfile"."content"' in sql]
+    assert Attempt.objects.count() == FILES and not DraftFile.objects.exists()
 
 
 def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypatch):
@@ -211,12 +248,14 @@ import sys, time, django
 django.setup()
 from benchlab.imports import services, storing_drafts
 plain, done = services._attempt, []
+services.AT_ONCE = 2
 def slow(*args):
-    plain(*args)
+    made = plain(*args)
     print("one", flush=True)
     done.append(1)
     if len(done) == 5:
         time.sleep(60)
+    return made
 services._attempt = slow
 storing_drafts.store(int(sys.argv[1]))
 """
@@ -261,3 +300,28 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
     assert Attempt.objects.count() == Source.objects.count() == len(raw)
     (line,) = groups(user, [Campaign.objects.get().pk])
     assert line
+
+
+def test_what_is_stored_together_is_each_attempts_own(agreed):
+    store_draft(agreed.pk)
+    rows = Attempt.objects.order_by("run__position").prefetch_related("measurements", "artifacts")
+    read = [artifact_figures.read(row) for row in rows]
+    for row, figures in zip(rows, read, strict=True):
+        assert [one.value for one in row.measurements.all()] == [m.value for m in figures.metrics]
+        (artifact,) = row.artifacts.all()
+        assert artifact.sha256 == services.sha256(artifact.read())
+    assert len({one.metrics[0].value for one in read}) == FILES
+
+
+def test_histograms_stored_together_are_each_attempts_own(agreed, monkeypatch):
+    plain = services._attempt
+
+    def attempt(run, layout, result):
+        made, files, figures = plain(run, layout, result)
+        bins = Histogram("clat", (0.0,), (1.0,), (run.position + 1,))
+        return made, files, replace(figures, histograms=[bins])
+
+    monkeypatch.setattr(services, "_attempt", attempt)
+    store_draft(agreed.pk)
+    rows = Attempt.objects.order_by("run__position")
+    assert [row.histograms.get().counts for row in rows] == [[n + 1] for n in range(FILES)]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from benchlab.campaigns.models import Campaign
 from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import previews
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 
@@ -18,7 +18,7 @@ OVER = (LayoutPhase.DONE, LayoutPhase.STUCK)
 def plan_and_start(campaign: Campaign) -> None:
     """What a person does: look at the plans, agree to them."""
     for layout in campaign.layouts.filter(phase=LayoutPhase.DRAFT):
-        planning.preview(layout.pk)
+        previews.preview(layout.pk)
     drafts = campaign.layouts.filter(phase=LayoutPhase.DRAFT)
     wishes.start(campaign, dict(drafts.values_list("pk", "plan_fingerprint")))
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agents import registry
 from agents.contracts import Ran
+from agents.drivers import registry
 from agents.facts import reading
 from agents.facts.model import HostFacts
 from agents.safety import apply
-from benchlab.engine.checks import condition, planning
+from benchlab.engine.checks import condition, previews
 from benchlab.engine.checks.condition import Condition
 from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Device, Host
@@ -73,7 +73,7 @@ def confirmed(layout: Layout, *stack: dict[str, Any], stages: Any = ()) -> Layou
     Layout.objects.filter(pk=layout.pk).update(
         stack=list(stack), stages=list(stages), phase="draft"
     )
-    planning.preview(layout.pk)
+    previews.preview(layout.pk)
     layout.refresh_from_db()
     assert layout.plan, layout.plan_error
     layout.phase, layout.confirmed_fingerprint = "provisioning", layout.plan_fingerprint

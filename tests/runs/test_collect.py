@@ -16,7 +16,14 @@ from benchlab.charts import queries
 from benchlab.charts.sampled import tracks_of, windows_of
 from benchlab.charts.tables import device_rows
 from benchlab.charts.windows import part
-from benchlab.runs import collect, moves
+from benchlab.runs import (
+    artifact_figures,
+    artifact_writer,
+    attempt_meta,
+    conclusion,
+    figure_rows,
+    moves,
+)
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -40,15 +47,15 @@ def attempt(team) -> Attempt:
 
 def concluded(attempt: Attempt, verdict: Verdict) -> Verdict:
     """Its figures are stored as at its end."""
-    found, figures = collect.conclude(attempt, verdict)
-    collect.replace(attempt, figures)
+    found, figures = conclusion.conclude(attempt, verdict)
+    figure_rows.replace(attempt, figures)
     return found
 
 
 @pytest.mark.parametrize("stdout", [b"", b"words of a wrapper\n", b"1\n2\n3\n4\n"])
 def test_dd_prints_to_stderr_whatever_is_in_stdout(attempt, web, stdout):
-    collect.keep(attempt, {"stdout": stdout, "stderr": DD, "dd.json": b"{}"})
-    assert collect.reparse(attempt) == ""
+    artifact_writer.keep(attempt, {"stdout": stdout, "stderr": DD, "dd.json": b"{}"})
+    assert conclusion.reparse(attempt) == ""
     rows = list(attempt.measurements.exclude(line=0))
     assert rows and {row.output for row in rows} == {"stderr"}
     shown = web.get(f"/runs/{attempt.run_id}/").content.decode()
@@ -94,10 +101,10 @@ def sampled(attempt: Attempt) -> set[str]:
 
 
 def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
-    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples(LONG)})
+    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.series.filter(device=f"rpool/mirror-0/{LONG}").exists()
-    assert collect.NOT_SAMPLED not in attempt.meta
+    assert attempt_meta.NOT_SAMPLED not in attempt.meta
 
 
 @pytest.mark.parametrize(
@@ -109,21 +116,21 @@ def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
     ],
 )
 def test_samples_that_cannot_be_read_do_not_fail_the_run(attempt, web, raw, blamed, read):
-    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: raw})
+    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: raw})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.measurements.filter(name="bandwidth").exists()
     assert sampled(attempt) == read
     attempt.refresh_from_db()
-    assert list(attempt.meta[collect.NOT_SAMPLED]) == [blamed]
+    assert list(attempt.meta[attempt_meta.NOT_SAMPLED]) == [blamed]
     shown = web.get(f"/runs/{attempt.run_id}/").content.decode()
     assert f"{blamed}: " in shown and "was sampled could be read" in shown
     told = web.get(f"/api/attempts/{attempt.pk}/").json()
-    assert list(told["meta"][collect.NOT_SAMPLED]) == [blamed]
+    assert list(told["meta"][attempt_meta.NOT_SAMPLED]) == [blamed]
 
 
 def test_reparse_keeps_the_series_that_it_cannot_read_any_more(attempt, monkeypatch):
-    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples("sdb")})
-    assert collect.reparse(attempt) == ""
+    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")})
+    assert conclusion.reparse(attempt) == ""
     before = attempt.series.count()
     assert sampled(attempt) == {"diskstats", "zpool"}
 
@@ -132,22 +139,22 @@ def test_reparse_keeps_the_series_that_it_cannot_read_any_more(attempt, monkeypa
 
     with monkeypatch.context() as later:
         later.setattr(zpool, "series", refuse)
-        assert collect.reparse(attempt) == ""
+        assert conclusion.reparse(attempt) == ""
         assert attempt.series.count() == before
-        assert attempt.meta[collect.NOT_SAMPLED] == {"zpool": "not as before"}
+        assert attempt.meta[attempt_meta.NOT_SAMPLED] == {"zpool": "not as before"}
         later.setattr(job, "frames", refuse)
-        assert collect.reparse(attempt) == ""
+        assert conclusion.reparse(attempt) == ""
         assert attempt.series.count() == before
-    assert collect.reparse(attempt) == ""
+    assert conclusion.reparse(attempt) == ""
     attempt.refresh_from_db()
-    assert attempt.series.count() == before and collect.NOT_SAMPLED not in attempt.meta
+    assert attempt.series.count() == before and attempt_meta.NOT_SAMPLED not in attempt.meta
 
 
 def test_a_run_that_an_older_version_failed_for_its_samples_stands_after_reparse(attempt):
-    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples(LONG)})
+    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
     attempt.outcome, attempt.reason = Outcome.FAILED, Reason.PARSE_FAILED
     attempt.save()
-    assert collect.reparse(attempt) == ""
+    assert conclusion.reparse(attempt) == ""
     attempt.refresh_from_db()
     assert attempt.outcome == Outcome.SUCCEEDED and attempt.measurements.exists()
 
@@ -171,13 +178,15 @@ def by_fio(attempt) -> Attempt:
     attempt.run.save()
     attempt.meta |= CLOCKS
     attempt.save()
-    collect.keep(attempt, {"fio.json": FIO.read_bytes(), "fio_bw.log": LOG, "samples": FRAMES})
+    artifact_writer.keep(
+        attempt, {"fio.json": FIO.read_bytes(), "fio_bw.log": LOG, "samples": FRAMES}
+    )
     return attempt
 
 
 def test_windows_and_series_are_on_one_clock(by_fio, web):
     """The first frame was 3 s before the job: by fio's clock the log would stand there, 4.4 s too early."""
-    assert collect.reparse(by_fio) == ""
+    assert conclusion.reparse(by_fio) == ""
     by_fio.refresh_from_db()
     layout, measured = by_fio.windows
     assert (layout["name"], layout["measured"]) == ("file layout", False)
@@ -192,7 +201,7 @@ def test_windows_and_series_are_on_one_clock(by_fio, web):
 
 def test_the_mean_of_a_device_is_that_of_its_counters_in_the_window(by_fio):
     """By hand: of the frames at 3, 4, 5, 6 s … only 5 to 6 lies in 4.405 to 6.406: 145 - 45 reads in that second."""
-    collect.reparse(by_fio)
+    conclusion.reparse(by_fio)
     by_fio.refresh_from_db()
     found = part(tracks_of(by_fio), windows_of(by_fio))
     [reads] = [
@@ -207,7 +216,7 @@ def test_the_mean_of_a_device_is_that_of_its_counters_in_the_window(by_fio):
 def test_where_the_clocks_do_not_tell_nothing_is_guessed(by_fio, web, lost):
     by_fio.meta |= lost
     by_fio.save()
-    assert collect.reparse(by_fio) == ""
+    assert conclusion.reparse(by_fio) == ""
     by_fio.refresh_from_db()
     assert by_fio.windows == []
     assert by_fio.series.get(sampler="fio", metric="read.bandwidth").times == [0.5, 1.0]
@@ -219,10 +228,13 @@ def test_where_the_clocks_do_not_tell_nothing_is_guessed(by_fio, web, lost):
 def test_marks_that_cannot_be_read_cost_no_figure(attempt, web):
     attempt.meta |= CLOCKS
     attempt.save()
-    collect.keep(attempt, {"stdout": b"", "stderr": DD, "marks": b"torn\n"})
-    assert collect.reparse(attempt) == "" and attempt.measurements.exists()
+    artifact_writer.keep(attempt, {"stdout": b"", "stderr": DD, "marks": b"torn\n"})
+    assert conclusion.reparse(attempt) == "" and attempt.measurements.exists()
     attempt.refresh_from_db()
-    assert attempt.windows == [] and "not a mark" in attempt.meta[collect.NOT_SAMPLED][collect.WHEN]
+    assert (
+        attempt.windows == []
+        and "not a mark" in attempt.meta[attempt_meta.NOT_SAMPLED][artifact_figures.WHEN]
+    )
 
 
 # A tool that gave up: what it had printed stands, and the run is a failed one all the same.
@@ -238,7 +250,7 @@ def given_up(attempt: Attempt, tool: str, options: dict[str, object], **files: b
     attempt.measurements.all().delete()
     attempt.exit_code = 1
     attempt.save()
-    collect.keep(attempt, {"stdout": b"", "stderr": b"", **files})
+    artifact_writer.keep(attempt, {"stdout": b"", "stderr": b"", **files})
     return concluded(attempt, FAILED)
 
 
@@ -296,14 +308,14 @@ def test_they_are_read_again_as_they_were(attempt, monkeypatch):
     attempt.outcome, attempt.reason = FAILED.outcome, FAILED.reason
     attempt.save()
     before = names(attempt)
-    assert collect.reparse(attempt) == "" and names(attempt) == before
+    assert conclusion.reparse(attempt) == "" and names(attempt) == before
     monkeypatch.setattr(dd, "parse", lambda files, built: 1 / 0)
-    assert "nothing of what" in collect.reparse(attempt) and names(attempt) == before
+    assert "can be read any more" in conclusion.reparse(attempt) and names(attempt) == before
     assert attempt.outcome == "failed"
 
 
 def test_one_that_was_stopped_has_no_figures(attempt):
-    collect.keep(attempt, {"stderr": DD})
+    artifact_writer.keep(attempt, {"stderr": DD})
     attempt.measurements.all().delete()
     late = Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, "late")
     assert concluded(attempt, late) == late and not names(attempt)
@@ -322,12 +334,12 @@ def overtaken(attempt: Attempt, phase: AttemptPhase) -> Attempt:
 
 
 def test_what_somebody_else_has_ended_keeps_its_figures(attempt):
-    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples("sdb")})
+    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")})
     concluded(attempt, Verdict(Outcome.SUCCEEDED))
     before = list(attempt.measurements.values_list("pk", flat=True))
     late = overtaken(attempt, AttemptPhase.COLLECTING)
     with pytest.raises(moves.Moved), transaction.atomic():
-        collect.end(late, *collect.conclude(late, Verdict(Outcome.SUCCEEDED)))
+        conclusion.end(late, *conclusion.conclude(late, Verdict(Outcome.SUCCEEDED)))
     assert before and list(attempt.measurements.values_list("pk", flat=True)) == before
 
 
@@ -335,20 +347,20 @@ def test_output_of_what_somebody_else_has_ended_is_not_kept_again(attempt):
     late = overtaken(attempt, AttemptPhase.RUNNING)
     came = job.Fetched({"stderr": DD}, b"", b"", job._meta({"state": "exited", "exit": "0"}, 0))
     with pytest.raises(moves.Moved), transaction.atomic():
-        collect.store(late, came, over="it is over, says who comes late")
+        artifact_writer.store(late, came, over="it is over, says who comes late")
     assert not attempt.artifacts.exists()
 
 
 def test_figures_that_cannot_be_stored_leave_the_attempt_where_it_was(attempt):
-    collect.keep(attempt, {"stderr": DD, collect.SAMPLES: samples("sdb")})
+    artifact_writer.keep(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")})
     Attempt.objects.filter(pk=attempt.pk).update(phase=AttemptPhase.COLLECTING, outcome="")
     attempt.refresh_from_db()
     attempt.measurements.all().delete()
-    verdict, figures = collect.conclude(attempt, Verdict(Outcome.SUCCEEDED))
+    verdict, figures = conclusion.conclude(attempt, Verdict(Outcome.SUCCEEDED))
     twice = dataclasses.replace(figures, metrics=figures.metrics * 2)
     with pytest.raises(IntegrityError), transaction.atomic():
-        collect.end(attempt, verdict, twice)
+        conclusion.end(attempt, verdict, twice)
     assert attempt.phase == AttemptPhase.COLLECTING and not attempt.measurements.exists()
-    collect.end(attempt, verdict, figures)
+    conclusion.end(attempt, verdict, figures)
     attempt.refresh_from_db()
     assert attempt.outcome == Outcome.SUCCEEDED and attempt.measurements.exists()

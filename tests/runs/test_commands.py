@@ -1,4 +1,4 @@
-"""What a person may ask, and what the sweeper finds due."""
+"""Commands that a person may give, and what the sweeper finds due."""
 
 from __future__ import annotations
 

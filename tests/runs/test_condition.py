@@ -22,7 +22,7 @@ __all__ = ["paper", "toy"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FAILED = "md: sdc has failed in md127"
-ERROR = "the kernel said: I/O error, dev sdb, sector 8"
+ERROR = "kernel log: I/O error, dev sdb, sector 8"
 
 
 @pytest.fixture(autouse=True)

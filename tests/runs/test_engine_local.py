@@ -8,13 +8,13 @@ import shutil
 import pytest
 from django.db import OperationalError, connection
 
-from agents.shell import Tunnel
+from agents.ssh.shell import Tunnel
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import consoles, wishes
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import collect
+from benchlab.runs import artifact_writer, conclusion
 from benchlab.runs.models import Attempt, LiveChunk, StepLog
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -67,7 +67,7 @@ def test_a_tunnel_that_is_forbidden_costs_its_own_run_alone(make_campaign, monke
     drive.to_the_end(campaign)
     first, second = Attempt.objects.order_by("run__repeat")
     assert (first.outcome, first.reason) == ("failed", "command_failed")
-    assert "gives no port for dynamo" in first.reason_text
+    assert "refused to forward a port for dynamo" in first.reason_text
     assert (second.outcome, campaign.layouts.get().outcome) == ("succeeded", "succeeded")
 
 
@@ -183,7 +183,7 @@ def test_a_tool_that_fails_says_why_and_the_others_go_on(make_campaign):
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.reason) == ("failed", "tool_failed")
     assert "Invalid argument" in attempt.reason_text
-    assert "figures that it had printed are kept, of a run that failed" in attempt.reason_text
+    assert "figures that it had printed are kept, of a failed run" in attempt.reason_text
     assert attempt.artifacts.filter(name="stderr").exists()
 
 
@@ -194,7 +194,7 @@ def test_reparse_rebuilds_the_same_figures(make_campaign):
     attempt = Attempt.objects.get()
     before = sorted(attempt.measurements.values_list("name", "value", "unit"))
     attempt.measurements.all().delete()
-    assert collect.reparse(attempt) == ""
+    assert conclusion.reparse(attempt) == ""
     assert sorted(attempt.measurements.values_list("name", "value", "unit")) == before
 
 
@@ -224,7 +224,7 @@ def test_a_crash_of_our_own_code_is_said_and_the_layout_taken_down(
     def broken(*args, **kwargs):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("benchlab.runs.collect.read", broken)
+    monkeypatch.setattr("benchlab.runs.artifact_figures.read", broken)
     drive.to_the_end(campaign)
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.reason) == ("errored", "internal")
@@ -237,17 +237,17 @@ def test_trouble_of_the_database_condemns_no_layout(make_campaign, monkeypatch):
     """The connection lives on; the job on the host is not stopped, and its figures come."""
     campaign = make_campaign(options=SMALL)
     drive.plan_and_start(campaign)
-    keep = collect.keep
+    keep = artifact_writer.keep
 
     def slow(*args):
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 10; SELECT pg_sleep(5)")
 
-    monkeypatch.setattr(collect, "keep", slow)
+    monkeypatch.setattr(artifact_writer, "keep", slow)
     layout = campaign.layouts.get()
     with pytest.raises(OperationalError, match="statement timeout"):
         drive.to_the_end(campaign)
-    monkeypatch.setattr(collect, "keep", keep)
+    monkeypatch.setattr(artifact_writer, "keep", keep)
     layout.refresh_from_db()
     assert (layout.phase, layout.outcome) == ("ready", "")
     drive.to_the_end(campaign)
@@ -280,7 +280,7 @@ def test_one_machine_under_two_names_is_held_once(make_campaign, here):
     campaigns.update(team=Team.objects.create(name="others"))
     engine.step(layout.pk)
     layout.refresh_from_db()
-    assert "another team is at work" in layout.trouble and held.name not in layout.trouble
+    assert "is in use by another team" in layout.trouble and held.name not in layout.trouble
     campaigns.update(team=here.team)
     wishes.cancel(first)
     drive.to_the_end(first)

@@ -9,11 +9,11 @@ import pytest
 
 from agents.contracts import AgentError, Reason
 from agents.jobs import job
-from agents.shell import SshShell
+from agents.ssh.shell import SshShell
 from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
 from benchlab.engine.phases import running, teardown
-from benchlab.runs import collect
+from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt
 from tests.agents.spools import eventually
 from tests.runs import drive
@@ -89,7 +89,7 @@ def test_a_teardown_run_again_asks_nothing_of_spools_that_are_gone(through, monk
     """Counted over both tries; a spool that nobody knows to be removed is asked for in each."""
     campaign, attempt = through
     drive.until(campaign, lambda: campaign.layouts.get().phase == "tearing_down", 60)
-    assert not Attempt.objects.exclude(meta__has_key=collect.REMOVED).exists()
+    assert not Attempt.objects.exclude(meta__has_key=attempt_meta.REMOVED).exists()
     if not removed:
         Attempt.objects.filter(pk=attempt.pk).update(meta={})
     sent: list[str] = []

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents import registry
 from agents.contracts import Plan, Step
+from agents.drivers import registry
 from agents.layers import directory
 from benchlab.campaigns.models import Workload
 from benchlab.engine import tasks as engine

@@ -114,5 +114,5 @@ def test_an_output_that_is_no_file_fails_its_run_and_holds_no_host(make_campaign
     assert campaign.layouts.get().phase == "done"
     attempt = Attempt.objects.get()
     assert attempt.outcome == "failed"
-    assert "no plain file" in attempt.reason_text and "stays on the host" in attempt.reason_text
+    assert "not a plain file" in attempt.reason_text and "stays on the host" in attempt.reason_text
     shutil.rmtree(spool_of(attempt))

@@ -103,7 +103,7 @@ def test_what_the_kernel_holds_of_a_pulled_disk_is_told_with_the_way_out(
     )
     assert "/dev/sdb still has md127 on it" in told and "/dev/md127 is still there" in told
     way_out = "reboot lab1, then press “Tear down again”"
-    assert (f"away: {way_out}" if back else f"put it back in, {way_out}") in told
+    assert (f"remove that: {way_out}" if back else f"put it back in, {way_out}") in told
     paper.facts = replace(paper.facts, boot_id="another", devices=facts(SDB, again, SDD).devices)
     wishes.teardown_again(layout)
     engine.step(layout.pk)
@@ -192,7 +192,7 @@ def test_a_plan_that_cannot_be_read_keeps_nobody_locked(stuck, user):
 
 
 def test_not_without_the_phrase_nor_when_it_is_not_stuck(stuck, user):
-    with pytest.raises(wishes.CommandError, match="type “release lab1”"):
+    with pytest.raises(wishes.CommandError, match="Type “release lab1”"):
         release.release(stuck, "yes", user)
     assert spare() == {"sdb", "sdc", "sdd"}
     wishes.teardown_again(stuck)

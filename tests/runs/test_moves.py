@@ -8,10 +8,12 @@ import time
 import pytest
 from django.db import IntegrityError, connection, connections
 
+from agents.contracts import Reason
 from benchlab.hosts.models import Host
 from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout, Transition
-from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase
+from benchlab.runs.states import ATTEMPT_MOVES, LAYOUT_MOVES, AttemptPhase, LayoutPhase, Outcome
+from benchlab.runs.verdict import Verdict
 from benchlab.workers.lease import lease
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +68,49 @@ def test_an_end_without_outcome_is_refused_by_the_database(make_layout):
     attempt = make_layout().attempts.get()
     with pytest.raises(IntegrityError, match="attempt_outcome_when_done"):
         moves.attempt(attempt, AttemptPhase.DONE)
+
+
+def test_many_that_wait_are_over_at_once_each_with_its_own_words(
+    make_layout, django_assert_num_queries
+):
+    layout = make_layout(runs=12)
+    rows = list(layout.attempts.order_by("pk"))
+    failed = {row: Verdict(Outcome.FAILED, Reason.TOOL_MISSING, f"no {row.pk % 2}") for row in rows}
+    with django_assert_num_queries(2):
+        moves.over(failed)
+    for row, kept in zip(rows, layout.attempts.order_by("pk"), strict=True):
+        told = ("done", "failed", "tool_missing", f"no {row.pk % 2}")
+        assert (kept.phase, kept.outcome, kept.reason, kept.reason_text) == told
+        assert (row.phase, row.outcome, row.reason, row.reason_text) == told
+        assert row.ended_at == kept.ended_at is not None
+    transitions = layout.transitions.values_list("attempt", "old", "new", "reason")
+    assert list(transitions) == [(row.pk, "queued", "done", f"no {row.pk % 2}") for row in rows]
+    moves.over({})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_none_is_over_where_one_was_moved(make_layout):
+    layout = make_layout(runs=3)
+    rows = list(layout.attempts.all())
+    moves.attempt(Attempt.objects.get(pk=rows[1].pk), AttemptPhase.STARTING)
+    with pytest.raises(moves.Moved):
+        moves.over(dict.fromkeys(rows, Verdict(Outcome.CANCELLED)))
+    assert sorted(layout.attempts.values_list("phase", flat=True)) == [
+        "queued",
+        "queued",
+        "starting",
+    ]
+    assert Transition.objects.count() == 1 and {row.phase for row in rows} == {"queued"}
+
+
+def test_what_belongs_to_a_move_is_undone_with_it(make_layout):
+    def breaks() -> None:
+        raise KeyError("ours")
+
+    layout = make_layout()
+    with pytest.raises(KeyError):
+        moves.layout(layout, LayoutPhase.PROVISIONING, also=breaks)
+    assert (Layout.objects.get().phase, Transition.objects.count()) == ("waiting", 0)
 
 
 def test_a_run_has_one_open_attempt(make_layout):

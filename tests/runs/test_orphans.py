@@ -1,4 +1,4 @@
-"""What a finished layout left is seen on its host, and taken down when a person has seen it and says so."""
+"""Leftovers of a finished layout are seen on its host, and taken down when a person has seen it and says so."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_layout_that_nobody_knows_is_for_hands(ended):
     ("change", "says"),
     [
         ({"plan": None}, "Its plan cannot be used"),
-        ({"phase": "draft", "outcome": ""}, "dealt with on its campaign's page"),
+        ({"phase": "draft", "outcome": ""}, "use its campaign's page"),
     ],
 )
 def test_what_no_button_can_take_down_says_why(ended, change, says):
@@ -191,7 +191,7 @@ def test_only_by_the_newest_facts(ended):
     read(ended, changed(ended.name))
     with pytest.raises(wishes.CommandError, match="lab1 has changed since: look at what is left"):
         orphans.tear_down(ended, old.pk)
-    with pytest.raises(wishes.CommandError, match="which facts of lab1 you saw"):
+    with pytest.raises(wishes.CommandError, match="the facts of lab1 you saw"):
         orphans.tear_down(ended, None)
 
 
@@ -214,7 +214,7 @@ def test_the_host_page_leads_to_a_page_that_asks(web, ended):
     host_page = reverse("host-detail", args=[ended.host_id])
     text = web.get(host_page).text
     assert f'id="orphan-{ended.name}"' in text and page(ended) in text
-    assert f"orphan of {ended.name}" in text
+    assert f"Orphan of {ended.name}" in text
     text = web.get(page(ended)).text
     assert "Everything on 2 disks will be destroyed" in text and "destroy 2 disks on lab1" in text
     sent = {"snapshot": snapshot.pk, "typed": "yes"}

@@ -106,7 +106,7 @@ def test_a_check_that_disagrees_says_why_and_waits_on(make):
 def test_a_check_whose_output_lacks_the_text_says_so(make):
     layout = waiting(make([manual(check=["uname", "-s"], expect="Plan 9")]))
     done(layout)
-    assert layout.person_trouble == "uname -s does not say 'Plan 9'; it says: Linux"
+    assert layout.person_trouble == "uname -s did not print 'Plan 9'; it printed: Linux"
 
 
 def test_a_check_that_agrees_lets_it_go_on(make):

@@ -1,4 +1,4 @@
-"""Whose processes the jobs on this very machine are: `down` must find and end them, so not sudo's."""
+"""The user of jobs on this very machine: `down` must find and end them, so not sudo's."""
 
 from __future__ import annotations
 

@@ -60,6 +60,6 @@ def test_the_pool_of_twelve_with_its_log_on_an_ssd_is_planned(plan):
 
 
 def test_without_gpart_it_is_gpart_that_is_missing(plan):
-    with pytest.raises(AgentError, match=r"lab1 has no gpart; nobody") as raised:
+    with pytest.raises(AgentError, match=r"lab1 has no gpart; no package is known") as raised:
         plan([layer("partition", data=("ssd", 1)), layer("raw")], able(twelve_and_an_ssd()))
     assert raised.value.reason is Reason.TOOL_MISSING

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents import layers, registry
+from agents import layers
+from agents.drivers import registry
 from benchlab.campaigns.models import Run
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import previews
 from benchlab.runs.models import Layout
 from tests.runs.paper_host import paper, toy
 
@@ -28,6 +29,6 @@ def test_a_workload_larger_than_its_volume(make_layout, paper, monkeypatch, size
     Run.objects.update(tool="fio", options={"size": size, "rw": "randread"})
     tools = dict.fromkeys(("wipefs", "blkdiscard", "dd", "sh", "fio"), "1")
     paper.facts = replace(paper.facts, tools=tools)
-    planning.preview(layout.pk)
+    previews.preview(layout.pk)
     layout.refresh_from_db()
     assert layout.plan_error.startswith(said) if said else not layout.plan_error, layout.plan_error

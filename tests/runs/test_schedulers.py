@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from agents.contracts import AgentError, Ran, Reason
 from agents.facts import glance
-from agents.layers import _scripts
+from agents.steps import scripts
 from benchlab.engine import consoles
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.checks.condition import Condition
@@ -62,7 +62,7 @@ class Kernel:
         self.paper.ran.append(words)
         if words[0] == "grep":
             return Ran(words, 0, self._read(words).encode(), b"")
-        if _scripts.QUEUE_WRITE in words:
+        if scripts.QUEUE_WRITE in words:
             _, _, _, _, value, *paths = words
             for path in paths:
                 self._write(path, value)
@@ -161,7 +161,7 @@ def test_a_kernel_that_refuses_fails_the_run_with_what_it_has(ready, kernel, pap
 
 def test_a_write_that_fails_says_what_could_not_be_set(ready, kernel, paper, monkeypatch):
     def refused(argv: Any, **given: Any) -> Ran:
-        if _scripts.QUEUE_WRITE in argv:
+        if scripts.QUEUE_WRITE in argv:
             said = b"tee: /sys/block/sdb/queue/scheduler: Invalid argument"
             return Ran(tuple(argv), 1, b"", said)
         return kernel.run(argv, **given)

@@ -10,7 +10,7 @@ from django.db import connection
 from agents.contracts import AgentError, Reason
 from agents.ssh import dial
 from benchlab.engine import wishes
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import previews
 from benchlab.hosts import services
 from benchlab.runs.models import Layout
 from benchlab.workers import messages
@@ -43,7 +43,7 @@ def drafts(make_layout, readings) -> list[Layout]:
 
 
 def test_seven_layouts_of_one_host_are_planned_by_one_reading(drafts, readings):
-    planning.preview_once(drafts[0].pk)
+    previews.preview_once(drafts[0].pk)
     assert len(readings) == 1
     assert all(row.plan and not row.plan_error for row in Layout.objects.all())
     assert len(set(Layout.objects.values_list("facts_planned", flat=True))) == 1
@@ -51,7 +51,7 @@ def test_seven_layouts_of_one_host_are_planned_by_one_reading(drafts, readings):
 
 def test_who_finds_the_host_being_read_leaves_it_to_that_one(drafts, readings):
     def beside() -> None:
-        planning.preview_once(drafts[1].pk)
+        previews.preview_once(drafts[1].pk)
         connection.close()
 
     with lease(drafts[0].host_id, PLANNING) as held:
@@ -70,7 +70,7 @@ def test_a_host_that_does_not_answer_is_asked_once_and_each_plan_says_so(drafts,
         raise AgentError("lab1: no answer (timed out)", Reason.TIMED_OUT)
 
     monkeypatch.setattr(services, "read_facts", silent)
-    planning.preview_once(drafts[3].pk)
+    previews.preview_once(drafts[3].pk)
     assert len(asked) == 1
     assert set(Layout.objects.values_list("plan_error", flat=True)) == {
         "lab1: no answer (timed out)"

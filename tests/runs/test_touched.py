@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents import registry
 from agents.contracts import AgentError, GuardError, Plan, Reason, Step
+from agents.drivers import registry
 from agents.facts.model import Signature
 from benchlab.audit.models import Entry
 from benchlab.engine import tasks as engine

@@ -1,4 +1,4 @@
-"""How long a layout took to build and to take down, told by when it came to its phases."""
+"""The time that a layout took to build and to take down, told by when it came to its phases."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import groups
 from benchlab.engine import added_repeats, load, wishes
 from benchlab.engine import tasks as engine
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import previews
 from benchlab.engine.decide import built
 from benchlab.engine.decisions import Take, Wait
 from benchlab.engine.new_campaign import create_campaign
@@ -248,7 +248,7 @@ def test_each_visit_is_confirmed_by_its_own_plan(make_campaign):
     """One word for all, and yet none of them is built by another's fingerprint."""
     campaign = make_campaign(repeats=2)
     for layout in campaign.layouts.all():
-        planning.preview(layout.pk)
+        previews.preview(layout.pk)
     seen = dict(campaign.layouts.values_list("pk", "plan_fingerprint"))
     assert len(set(seen.values())) == 4
     last = max(seen)
@@ -273,7 +273,7 @@ def on_paper(team, user, host, paper):
         workloads=[workload], repeats=3, order="abba", seed=7,
     )  # fmt: skip
     for layout in campaign.layouts.all():
-        planning.preview(layout.pk)
+        previews.preview(layout.pk)
     return campaign
 
 

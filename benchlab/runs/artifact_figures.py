@@ -1,0 +1,219 @@
+"""From artifacts to figures; nothing is stored. It can be done again at any time."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents import options
+from agents.contracts import Histogram, Metric, ParseError, Series, Timing, Window
+from agents.drivers import registry
+from agents.jobs import job
+from agents.texts.found import Found
+from benchlab.analysis.findings.clock_jumped import STEP
+from benchlab.runs import joined_texts, storable
+from benchlab.runs.artifact_reader import Outputs
+from benchlab.runs.artifact_writer import SAMPLES
+from benchlab.runs.attempt_meta import READERS
+from benchlab.runs.models import Attempt
+
+log = logging.getLogger(__name__)
+
+WHEN = "when it measured"  # among what could not be read: the times that the tool told
+
+Told = tuple[str, Series]  # sampler, tool or reader, and what it tells
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the artifacts of an attempt say; `errors`: what could not be read, in words.
+
+    `doubts` are samples that could not be read, by sampler: the tool's figures stand all the same.
+    """
+
+    metrics: list[Metric]
+    series: list[Told]
+    errors: list[str]
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    windows: list[Window] = field(default_factory=list)
+    histograms: Sequence[Histogram] = ()
+
+
+def read(
+    attempt: Attempt,
+    with_metrics: bool = True,
+    partly: bool = False,
+    files: Outputs | None = None,
+) -> Figures:
+    """Parse the stored artifacts. A run that was cut off has no figures worth keeping, its devices do.
+
+    `partly`: its tool gave up, and as much as can be read of what it printed is enough.
+    """
+    files = Outputs(attempt) if files is None else files
+    if readers := attempt.meta.get(READERS):
+        return elsewhere(files, readers)
+    sampled = _sampled(files)
+    told = Figures([], [], [])
+    if with_metrics:
+        told = _partly(attempt, files) if partly else _told(attempt, files, sampled.began)
+    series = told.series + sampled.series
+    return Figures(
+        told.metrics,
+        series,
+        told.errors,
+        {**told.doubts, **sampled.doubts},
+        told.windows,
+        told.histograms,
+    )
+
+
+def _told(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
+    """By the tool itself, its times brought to the clock of the samples, which began then."""
+    kind = attempt.run.tool
+    tool, recording = registry.tool(kind), registry.recording(kind)
+    binning = registry.binning(kind)
+    metrics: list[Metric] = []
+    histograms: list[Histogram] = []
+    series: list[Told] = []
+    windows: list[Window] = []
+    doubts: dict[str, str] = {}
+    try:
+        built = options.build(tool.Options, attempt.run.options)
+        metrics = storable.metrics(tool.parse(files, built))
+        if binning is not None:
+            histograms = storable.histograms(binning.histograms(files, built))
+        windows, doubts = _windows(attempt, files, built, began)
+        if recording is not None and not (large := _too_large(files, kind)):
+            series = storable.series((kind, one) for one in recording.series(files, built))
+        elif recording is not None:
+            doubts = doubts | large
+    except ParseError as error:
+        return Figures(metrics, [], [f"{kind}: {error}"], doubts, windows)
+    return Figures(metrics, _placed(series, windows), [], doubts, windows, histograms)
+
+
+def _partly(attempt: Attempt, files: Outputs) -> Figures:
+    """Of a tool that gave up: no window of it is whole, and a parser that stumbles over half an output is no news."""
+    kind = attempt.run.tool
+    tool, salvaging = registry.tool(kind), registry.salvaging(kind)
+    parse = tool.parse if salvaging is None else salvaging.salvage
+    try:
+        built = options.build(tool.Options, attempt.run.options)
+        return Figures(storable.metrics(parse(files, built)), [], [])
+    except ParseError:
+        return Figures([], [], [])
+    except Exception:  # how the tool ended must not be lost to it
+        log.exception("attempt %s", attempt.pk)
+        return Figures([], [], [])
+
+
+def _windows(
+    attempt: Attempt, files: Outputs, built: object, began: float | None
+) -> tuple[list[Window], dict[str, str]]:
+    """What the tool did when, since `began`; without samples since the job began. And why that cannot be read."""
+    marking, timing = registry.marking(attempt.run.tool), _timing(attempt.meta)
+    if marking is None or timing is None:
+        return [], {}
+    try:
+        found = marking.windows(files, built, timing)
+    except ParseError as error:
+        return [], {WHEN: str(error)}
+    late = timing.started - (timing.started if began is None else began)
+    return [dataclasses.replace(w, start=w.start + late, end=w.end + late) for w in found], {}
+
+
+def _timing(meta: Mapping[str, Any]) -> Timing | None:
+    """None where the runner did not see both ends of the job."""
+    started, ended, epoch = (meta.get(k) for k in ("started_mono", "ended_mono", "started_at"))
+    if started is None or ended is None:
+        return None
+    return Timing(started, ended, epoch if abs(meta.get("clock_step") or 0) < STEP else None)
+
+
+def _placed(series: list[Told], windows: Sequence[Window]) -> list[Told]:
+    """A tool's series count from the beginning of what it measured; where that is not told, so they stay."""
+    measured = [one for one in windows if one.measured]
+    if len(measured) != 1:
+        return series
+    late = measured[0].start
+    return [
+        (kind, dataclasses.replace(one, times=tuple(at + late for at in one.times)))
+        for kind, one in series
+    ]
+
+
+def _too_large(files: Outputs, tool: str) -> dict[str, str]:
+    """Logs that would fill the memory have no series; the tool's figures stand without them."""
+    try:
+        files.check_all(but=SAMPLES)
+    except ParseError as error:
+        return {tool: str(error)}
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """What each sampler can read, and why the others cannot: one costs its own series, never the run."""
+
+    series: list[Told]
+    doubts: Mapping[str, str]
+    began: float | None  # the first frame: from there its times count
+
+
+def _sampled(files: Outputs) -> _Sampled:
+    found: list[Told] = []
+    doubts: dict[str, str] = {}
+    try:
+        frames = job.frames(files.get(SAMPLES, b""))
+    except ParseError as error:
+        return _Sampled([], {SAMPLES: str(error)}, None)
+    for kind, sampler in registry.all_samplers().items():
+        try:
+            found += storable.series((kind, one) for one in sampler.series(frames))
+        except ParseError as error:
+            doubts[kind] = str(error)
+    return _Sampled(found, doubts, frames[0].at if frames else None)
+
+
+def elsewhere(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
+    """Of results measured elsewhere: the first artifact has the metrics, each has its series."""
+    metrics: list[Metric] = []
+    series: list[Told] = []
+    histograms: list[Histogram] = []
+    errors: list[str] = []
+    for number, (artifact, kind, name, *only) in enumerate(readers):
+        if registry.joining(kind) is not None:
+            continue
+        found = registry.all_readers()[kind].find(files[artifact].decode(), name)
+        if len(found) != 1 or found[0].trouble:
+            said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
+            errors.append(f"{artifact}: {said}")
+            continue
+        if found[0].needs:
+            errors.append(f"{artifact}: {'; '.join(found[0].notes)}")
+            continue
+        try:
+            if number == 0:
+                metrics += storable.metrics(_of_point(found[0], artifact, only[0] if only else {}))
+                histograms += storable.histograms(found[0].histograms)
+            series += storable.series((kind, one) for one in found[0].series)
+        except ParseError as error:
+            errors.append(f"{artifact}: {error}")
+    together, unread = joined_texts.read(files, readers)
+    return Figures(metrics, series + together, errors + unread, histograms=histograms)
+
+
+def _of_point(found: Found, artifact: str, only: Mapping[str, str]) -> list[Metric]:
+    """Its metrics, or those of one point of its sweep, without the labels that tell it apart."""
+    return [
+        dataclasses.replace(
+            one,
+            output=artifact,
+            labels={name: value for name, value in one.labels.items() if name not in only},
+        )
+        for one in found.metrics
+        if only.items() <= one.labels.items()
+    ]

@@ -1,0 +1,71 @@
+"""From a spool directory to artifacts: raw output, byte for byte, with its hashes."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db import transaction
+
+from agents.jobs import job
+from benchlab.runs import moves
+from benchlab.runs.models import Artifact, Attempt, LiveChunk
+from benchlab.runs.states import AttemptPhase
+
+SAMPLES, LOG = "samples", "runner.log"  # artifacts beside what the tool wrote
+
+
+def store(
+    attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact] = (), over: str = ""
+) -> None:
+    """Keep the raw output byte for byte, and what the runner recorded of it. `large`: what came in pieces.
+
+    `over`: why the attempt, which was running, is to be collected from now on. Raises Moved, and keeps nothing then.
+    """
+    attempt.meta |= dataclasses.asdict(fetched.meta)  # what was noted at its start stays
+    attempt.exit_code = fetched.meta.exit_code
+    recorded = {"meta": attempt.meta, "exit_code": attempt.exit_code}
+    if over:
+        moves.attempt(
+            attempt,
+            AttemptPhase.COLLECTING,
+            over,
+            also=lambda: _keep_output(attempt, fetched, large),
+            seen_at=attempt.seen_at,
+            **recorded,
+        )
+        return
+    with transaction.atomic():
+        _keep_output(attempt, fetched, large)
+        attempt.save(update_fields=list(recorded))
+
+
+def _keep_output(attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact]) -> None:
+    files = {**fetched.files, SAMPLES: fetched.samples}
+    if fetched.log:
+        files[LOG] = fetched.log
+    came = {row.name for row in large}
+    keep(attempt, {name: raw for name, raw in files.items() if name not in came})
+    Artifact.objects.bulk_create(large)
+    LiveChunk.objects.filter(attempt=attempt).delete()
+
+
+def keep(attempt: Attempt, files: Mapping[str, bytes]) -> None:
+    """As artifacts, with their hashes."""
+    keep_all([(attempt, files)])
+
+
+def keep_all(outputs: Iterable[tuple[Attempt, Mapping[str, bytes]]]) -> None:
+    """Those of several attempts, by one statement: together they should be small."""
+    Artifact.objects.bulk_create(
+        Artifact(
+            attempt=attempt,
+            name=name,
+            content=raw,
+            size=len(raw),
+            sha256=hashlib.sha256(raw).hexdigest(),
+        )
+        for attempt, files in outputs
+        for name, raw in files.items()
+    )

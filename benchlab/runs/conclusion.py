@@ -1,0 +1,126 @@
+"""The end of an attempt with its figures, from its artifacts: when it is over, and when it is read again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from agents.contracts import Reason
+from agents.jobs import job
+from benchlab.runs import artifact_figures, figure_rows, moves
+from benchlab.runs.artifact_figures import Figures
+from benchlab.runs.artifact_reader import Outputs
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.runs.verdict import Verdict
+from benchlab.workers import messages
+
+# Asked of a worker for each result: a step has no time for it
+FIND = "benchlab.findings.tasks.find"
+
+
+def conclude(
+    attempt: Attempt, verdict: Verdict, files: Outputs | None = None
+) -> tuple[Verdict, Figures]:
+    """How the attempt ended and its figures, now that its output is read; nothing is stored. See `end`.
+
+    Of a tool that gave up, what it had printed is kept; it ends as failed, and says so. `files`: its artifacts, where
+    somebody has them.
+    """
+    if _gave_up(attempt, verdict.reason):
+        figures = artifact_figures.read(attempt, partly=True, files=files)
+        return dataclasses.replace(verdict, text=verdict.text + _kept_words(figures)), figures
+    figures = artifact_figures.read(
+        attempt, with_metrics=verdict.outcome == Outcome.SUCCEEDED, files=files
+    )
+    if verdict.outcome != Outcome.SUCCEEDED:
+        return verdict, figures
+    if figures.errors:
+        said = "; ".join(figures.errors)
+        return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, said), figures
+    return _io_errors(figures) or verdict, figures
+
+
+def end(attempt: Attempt, verdict: Verdict, figures: Figures | None = None) -> None:
+    """The attempt is over, with its figures where it has any: all of it is stored, or nothing. Raises Moved."""
+    if figures is not None:
+        figure_rows.note(attempt, figures)
+    moves.attempt(
+        attempt,
+        AttemptPhase.DONE,
+        verdict.text,
+        also=None if figures is None else lambda: figure_rows.put(attempt, figures),
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        reason_text=verdict.text,
+        meta=attempt.meta,
+        windows=attempt.windows,
+    )
+    if verdict.outcome == Outcome.SUCCEEDED:
+        messages.after_commit(FIND, [attempt.pk])
+
+
+def end_unbegun(attempts: Sequence[Attempt], verdict: Verdict) -> None:
+    """As `end`, of attempts of one layout that wait, and have nothing of which to keep anything. Raises Moved."""
+    moves.over(dict.fromkeys(attempts, verdict))
+    if verdict.outcome == Outcome.SUCCEEDED:
+        messages.after_commit(FIND, [attempt.pk for attempt in attempts])
+
+
+def _gave_up(attempt: Attempt, reason: str) -> bool:
+    """Whether the tool ended by itself and said that it failed."""
+    return reason == Reason.TOOL_FAILED and bool(attempt.exit_code)
+
+
+def _kept_words(figures: Figures) -> str:
+    told = sum(one.value is not None for one in figures.metrics)
+    if not told:
+        return ""
+    what = f"figure{'s' * (told > 1)} that it had printed {'are' if told > 1 else 'is'}"
+    return f"\n{told} {what} kept, of a failed run: no chart shows {'them' if told > 1 else 'it'}."
+
+
+def _io_errors(figures: Figures) -> Verdict | None:
+    failed = next((m for m in figures.metrics if m.name == "errors" and m.value), None)
+    if failed is None:
+        return None
+    said = f"{failed.value:g} I/O errors. {failed.note}".strip()
+    return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, said)
+
+
+def reparse(attempt: Attempt) -> str:
+    """Figures anew from the artifacts. Returns what could not be read; then the old figures stay as they are."""
+    unread = _unread(attempt)
+    if _gave_up(attempt, attempt.reason):
+        return _reparse_partly(attempt)
+    measured = attempt.outcome == Outcome.SUCCEEDED or unread or attempt.measurements.exists()
+    figures = artifact_figures.read(attempt, with_metrics=measured)
+    if figures.errors:
+        return "; ".join(figures.errors)
+    with transaction.atomic():
+        figure_rows.replace(attempt, figures)
+        if unread:
+            verdict = _io_errors(figures) or Verdict(Outcome.SUCCEEDED)
+            attempt.outcome, attempt.reason = verdict.outcome, verdict.reason
+            attempt.reason_text = verdict.text
+            attempt.save(update_fields=["outcome", "reason", "reason_text"])
+    return ""
+
+
+def _reparse_partly(attempt: Attempt) -> str:
+    figures = artifact_figures.read(attempt, partly=True)
+    if not figures.metrics and attempt.measurements.exists():
+        return "none of its tool's output can be read any more"
+    figure_rows.replace(attempt, figures)
+    return ""
+
+
+def _unread(attempt: Attempt) -> bool:
+    """Whether the tool did its part, and a parser of ours failed: in words, or by a crash."""
+    if attempt.reason != Reason.INTERNAL:
+        return attempt.reason == Reason.PARSE_FAILED
+    through = attempt.meta.get("state") == job.State.EXITED and attempt.exit_code == 0
+    during = attempt.meta.get("during")
+    return through and (during is None or bool(during.get("end")))  # else it measured two states
