@@ -1,1 +1,1 @@
-"""Who did what to which host and device: a log that only grows, each entry sealed by the hash of the one before."""
+"""Audit log, of who did what to which host and device: append-only, each entry sealed by the hash of the one before."""

@@ -40,7 +40,7 @@ class Checked:
     broken: str
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def record(
     action: str,
     *,
@@ -91,7 +91,10 @@ def _move(head: Head, made: Entry) -> None:
 
 
 def _put(told: Told, seal: str) -> None:
-    Head.objects.update_or_create(pk=Head.ONLY, defaults=asdict(told) | {"seal": seal})
+    """The caller holds LOCK: nobody else makes or moves the head meanwhile."""
+    fields = asdict(told) | {"seal": seal}
+    if not Head.objects.filter(pk=Head.ONLY).update(**fields):
+        Head.objects.create(pk=Head.ONLY, **fields)
 
 
 def _told(head: Head) -> Told:
@@ -138,14 +141,16 @@ def _ends() -> tuple[Head | None, int]:
 
 def _not_as_head(head: Head | None, found: Told) -> str:
     if head is None:
-        return "its head is gone from the database: nobody can tell whether entries are missing"
+        return "its head is gone from the database: it is unknown whether entries are missing"
     told = _told(head)
     if not heads.is_sealed(told, head.seal):
-        return "its head bears no seal of a key in BENCHLAB_KEY: somebody else wrote it"
+        return (
+            "its head is not sealed with a key in BENCHLAB_KEY: it was not written by this BenchLab"
+        )
     if told != found:
         return (
             f"{told.entries} entries were written, the last one was {told.entry}; {found.entries} are there, "
-            f"the last one is {found.entry or 'none'}: its end was cut off"
+            f"the last one is {found.entry or 'none'}: its end was truncated"
         )
     return ""
 
@@ -158,8 +163,8 @@ def _not_as_file() -> str:
     if told is None or heads.in_log(told):
         return ""
     return (
-        f"{heads.path()} tells of entry {told.entry}, which is not there as it was: the end was cut off, or an "
-        "older state of the database was put back"
+        f"{heads.path()} has entry {told.entry}, which is missing or changed in the log: the log was truncated, or an "
+        "older state of the database was restored"
     )
 
 

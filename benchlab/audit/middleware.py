@@ -1,4 +1,4 @@
-"""What is recorded by itself: every page and API call that changes something, logins, and refusals."""
+"""Automatic audit entries: every page and API call that changes something, logins, and refusals."""
 
 from __future__ import annotations
 

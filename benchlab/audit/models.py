@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
@@ -12,7 +14,15 @@ from benchlab.team.models import teams_of
 class EntryQuerySet(models.QuerySet["Entry"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> EntryQuerySet:
         """Of their teams; a site admin's also what belongs to no team: logins, accounts."""
-        mine = Q(team_id__in=teams_of(user).values("team_id"))
+        return self._of(user, teams_of(user).values("team_id"))
+
+    def to_sort_for(self, user: AbstractBaseUser | AnonymousUser) -> EntryQuerySet:
+        """The same, by one query more: by the teams' numbers, of which PostgreSQL knows how much of the log each has.
+        Of a subquery it does not, and would sort all of the log instead of reading an index in order."""
+        return self._of(user, list(teams_of(user).values_list("team_id", flat=True)))
+
+    def _of(self, user: AbstractBaseUser | AnonymousUser, teams: Any) -> EntryQuerySet:
+        mine = Q(team_id__in=teams)
         if getattr(user, "is_superuser", False):
             mine |= Q(team_id=None)
         return self.filter(mine)
@@ -21,19 +31,23 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 class Entry(models.Model):
     """`digest` is SHA-256 over `previous` and everything else (benchlab/audit/chain.py)."""
 
-    at = models.DateTimeField(db_index=True)
+    at = models.DateTimeField()
     actor_id = models.BigIntegerField(null=True)
-    actor = models.CharField(max_length=200, help_text="Their name then; empty: the engine")
-    via = models.CharField(max_length=100, help_text="page, a token's name, or engine")
-    address = models.CharField(max_length=64, blank=True, help_text="From where")
+    actor = models.CharField(
+        max_length=200, help_text="User name at that time; empty for the engine"
+    )
+    via = models.CharField(
+        max_length=100, help_text="Interface used: page, api, engine, or the name of an API token"
+    )
+    address = models.CharField(max_length=64, blank=True, help_text="IP address of the client")
     team_id = models.BigIntegerField(null=True, db_index=True)
     action = models.CharField(
-        max_length=100, db_index=True, help_text="campaign-start, host.create, destroy, …"
+        max_length=100, help_text="Action, e.g. campaign-start, host.create or destroy"
     )
     subject = models.CharField(
-        max_length=500, blank=True, help_text="What it was done to, in words"
+        max_length=500, blank=True, help_text="Object of the action, as text"
     )
-    outcome = models.CharField(max_length=20, help_text="done, refused, failed")
+    outcome = models.CharField(max_length=20, help_text="Outcome: done, refused or failed")
     details = models.JSONField(default=dict)
     previous = models.CharField(max_length=64, blank=True)
     digest = models.CharField(max_length=64)
@@ -43,6 +57,11 @@ class Entry(models.Model):
     class Meta:
         ordering = ["-pk"]
         verbose_name_plural = "entries"
+        # What its page sorts by: the log only grows, and a page of it is read in order, not sorted out of all of it.
+        indexes = [
+            models.Index(fields=[name, "id"], name=f"audit_by_{name}")
+            for name in ("at", "actor", "action", "outcome")
+        ]
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor or 'engine'}: {self.action} {self.subject}"
@@ -54,8 +73,8 @@ class Head(models.Model):
     ONLY = 1  # its id
 
     entries = models.BigIntegerField(default=0)
-    entry = models.BigIntegerField(default=0, help_text="The last one's id")
-    digest = models.CharField(max_length=64, blank=True, help_text="The last one's")
+    entry = models.BigIntegerField(default=0, help_text="ID of the last entry")
+    digest = models.CharField(max_length=64, blank=True, help_text="Digest of the last entry")
     seal = models.CharField(max_length=64, blank=True)
 
     def __str__(self) -> str:

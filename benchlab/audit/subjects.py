@@ -1,4 +1,4 @@
-"""What a request is about: the rows that its address names, or the one that it made. In words, and whose."""
+"""Subjects of a request: the rows that its address names, or the one that it made, in words and with their team."""
 
 from __future__ import annotations
 

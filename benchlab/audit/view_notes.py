@@ -1,4 +1,4 @@
-"""What a view says of its own deed where neither address nor answer tells; middleware.py takes it from there."""
+"""Notes of a view on its own action, where neither address nor answer tells it; middleware.py takes it from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a layout takes to be built and taken down: as it took here before, or an estimate. One query."""
+"""Durations of building a layout and taking it down: as it took here before, or an estimate. One query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 from django.db.models import F, Min
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns.cost import LAYOUT_OVERHEAD_S
 from benchlab.hosts.models import Host
 from benchlab.topologies.models import Topology

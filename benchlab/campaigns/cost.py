@@ -1,4 +1,4 @@
-"""What one run will cost, asked of its tool driver: seconds, bytes written, outstanding I/Os. No host is touched."""
+"""Cost of one run by its tool driver: seconds, bytes written, outstanding I/Os. No host is touched."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import AgentError, OptionsError, Target
+from agents.drivers import registry
 from agents.plans import chain, fits
 from benchlab.campaigns import matrix, points
 from benchlab.campaigns.models import Workload

@@ -1,13 +1,16 @@
-"""What a campaign would cost before it is made: runs, seconds, bytes written per host, and what speaks against it."""
+"""Estimated cost of a campaign before it is made: runs, seconds, bytes written per host, and warnings."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
-from agents import registry
+from django.utils import timezone
+
+from agents.drivers import registry
 from agents.plans import chain, fits
 from benchlab.analysis import designs
 from benchlab.campaigns import building, cost, matrix, ordering, services
@@ -53,6 +56,11 @@ class Estimate:
     advice: ordering.Advice
     hosts: tuple[HostEstimate, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def ends_at(self) -> datetime:
+        """If it starts now."""
+        return timezone.now() + timedelta(seconds=self.seconds)
 
 
 def estimate(
@@ -142,7 +150,7 @@ def _warnings(
     if waits:
         yield (
             f"{', '.join(waits)}: how long a resync or reshape takes is known only when it runs;"
-            " the time waited for it is not in this estimate, unless the first resync of such a layout was waited for"
+            " the waiting time is not in this estimate, unless the first resync of such a layout was waited for"
             " on that host before."
         )
 
@@ -153,7 +161,7 @@ def _uneven(wanted: matrix.Factors) -> Iterator[str]:
     if len(set(each)) > 1:
         yield (
             f"The visits measure {', '.join(map(str, each))} repeats: a steady drift cancels wholly only where each "
-            f"measures as many; take a multiple of {wanted.visits}."
+            f"measures as many; use a multiple of {wanted.visits}."
         )
     if wanted.visits % 2:
         yield "A steady drift cancels wholly only in an even number of visits."

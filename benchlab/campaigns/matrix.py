@@ -85,7 +85,7 @@ class Factors:
         if self.visits > self.repeats:
             raise MatrixError(
                 f"repeats: {self.repeats} cannot be divided over {self.visits} visits of each layout (ABBA): "
-                f"every visit measures at least one; take {self.visits} repeats or more, or another order"
+                f"every visit measures at least one; use at least {self.visits} repeats, or another order"
             )
 
     @property
@@ -253,5 +253,5 @@ def _refuse_twice(name: str, values: Sequence[Any]) -> None:
     seen: set[str] = set()
     for value in values:
         if key(value) in seen:
-            raise MatrixError(f"{name}: {value} is there twice")
+            raise MatrixError(f"{name}: {value} is listed twice")
         seen.add(key(value))

@@ -18,7 +18,9 @@ class Workload(Kept):
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="workloads")
     name = models.CharField(max_length=100)
-    tool = models.CharField(max_length=40, help_text="A driver in agents/tools/")
+    tool = models.CharField(
+        max_length=40, help_text="Benchmark tool: the name of a driver in agents/tools"
+    )
     options = models.JSONField(default=dict, blank=True)
     sweep = models.JSONField(default=dict, blank=True)
     # Of results that were measured elsewhere; it cannot be run, and `tool` may be none of ours.
@@ -66,12 +68,13 @@ class Campaign(Kept):
     repeats = models.PositiveSmallIntegerField(default=3)
     order = models.CharField(max_length=20, choices=Order, default=Order.RANDOM_BLOCKS)
     visits = models.PositiveSmallIntegerField(
-        default=1, help_text="How often each layout is built; more than once in the order ABBA"
+        default=1,
+        help_text="Number of times that each layout is built; more than one in ABBA order",
     )
     schedulers = models.JSONField(
         default=list,
         blank=True,
-        help_text="I/O schedulers of the disks below: each point is measured with each; empty: as the host has it",
+        help_text="I/O schedulers of the disks: each point is measured with each of them; empty to keep the host's",
     )
     seed = models.BigIntegerField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
@@ -109,29 +112,35 @@ class Run(models.Model):
         Workload, on_delete=models.PROTECT, related_name="runs", db_index=False
     )
     tool = models.CharField(max_length=40)
-    options = models.JSONField(help_text="Complete options of this cell, the sweep's values put in")
-    point = models.JSONField(help_text="Only what the sweep varies: {'iodepth': 4}")
+    options = models.JSONField(
+        help_text="Complete options of this run, including the values of the sweep"
+    )
+    point = models.JSONField(help_text="Values of the swept options only, e.g. {'iodepth': 4}")
     scheduler = models.CharField(
         max_length=20,
         blank=True,
         default="",
-        help_text="I/O scheduler that is set on the layout's disks before it; empty: it stays as it is",
+        help_text="I/O scheduler set on the layout's disks before the run; empty to leave it unchanged",
     )
     stage = models.CharField(
         max_length=20,
         blank=True,
-        help_text="When in its layout's life: empty as built, resync, during-1, after-1, …",
+        help_text="Stage of the layout: empty (as built), resync, during-1, after-1, …",
     )
     outstanding = models.PositiveIntegerField(
-        null=True, help_text="Outstanding I/Os: queue depth times jobs"
+        null=True, help_text="Outstanding I/Os: queue depth multiplied by the number of jobs"
     )
-    repeat = models.PositiveSmallIntegerField(help_text="1-based; also the number of its block")
+    repeat = models.PositiveSmallIntegerField(
+        help_text="Repeat number, from 1; also the number of its block"
+    )
     visit = models.PositiveSmallIntegerField(
-        default=1, help_text="Which time that its layout is built it belongs to (ABBA), from 1"
+        default=1, help_text="Visit number: which build of its layout it belongs to (ABBA), from 1"
     )
-    position = models.PositiveIntegerField(help_text="Order within the campaign")
+    position = models.PositiveIntegerField(help_text="Position within the campaign")
     expected_s = models.FloatField(default=0)
-    expected_writes = models.BigIntegerField(null=True, help_text="bytes; null: nobody can tell")
+    expected_writes = models.BigIntegerField(
+        null=True, help_text="Expected bytes written; null if unknown"
+    )
 
     TEAM_PATH = "campaign__team"
     objects = OwnedQuerySet["Run"].as_manager()

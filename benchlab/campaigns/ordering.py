@@ -1,4 +1,4 @@
-"""Which order a campaign should have, and what it says of comparisons between its layouts (METHOD: order).
+"""Recommended order of a campaign, and its effect on comparisons between layouts (METHOD: order).
 
 Sources: docs/analysis.md, section 1: in what was built one after the other, 18 to 22 % of equal set-ups seem to differ.
 """
@@ -15,7 +15,7 @@ from benchlab.hosts.models import Device, Host
 from benchlab.topologies.models import Topology
 
 CHEAP = 3.0  # building all visits must cost less than one in so many parts of the measuring
-LARGER = "What differs between layouts may then be drift or the luck of one build, and is said with a larger error."
+LARGER = "Differences between layouts may then be drift or the effect of one build, and are given with a larger error."
 RECOMMENDED = "recommended"  # of the wizard: whichever is advised
 
 
@@ -84,14 +84,14 @@ def _by_cost(
     """`wanted`: in the order ABBA."""
     takes = building.of(hosts, topologies)
     if any(one.by_hand for one in takes.values()):
-        why = "a person would have to do their part of each layout twice"
+        why = "the manual steps of each layout would have to be done twice"
     elif any(one.whole is None for one in takes.values()):
-        why = "how long the kernel's first resync takes is not known yet, and every visit waits for it again"
+        why = "the duration of the initial resync is not known yet, and every visit waits for it again"
     elif _is_cheap(hosts, topologies, wanted, costs, takes):
         return Advice(
             matrix.ABBA,
-            "The layouts take turns on the same disks (A B B A), each built twice: drift and the luck of one build "
-            "do not pose as a difference.",
+            "The layouts take turns on the same disks (A B B A), each built twice: drift and the effect of one build "
+            "do not appear as a difference.",
         )
     else:
         why = "building each layout twice would cost a third of the measuring or more"

@@ -1,4 +1,4 @@
-"""Where imported results come from, fit to be shown."""
+"""Origin of imported results, checked to be safe to show."""
 
 from __future__ import annotations
 

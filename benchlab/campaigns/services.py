@@ -10,8 +10,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from agents import registry
 from agents.contracts import OptionsError
+from agents.drivers import registry
 from agents.plans import before_runs, chain
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Workload

@@ -1,4 +1,4 @@
-"""What a comparison of layouts measures, by what matters to who asks; and how long each point is measured. Pure.
+"""Workloads of a comparison of layouts, by what matters to the user, and the duration of each point. Pure.
 
 Each matter takes ready workloads (presets.py) with other times, depths and sizes: all layouts of a comparison get the
 same work, so its files must fit the smallest of them.

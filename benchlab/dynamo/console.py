@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from agents.contracts import AgentError, Job, Reason, Shell, Watch
+from agents.drivers import registry
 from agents.dynamo.wire import DynamoError
 from agents.facts.model import HostFacts
 from agents.jobs import job
 from agents.jobs.spool import Spool
-from agents.shell import SshShell
+from agents.ssh.shell import SshShell
 from agents.tools import dynamo
-from benchlab.dynamo import dynamo_player
+from benchlab.dynamo import dynamo_player, program_check
 from benchlab.dynamo.models import Binary
 from benchlab.engine.consoles import INTERVAL_S, Console, Playing
-from benchlab.runs import collect
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Player
 from benchlab.runs.verdict import Verdict
@@ -71,7 +74,7 @@ class Dynamo(Console):
         if not self.is_played(facts):
             return super().begin(attempt, work, facts, shell, spool, sampled)
         try:
-            return self._play(attempt, work, shell, spool, collect.sampled(facts.os_family))
+            return self._play(attempt, work, shell, spool, registry.sampled(facts.os_family))
         except DynamoError as error:
             raise AgentError(f"dynamo: {error}", Reason.TOOL_FAILED) from None
 
@@ -121,3 +124,8 @@ class Dynamo(Console):
 
 TOOL = "dynamo"
 CONSOLE = Dynamo()
+
+
+def check(host: Host, by: object, path: str) -> dict[str, Any]:
+    """A host task (benchlab/hosts/host_tasks.py): what is seen of that program there. Raises AgentError."""
+    return asdict(program_check.look(hosts.connect(host), path))

@@ -18,7 +18,6 @@ import orjson
 from django.db import connection, transaction
 from django.utils import timezone
 
-from agents import shell
 from agents.contracts import AgentError, Job, Reason, Shell
 from agents.dynamo import areas, remote_probe, transcript, tunnel
 from agents.dynamo.remote_probe import Far, python_is_there
@@ -27,9 +26,10 @@ from agents.dynamo.wire import DynamoError
 from agents.facts.model import HostFacts
 from agents.jobs import job
 from agents.jobs.spool import Spool
+from agents.ssh import shell
 from agents.tools.dynamo import CONFIG, MESSAGES
 from benchlab.dynamo.models import Told
-from benchlab.runs import collect, events, moves
+from benchlab.runs import artifact_writer, events, moves
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -73,7 +73,7 @@ class Player:
         self._thread.start()
         if not self._held.wait(30.0):
             self.drop()
-            raise AgentError("somebody else plays this attempt", Reason.INTERNAL)
+            raise AgentError("another process plays this attempt", Reason.INTERNAL)
 
     def go(self) -> None:
         self._play = True
@@ -127,7 +127,7 @@ def store(attempt: Attempt, messages: bytes, to: AttemptPhase | None = None) -> 
     )
     if row.phase != AttemptPhase.RUNNING or row.artifacts.filter(name=MESSAGES).exists():
         return False
-    collect.keep(row, {MESSAGES: messages})
+    artifact_writer.keep(row, {MESSAGES: messages})
     if to is not None:
         moves.attempt(row, to, "the test is over")
     Told.objects.filter(attempt=row).delete()

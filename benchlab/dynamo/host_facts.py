@@ -1,4 +1,4 @@
-"""What is known of a host that only dynamo reaches: what dynamo reported, as facts like any other host's."""
+"""Facts of a host that only dynamo reaches: what dynamo reported, in the form of any other host's facts."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST = 2**20  # characters of a file; a real one has some tens of thousands
 def text_of(row: Workload) -> str:
     """The .icf file of a workload. Raises ParseError where IOmeter cannot do the same."""
     if row.tool != TOOL or row.imported:
-        raise ParseError(f"{row} is no workload of dynamo's.")
+        raise ParseError(f"{row} is not a workload of dynamo.")
     try:
         return icf.write(icf.config_of([icf.Workload(row.name, row.options, row.sweep)]))
     except ParseError as error:

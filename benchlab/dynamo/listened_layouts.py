@@ -15,7 +15,7 @@ from benchlab.engine import jobs
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import ending, growing
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, moves
+from benchlab.runs import conclusion, moves
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -44,7 +44,7 @@ def offer(layout: Layout, attempt: Attempt) -> None:
     try:
         work = jobs.of(attempt, layout)
     except AgentError as error:
-        collect.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        conclusion.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return
     moves.attempt(
         attempt,
@@ -59,14 +59,16 @@ def replay(attempt: Attempt) -> None:
     """Who played it died with it."""
     attempt.refresh_from_db()
     if attempt.phase == AttemptPhase.RUNNING:
-        collect.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, dynamo_player.LOST))
+        conclusion.end(
+            attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, dynamo_player.LOST)
+        )
         dynamo_player.again(attempt)
 
 
 def collect_from(attempt: Attempt) -> None:
-    verdict, figures = collect.conclude(attempt, dynamo_player.judge(attempt))
+    verdict, figures = conclusion.conclude(attempt, dynamo_player.judge(attempt))
     dynamo_player.name_program(attempt)
-    collect.end(attempt, verdict, figures)
+    conclusion.end(attempt, verdict, figures)
     if verdict.reason == Reason.WORKER_LOST:
         dynamo_player.again(attempt)
 

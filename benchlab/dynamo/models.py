@@ -18,7 +18,7 @@ class Binary(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="dynamos")
     name = models.CharField(max_length=200)
-    version = models.CharField(max_length=200, help_text="As the program's own text says")
+    version = models.CharField(max_length=200, help_text="Version string found in the program")
     sha256 = models.CharField(max_length=64)
     size = models.BigIntegerField()
     content = models.BinaryField()
@@ -46,14 +46,19 @@ class Reported(models.Model):
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="reported")
     name = models.CharField(
-        max_length=80, help_text='"/data [ext4]", "C: …" or "sdb", as dynamo says'
+        max_length=80,
+        help_text='Target name as reported by dynamo, e.g. "/data [ext4]", "C: …" or "sdb"',
     )
-    raw = models.BooleanField(help_text="A whole disk; else dynamo's own file on a file system")
-    ready = models.BooleanField(default=False, help_text="The file is there, of any size")
-    sector = models.PositiveIntegerField(default=512, help_text="bytes; the unit dynamo counts in")
+    raw = models.BooleanField(
+        help_text="True for a raw disk, false for dynamo's test file on a file system"
+    )
+    ready = models.BooleanField(
+        default=False, help_text="True if the test file exists, whatever its size"
+    )
+    sector = models.PositiveIntegerField(default=512, help_text="Sector size in bytes")
     present = models.BooleanField(default=True)
     prepared = models.BigIntegerField(
-        default=0, help_text="bytes of the file that we had laid out; 0: we did not"
+        default=0, help_text="Size in bytes of the test file prepared by BenchLab; 0 if none"
     )
     spare_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
@@ -66,7 +71,7 @@ class Reported(models.Model):
 
     class Meta:
         ordering = ["host", "raw", "name"]
-        verbose_name_plural = "reported"
+        verbose_name = "reported target"
         constraints = [
             models.UniqueConstraint(fields=["host", "name"], name="reported_once"),
             models.CheckConstraint(
@@ -93,7 +98,7 @@ class Told(models.Model):
     KEPT = 12  # lines: what a page shows of the last seconds
 
     attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="told")
-    lines = models.TextField(default="", help_text="The last JSON lines, as in live.jsonl")
+    lines = models.TextField(default="", help_text="Latest JSON lines, in the format of live.jsonl")
 
     def __str__(self) -> str:
         return f"{self.attempt} says"

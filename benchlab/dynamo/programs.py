@@ -1,96 +1,31 @@
-"""dynamo's program: what can be seen of an uploaded one without running it, and of one on a host."""
+"""Uploaded programs of dynamo: kept, found, and deleted unless a run needs one."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
-from agents.contracts import Shell
-from agents.dynamo import hostfacts
 from benchlab.campaigns.models import Campaign, Workload
+from benchlab.dynamo import program_check
 from benchlab.dynamo.models import Binary
-from benchlab.hosts import services as hosts
-from benchlab.hosts.models import Host
 from benchlab.team.models import Team
 
 MOST = 32 * 2**20  # bytes; the real one has less than one MiB
-VERSION = re.compile(rb"(?<![\d.])(1\.1\.0(?:-rc\d)?|20\d\d\.\d\d\.\d\d)(?![\d.])")
-OWN = b"Unknown purpose found in message"  # dynamo prints it; 1.1.0 alone is in dpkg, too
-LIBAIO, OLD_AIO = b"libaio.so.1", (b"aio_suspend", b"librt.so")
-ASK = r"""
-path=$(command -v -- "$1") && [ -f "$path" ] || { echo absent=yes; exit 0; }
-echo "path=$path"
-[ -x "$path" ] || echo "closed=yes"
-echo "size=$(wc -c <"$path")"
-echo "sha256=$(sha256sum <"$path" | cut -d' ' -f1)"
-pattern='1\.1\.0(-rc[0-9])?|20[0-9][0-9]\.[0-9][0-9]\.[0-9][0-9]'
-for word in $(grep -aoE "$pattern" "$path" | sort -u); do echo "version=$word"; done
-! grep -aq 'libaio\.so\.1' "$path" || echo libaio=needed
-! grep -aqE 'aio_suspend|librt\.so' "$path" || echo posix=yes
-for place in /lib /usr/lib; do
-  [ ! -e "$place/x86_64-linux-gnu/libaio.so.1t64" ] || echo renamed=yes
-done
-LC_ALL=C ldd "$path" 2>&1 | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/lacks=\1/p'
-"""
-
-
-class Refused(Exception):
-    """It is no dynamo that can be driven; the text says why and what to take."""
 
 
 class InUse(Exception):
     """It cannot be deleted; the text names who needs it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """A program on a host. `troubles`: why it cannot be used; [] is right."""
-
-    path: str
-    size: int
-    sha256: str
-    version: str
-    troubles: tuple[str, ...]
-
-
-def version_of(raw: bytes) -> str:
-    """Raises Refused for what is no dynamo 1.1.0 for Linux."""
-    if not raw.startswith(b"\x7fELF"):
-        raise Refused(
-            "That is no Linux program (ELF). Take the Linux build of dynamo, not Iometer.exe or an archive."
-        )
-    known = sorted({found[1].decode() for found in VERSION.finditer(raw)})
-    found = judged(known, LIBAIO in raw, any(word in raw for word in OLD_AIO))
-    if OWN not in raw:
-        raise Refused("That is another program: it has none of dynamo's messages.")
-    return found
-
-
-def judged(known: list[str], libaio: bool, posix: bool) -> str:
-    """The version. 1.1.0 and its first release candidate say the same: only their libraries tell them apart."""
-    if any("rc" in word for word in known) or ("1.1.0" in known and posix and not libaio):
-        raise Refused(
-            "That is 1.1.0-rc1, which works through the page cache: its figures are not the disk's. Take 1.1.0 of 2014."
-        )
-    if "1.1.0" in known:
-        return "1.1.0"
-    if known:
-        raise Refused(f"That is {', '.join(known)}: only 1.1.0 can be driven.")
-    raise Refused("It says nowhere that it is dynamo 1.1.0.")
-
-
 def keep(
     team: Team, user: AbstractBaseUser | AnonymousUser, name: str, raw: bytes
 ) -> tuple[Binary, bool]:
     """The row, and whether it is new. Raises Refused."""
-    version, digest = version_of(raw), hashlib.sha256(raw).hexdigest()
+    version, digest = program_check.version_of(raw), hashlib.sha256(raw).hexdigest()
     return Binary.objects.get_or_create(
         team=team,
         sha256=digest,
@@ -107,7 +42,7 @@ def keep(
 def take(team: Team, user: AbstractBaseUser | AnonymousUser, given: Any) -> tuple[Binary, bool]:
     """`keep` an uploaded file, of which not more is read than a dynamo can have. Raises Refused."""
     if given.size > MOST:
-        raise Refused(f"That has more than {MOST >> 20} MiB: it is no dynamo.")
+        raise program_check.Refused(f"That has more than {MOST >> 20} MiB: it is not dynamo.")
     return keep(team, user, given.name or "", given.read())
 
 
@@ -137,37 +72,3 @@ def listening() -> str:
     """ "address:port" at which dynamos may log in by themselves; "" where the listener is off."""
     told: str = settings.BENCHLAB_DYNAMO_LISTEN if settings.BENCHLAB_DYNAMO_ALLOW else ""
     return told
-
-
-def check(host: Host, by: object, path: str) -> dict[str, Any]:
-    """A host task (benchlab/hosts/host_tasks.py): what `look` sees. Raises AgentError."""
-    return asdict(look(hosts.connect(host), path))
-
-
-def looked(result: Mapping[str, Any]) -> Looked:
-    """Of such a task's result."""
-    return Looked(**{**result, "troubles": tuple(result["troubles"])})
-
-
-def look(shell: Shell, path: str) -> Looked:
-    """At a program on a host; nothing is run but sha256sum, grep and ldd. Raises AgentError."""
-    ran = shell.run(("sh", "-c", ASK, "look", path))
-    pairs = [
-        line.partition("=")[::2] for line in ran.stdout.decode("utf-8", "replace").splitlines()
-    ]
-    said = dict(pairs)
-    if "absent" in said or "path" not in said:
-        return Looked(path, 0, "", "", (f"there is no program {path}",))
-    lacks = [value for key, value in pairs if key == "lacks"]
-    if "renamed" in said:  # the console links it (agents/dynamo/process.py)
-        lacks = [name for name in lacks if name != hostfacts.LIBAIO]
-    troubles = [f"it lacks {name}: {hostfacts.INSTALL_LIBAIO}" for name in lacks]
-    if "closed" in said:
-        troubles.append("it cannot be executed: chmod 755")
-    version = ""
-    try:
-        version = judged([v for k, v in pairs if k == "version"], "libaio" in said, "posix" in said)
-    except Refused as error:
-        troubles.append(str(error))
-    size = int(said["size"]) if said.get("size", "").strip().isdigit() else 0
-    return Looked(said["path"], size, said.get("sha256", ""), version, tuple(troubles))

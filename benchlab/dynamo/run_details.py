@@ -1,4 +1,4 @@
-"""What a run of dynamo's shows beside what all runs show: its parts, its latencies, what it says right now."""
+"""Extra details of a dynamo run's page: its parts, its latencies, its live figures."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from agents import options as driver_options
-from agents.dynamo import reported, script, specs, transcript
+from agents.dynamo import script, specs, transcript
 from agents.dynamo.console import Paused
 from agents.dynamo.link import Talk, connected
 from agents.dynamo.live import Updates
@@ -30,6 +30,7 @@ from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.tools import dynamo
 from benchlab.dynamo import dynamo_player
+from benchlab.dynamo import reported_trial as reported
 from benchlab.dynamo.models import Reported
 from benchlab.dynamo.registering import register
 from benchlab.engine.wishes import nudge

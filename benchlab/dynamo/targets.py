@@ -1,4 +1,4 @@
-"""What people decide about targets that a dynamo reports. Pages and the API both come here."""
+"""Decisions of people on targets that a dynamo reports. Pages and the API both come here."""
 
 from __future__ import annotations
 

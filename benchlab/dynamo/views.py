@@ -18,13 +18,32 @@ from agents.dynamo import icf
 from benchlab.audit import view_notes
 from benchlab.audit.subjects import words
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.charts.figure_views import _json, title_of
-from benchlab.dynamo import icf_workloads, programs, results_csv, run_details, targets
+from benchlab.charts.figure_views import figure_response, title_of
+from benchlab.dynamo import (
+    icf_workloads,
+    program_check,
+    programs,
+    results_csv,
+    run_details,
+    targets,
+)
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.team.services import team_of
+from benchlab.web import lists
+
+# By the word that the list's address has for each column.
+PROGRAMS = {
+    "name": lists.by_name(),
+    "version": lists.by_name("Version", "version"),
+    "size": lists.by("Size", "size", "num"),
+    "binary": lists.by("Option binary", "sha256"),
+    "by": lists.by_name("By", "uploaded_by__username"),
+    "made": lists.by("Made", "created_at"),
+    "actions": lists.By("Actions"),
+}
 
 
 class ProgramForm(forms.Form):
@@ -61,7 +80,7 @@ def dynamo(request: HttpRequest) -> HttpResponse:
                 request, f"{made}, version {made.version}, is {'kept' if new else 'here already'}."
             )
             return redirect("dynamo")
-        except programs.Refused as error:
+        except program_check.Refused as error:
             form.add_error("program", str(error))
     return _page(
         request, form if request.method == "POST" else ProgramForm(), CheckForm(request.user)
@@ -82,14 +101,17 @@ def dynamo_check(request: HttpRequest) -> HttpResponse:
 
 def _page(request: HttpRequest, upload: ProgramForm, check: CheckForm) -> HttpResponse:
     rows = Binary.objects.for_user(request.user).defer("content").select_related("uploaded_by")
+    finds = ("name", "version", "sha256", "uploaded_by__username")
+    listed = lists.listed(request, rows, PROGRAMS, finds, "#uploaded", filters=("task",))
     task = host_tasks.named(request.user, request.GET.get("task"), "check_dynamo")
     result = task.row.result if task else None
     context = {
         "upload": upload,
         "check": check,
-        "rows": rows,
+        "rows": listed.rows,
+        "listed": listed,
         "host_task": task,
-        "looked": programs.looked(result) if result else None,
+        "looked": program_check.looked(result) if result else None,
         "listening": programs.listening(),
     }
     return render(request, "dynamo/dynamo.html", context)
@@ -229,7 +251,7 @@ def _attachment(text: str, name: str, kind: str) -> HttpResponse:
 def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
     """The histogram of dynamo's 21 bins, as a figure."""
     attempt = _attempt(request, pk)
-    return _json(
+    return figure_response(
         run_details.latencies(title_of(attempt), run_details.bins(list(attempt.measurements.all())))
     )
 

@@ -1,4 +1,4 @@
-"""What was decided, done. Here is what needs no host; what does is in the room of its access (access/)."""
+"""Acts that carry out decisions without a host; those that need one are in the room of its access (access/)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def move(rows: Rows, decided: Move) -> float:
 
 def _still_through(layout: Layout) -> None:
     """From here on nothing can be queued on it. Raises Moved where something was."""
-    Layout.objects.select_for_update().filter(pk=layout.pk).values_list("pk").first()
+    # Ordered by its campaign, as it is by itself, a row of that would be locked too: every step of it waits there.
+    Layout.objects.select_for_update(of=("self",)).order_by("pk").values_list("pk").get(
+        pk=layout.pk
+    )
     if layout.attempts.filter(phase=AttemptPhase.QUEUED).exists():
         raise moves.Moved
 

@@ -1,4 +1,4 @@
-"""What can be decided. Each is done by the function of its name in act.py, or in the room of an access."""
+"""Decisions of the engine. Each is carried out by the function of its name in act.py, or in the room of an access."""
 
 from __future__ import annotations
 

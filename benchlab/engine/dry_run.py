@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents import packages
 from agents.contracts import AgentError
-from agents.packages import Missings
+from agents.drivers import packages
+from agents.drivers.packages import Missings
 from agents.plans import stack
 from agents.plans.chain import specs
 from benchlab.engine.checks import planning

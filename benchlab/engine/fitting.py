@@ -1,4 +1,4 @@
-"""Topologies sized to a host's spare disks, each planned against its last facts: nothing is done, nor kept."""
+"""Topologies sized to hosts' spare disks, each planned against their last facts: nothing is done, nor kept."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from agents.contracts import AgentError
@@ -16,7 +18,7 @@ from benchlab.campaigns import cost
 from benchlab.engine.checks import planning
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Device, Host
-from benchlab.runs.models import Layout
+from benchlab.runs.models import Layout, installation_tag
 from benchlab.topologies import sized
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import checked, create_topology
@@ -25,33 +27,107 @@ from benchlab.web.free_names import free_name
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """One shape on one host. `topology`: the team's own of this very stack, else one that is not stored (pk < 0).
+    """One shape on hosts. `topology`: the team's own of this very stack, else one that is not stored (pk < 0).
 
-    `size`: bytes that files may fill, on the safe side; 0 where it cannot be built. `disks`: identities of those that
-    it would take. `error`: why it cannot be built there, in words; "" where it can, as far as the last facts tell.
+    `size`: bytes that files may fill on each, on the safe side; 0 where it cannot be built. `disks`: those that it
+    would take, as (host's id, identity). `error`: why it cannot be built, and where; "" where it can, as far as the
+    last facts tell.
     """
 
     shape: sized.Sized
     topology: Topology | None = None
     size: int = 0
-    disks: frozenset[str] = frozenset()
+    disks: frozenset[tuple[int, str]] = frozenset()
     error: str = ""
 
 
-def of(host: Host, devices: Iterable[Device]) -> list[Fitting]:
-    """`devices`: the host's. Those that can be built stand first."""
-    free = [one for one in devices if one.spare and one.present]
-    shapes = sized.sized(Counter(one.role for one in free))
-    known = _known(host)
-    facts = hosts.last_facts(host)
-    spares = hosts.spares(host)
-    # While a layout stands there its disks are in use, and no plan can be made: the next one's turn comes later.
-    busy = host.layouts.holding().exists()
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A host with its spare disks. `facts`: None where there are none, or its disks are in use.
+
+    `tag`: this installation's, for the names of what would be made.
+    """
+
+    host: Host
+    free: list[Device]
+    facts: HostFacts | None
+    spares: Mapping[str, Spare]
+    tag: str
+
+    @property
+    def roles(self) -> Counter[str]:
+        return Counter(one.role for one in self.free)
+
+
+def of(places: Sequence[tuple[Host, Sequence[Device]]]) -> list[Fitting]:
+    """The same shapes on each host of one team, given with its devices, sized to the disks that each of them has.
+
+    Those that can be built stand first. As many queries for twenty hosts as for one.
+    """
+    grounds = _grounds(places)
+    first = grounds[0].host
+    known = _known(first)
     found = [
-        _fitting(_offered(host, number, shape, known), host, free, None if busy else facts, spares)
-        for number, shape in enumerate(shapes, start=1)
+        _on_all(_offered(first, number, shape, known), grounds)
+        for number, shape in enumerate(sized.sized(common(places)), start=1)
     ]
     return sorted(found, key=lambda one: bool(one.error))
+
+
+def common(places: Iterable[tuple[Host, Iterable[Device]]]) -> Counter[str]:
+    """Role -> how many spare disks of it every host has."""
+    counts = (Counter(one.role for one in _free(devices)) for _, devices in places)
+    return reduce(and_, counts)
+
+
+def _free(devices: Iterable[Device]) -> list[Device]:
+    return [one for one in devices if one.spare and one.present]
+
+
+def _grounds(places: Sequence[tuple[Host, Sequence[Device]]]) -> list[Ground]:
+    every = [host for host, _ in places]
+    # While a layout stands there its disks are in use, and no plan can be made: the next one's turn comes later.
+    busy = set(Layout.objects.holding().filter(host__in=every).values_list("host", flat=True))
+    known = hosts.all_last_facts(host for host in every if host.pk not in busy)
+    tag = installation_tag()
+    return [
+        Ground(host, _free(devices), known.get(host.pk), hosts.spares_among(devices), tag)
+        for host, devices in places
+    ]
+
+
+def _on_all(offered: Fitting, grounds: Sequence[Ground]) -> Fitting:
+    if offered.topology is None:
+        return replace(offered, error=_lacking(offered.shape, grounds))
+    each = [_fitting(offered, ground) for ground in grounds]
+    errors = {ground.host: one.error for ground, one in zip(grounds, each, strict=True)}
+    error = _said(errors)
+    size = 0 if error else min(one.size for one in each)
+    disks = frozenset[tuple[int, str]]().union(*(one.disks for one in each))
+    return replace(offered, size=size, disks=disks, error=error)
+
+
+def _lacking(shape: sized.Sized, grounds: Sequence[Ground]) -> str:
+    """Which host has too few disks for it."""
+    like = common((ground.host, ground.free) for ground in grounds)
+    errors = {ground.host: _lacks(shape.slug, ground, like) for ground in grounds}
+    return _said(errors) or f"In common: {shape.lacks.replace('this host has', 'each has')}"
+
+
+def _lacks(slug: str, ground: Ground, like: Mapping[str, int]) -> str:
+    """What one host lacks for a shape that they cannot have in common; "" where it could have it by itself."""
+    alone = {one.slug: one.lacks for one in sized.sized(ground.roles)}
+    theirs = {one.slug: one.lacks for one in sized.sized(ground.roles, like)}
+    return alone.get(slug, theirs.get(slug, "")) and theirs.get(slug, "")
+
+
+def _said(errors: Mapping[Host, str]) -> str:
+    """With the hosts' names where there are several and a text does not begin with its own."""
+    if len(errors) == 1:
+        return next(iter(errors.values()))
+    told = {host: text for host, text in errors.items() if text}
+    named = (t if t.startswith(f"{host} ") else f"{host}: {t}" for host, t in told.items())
+    return " · ".join(named)
 
 
 def _offered(host: Host, number: int, shape: sized.Sized, known: Mapping[str, Topology]) -> Fitting:
@@ -62,26 +138,20 @@ def _offered(host: Host, number: int, shape: sized.Sized, known: Mapping[str, To
     return Fitting(shape, known.get(_key(stack)) or fresh)
 
 
-def _fitting(
-    offered: Fitting,
-    host: Host,
-    free: list[Device],
-    facts: HostFacts | None,
-    spares: Mapping[str, Spare],
-) -> Fitting:
-    """With its disks and size, from a plan where the facts allow one."""
-    topology = offered.topology
-    if topology is None:
-        return offered
-    if facts is None:
-        taken = cost.picked(topology, free) or []
-        disks = frozenset(one.identity for one in taken)
+def _fitting(offered: Fitting, ground: Ground) -> Fitting:
+    """With its disks and size on one host, from a plan where the facts allow one."""
+    topology, host = offered.topology, ground.host
+    assert topology is not None, "what lacks disks is not planned"
+    if ground.facts is None:
+        taken = cost.picked(topology, ground.free) or []
+        disks = frozenset((host.pk, one.identity) for one in taken)
         return replace(offered, size=sum(one.size for one in taken) // 2, disks=disks)
+    layout = Layout(pk=0, host=host, stack=topology.stack, tag=ground.tag)
     try:
-        plan = planning.fitted(Layout(pk=0, host=host, stack=topology.stack), facts, spares)
+        plan = planning.fitted(layout, ground.facts, ground.spares)
     except AgentError as error:
         return replace(offered, error=str(error))
-    disks = frozenset(claim.identity for claim in plan.claims)
+    disks = frozenset((host.pk, claim.identity) for claim in plan.claims)
     return replace(offered, size=_room(plan), disks=disks)
 
 

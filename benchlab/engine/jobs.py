@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents import options, registry
+from agents import options
 from agents.contracts import Job
+from agents.drivers import registry
 from agents.jobs.spool import Spool
 from benchlab.engine.checks import planning
 from benchlab.runs.models import Attempt, Layout

@@ -1,4 +1,4 @@
-"""What layouts of ours left on a host that they no longer hold: shown there, and taken down when a person says so."""
+"""Orphans: leftovers of finished layouts on a host, shown there and taken down on request."""
 
 from __future__ import annotations
 
@@ -73,21 +73,17 @@ def _unknown(name: str) -> str:
     number = name.lstrip("abcdefghijklmnopqrstuvwxyz")
     if len(number) < 19 and Layout.objects.filter(pk=int(number)).exists():
         return "It was built on another host, and its disks were moved here."
-    return "Its layout is no longer in the database, so nobody knows what it was made of."
+    return "Its layout is no longer in the database, so its layers are unknown."
 
 
 def _why_not(layout: Layout, facts: HostFacts) -> str:
     if layout.phase != LayoutPhase.DONE:
-        return (
-            f"Its layout is {layout.get_phase_display()}: it is dealt with on its campaign's page."
-        )
+        return f"Its layout is {layout.get_phase_display()}: use its campaign's page."
     if not layout.steps.filter(kind=StepLog.Kind.APPLY).exists():
-        return "No command of it is recorded, so nobody knows what was made."
+        return "No command of it is recorded, so it is unknown what was created."
     try:
         if planning.stored(layout).claims and not planning.plan_of(layout, facts).claims:
-            return (
-                "No command of it touched its disks, so what is there is not known to be its own."
-            )
+            return "No command of it touched its disks, so it is unknown whether these leftovers are its own."
     except AgentError as error:
         return f"Its plan cannot be used: {error}."
     return ""
@@ -121,11 +117,11 @@ def tear_down(layout: Layout, snapshot: int | None) -> None:
     latest = layout.host.snapshots.first()
     if latest is None:
         raise CommandError(
-            f"The facts of {layout.host} were never read: nobody knows what is left of {layout.name}."
+            f"The facts of {layout.host} were never read: it is unknown what is left of {layout.name}."
         )
     if snapshot is None:
         raise CommandError(
-            f"Say which facts of {layout.host} you saw: what is left is listed with them."
+            f"Name the facts of {layout.host} you saw: what is left is listed with them."
         )
     if latest.pk != snapshot:  # a reading that finds the same is no newer row
         raise CommandError(

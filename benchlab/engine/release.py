@@ -71,7 +71,9 @@ def perform(
     """The host task. The names of the disks that are no longer spare. Raises HostsError."""
     row = host.layouts.select_related("host__credential", "topology").get(pk=layout)
     if by is None or not has_role(by, host.team_id, Role.OWNER):
-        raise HostsError(f"Who asked to release {host} is no owner of its team any more.")
+        raise HostsError(
+            f"The person who asked to release {host} is no longer an owner of its team."
+        )
     try:
         return {"taken": [device.name for device in release(row, typed, by)]}
     except CommandError as error:
@@ -87,7 +89,7 @@ def _agreed(layout: Layout, typed: str) -> None:
     if layout.phase != LayoutPhase.STUCK:
         raise CommandError(f"{layout.name} is not stuck, it is {layout.phase}.")
     if not planned.agreed(typed, phrase(layout)):
-        raise CommandError(f"Nothing was done: type “{phrase(layout)}” to agree to it.")
+        raise CommandError(f"Nothing was done. Type “{phrase(layout)}” to confirm.")
 
 
 def _look(layout: Layout) -> HostFacts | None:
@@ -117,4 +119,4 @@ def _let_go(layout: Layout, why: str) -> None:
     try:
         moves.layout(layout, LayoutPhase.DONE, why, trouble="", needs_person="")
     except moves.Moved:
-        raise CommandError(f"{layout.name} has moved on meanwhile; look again.") from None
+        raise CommandError(f"{layout.name} has changed in the meantime; look again.") from None

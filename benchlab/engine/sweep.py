@@ -1,4 +1,4 @@
-"""What is due. A worker's sweeper (sweeper.py) asks every second; a lost message costs seconds, nothing else."""
+"""Due work. A worker's sweeper (sweeper.py) asks every second; a lost message costs seconds, nothing else."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Sweeper(threading.Thread):
             try:
                 sweep_once(plans=number % PLANS_EVERY == 0)
             except Error as error:
-                log.warning("the sweep could not ask the database: %s", error)
+                log.warning("the sweep could not query the database: %s", error)
             except Exception:
                 log.exception("the sweep broke")
             number += 1

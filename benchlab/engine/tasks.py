@@ -22,7 +22,7 @@ from agents.contracts import AgentError
 from benchlab.celery import app
 from benchlab.engine import load
 from benchlab.engine.access import Access, all_accesses
-from benchlab.engine.checks import condition, planning
+from benchlab.engine.checks import condition, previews
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision, Nothing, Wait
 from benchlab.engine.rows import Rows
@@ -137,7 +137,7 @@ def step_layout(layout_id: int) -> None:
 
 @app.task
 def plan_layout(layout_id: int) -> None:
-    planning.preview_once(layout_id)
+    previews.preview_once(layout_id)
 
 
 @worker_ready.connect

@@ -20,7 +20,7 @@ from django.db import Error, close_old_connections
 from agents.contracts import Ran, Shell
 from agents.jobs import job
 from agents.jobs.spool import Spool
-from agents.shell import SshShell
+from agents.ssh.shell import SshShell
 
 log = logging.getLogger(__name__)
 
@@ -108,9 +108,7 @@ class Steps:
         try:
             self._step(layout_id)
         except Error as error:
-            log.warning(
-                "layout %s: the database said no, the sweeper comes again: %s", layout_id, error
-            )
+            log.warning("layout %s: database error, the sweeper retries: %s", layout_id, error)
         except Exception:
             log.exception("layout %s", layout_id)
 

@@ -1,4 +1,4 @@
-"""What a person may ask of a campaign: plan, start, pause, resume, cancel, retry. Wishes only; the engine acts."""
+"""Requests of people to a campaign: plan, start, pause, resume, cancel, retry. Wishes only; the engine acts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.runs import events, moves
 from benchlab.runs.models import Attempt, Layout, Transition
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+from benchlab.runs.verdict import Verdict
 from benchlab.workers import messages
 
 STEP, PLAN = "benchlab.engine.tasks.step_layout", "benchlab.engine.tasks.plan_layout"
@@ -121,12 +122,20 @@ def cancel(campaign: Campaign) -> None:
 
 def drop(row: Layout, outcome: Outcome, why: str, reason: str = "") -> None:
     """End a layout that made nothing on its host, and every attempt of it that waits."""
-    with transaction.atomic():
-        moves.layout(row, LayoutPhase.DONE, why, outcome=outcome, reason=reason, reason_text=why)
-        for attempt in row.attempts.filter(phase=AttemptPhase.QUEUED):
-            moves.attempt(
-                attempt, AttemptPhase.DONE, why, outcome=outcome, reason=reason, reason_text=why
-            )
+
+    def end_each() -> None:
+        waiting = row.attempts.filter(phase=AttemptPhase.QUEUED)
+        moves.over(dict.fromkeys(waiting, Verdict(outcome, reason, why)))
+
+    moves.layout(
+        row,
+        LayoutPhase.DONE,
+        why,
+        also=end_each,
+        outcome=outcome,
+        reason=reason,
+        reason_text=why,
+    )
 
 
 @transaction.atomic

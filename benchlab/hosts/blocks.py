@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from agents.facts.graph import Graph, carries
 from agents.facts.model import BlockDevice, HostFacts
-from agents.layers._names import is_uuid_of
+from agents.uuids import is_uuid_of
+from benchlab.web.natural import natural
 
 # Everything that a BenchLab makes begins with bl, its installation's tag (older ones: none) and the layout's number.
 NAME = re.compile(r"bl(?:[a-z]{3})?\d+(?![0-9A-Za-z])")
@@ -134,12 +135,3 @@ def _idle(device: BlockDevice) -> bool:
     return device.size == 0 or bool(
         EMPTY.match(device.name) and not (device.holders or device.mounts or device.swap)
     )
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """sda2 before sda10."""
-    return [
-        (int(part), "") if part.isdigit() else (-1, part)
-        for part in re.split(r"(\d+)", name)
-        if part
-    ]

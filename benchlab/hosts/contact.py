@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import transaction
 
-from agents import shell
 from agents.contracts import AgentError, Reason, Secret, Shell
+from agents.ssh import shell
 from benchlab import vault
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host
@@ -29,7 +29,7 @@ def _address(host: Host) -> shell.Address:
         pinned, offered = fingerprints(host)
         # Also when the old key is shown again: somebody answered in the host's place, and a person must look.
         raise AgentError(
-            f"{host.name} showed another host key, {offered}, than the pinned "
+            f"{host.name} presented host key {offered} instead of the pinned "
             f"{pinned}; nothing runs there until a person has decided which is right",
             Reason.HOST_KEY_CHANGED,
         )
@@ -91,7 +91,7 @@ def confirm_key(host: Host, fingerprint: str) -> None:
     """Pin the offered key, when it is the one whose fingerprint the person saw. Raises HostsError otherwise."""
     fresh = Host.objects.select_for_update().get(pk=host.pk)
     if not fresh.offered_key:
-        raise HostsError(f"{host.name} has shown no key that waits to be confirmed; ask it first.")
+        raise HostsError(f"{host.name} has no key waiting to be confirmed; fetch it first.")
     offered = shell.fingerprint(fresh.offered_key)
     if fingerprint.strip() != offered:
         raise HostsError(

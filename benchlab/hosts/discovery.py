@@ -5,27 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Protocol, cast
 
 import cattrs
 from django.db import transaction
 from django.utils import timezone
 
-from agents import packages, registry
 from agents.contracts import AgentError, Claim, Need, Reason, Shell, Step
+from agents.drivers import packages, registry
 from agents.facts import reading
 from agents.facts.model import BlockDevice, HostFacts
+from agents.plaintext import CONTROL
 from agents.safety import guard
-from agents.texts.plaintext import CONTROL
 from benchlab import app_modules
 from benchlab.hosts import blocks, contact
 from benchlab.hosts.models import Device, FactSnapshot, Host
+from benchlab.workers.memory import Memory
 
 IN_USE_MAX = 255  # characters of Device.in_use
 # Characters of one fact; the longest real one is what an overlay of many layers mounts
 FACT_MAX = 4096
 DEVICES_MAX = 10_000  # with all partitions and volumes; a host with more is not understood
+# What a reading says of a disk, as its row's fields
+TOLD = ("name", "model", "serial", "wwn", "size", "rotational", "present", "in_use")
 NO_LAYOUT = "bl0"  # nothing on a host carries it, so nothing counts as our own
 
 _converter = cattrs.Converter()
@@ -91,17 +94,30 @@ def facts_of(snapshot: FactSnapshot) -> HostFacts:
     return kept[1]
 
 
-@lru_cache(maxsize=256)
-def facts_at(snapshot_id: int) -> HostFacts:
-    """The facts of a stored snapshot, which is never changed: many steps ask for the same ones."""
+def _facts_at(snapshot_id: int) -> HostFacts:
     return facts_of(FactSnapshot.objects.only("facts").get(pk=snapshot_id))
+
+
+# The facts of a stored snapshot, which is never changed: many steps ask for the same ones.
+facts_at = Memory(_facts_at)
 
 
 def last_facts(host: Host) -> HostFacts | None:
     """Of the last reading; None when there is none, or it is of a version that cannot be understood any more."""
-    latest = host.snapshots.first()
+    return all_last_facts([host]).get(host.pk)
+
+
+def all_last_facts(hosts: Iterable[Host]) -> dict[int, HostFacts]:
+    """The same by host, without those of which there is none. One query."""
+    rows = FactSnapshot.objects.filter(host__in=[host.pk for host in hosts])
+    newest = rows.order_by("host_id", "-pk").distinct("host_id")
+    found = {row.host_id: _understood(row) for row in newest}
+    return {pk: facts for pk, facts in found.items() if facts is not None}
+
+
+def _understood(snapshot: FactSnapshot) -> HostFacts | None:
     try:
-        return facts_of(latest) if latest else None
+        return facts_of(snapshot)
     except cattrs.BaseValidationError:
         return None
 
@@ -110,13 +126,19 @@ def store(host: Host, facts: HostFacts) -> FactSnapshot:
     """Keep `facts`, sync the devices, and note that the host answered. Raises AgentError."""
     plain = _plain(facts)
     with transaction.atomic():
-        # One reader at a time per host, or two readings could insert the same disk.
-        Host.objects.select_for_update(no_key=True).get(pk=host.pk)
+        _answered(host)
         snapshot = _kept(host, plain)
         _sync(host, facts_of(snapshot))
-        host.seen_at, host.trouble, host.trouble_text = timezone.now(), "", ""
-        host.save(update_fields=["seen_at", "trouble", "trouble_text"])
     return snapshot
+
+
+def _answered(host: Host) -> None:
+    """First of all, and it holds the row: with two readers at a time a snapshot could be kept twice."""
+    told = {"seen_at": timezone.now(), "trouble": "", "trouble_text": ""}
+    if not Host.objects.filter(pk=host.pk).update(**told):
+        raise Host.DoesNotExist
+    for name, value in told.items():
+        setattr(host, name, value)
 
 
 def _kept(host: Host, plain: dict[str, Any]) -> FactSnapshot:
@@ -134,32 +156,35 @@ def _kept(host: Host, plain: dict[str, Any]) -> FactSnapshot:
 
 
 def _sync(host: Host, facts: HostFacts) -> None:
-    """Device rows follow identity, so a disk keeps its role when the kernel renames it."""
+    """Device rows follow identity, so a disk keeps its role when the kernel renames it. However many changed, they
+    are stored at once."""
     seen: dict[str, list[BlockDevice]] = {}
     for device in filter(blocks.is_whole, facts.devices):
         seen.setdefault(device.identity[:255], []).append(device)
-    holding = host.layouts.holding().first()
+    holding = host.layouts.holding().only("host", "tag").order_by().first()
     layout = holding.name if holding else NO_LAYOUT
     known = {row.identity: row for row in host.devices.all()}
-    gone = [row.pk for row in known.values() if row.present and row.identity not in seen]
-    if gone:
-        host.devices.filter(pk__in=gone).update(present=False)
-    new: list[Device] = []
-    for identity, devices in seen.items():
-        told = _told(_one_of(devices), facts, layout)
-        row = known.get(identity)
-        if row is None:
-            new.append(Device(host=host, identity=identity, **told))
-        elif changed := {
-            name: value for name, value in told.items() if getattr(row, name) != value
-        }:
-            # These fields alone: what a person said of the disk meanwhile stays.
-            host.devices.filter(pk=row.pk).update(**changed)
-    Device.objects.bulk_create(new)
+    told = {identity: _told(_one_of(devices), facts, layout) for identity, devices in seen.items()}
+    for identity, row in known.items():
+        if row.present and identity not in seen:
+            told[identity] = {name: getattr(row, name) for name in TOLD} | {"present": False}
+    changed = [
+        Device(host=host, identity=identity, **fields)
+        for identity, fields in told.items()
+        if identity not in known or _differs(known[identity], fields)
+    ]
+    # These fields alone: what a person said of the disk meanwhile stays.
+    Device.objects.bulk_create(
+        changed, update_conflicts=True, unique_fields=["host", "identity"], update_fields=TOLD
+    )
+
+
+def _differs(row: Device, fields: Mapping[str, Any]) -> bool:
+    return any(getattr(row, name) != value for name, value in fields.items())
 
 
 def _told(device: BlockDevice, facts: HostFacts, layout: str) -> dict[str, Any]:
-    """What a reading says of a disk, as its row's fields."""
+    """TOLD, each with its value."""
     return {
         "name": device.name[:64],
         "model": device.model[:255],
@@ -200,7 +225,7 @@ def _plain(facts: HostFacts) -> dict[str, Any]:
     """As JSON that every page can show. Raises AgentError BAD_FACTS."""
     if len(facts.devices) > DEVICES_MAX:
         raise AgentError(
-            f"the host tells of {len(facts.devices)} devices, more than the {DEVICES_MAX} that are believed",
+            f"the host reported {len(facts.devices)} devices, more than the limit of {DEVICES_MAX}",
             Reason.BAD_FACTS,
         )
     plain: dict[str, Any] = _clean(_converter.unstructure(facts))

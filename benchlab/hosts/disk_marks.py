@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from benchlab.hosts.blocks import natural
 from benchlab.hosts.models import Device
+from benchlab.web.natural import natural
 from benchlab.web.units import size
 
 FAST = ("ssd", "nvme")

@@ -1,4 +1,4 @@
-"""What the services of hosts refuse."""
+"""Errors of the services of hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person types about hosts, checked."""
+"""Forms of hosts, and their checks."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class AddForm(AddressForm):
             return str(upload.read().decode())
         except UnicodeDecodeError:
             raise forms.ValidationError(
-                "That is no text file; give the private key in OpenSSH or PEM form."
+                "That is not a text file; give the private key in OpenSSH or PEM form."
             ) from None
 
     def clean(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ else:
     DeviceModelForm = forms.ModelForm
 
 
-RATED_IOPS = "Of its data sheet, or the cloud's; the larger one where reads and writes differ."
+RATED_IOPS = "From its data sheet, or the cloud's; the larger one if reads and writes differ."
 
 
 def rated_throughput() -> forms.DecimalField:
@@ -131,7 +131,7 @@ def rated_throughput() -> forms.DecimalField:
         min_value=Decimal("0.001"),
         max_value=Decimal(10**9),
         decimal_places=6,
-        help_text="In MB/s: millions of bytes a second. Leave it empty where nobody tells.",
+        help_text="In MB/s: millions of bytes a second. Leave it empty if unknown.",
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
 

@@ -66,11 +66,11 @@ KINDS: Mapping[str, Kind] = {
     "read_facts": Kind(
         "benchlab.hosts.host_tasks.read_facts",
         "Reading the facts of {host}",
-        "{host} answered; these are its facts of this moment.",
+        "{host} answered; its facts were read.",
         "The facts of {host} could not be read.",
     ),
     "check_dynamo": Kind(
-        "benchlab.dynamo.programs.check",
+        "benchlab.dynamo.console.check",
         "Looking at dynamo on {host}",
         "Looked at dynamo on {host}.",
         "dynamo on {host} could not be looked at.",
@@ -249,7 +249,7 @@ def worker_trouble() -> str:
     try:
         age = beats.age_s()
     except redis.RedisError:
-        return "The message broker does not answer, so nobody knows whether a worker runs."
+        return "The message broker does not answer, so it is unknown whether a worker is running."
     if age is None:
         return "No worker runs: it begins when one is started."
     if age > WORKER_SILENT_S:

@@ -15,11 +15,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents import packages
 from agents.contracts import RETRYABLE, AgentError, Job, Need, Shell
+from agents.drivers import packages
 from agents.jobs import job
 from agents.jobs.spool import Spool
-from agents.texts.plaintext import CONTROL
+from agents.plaintext import CONTROL
 from benchlab.hosts import contact, discovery
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, PackageInstall
@@ -169,7 +169,7 @@ def follow(row: PackageInstall) -> PackageInstall:
     if polled.fetched is not None:
         _over(row, polled, shell)
     elif polled.state is job.State.ABSENT and _should_be_there(row):
-        _end(row, trouble="It was never started, or somebody removed its directory on the host.")
+        _end(row, trouble="It was never started, or its directory was removed on the host.")
     row.refresh_from_db()
     return row
 

@@ -55,12 +55,12 @@ class Host(models.Model):
         Credential, null=True, on_delete=models.PROTECT, related_name="hosts"
     )
     host_key = models.TextField(
-        blank=True, help_text="The pinned public key; empty until a person confirmed it"
+        blank=True, help_text="Pinned public host key; empty until it has been confirmed"
     )
     # A key that the host offered and nobody has confirmed: on first contact, or after it changed.
     offered_key = models.TextField(blank=True)
     is_local = models.BooleanField(
-        default=False, help_text="This machine, over the SSH server that `up` starts"
+        default=False, help_text="This machine, reached through the SSH server that `up` starts"
     )
     notes = models.TextField(blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)
@@ -96,12 +96,16 @@ class FactSnapshot(models.Model):
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="snapshots")
     taken_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a reading found the same the last time"
+        null=True, blank=True, help_text="Last time that a reading gave the same facts"
     )
     boot_id = models.CharField(max_length=64, blank=True)
     facts = models.JSONField()
     digest = models.CharField(
-        max_length=64, blank=True, default="", editable=False, help_text="SHA-256 of the facts"
+        max_length=64,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="SHA-256 digest of the facts",
     )
 
     TEAM_PATH = "host__team"
@@ -129,8 +133,8 @@ class PackageInstall(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
-    output = models.TextField(blank=True, help_text="What it printed, the last of it")
-    trouble = models.TextField(blank=True, help_text="Why it failed, in words; empty: it did not")
+    output = models.TextField(blank=True, help_text="End of the command's output")
+    trouble = models.TextField(blank=True, help_text="Error message; empty if it did not fail")
     # The worker's: when it began to start it, when it looks again, and why the host did not answer the last time.
     begun_at = models.DateTimeField(null=True, blank=True)
     due_at = models.DateTimeField(null=True, blank=True)
@@ -164,15 +168,15 @@ class HostTask(models.Model):
     """Work that waits for a host, done by a worker (host_tasks.py): who asked for what, when, and what came of it."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="tasks")
-    kind = models.CharField(max_length=40, help_text="host_tasks.KINDS")
+    kind = models.CharField(max_length=40, help_text="Kind of task: a key of host_tasks.KINDS")
     options = models.JSONField(default=dict)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
-    due_at = models.DateTimeField(help_text="When a worker is told of it again")
+    due_at = models.DateTimeField(help_text="Time at which a worker is notified again")
     started_at = models.DateTimeField(null=True, blank=True)
     tries = models.PositiveSmallIntegerField(default=0)
     ended_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True, help_text="Why it failed, in words; empty: it did not")
+    error = models.TextField(blank=True, help_text="Error message; empty if it did not fail")
     result = models.JSONField(null=True, blank=True)
 
     TEAM_PATH = "host__team"
@@ -192,35 +196,47 @@ class Device(models.Model):
     """A whole disk of a host. `spare` says that we may destroy what is on it: a person confirmed it, by serial."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="devices")
-    identity = models.CharField(max_length=255, help_text="wwn:…, serial:… or weak:name:size")
+    identity = models.CharField(
+        max_length=255, help_text="Stable identifier: wwn:…, serial:… or weak:name:size"
+    )
     name = models.CharField(
-        max_length=64, help_text="Kernel name when last seen; it may change at any boot"
+        max_length=64, help_text="Kernel name when last seen; it may change at each boot"
     )
     model = models.CharField(max_length=255, blank=True)
     serial = models.CharField(max_length=255, blank=True)
     wwn = models.CharField(max_length=255, blank=True)
-    size = models.BigIntegerField(help_text="bytes")
+    size = models.BigIntegerField(help_text="Size in bytes")
     rotational = models.BooleanField(null=True)
     # Of its data sheet, or what the cloud that lends it promises: what findings hold measured rates against.
     rated_iops = models.PositiveBigIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="op/s; null: not told"
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Rated IOPS (op/s); null if unknown",
     )
     rated_bandwidth = models.PositiveBigIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="B/s; null: not told"
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Rated bandwidth (B/s); null if unknown",
     )
     present = models.BooleanField(default=True)
     in_use = models.CharField(
-        max_length=255, blank=True, help_text="Why it cannot be spare now, in words"
+        max_length=255,
+        blank=True,
+        help_text="Reason why it cannot be marked spare now; empty if it can",
     )
     role = models.CharField(
-        max_length=32, blank=True, help_text="hdd, ssd, nvme, …: topologies ask by role"
+        max_length=32,
+        blank=True,
+        help_text="Role by which topologies select disks, e.g. hdd, ssd or nvme",
     )
     spare = models.BooleanField(default=False)
     # What the person saw when confirming; the guard compares it with what is there.
     spare_size = models.BigIntegerField(null=True, blank=True)
     spare_model = models.CharField(max_length=255, blank=True)
     spare_boot = models.CharField(
-        max_length=64, blank=True, help_text="Boot of the host in which it was confirmed"
+        max_length=64, blank=True, help_text="Boot ID of the host when the disk was marked spare"
     )
     spare_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL

@@ -19,6 +19,7 @@ from benchlab.hosts.credentials import (
     upload_credential,
 )
 from benchlab.hosts.discovery import (
+    all_last_facts,
     facts_at,
     facts_of,
     last_facts,
@@ -33,11 +34,12 @@ from benchlab.hosts.installing import follow as follow_install
 from benchlab.hosts.installing import missing, offered
 from benchlab.hosts.installing import start as install
 from benchlab.hosts.registering import add_host, change_host, delete_host
-from benchlab.hosts.spares import mark_spare, spares, unmark_spare
+from benchlab.hosts.spares import mark_spare, spares, spares_among, unmark_spare
 
 __all__ = [
     "HostsError",
     "add_host",
+    "all_last_facts",
     "change_host",
     "confirm_key",
     "connect",
@@ -64,6 +66,7 @@ __all__ = [
     "read_facts",
     "record_trouble",
     "spares",
+    "spares_among",
     "unconnected",
     "unmark_spare",
     "upload_credential",

@@ -1,8 +1,9 @@
-"""Which disks we may destroy. Only a person says so, by typing the serial, and only of a disk nothing uses."""
+"""Spare disks: they may be wiped. Only a person marks one, by typing the serial, and only of a disk nothing uses."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +23,11 @@ FRESH = timedelta(minutes=5)  # older facts are read again before a disk is give
 
 def spares(host: Host) -> dict[str, Spare]:
     """The host's spare devices by identity, as the person confirmed them."""
+    return spares_among(host.devices.filter(spare=True))
+
+
+def spares_among(devices: Iterable[Device]) -> dict[str, Spare]:
+    """The same of one host's devices that are at hand."""
     return {
         device.identity: Spare(
             identity=device.identity,
@@ -30,7 +36,8 @@ def spares(host: Host) -> dict[str, Spare]:
             model=device.spare_model,
             boot=device.spare_boot,
         )
-        for device in host.devices.filter(spare=True)
+        for device in devices
+        if device.spare
     }
 
 
@@ -47,7 +54,7 @@ def mark_spare(
         )
     if typed.strip() != device.confirmation:
         raise HostsError(
-            f"{typed.strip()!r} is not what {device.name} is called; type {device.confirmation!r} exactly. "
+            f"{typed.strip()!r} does not match {device.name}; type {device.confirmation!r} exactly. "
             "Nothing was changed."
         )
     _refresh(device)

@@ -1,4 +1,4 @@
-"""Why a host does not answer, in words: what it means and what a person does about it."""
+"""Reasons why a host does not answer, in words, each with a remedy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADVICE: Mapping[str, Advice] = {
     ),
     Reason.AUTHENTICATION_FAILED: Advice(
         "Authentication failed",
-        "The host does not take our key for that user. Install the public key in the user's "
+        "The host rejected our key for that user. Install the public key in the user's "
         "~/.ssh/authorized_keys (mode 600, in a directory of mode 700), or correct the user.",
     ),
     Reason.NAME_NOT_FOUND: Advice(
@@ -60,8 +60,8 @@ ADVICE: Mapping[str, Advice] = {
     ),
     Reason.BAD_FACTS: Advice(
         "The host's answers could not be read",
-        "A command on the host printed something unexpected; see the message. Nothing is done to a "
-        "host that is not understood.",
+        "A command on the host printed something unexpected; see the message. BenchLab does "
+        "nothing to a host whose output it cannot read.",
     ),
     Reason.INTERNAL: Advice(
         "Internal error",

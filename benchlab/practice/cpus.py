@@ -1,4 +1,4 @@
-"""Which CPU a host of one CPU runs on.
+"""CPU assignment of practice hosts that have one CPU.
 
 The kernel of a User Mode Linux and each of its programs are processes of this machine that take turns, several times
 in every system call. On one CPU a turn is a switch of tasks; on two it wakes the other CPU, which takes a virtual

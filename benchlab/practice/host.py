@@ -1,6 +1,7 @@
 """A practice host of either kind: one process with a kernel in it, in a network namespace of its own."""
 
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -27,6 +28,8 @@ from benchlab.practice.record import HostRecord
 from benchlab.practice.ssh import hang_up, shared
 from benchlab.practice.store import Image
 
+log = logging.getLogger(__name__)
+
 # sshd answers in the midst of the boot: serials, arrays and bcache come with udev's events, and LVM's rule leaves each
 # group to a unit of its own, for which udev does not wait.
 _SETTLE = """
@@ -46,7 +49,7 @@ class PracticeHost(ABC):
     """Its name in a host's record."""
 
     boot_s: ClassVar[float]
-    """No boot takes longer, on a busy machine either."""
+    """No boot that ends takes longer, on a busy machine either. One that hangs is begun anew, once."""
 
     one_cpu: ClassVar[bool]
     """Whether its kernel has but one: see cpus.py."""
@@ -173,7 +176,7 @@ class PracticeHost(ABC):
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in the guest, arguments as they are; PracticeError unless it ends with 0.
 
-        For tests and for making disks: the product reaches hosts by agents/shell.py.
+        For tests and for making disks: the product reaches hosts by agents/ssh/shell.py.
         """
         done = subprocess.run(
             shared(self.directory, self.port, self.key_path, user, argv),
@@ -243,25 +246,37 @@ class PracticeHost(ABC):
     def _disk_file(self, index: int) -> Path:
         return self.directory / f"disk{index}.img"
 
-    def _boot(self) -> None:
+    def _power_on(self) -> ProcessId:
         with cpus.bound() if self.one_cpu else nullcontext():
             kernel = spawn(self._kernel_argv(), self.console)
             self.record.with_kernel(kernel).save(self.directory)
-        self._await_sshd(kernel)
+        return kernel
+
+    def _boot(self) -> None:
+        if not self._answers(self._power_on()):
+            # Seen once in some thousand boots under emulation: not a word on the console, and no sshd.
+            log.warning("%s hangs in its boot, and boots anew: %s", self.name, self._last_words())
+            self._power_off()
+            if not self._answers(self._power_on()):
+                raise PracticeError(f"{self.name}: no sshd after twice {self.boot_s:.0f} s")
         self.ssh("timeout", "150", "sh", "-c", _SETTLE, timeout=self.boot_s)
 
-    def _await_sshd(self, kernel: ProcessId) -> None:
+    def _answers(self, kernel: ProcessId) -> bool:
+        """Wait for sshd; False: it is not there in time, and the kernel still runs."""
         deadline = time.monotonic() + self.boot_s
         while time.monotonic() < deadline:
             if not kernel.alive:
-                said = self.console.read_text(errors="replace").strip()[-400:]
+                said = self._last_words()
                 raise PracticeError(f"the kernel of {self.name} ended while it booted: {said}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
                 link.settimeout(10)  # each try costs the guest a process
                 if link.recv(8).startswith(b"SSH-2.0"):
-                    return
+                    return True
             time.sleep(0.1)
-        raise PracticeError(f"{self.name}: no sshd after {self.boot_s:.0f} s")
+        return False
+
+    def _last_words(self) -> str:
+        return self.console.read_text(errors="replace").strip()[-400:]
 
     def _power_off(self) -> None:
         record = self.record

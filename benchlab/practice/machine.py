@@ -1,4 +1,4 @@
-"""What the machine itself must offer: Linux as root, Debian's kernels or QEMU, and a few tools."""
+"""Requirements on the machine itself: Linux as root, Debian's kernels or QEMU, and a few tools."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Where images and hosts live: a cache outside any clone, so that a fresh clone finds it warm.
+"""Paths of images and hosts: a cache outside any clone, so that a fresh clone finds it warm.
 
 All installations of a user share the images. A host is its installation's alone: no other's `--stop` must end it.
 """

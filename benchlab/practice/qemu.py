@@ -18,7 +18,7 @@ class QemuHost(PracticeHost):
     """
 
     kind = "qemu"
-    boot_s = 600.0
+    boot_s = 300.0
     one_cpu = False
     memory_mb = 2048
 

@@ -1,4 +1,4 @@
-"""What is in the root images. Change anything here or under guest/ and new ones are built."""
+"""Contents of the root images. Change anything here or under guest/ and new ones are built."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What is remembered of a host between two commands: one JSON file in its directory."""
+"""Record of a practice host between two commands: one JSON file in its directory."""
 
 import json
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,4 @@
-"""What is built once and kept in the cache: under a temporary name first, by one builder at a time."""
+"""Cache of what is built once: under a temporary name first, by one builder at a time."""
 
 import fcntl
 import os

@@ -16,7 +16,7 @@ class UmlHost(PracticeHost):
     """Boots in a few seconds; has all layers but OpenZFS; one CPU; its disks have no speed limit."""
 
     kind = "uml"
-    boot_s = 180.0
+    boot_s = 120.0
     one_cpu = True
     memory_mb = 768
 

@@ -1,4 +1,4 @@
-"""What gets into the log by itself: what was done, whose it is, from where; nothing that did not happen, no link."""
+"""Entries that the log gets by itself: what was done, whose it is, from where; nothing that did not happen, no link."""
 
 from __future__ import annotations
 

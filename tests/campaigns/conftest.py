@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents import registry
 from agents.contracts import Job, Need, OptionsError, Use
+from agents.drivers import registry
 from benchlab.campaigns.services import create_workload
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Credential, Device, Host

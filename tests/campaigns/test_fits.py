@@ -1,11 +1,11 @@
-"""What a run cannot fit is refused when the campaign is made, and by the plan; what it may not read is told."""
+"""A run that cannot fit is refused when the campaign is made, and by the plan; what it may not read is told."""
 
 from __future__ import annotations
 
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns.estimate import estimate
 from benchlab.campaigns.models import Workload
 from benchlab.engine.new_campaign import create_campaign

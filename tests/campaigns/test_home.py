@@ -52,7 +52,7 @@ def test_home_costs_the_same_queries_for_many(
             team=team, user=user, name=name, question="", hosts=[host], topologies=[directory],
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
-    # session, user, roles, stars; open, layouts, attempts, those that ask a person, hosts, histories; over, those
-    # that were measured on disks, topologies, workloads, campaigns; hosts, disks, layouts that hold them; activity
+    # session, user, roles, stars; open, layouts, attempts, layouts that wait, hosts, histories; over, those that were
+    # measured on disks, topologies, workloads, campaigns; hosts, disks, layouts that hold them; activity
     with django_assert_num_queries(19):
         web.get(reverse("home"))

@@ -117,10 +117,10 @@ def test_a_sweep_over_two_options_is_their_product():
     ("arguments", "says"),
     [
         (((), (1,), ((1, {}),)), "hosts: choose at least one"),
-        (((1, 1), (1,), ((1, {}),)), "hosts: 1 is there twice"),
-        (((1,), (2, 2), ((1, {}),)), "topologies: 2 is there twice"),
-        (((1,), (1,), ((5, {}), (5, {"a": [1]}))), "workloads: 5 is there twice"),
-        (((1,), (1,), ((5, {"iodepth": [1, 2, 1]}),)), "the sweep of iodepth: 1 is there twice"),
+        (((1, 1), (1,), ((1, {}),)), "hosts: 1 is listed twice"),
+        (((1,), (2, 2), ((1, {}),)), "topologies: 2 is listed twice"),
+        (((1,), (1,), ((5, {}), (5, {"a": [1]}))), "workloads: 5 is listed twice"),
+        (((1,), (1,), ((5, {"iodepth": [1, 2, 1]}),)), "the sweep of iodepth: 1 is listed twice"),
         (((1,), (1,), ((5, {"iodepth": []}),)), "the sweep of iodepth is empty"),
         (((1,), (1,), ((5, {}),), 0), "repeats: 0 is below 1"),
         (((1,), (1,), ((5, {}),), MAX_RUNS + 1), f"{MAX_RUNS + 1} runs are more than"),
@@ -217,7 +217,7 @@ def test_schedulers_are_mixed_with_the_other_points():
 @pytest.mark.parametrize(
     ("schedulers", "sweep", "said"),
     [
-        (("none", "none"), {}, "schedulers: none is there twice"),
+        (("none", "none"), {}, "schedulers: none is listed twice"),
         (("none",), {"scheduler": ["a"]}, "workload 3: it sweeps an option scheduler of its own"),
     ],
 )

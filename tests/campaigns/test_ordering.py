@@ -1,4 +1,4 @@
-"""Which order the wizard recommends and why, what visits cost, and what is said of layouts that do not take turns."""
+"""The order recommended by the wizard and why, what visits cost, and what is said of layouts that do not take turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.campaigns.estimate import estimate
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.ordering import advise, design_of
@@ -123,13 +123,13 @@ def test_a_persons_part_is_not_asked_for_twice(team, host, pair, long, monkeypat
     by_hand = [*RAW, {"kind": "manual", "options": {}, "devices": []}]
     Topology.objects.filter(pk=pair[0].pk).update(stack=by_hand)
     pair[0].refresh_from_db()
-    assert "a person would have to" in advise([host], pair, [long], 4).says
+    assert "would have to be done twice" in advise([host], pair, [long], 4).says
 
 
 def test_a_resync_of_unknown_length_is_not_waited_for_twice(team, host, pair, long, monkeypatch):
     monkeypatch.setattr(registry, "awaiting", lambda kind: kind == "raw" or None)
     monkeypatch.setattr(registry, "resyncs", lambda kind, options: kind == "raw")
-    assert "how long the kernel's first resync takes" in advise([host], pair, [long], 4).says
+    assert "the duration of the initial resync" in advise([host], pair, [long], 4).says
     for topology in pair:
         built_before(team, host, topology, 20.0, waited=30.0)
     assert advise([host], pair, [long], 4).order == "abba"
@@ -193,7 +193,7 @@ def test_an_estimate_says_where_a_drift_does_not_cancel(host, pair, long):
     [odd] = [one for one in estimate([host], pair, [long], 5, "abba").warnings if "drift" in one]
     assert odd == (
         "The visits measure 3, 2 repeats: a steady drift cancels wholly only where each measures as many; "
-        "take a multiple of 2."
+        "use a multiple of 2."
     )
     three = estimate([host], pair, [long], 6, "abba", 3).warnings
     assert "A steady drift cancels wholly only in an even number of visits." in three

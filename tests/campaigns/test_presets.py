@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from agents import options, registry
+from agents import options
 from agents.contracts import Target
+from agents.drivers import registry
 from benchlab.campaigns import matrix
 from benchlab.campaigns.presets import ALL, PRESETS, Preset, grouped
 

@@ -9,35 +9,59 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
 from benchlab.engine.new_campaign import create_campaign
-from benchlab.runs import progress
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import Credential
+from benchlab.runs import progress, state_order
 from benchlab.runs.models import Attempt
 from benchlab.runs.progress import State
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 pytestmark = pytest.mark.django_db
 P = LayoutPhase
+OUTCOMES = dict.fromkeys((P.DONE, P.TEARING_DOWN, P.STUCK), Outcome.SUCCEEDED)
 
 
-@pytest.mark.parametrize(
-    ("phases", "wishes", "expected"),
-    [
-        ({P.DRAFT: 2}, (), State.DRAFT),
-        ({P.WAITING: 2}, (), State.QUEUED),
-        ({P.WAITING: 1, P.READY: 1}, (), State.RUNNING),
-        ({P.DONE: 1, P.TEARING_DOWN: 1}, (), State.RUNNING),
-        ({P.READY: 1}, ("paused_at",), State.PAUSED),
-        ({P.READY: 1}, ("paused_at", "cancelled_at"), State.CANCELLING),
-        ({P.STUCK: 1, P.READY: 1}, ("cancelled_at",), State.STUCK),
-        ({P.DONE: 2}, ("cancelled_at",), State.CANCELLED),
-        ({P.DONE: 2}, ("paused_at",), State.DONE),
-        ({P.DONE: 2}, (), State.DONE),
-        ({P.DONE: 2, P.DRAFT: 1}, (), State.DRAFT),
-        ({P.READY: 2, P.DRAFT: 1}, (), State.RUNNING),
-    ],
-)
+CASES = [
+    ({P.DRAFT: 2}, (), State.DRAFT),
+    ({P.WAITING: 2}, (), State.QUEUED),
+    ({P.WAITING: 1, P.READY: 1}, (), State.RUNNING),
+    ({P.DONE: 1, P.TEARING_DOWN: 1}, (), State.RUNNING),
+    ({P.READY: 1}, ("paused_at",), State.PAUSED),
+    ({P.READY: 1}, ("paused_at", "cancelled_at"), State.CANCELLING),
+    ({P.STUCK: 1, P.READY: 1}, ("cancelled_at",), State.STUCK),
+    ({P.DONE: 2}, ("cancelled_at",), State.CANCELLED),
+    ({P.DONE: 2}, ("paused_at",), State.DONE),
+    ({P.DONE: 2}, (), State.DONE),
+    ({P.DONE: 2, P.DRAFT: 1}, (), State.DRAFT),
+    ({P.READY: 2, P.DRAFT: 1}, (), State.RUNNING),
+]
+
+
+@pytest.mark.parametrize(("phases", "wishes", "expected"), CASES)
 def test_the_state_follows_from_layouts_and_wishes(phases, wishes, expected):
     campaign = Campaign(**{name: timezone.now() for name in wishes})
     assert progress.state(campaign, phases) == expected
+
+
+@pytest.mark.parametrize(("phases", "wishes", "expected"), CASES)
+def test_the_database_orders_by_the_same_state(phases, wishes, expected, campaign):
+    layout, key = campaign.layouts.first(), Credential.objects.first()
+    campaign.layouts.all().delete()
+    for number, phase in enumerate(phases):
+        host = hosts.add_host(campaign.team, f"{number}", "192.0.2.9", key, port=100 + number)
+        layout.pk, layout.host, layout.phase = None, host, phase
+        layout.outcome = OUTCOMES.get(phase, "")
+        layout.save()
+    Campaign.objects.filter(pk=campaign.pk).update(**{name: timezone.now() for name in wishes})
+    found = Campaign.objects.annotate(place=state_order.rank()).get(pk=campaign.pk)
+    assert state_order.ORDER[found.place] == expected == progress.of_one(found).state
+    campaign.layouts.exclude(phase=P.DONE).update(needs_person="Look at it.")
+    found = Campaign.objects.annotate(place=state_order.rank()).get(pk=campaign.pk)
+    assert state_order.ORDER[found.place] == progress.of_one(found).state
+
+
+def test_every_state_has_a_place():
+    assert set(state_order.ORDER) == set(State)
 
 
 def test_a_host_that_is_cut_off_leaves_no_time_to_tell(campaign):

@@ -84,7 +84,7 @@ def test_options_that_only_together_are_wrong_are_named(team, user):
         ({"tool": "nosuch"}, "there is no tool named 'nosuch'; known: toy"),
         ({"options": {"speed": 9}}, "speed"),
         ({"options": {"depth": "4"}}, "expected int @ options.depth"),
-        ({"sweep": {"depth": [2, 2]}}, "the sweep of depth: 2 is there twice"),
+        ({"sweep": {"depth": [2, 2]}}, "the sweep of depth: 2 is listed twice"),
         ({"sweep": {"depth": []}}, "the sweep of depth is empty"),
         ({"name": ""}, "cannot be blank"),
     ],

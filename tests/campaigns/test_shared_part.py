@@ -1,4 +1,4 @@
-"""What is live of a campaign's page is made once for all who may the same; each gets what they would have got alone."""
+"""A campaign page's live part is made once for all who may the same; each gets what they would have got alone."""
 
 from __future__ import annotations
 

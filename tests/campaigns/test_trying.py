@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from agents import registry, tools
+from agents import tools
+from agents.drivers import registry
 from benchlab.campaigns.models import Workload
 from benchlab.pages.campaigns.views_try_extract import trial
 
@@ -42,7 +43,7 @@ def test_what_would_be_read_is_shown_with_its_line(web, rf):
 def test_trouble_is_said_at_its_line(web):
     answer = tried(web, **{"option-extract": "iops [op/s] = regex: IOPS=([0-9]+)"})
     assert "matches twice (lines 2, 3)" in answer.text
-    assert "not read" in answer.text
+    assert "Not read" in answer.text
 
 
 def test_markup_in_a_sample_is_text(web):
@@ -56,7 +57,7 @@ def test_markup_in_a_sample_is_text(web):
         ({"sample": " \n"}, "Paste what the command prints"),
         ({"option-extract": "\n"}, "There is no line in extract"),
         ({"sample": "x" * 1_000_001}, "That is more than 1,000,000 characters"),
-        ({"sample_of": "out.json"}, "reads stdout, which is not here"),
+        ({"sample_of": "out.json"}, "reads stdout, which is missing"),
     ],
 )
 def test_what_cannot_be_tried_is_said(changes, says, web):

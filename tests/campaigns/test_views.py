@@ -49,7 +49,7 @@ def attempts(campaign) -> list[Attempt]:
 def test_the_list_shows_how_far_each_is(web, campaign):
     answer = web.get(reverse("campaign-list"))
     assert [row["campaign"] for row in answer.context["rows"]] == [campaign]
-    assert "0 of 6 runs" in answer.text and "plan not confirmed" in answer.text
+    assert "0 of 6 runs" in answer.text and "Plan not confirmed" in answer.text
 
 
 def test_the_list_costs_the_same_queries_for_many(
@@ -60,8 +60,8 @@ def test_the_list_costs_the_same_queries_for_many(
             team=team, user=user, name=name, question="", hosts=[host], topologies=[directory],
             workloads=[workload], repeats=1, order="as_written",
         )  # fmt: skip
-    # session, user, teams, count, campaigns, layouts, attempts, tags
-    with django_assert_num_queries(8):
+    # session, user, teams, count, campaigns, layouts, attempts, tags, the top bar
+    with django_assert_num_queries(9):
         web.get(reverse("campaign-list"))
 
 
@@ -98,7 +98,18 @@ def test_a_link_changes_nothing(web, campaign, action):
 
 def test_the_page_has_every_part(web, campaign):
     text = web.get(url("campaign-detail", campaign)).text
-    for name in ("live", "plan", "scale", "heat", "running", "results", "log"):
+    for name in (
+        "acts",
+        "work",
+        "live",
+        "plan",
+        "scale",
+        "heat",
+        "running",
+        "disks",
+        "results",
+        "log",
+    ):
         assert f'id="campaign-{name}"' in text
     assert f'sse-connect="{url("campaign-events", campaign)}"' in text
 
@@ -115,11 +126,15 @@ def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
     assert "<html" not in text and text.count("hx-get=") == 1
     assert swapped(text) == [
         "state",
+        "acts",
+        "parts",
+        "work",
         "live",
         "plan",
         "scale",
         "heat",
         "running",
+        "disks",
         "answers",
         "results",
         "log",
@@ -128,7 +143,7 @@ def test_a_live_page_asks_for_all_of_it_at_once(htmx, web, campaign):
 
 def test_what_has_charts_and_did_not_change_is_left_alone(htmx, campaign):
     text = now(htmx, campaign, "?running=&results=").text
-    assert swapped(text) == ["state", "live", "scale", "heat", "log"]
+    assert swapped(text) == ["state", "acts", "parts", "work", "live", "scale", "heat", "log"]
 
 
 def test_a_plan_that_is_there_is_left_alone(htmx, web, campaign):
@@ -174,10 +189,14 @@ def test_the_page_of_a_campaign_that_is_over_asks_no_more(htmx, web, campaign, a
     answer = now(htmx, campaign, "?running=&results=")
     assert swapped(answer.text) == [
         "state",
+        "acts",
+        "parts",
+        "work",
         "live",
         "scale",
         "heat",
         "running",
+        "disks",
         "answers",
         "results",
         "log",
@@ -195,7 +214,7 @@ def test_a_change_costs_few_queries(htmx, campaign, attempts, django_assert_max_
     with django_assert_max_num_queries(14):
         answer = htmx.get(shown, headers={"HX-Target": "campaign-now"})
     assert (
-        swapped(answer.text) == ["state", "live", "scale", "heat", "log"]
+        swapped(answer.text) == ["state", "acts", "parts", "work", "live", "scale", "heat", "log"]
         and "9 IOPS, one repeat" in answer.text
     )
 
@@ -310,6 +329,41 @@ def test_a_stuck_layout_says_what_to_do_and_is_torn_down_again(web, campaign):
     assert layout.phase == LayoutPhase.TEARING_DOWN
     again = web.post(reverse("layout-teardown", args=[layout.pk]), follow=True)
     assert "is not stuck" in again.text
+
+
+def test_the_page_is_in_the_order_of_what_one_asks_for(web, campaign, attempts):
+    """What goes on, what came of it so far, the run that is measured now; what may be done stands in the title row."""
+    end(attempts[0], Outcome.SUCCEEDED)
+    Measurement.objects.create(attempt=attempts[0], name="iops", value=9.0, unit="op/s")
+    Attempt.objects.filter(pk=attempts[1].pk).update(phase=AttemptPhase.RUNNING)
+    text = web.get(url("campaign-detail", campaign)).text
+    marks = (
+        'id="do-pause"', 'id="do-cancel"', 'id="campaign-work"', 'class="two"', 'id="campaign-results"',
+        'data-figure-url="/campaigns/', 'id="heat-title"', 'id="campaign-running"', 'data-refresh="3"',
+        'id="log-title"', 'id="campaign-disks"', 'id="how"',
+    )  # fmt: skip
+    places = [text.find(mark) for mark in marks]
+    assert -1 not in places and places == sorted(places)
+    assert 'class="tabs"' not in text
+
+
+def test_a_campaign_that_is_over_leads_to_its_parts(web, campaign, attempts):
+    for attempt in attempts:
+        end(attempt, Outcome.SUCCEEDED)
+    campaign.layouts.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
+    text = web.get(url("campaign-detail", campaign)).text
+    parts = text.partition('id="campaign-parts"')[2].partition("</nav>")[0]
+    anchors = re.findall('href="#([^"]+)"', parts)
+    assert anchors[0] == "campaign-answers" and {"how", "talk", "log-title"} < set(anchors)
+    assert all(f'id="{one}"' in text for one in anchors)
+    (runs,) = re.findall('href="(/runs/[^"]+)"', parts)
+    assert f">{attempts[0].run_id}<" in web.get(runs).text
+    assert "do-pause" not in text and "do-cancel" not in text
+
+
+def test_a_plan_has_the_whole_width(web, campaign):
+    planned(campaign)
+    assert 'class="two"' not in web.get(url("campaign-detail", campaign)).text
 
 
 def test_the_running_point_has_a_live_chart(web, campaign, attempts):

@@ -1,4 +1,4 @@
-"""What a comparison measures: ready workloads with the times, depths and sizes that were asked for."""
+"""The workloads of a comparison: ready workloads with the times, depths and sizes that were asked for."""
 
 from __future__ import annotations
 

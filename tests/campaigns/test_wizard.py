@@ -51,7 +51,7 @@ def test_the_wizard_refuses_what_is_no_scheduler_and_what_takes_no_disk(web, wis
     said = web.post(reverse("campaign-new"), {**wish, "schedulers": ["none; rm"], "create": "1"})
     assert "none; rm is not one of the available choices" in said.text
     said = web.post(reverse("campaign-new"), {**wish, "schedulers": ["none"], "create": "1"})
-    assert "it takes no disk" in said.text and not Campaign.objects.exists()
+    assert "it uses no disk" in said.text and not Campaign.objects.exists()
 
 
 def test_the_estimate_without_javascript_is_the_page_again(web, wish):

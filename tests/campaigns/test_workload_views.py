@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from agents import options, registry
+from agents import options
+from agents.drivers import registry
 from benchlab.campaigns import presets
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_workload
@@ -25,7 +26,7 @@ def test_the_list_shows_sweep_and_points(web, workload):
 def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):
     for number in range(4):
         create_workload(team=team, user=user, name=f"w{number}", tool="toy", options={})
-    with django_assert_num_queries(5):  # session, user, workloads, imported ones, tags
+    with django_assert_num_queries(6):  # session, user, workloads, imported ones, tags, the top bar
         web.get(reverse("workload-list"))
 
 
@@ -64,7 +65,7 @@ def test_a_box_that_is_not_ticked_is_off(web):
         ({"option-depth": "1 two"}, "is not a whole number"),
         ({"option-depth": "1 0"}, "Workload Deep at depth 0: depth: 0 is below 1"),
         ({"option-rw": "sideways"}, "is not one of read, write"),
-        ({"option-depth": "2 2"}, "2 is there twice"),
+        ({"option-depth": "2 2"}, "2 is listed twice"),
         ({"name": ""}, "This field is required"),
     ],
 )

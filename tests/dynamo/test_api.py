@@ -11,12 +11,12 @@ from agents.contracts import AgentError
 from agents.dynamo import icf
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Workload
-from benchlab.dynamo import dynamo_player, programs
+from benchlab.dynamo import dynamo_player, program_check, programs
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Host
-from benchlab.runs import collect
+from benchlab.runs import artifact_writer
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
@@ -106,7 +106,7 @@ def test_what_is_no_dynamo_is_refused_as_on_the_page(api, raw):
 
 def test_more_than_a_dynamo_can_have_is_not_read(api, monkeypatch):
     monkeypatch.setattr(programs, "MOST", 50)
-    assert "no dynamo" in is_problem(send(api, FINAL), 400)["detail"]
+    assert "not dynamo" in is_problem(send(api, FINAL), 400)["detail"]
 
 
 def test_deleting_is_refused_while_somebody_needs_it(api, web, owner, team):
@@ -219,9 +219,9 @@ def test_where_it_listens(api, settings, allow, said):
 
 def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch, hosts_at_once):
     host = made.host(team, "lab")
-    found = programs.Looked("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
+    found = program_check.Looked("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
     monkeypatch.setattr(hosts, "connect", lambda host: host)
-    monkeypatch.setattr(programs, "look", lambda shell, path: found)
+    monkeypatch.setattr(program_check, "look", lambda shell, path: found)
     answer = api.post("/api/dynamo-checks/", {"host": host.pk})
     assert answer.status_code == 200, answer.content
     assert (answer.json()["version"], answer.json()["troubles"]) == ("1.1.0", [])
@@ -263,7 +263,7 @@ def test_results_go_out_as_iometer_writes_them_and_live_ones_as_numbers(api, own
     assert said["recent"] == [
         {"iops": 5.0, "bandwidth": None, "mean": 0.25, "slowest": None, "errors": 0, "t": 1.0}
     ]
-    collect.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    artifact_writer.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
     Attempt.objects.update(phase="done", outcome="succeeded")
     campaign = attempt.run.campaign_id
     for path in (f"attempts/{attempt.pk}", f"campaigns/{campaign}"):

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from agents import shell
 from agents.contracts import AgentError, Target
 from agents.dynamo import account, remote_probe, summary, transcript, tunnel
 from agents.dynamo.remote_probe import Far
 from agents.dynamo.wire import DynamoError
 from agents.jobs import job
 from agents.jobs.spool import Spool
+from agents.ssh import shell
 from agents.tools import dynamo as tool
 from tests.agents import dynamo_sim
 from tests.agents.sshd import sshd
@@ -167,7 +167,7 @@ def test_ready_files_are_used_again(host: shell.SshShell, folder: Path) -> None:
     ("sim", "said"),
     [
         ("crashes_at=REPORT_UPDATE", "closed the connection"),
-        ("version=0x1332df7", "only 1.1.0 can be driven"),
+        ("version=0x1332df7", "only 1.1.0 is supported"),
         ("no_name", "ended before it logged in"),
     ],
 )

@@ -23,7 +23,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import session
 from benchlab.dynamo.listening import Listener, Settings, networks, where
 from benchlab.dynamo.models import Reported
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
@@ -136,9 +136,9 @@ def test_a_file_on_xfs_is_refused_by_the_plan(team, user, folder):
         campaign = campaign_on(only_host(), folder, user, "xfs")
         assert not Reported.objects.get(raw=False).usable
         layout = campaign.layouts.get()
-        planning.preview(layout.pk)
+        previews.preview(layout.pk)
     layout.refresh_from_db()
-    assert "on xfs dynamo lays out a sixteenth of its file" in layout.plan_error
+    assert "on XFS dynamo lays out only a sixteenth of its file" in layout.plan_error
     assert not (folder / "data" / "iobw.tst").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_file_on_xfs_is_refused_where_a_plan_had_passed(team, user, folder, mo
         drive.to_the_end(campaign, 60)
     for attempt in Attempt.objects.all():
         assert (attempt.outcome, attempt.reason) == ("failed", "tool_failed")
-        assert "on xfs dynamo lays out a sixteenth of its file" in attempt.reason_text
+        assert "on XFS dynamo lays out only a sixteenth of its file" in attempt.reason_text
     assert not (folder / "data" / "iobw.tst").exists()
 
 
@@ -164,7 +164,7 @@ def test_a_file_system_that_nobody_tried_marks_its_figures(team, user, folder):
         drive.to_the_end(campaign, 60)
     for attempt in Attempt.objects.all():
         note = attempt.measurements.get(name="iops", labels={}).note
-        assert f"nobody saw how long dynamo's file on {folder}/data [f2fs] is" in note
+        assert f"the size of dynamo's file on {folder}/data [f2fs] could not be checked" in note
 
 
 def test_a_file_of_unknown_size_is_not_used(team, user, folder):

@@ -1,4 +1,4 @@
-"""What a running test says each second: every second is shown, once, whichever way it came."""
+"""Figures of a running test each second: every second is shown, once, whichever way it came."""
 
 from __future__ import annotations
 

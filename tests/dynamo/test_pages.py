@@ -13,14 +13,14 @@ from agents.contracts import AgentError, Target
 from agents.dynamo import bundle, icf
 from agents.tools import dynamo as tool
 from benchlab.campaigns.models import Run, Workload
-from benchlab.dynamo import programs, results_csv, run_details
+from benchlab.dynamo import program_check, results_csv, run_details
 from benchlab.dynamo.models import Binary, Reported, Told
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services
 from benchlab.hosts.models import Host
 from benchlab.pages.campaigns import planview
-from benchlab.runs import collect
+from benchlab.runs import artifact_figures, artifact_writer, figure_rows
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
@@ -63,11 +63,11 @@ def test_a_program_is_kept_once_with_its_digest(web, owner):
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b"MZ" + b"x" * 100, "no Linux program"),
+        (b"MZ" + b"x" * 100, "not a Linux program"),
         (RC1, "1.1.0-rc1"),
         (ELF + b"1.1.0-rc1 libaio.so.1", "1.1.0-rc1"),
-        (ELF + b"2006.07.27", "only 1.1.0 can be driven"),
-        (ELF + b"/bin/true", "says nowhere"),
+        (ELF + b"2006.07.27", "only 1.1.0 is supported"),
+        (ELF + b"/bin/true", "does not identify itself"),
         (ELF + b"libaio.so.1 1.1.0", "another program"),
     ],
     ids=[
@@ -152,9 +152,9 @@ def test_the_histogram_has_every_io():
 
 
 def test_rc1_and_final_are_told_apart_by_their_libraries():
-    assert programs.judged(["1.1.0"], libaio=True, posix=True) == "1.1.0"
-    with pytest.raises(programs.Refused, match="rc1"):
-        programs.judged(["1.1.0"], libaio=False, posix=True)
+    assert program_check.judged(["1.1.0"], libaio=True, posix=True) == "1.1.0"
+    with pytest.raises(program_check.Refused, match="rc1"):
+        program_check.judged(["1.1.0"], libaio=False, posix=True)
 
 
 def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
@@ -172,7 +172,7 @@ def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
             team=team, user=owner, name=target, question="", hosts=[host], topologies=[one],
             workloads=[load], repeats=1, order="as_written",
         )  # fmt: skip
-        planning.preview(campaign.layouts.get().pk)
+        previews.preview(campaign.layouts.get().pk)
         pages[target] = web.get(f"/campaigns/{campaign.pk}/").content.decode()
     assert "dynamo C:" in pages["C:"]
     assert "marks it spare" in pages["sdb"]
@@ -206,8 +206,8 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
         repeats=1, order="as_written",
     )  # fmt: skip
     attempt = Attempt.objects.get()
-    collect.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
-    collect.replace(attempt, collect.read(attempt))
+    artifact_writer.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    figure_rows.replace(attempt, artifact_figures.read(attempt))
     Attempt.objects.update(phase="done", outcome="succeeded")
     for url in (f"/attempts/{attempt.pk}/iometer.csv", f"/campaigns/{campaign.pk}/iometer.csv"):
         text = web.get(url).content.decode()

@@ -1,4 +1,4 @@
-"""What the engine decides, case by case: tests/cases/engine has a file a situation, and in it a case an event.
+"""Decisions of the engine, case by case: tests/cases/engine has a file a situation, and in it a case an event.
 
 A case is an event in words, a scene (what differs from the default), perhaps what failed, and the decision.
 """

@@ -16,7 +16,7 @@ from django.db import connections
 from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.spool import Spool
-from agents.shell import Address, SshShell
+from agents.ssh.shell import Address, SshShell
 from benchlab.engine import tasks, waits
 from benchlab.engine.waits import Answer, Question, Waits
 from benchlab.runs.models import Attempt

@@ -1,4 +1,4 @@
-"""How many files there are between a worker's message and the host, and where to read what cancel does.
+"""The number of files between a worker's message and the host, and where to read what cancel does.
 
 A layout on our own SSH server, as the worker builds it. The bounds are what was reached: more files is a longer way.
 """
@@ -17,7 +17,8 @@ from tests.runs.test_engine_local import SLOW, here, make_campaign, server  # no
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 TO_THE_HOST, UP = 20, 3
-TO_THE_FIRST_STEP = 57  # with the parsers of facts, of which each machine needs others
+# With the parsers of facts, of which each machine needs others, and contracts, which has `claims_of`.
+TO_THE_FIRST_STEP = 58
 DESIGN = ROOT / "docs" / "design.md"
 
 

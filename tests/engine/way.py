@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from benchlab.up.bootstrap import ROOT
 from tests.testing.house import TOPS, levels
 
-SHELL = ("agents/lasting.py", "agents/shell.py")  # what runs a command on a host
+SHELL = ("agents/ssh/lasting_shell.py", "agents/ssh/shell.py")  # what runs a command on a host
 
 
 class Call(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.facts.model import Bcache, Signature
-from agents.layers._names import uuid_of
+from agents.uuids import uuid_of
 from benchlab.hosts import blocks
 from tests.hosts.conftest import disk, facts
 

@@ -150,4 +150,4 @@ def test_a_host_is_added_by_its_pages(web, sshd, hosts_at_once):
         {"fingerprint": sshd.fingerprint, "compared": "on"},
         follow=True,
     )
-    assert "is pinned" in again.text and "these are its facts of this moment" in again.text
+    assert "is pinned" in again.text and "its facts were read" in again.text

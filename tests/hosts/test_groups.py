@@ -1,4 +1,4 @@
-"""What disks form together: each kind of group with state, members and whose it is."""
+"""Groups of disks: each kind of group with state, members and whose it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.facts.model import (
     Vdev,
     Zpool,
 )
-from agents.layers._names import lvm_uuid_of, uuid_of
+from agents.uuids import lvm_uuid_of, uuid_of
 from benchlab.hosts import blocks
 from benchlab.pages.hosts import groups
 from tests.hosts.conftest import disk, facts

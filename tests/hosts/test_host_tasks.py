@@ -130,10 +130,10 @@ def test_how_it_ended_is_seen_by_whoever_followed(
     host_tasks.perform(row.pk)
     assert htmx.get(part)["HX-Refresh"] == "true"
     told = web.get(answer["Location"]).text
-    assert "answered; these are its facts" in told and "every 1s" not in told
+    assert "answered; its facts were read" in told and "every 1s" not in told
     assert "http-equiv" not in told
     HostTask.objects.update(ended_at=timezone.now() - timedelta(hours=1))
-    assert "these are its facts" not in web.get(answer["Location"]).text
+    assert "its facts were read" not in web.get(answer["Location"]).text
 
 
 def test_a_worker_that_is_not_there_is_said(web, silent, monkeypatch, sent):
@@ -175,7 +175,7 @@ def test_the_next_one_is_sent_when_a_seat_is_free(host, monkeypatch, sent):
     first, second = ask(host), ask(host, "offer_key")
     monkeypatch.setattr(services, "read_facts", lambda host: services.offer_key(host))
     sent.clear()
-    monkeypatch.setattr("agents.shell.offered_host_key", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("agents.ssh.shell.offered_host_key", lambda *_, **__: 1 / 0)
     host_tasks.perform(first.pk)
     assert fresh(first).error == "BenchLab itself failed: ZeroDivisionError. See the worker's log."
     assert sent == [("benchlab.hosts.tasks.perform_host_task", second.pk)]

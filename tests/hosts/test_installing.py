@@ -8,8 +8,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from agents import packages
 from agents.contracts import Need
+from agents.drivers import packages
 from benchlab.hosts import discovery, installing
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import PackageInstall
@@ -86,7 +86,7 @@ def test_it_is_installed_when_a_person_says_so(make, web, user):
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo 'E: Could not get lock /var/lib/dpkg/lock-frontend' >&2; exit 100", "Another program"),
+        ("echo 'E: Could not get lock /var/lib/dpkg/lock-frontend' >&2; exit 100", "Another package manager"),
         ("echo 'Temporary failure resolving' >&2; exit 100", "cannot reach its package servers"),
         ("exit 0", "The installer succeeded, but benchlab-imaginary is still missing"),
         ("kill -9 $$", "exit code 137"),

@@ -1,4 +1,4 @@
-"""Which programs a host's page lists: those of its own system."""
+"""Programs that a host's page lists: those of its own system."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ def no_network(monkeypatch, hosts_at_once):
     def refused(*args, **kwargs):
         raise AgentError("192.0.2.1 port 22: refused", Reason.CONNECTION_REFUSED)
 
-    monkeypatch.setattr("agents.shell.offered_host_key", refused)
-    monkeypatch.setattr("agents.shell.connect", refused)
+    monkeypatch.setattr("agents.ssh.shell.offered_host_key", refused)
+    monkeypatch.setattr("agents.ssh.shell.connect", refused)
 
 
 def url(name: str, host: Host, *more: int) -> str:
@@ -70,11 +70,11 @@ def test_the_list_shows_only_our_hosts(web, other_web, read_host):
 
 
 def test_the_list_asks_once_however_many_hosts(web, read_host, team, django_assert_num_queries):
-    with django_assert_num_queries(4):  # session, user, hosts
+    with django_assert_num_queries(5):  # session, user, hosts, the top bar
         web.get(reverse("host-list"))
     for number in range(5):
         services.add_host(team, f"more{number}", "192.0.2.9", read_host.credential)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         assert "more4" in web.get(reverse("host-list")).text
 
 
@@ -92,6 +92,26 @@ def test_adding_makes_a_key_and_goes_on_to_it(web):
 def test_adding_with_a_stored_key(web, credential):
     web.post(reverse("host-add"), NEW | {"credential": credential.pk})
     assert Host.objects.get(name="lab2").credential == credential
+
+
+def test_a_copy_is_the_form_filled_in_but_for_the_address(web, other_web, read_host):
+    Host.objects.filter(pk=read_host.pk).update(port=2222, user="bench", notes="Rack 4")
+    form = (answer := web.get(reverse("host-add"), {"copy": read_host.pk})).context["form"]
+    told = {name: form[name].value() for name in form.fields}
+    assert told == {
+        "name": f"Copy of {read_host.name}", "address": None, "port": 2222, "user": "bench",
+        "credential": read_host.credential_id, "private_key": None, "notes": "Rack 4",
+    }  # fmt: skip
+    secret = vault.decrypt(read_host.credential.private_key)
+    assert "PRIVATE KEY" not in answer.text and secret.split()[10] not in answer.text
+    assert read_host.address not in answer.text and Host.objects.count() == 1
+    assert f"?copy={read_host.pk}" in web.get(url("host-detail", read_host)).text
+    assert other_web.get(reverse("host-add"), {"copy": read_host.pk}).status_code == 404
+
+
+@pytest.mark.parametrize("asked", ["x", "-1", "9" * 40, "\u0663"])
+def test_a_copy_of_no_host_is_not_found(web, asked):
+    assert web.get(reverse("host-add"), {"copy": asked}).status_code == 404
 
 
 def test_a_key_of_another_team_cannot_be_used(other_web, credential):
@@ -116,7 +136,7 @@ def test_adding_with_an_uploaded_key(web, credential):
         ({"user": "a b"}, "not a user name"),
         ({"name": ""}, "required"),
         ({"name": "lab1"}, "already"),
-        ({"private_key": SimpleUploadedFile("id", b"\xff\xfe")}, "no text file"),
+        ({"private_key": SimpleUploadedFile("id", b"\xff\xfe")}, "not a text file"),
         ({"private_key": SimpleUploadedFile("id", b"nonsense")}, "cannot be read"),
         ({"private_key": SimpleUploadedFile("id", b"x" * 70000)}, "too big"),
     ],
@@ -182,7 +202,7 @@ def test_each_failure_says_what_to_do(web, read_host, monkeypatch, reason, cure)
     def fail(*args):
         raise AgentError(f"root@192.0.2.1: {reason} <i>", reason)
 
-    monkeypatch.setattr("agents.shell.connect", fail)
+    monkeypatch.setattr("agents.ssh.shell.connect", fail)
     answer = web.post(url("host-read", read_host), follow=True)
     assert cure in answer.text
     assert f"root@192.0.2.1: {reason} &lt;i&gt;" in answer.text
@@ -213,7 +233,7 @@ def test_a_disk_is_marked_and_taken_back(web, read_host, user):
     web.post(address, {"role": "hdd", "typed": "S-sdb"})
     assert set(services.spares(read_host)) == {"serial:S-sdb"}
     shown = web.get(url("host-detail", read_host)).text
-    assert "spare, hdd" in shown
+    assert "Spare, hdd" in shown
     web.post(device_url(read_host, "sdb", "device-keep"))
     assert not services.spares(read_host)
 
@@ -224,7 +244,7 @@ def test_a_disk_in_use_offers_no_form(web, read_host):
 
 
 def test_a_weak_identity_is_said(web, read_host):
-    assert "weak identity" in web.get(url("host-detail", read_host)).text
+    assert "Weak identity" in web.get(url("host-detail", read_host)).text
     assert "neither serial number nor WWN" in web.get(device_url(read_host, "sdc")).text
 
 
@@ -232,12 +252,12 @@ def test_a_weak_disk_is_to_be_confirmed_again_after_a_boot(web, read_host, user)
     services.mark_spare(read_host.devices.get(name="sdc"), user, f"sdc:{2**30}", "hdd")
     address = device_url(read_host, "sdc")
     assert "counts until lab1 boots" in web.get(address).text
-    assert "confirm again" not in web.get(url("host-detail", read_host)).text
+    assert "Confirm again" not in web.get(url("host-detail", read_host)).text
     discovery.store(read_host, facts(disk("sdc", serial="", model="QEMU HARDDISK"), boot_id="c"))
-    assert "confirm again" in web.get(url("host-detail", read_host)).text
+    assert "Confirm again" in web.get(url("host-detail", read_host)).text
     assert "nothing is written to sdc until" in web.get(address).text
     web.post(address, {"role": "hdd", "typed": f"sdc:{2**30}"})
-    assert "confirm again" not in web.get(url("host-detail", read_host)).text
+    assert "Confirm again" not in web.get(url("host-detail", read_host)).text
 
 
 def test_a_host_is_changed(web, read_host):

@@ -1,4 +1,4 @@
-"""What a practice host is told of the machine that it runs on."""
+"""A practice host's idea of the machine that it runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a host is reached, and so what is done to it: a module a way, here or as `access` in the room that knows it."""
+"""Ways to access a host, and the acts of each: one module per way, here or as `access` in the room that knows it."""
 
 from __future__ import annotations
 

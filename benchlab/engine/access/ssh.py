@@ -26,7 +26,7 @@ from benchlab.engine.phases import ending, growing, manual_steps, provision, run
 from benchlab.engine.rows import Rows
 from benchlab.engine.waits import Question, waits
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect as results
+from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.verdict import Verdict
 
@@ -106,7 +106,7 @@ def end(rows: Rows, decided: End) -> float:
     layout, attempt = _both(rows)
     if decided.stop:
         ending.stop(layout, attempt, hosts.connect(layout.host))
-    results.end(attempt, Verdict(decided.outcome, decided.reason, decided.text))
+    conclusion.end(attempt, Verdict(decided.outcome, decided.reason, decided.text))
     return 0.0
 
 

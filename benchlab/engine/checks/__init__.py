@@ -1,1 +1,1 @@
-"""What is looked at before anything is done, and what was seen afterwards."""
+"""Checks before and after anything is done to a layout."""

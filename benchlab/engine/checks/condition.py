@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from agents.contracts import AgentError, Reason, Shell
+from agents.contracts import AgentError, Reason, Shell, claims_of
 from agents.facts import health
 from agents.plans import ailing
-from agents.safety.guard import claims_of
 from benchlab.engine.checks import fingerprint, planning
 from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
@@ -73,8 +72,8 @@ def look(layout: Layout, shell: Shell) -> Condition:
 
 def _told(lines: list[str]) -> list[str]:
     more = len(lines) - LINES
-    said = [f"the kernel said: {line}" for line in lines[:LINES]]
-    return said + ([f"the kernel said {more} more lines of that kind"] if more > 0 else [])
+    said = [f"kernel log: {line}" for line in lines[:LINES]]
+    return said + ([f"kernel log: {more} more lines of that kind"] if more > 0 else [])
 
 
 def before(layout: Layout, shell: Shell) -> Condition:
@@ -165,4 +164,4 @@ def _mark(attempt: Attempt, ails: Collection[str], seen: str) -> None:
 
 
 def _degraded(ails: Collection[str]) -> AgentError:
-    return AgentError(f"The layout is not in order: {'; '.join(ails)}", Reason.DEGRADED)
+    return AgentError(f"The layout has faults: {'; '.join(ails)}", Reason.DEGRADED)

@@ -7,12 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents import registry
-from agents.contracts import NOTHING
+from agents.contracts import NOTHING, claims_of
+from agents.drivers import registry
 from agents.facts.model import HostFacts
 from agents.facts.queues import Queues
 from agents.plans.stack import StackPlan
-from agents.safety.guard import claims_of
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
 

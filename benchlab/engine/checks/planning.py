@@ -1,16 +1,15 @@
-"""A layout's plan from fresh facts: for the preview that a person confirms, and again right before apply; and how much
-of it was begun: no other disk is taken down, and none is built on that changed unseen."""
+"""A layout's plan from facts, for its preview and again right before apply; and how much of it was begun: no other disk
+is taken down, and none is built on that changed unseen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
-from agents import options, packages, registry
+from agents import options
 from agents.contracts import AgentError, Claim, GuardError, PlanError, Reason, Target
+from agents.drivers import packages, registry
 from agents.facts.model import HostFacts
 from agents.plans import as_json as plans
 from agents.plans import fits, plan_fingerprint, stack
@@ -20,11 +19,10 @@ from agents.safety.guard import Spare, refusals
 from benchlab.campaigns.models import Run
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import events
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
-from benchlab.workers.lease import PLANNING, lease
+from benchlab.workers.memory import Memory
 
 READ = "_plan_as_read"  # of a row: its plan's JSON, and what that says
 
@@ -75,11 +73,19 @@ def stored(layout: Layout) -> stack.StackPlan:
     return read[1]
 
 
-@lru_cache(maxsize=256)
-def _built(layout_id: int) -> stack.StackPlan:
-    """Of a layout that stands: its plan stays as it is, and every step of every run asks for it."""
+def _read_built(layout_id: int) -> stack.StackPlan:
     plan = Layout.objects.values_list("plan", flat=True).get(pk=layout_id)
     return plans.from_json(plan or {})
+
+
+# Of a layout that stands: its plan stays as it is, and every step of every run asks for it.
+_built = Memory(_read_built)
+
+
+def remember(layout: Layout, ready: FactSnapshot) -> None:
+    """Plan and facts of a layout that was built just now: its first run needs not read them back."""
+    _built.put(layout.pk, stored(layout))
+    hosts.facts_at.put(ready.pk, hosts.facts_of(ready))
 
 
 def at_ready(layout: Layout) -> HostFacts:
@@ -94,86 +100,12 @@ def target_of(layout: Layout, run: Run) -> Target:
     return stored(layout).target_at(moment.stage, moment.growing)
 
 
-def preview(layout_id: int) -> None:
-    """Plan a draft now and store the plan, or why there is none. Anything but a draft is left alone."""
-    draft = Layout.objects.select_related("host__credential").get(pk=layout_id)
-    if draft.phase == LayoutPhase.DRAFT:
-        _preview(layout_id, _read(draft))
-
-
-def preview_once(layout_id: int) -> None:
-    """As a worker does that was asked to: a draft, and with it its host's others.
-
-    One reading of the host serves all its drafts whose plans were asked for: several at a time would make a slow host
-    too slow for each. Where another worker is at it already, that one will do: a plan that takes long is asked for
-    again.
-    """
-    asked: int | None = layout_id
-    for _ in range(2):
-        if asked is None:
-            return
-        draft = Layout.objects.select_related("host__credential").get(pk=asked)
-        if draft.phase != LayoutPhase.DRAFT:
-            return
-        with lease(draft.host_id, PLANNING) as held:
-            if not held:
-                return
-            _preview_all(draft)
-        # What was asked for while the host was read: whoever asked went away, as it was held.
-        asked = _asked(draft).exclude(pk=asked).values_list("pk", flat=True).first()
-
-
-def _asked(draft: Layout) -> QuerySet[Layout]:
-    """Drafts of the same host, of any campaign, whose plans were asked for and have not come."""
-    rows = Layout.objects.filter(host=draft.host_id, phase=LayoutPhase.DRAFT, planned_at=None)
-    return rows.exclude(next_step_at=None).order_by("pk")
-
-
-def _preview_all(draft: Layout) -> None:
-    read = _read(draft)
-    others = _asked(draft).exclude(pk=draft.pk).values_list("pk", flat=True)
-    for pk in [draft.pk, *others]:
-        with lease(pk) as held:
-            if held:
-                _preview(pk, read)
-
-
-def _read(draft: Layout) -> FactSnapshot | AgentError:
-    try:
-        return hosts.read_facts(draft.host)
-    except AgentError as error:
-        return error
-
-
-def _preview(layout_id: int, read: FactSnapshot | AgentError) -> None:
-    layout = Layout.objects.select_related("host__credential").get(pk=layout_id)
-    if layout.phase != LayoutPhase.DRAFT:
-        return
-    found: dict[str, object] = {"plan": None, "plan_fingerprint": "", "plan_error": ""}
-    try:
-        if isinstance(read, AgentError):
-            raise read
-        snapshot = read
-        plan = make(layout, hosts.facts_of(snapshot))
-        found |= {
-            "plan": plans.to_json(plan),
-            "plan_fingerprint": plan.fingerprint,
-            "facts_planned": snapshot,
-        }
-    except AgentError as error:
-        found["plan_error"] = str(error)
-    Layout.objects.filter(pk=layout_id, phase=LayoutPhase.DRAFT).update(
-        planned_at=timezone.now(), **found
-    )
-    events.changed(layout.campaign_id)
-
-
 def as_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -> None:
     """Before the first command on these disks: nothing may be there that the plan's page did not show.
 
     Raises AgentError. The guard does not see to it: it lets a plain file system be wiped, because a person agreed.
     """
-    if found := plan_fingerprint.changed(claims, _planned(layout), facts):
+    if found := plan_fingerprint.changed(claims, at_planned(layout), facts):
         nodes = ", ".join(claim.node for claim in found)
         raise AgentError(
             f"{nodes} of {layout.host} changed after the plan was confirmed, so nothing was written there. "
@@ -193,7 +125,7 @@ def plan_of(layout: Layout, facts: HostFacts | None) -> stack.StackPlan:
         # Nobody knows whether the command ran: what is on the disk now decides.
         unsure = [claim for claim in plan.claims if claim.identity in perhaps - sure]
         perhaps -= {
-            claim.identity for claim in plan_fingerprint.changed(unsure, _planned(layout), facts)
+            claim.identity for claim in plan_fingerprint.changed(unsure, at_planned(layout), facts)
         }
     return reached(plan, sure | perhaps)
 
@@ -213,5 +145,12 @@ def touched(layout: Layout) -> tuple[set[str], set[str]]:
     return sure, perhaps
 
 
-def _planned(layout: Layout) -> HostFacts | None:
-    return hosts.facts_at(layout.facts_planned_id) if layout.facts_planned_id else None
+def at_planned(layout: Layout) -> HostFacts | None:
+    """The host as it was when the layout was planned, the last time; None while it is not."""
+    if layout.facts_planned_id is None:
+        return None
+    # What was planned by in this very step is at hand, and needs not be read back.
+    snapshot: FactSnapshot | None = layout._state.fields_cache.get("facts_planned")
+    if snapshot is not None:
+        return hosts.facts_of(snapshot)
+    return hosts.facts_at(layout.facts_planned_id)

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from agents import options, registry
+from agents import options
 from agents.contracts import (
     AgentError,
     GuardError,
@@ -20,6 +20,7 @@ from agents.contracts import (
     Shell,
     Target,
 )
+from agents.drivers import registry
 from agents.facts import glance
 from agents.facts.model import HostFacts
 from agents.plans import stack
@@ -32,6 +33,7 @@ from benchlab.hosts import services as hosts
 from benchlab.runs import moves
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
+from benchlab.runs.verdict import Verdict
 from benchlab.topologies import moments
 
 WHOLE_LOOK_EVERY = timedelta(minutes=10)
@@ -116,20 +118,13 @@ def whole(
 
 def precheck(layout: Layout, shell: Shell, facts: HostFacts) -> None:
     """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
-    for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related(
-        "run", "layout__campaign", "layout__host"
-    ):
+    ended = dict[Attempt, Verdict]()
+    for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related("run"):
         target = planning.target_of(layout, attempt.run)
         reason, text = _cannot(attempt, target, shell, facts)
         if reason:
-            moves.attempt(
-                attempt,
-                AttemptPhase.DONE,
-                text,
-                outcome=Outcome.FAILED,
-                reason=reason,
-                reason_text=text,
-            )
+            ended[attempt] = Verdict(Outcome.FAILED, reason, text)
+    moves.over(ended)
 
 
 def _cannot(

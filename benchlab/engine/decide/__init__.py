@@ -1,4 +1,4 @@
-"""What to do next, by a scene alone: one module a way. Pure; tests/cases/engine holds a case for each rule."""
+"""Decisions on the next step from a scene alone, one module each. Pure; tests/cases/engine has a case for each rule."""
 
 from __future__ import annotations
 

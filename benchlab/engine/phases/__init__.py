@@ -1,1 +1,1 @@
-"""What is done to a layout and its attempts, phase by phase."""
+"""Phases of a layout and its attempts, and the actions of each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 
 from django.db import InterfaceError, OperationalError, transaction
 
@@ -14,7 +15,7 @@ from benchlab.engine.checks import planning
 from benchlab.engine.decisions import Stop
 from benchlab.engine.rows import Rows
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, large, moves
+from benchlab.runs import artifact_writer, attempt_meta, conclusion, large, moves
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge
@@ -58,7 +59,7 @@ def stop(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         )
     # What could not be fetched when it ended must not hold the host now.
     over = attempt.phase == AttemptPhase.DONE
-    kept = attempt.artifacts.filter(name=collect.SAMPLES)
+    kept = attempt.artifacts.filter(name=artifact_writer.SAMPLES)
     if stopped.state != job.State.ABSENT and not over and not kept.exists():
         try:
             large.store(layout, attempt, shell, spool, work.outputs)
@@ -77,7 +78,7 @@ def _finished(layout: Layout, attempt: Attempt) -> bool:
     if not there or not through or consoles.of(attempt).is_played(planning.at_ready(layout)):
         return False
     try:
-        verdict, figures = collect.conclude(attempt, judge(attempt, work_of(layout, attempt)))
+        verdict, figures = conclusion.conclude(attempt, judge(attempt, work_of(layout, attempt)))
     except (OperationalError, InterfaceError):
         raise
     except Exception:  # our own parser may be what broke the layout: `reparse` makes up for it
@@ -86,13 +87,13 @@ def _finished(layout: Layout, attempt: Attempt) -> bool:
     with transaction.atomic():
         if attempt.phase == AttemptPhase.RUNNING:
             moves.attempt(attempt, AttemptPhase.COLLECTING, "it had ended by itself")
-        collect.end(attempt, on_host(attempt, verdict), figures)
+        conclusion.end(attempt, on_host(attempt, verdict), figures)
     return True
 
 
 def on_host(attempt: Attempt, verdict: Verdict) -> Verdict:
     """The verdict on an attempt whose output was too large to be fetched."""
-    said = attempt.meta.get(collect.ON_HOST)
+    said = attempt.meta.get(attempt_meta.ON_HOST)
     if not said:
         return verdict
     if verdict.outcome == Outcome.SUCCEEDED:
@@ -102,15 +103,15 @@ def on_host(attempt: Attempt, verdict: Verdict) -> Verdict:
 
 def forget(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """Remove a spool directory whose output is stored; one that holds more than could be stays."""
-    if collect.ON_HOST not in attempt.meta:
+    if attempt_meta.ON_HOST not in attempt.meta:
         job.remove(shell, jobs.spool(attempt, jobs.of(attempt, layout)))
-        attempt.meta[collect.REMOVED] = True
+        attempt.meta[attempt_meta.REMOVED] = True
 
 
 def on_host_perhaps(layout: Layout) -> list[Attempt]:
     """Attempts that were started, and whose spool directories were not removed since."""
-    started = layout.attempts.exclude(started_at=None).select_related("run", "layout")
-    return [attempt for attempt in started if not attempt.meta.get(collect.REMOVED)]
+    started = layout.attempts.exclude(started_at=None).select_related("run")
+    return list(started.exclude(meta__has_key=attempt_meta.REMOVED))
 
 
 def skip(layout: Layout, stage: str) -> None:
@@ -118,14 +119,22 @@ def skip(layout: Layout, stage: str) -> None:
     text = "The resync or reshape finished before this run could start."
     verdict = Verdict(Outcome.SKIPPED, Reason.TOO_LATE, text)
     phases = [AttemptPhase.QUEUED, AttemptPhase.STARTING]
-    for attempt in layout.attempts.filter(phase__in=phases, run__stage=stage):
-        collect.end(attempt, verdict)
+    _end_each(list(layout.attempts.filter(phase__in=phases, run__stage=stage)), verdict)
 
 
 def end_open(layout: Layout, verdict: Verdict) -> None:
     """End every attempt that is not over, one that had ended by itself as it did; `stop` kept its artifacts."""
     cancelled = verdict.outcome == Outcome.CANCELLED
-    still_open = layout.attempts.exclude(phase=AttemptPhase.DONE)
-    for attempt in still_open.select_related("run", "layout"):
-        if cancelled or not _finished(layout, attempt):
-            collect.end(attempt, on_host(attempt, verdict))
+    still_open = layout.attempts.exclude(phase=AttemptPhase.DONE).select_related("run")
+    _end_each([one for one in still_open if cancelled or not _finished(layout, one)], verdict)
+
+
+def _end_each(attempts: Sequence[Attempt], verdict: Verdict) -> None:
+    """Those that never began at once: there may be hundreds."""
+    unbegun = list[Attempt]()
+    for attempt in attempts:
+        if attempt.phase == AttemptPhase.QUEUED and not attempt.meta:
+            unbegun.append(attempt)
+        else:
+            conclusion.end(attempt, on_host(attempt, verdict))
+    conclusion.end_unbegun(unbegun, verdict)

@@ -5,7 +5,7 @@ Each function does one short thing and says when to look again; nothing here wai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ from benchlab.engine.checks import condition, planning, preflight
 from benchlab.engine.checks.cut_off import cut_off
 from benchlab.engine.phases import step_log
 from benchlab.hosts import services as hosts
-from benchlab.runs import events, moves
+from benchlab.runs import moves
 from benchlab.runs.models import Layout, StepLog
 
 LOOK_EVERY_S = 5.0
@@ -33,12 +33,13 @@ def begin(layout: Layout) -> float:
         layout, shell
     ).ails  # what is not in order would be spread to more disks
     planning.as_confirmed(layout, new(plan, number), preflight.whole(layout, shell, known=known))
-    moves.note(layout, degraded=list(known))
+    if list(known) != layout.degraded:
+        moves.note(layout, degraded=list(known))
     _apply(layout, plan.stages[number - 1].grow, shell, f"grow {number}")
     snapshot = hosts.read_facts(layout.host, shell)
     found = stack.awaited(plan, hosts.facts_of(snapshot), number)
     # Else `facts_ready` stays: what is larger at once is compared with what it was.
-    ready = {"facts_ready": snapshot} if found else {}
+    ready: dict[str, Any] = {"facts_ready": snapshot} if found else {}
     tell(layout, found, stage=number, settled=False, glance="", looked_at=None, **ready)
     return 0.0
 
@@ -53,13 +54,14 @@ def settle(layout: Layout) -> float:
     shell = hosts.connect(layout.host)
     plan, facts = planning.stored(layout), preflight.look(layout, shell)
     found = stack.awaited(plan, facts, layout.stage)
-    tell(layout, found)
     if found:
+        tell(layout, found, store=moves.later)
         return min(LOOK_EVERY_S, max(1.0, _eta_s(found) or LOOK_EVERY_S))
     if layout.followed < layout.stage:
+        tell(layout, found)
         _follow(layout, plan, shell)
     else:
-        moves.note(layout, settled=True)
+        tell(layout, found, store=moves.later, settled=True)
     return 0.0
 
 
@@ -67,7 +69,8 @@ def watch(layout: Layout) -> None:
     """Tell how far the kernel is, and do nothing: the campaign is paused."""
     if not layout.settled:
         facts = preflight.look(layout, hosts.connect(layout.host))
-        tell(layout, stack.awaited(planning.stored(layout), facts, layout.stage))
+        found = stack.awaited(planning.stored(layout), facts, layout.stage)
+        tell(layout, found, store=moves.later)
 
 
 def _follow(layout: Layout, plan: stack.StackPlan, shell: Shell) -> None:
@@ -93,13 +96,21 @@ def _apply(layout: Layout, commands: Sequence[Step], shell: Shell, part: str) ->
     step_log.run(layout, commands, shell, StepLog.Kind.APPLY, part=part)
 
 
-def tell(layout: Layout, found: Sequence[Progress], **fields: Any) -> None:
-    """Note how far the kernel is, with `fields`; its pages look again."""
+def tell(
+    layout: Layout,
+    found: Sequence[Progress],
+    *,
+    store: Callable[..., None] = moves.note,
+    **fields: Any,
+) -> None:
+    """Note how far the kernel is, with `fields`; its pages look again.
+
+    `store`: moves.later where nothing is done on the host before the step's end, or a move, stores it.
+    """
     now, eta_s = timezone.now(), _eta_s(found)
     until = None if eta_s is None else now + timedelta(seconds=eta_s)
     progress = [asdict(one) for one in found]
-    moves.note(layout, progress=progress, awaited_until=until, seen_at=now, **fields)
-    events.changed(layout.campaign_id)
+    store(layout, told=True, progress=progress, awaited_until=until, seen_at=now, **fields)
 
 
 def _eta_s(found: Sequence[Progress]) -> float | None:

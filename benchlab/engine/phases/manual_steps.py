@@ -1,4 +1,4 @@
-"""Where a layout waits for a person: ask, take their word, look whether it is so. No task waits meanwhile.
+"""Manual steps of a layout: ask a person, take their confirmation, check it. No task waits meanwhile.
 
 `Layout.needs_person` is the text while somebody is needed, `person_said_at` when somebody said that it is done, and
 `person_trouble` why that was not accepted. The phase stays what it is, so the host stays locked.
@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agents.contracts import AgentError, Ask, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import step_log
-from benchlab.runs import events, moves
+from benchlab.runs import moves
 from benchlab.runs.models import Layout, StepLog
 
 REFUSED = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED}
@@ -27,9 +29,9 @@ def ask(layout: Layout, number: int, says: str) -> None:
     _need(layout, says, asked=number, built=number - 1, applied=applied)
 
 
-def _need(layout: Layout, says: str, **fields: object) -> None:
-    moves.note(layout, needs_person=says, person_said_at=None, person_trouble="", **fields)
-    events.changed(layout.campaign_id)
+def _need(layout: Layout, says: str, trouble: str = "", **fields: Any) -> None:
+    asks = {"needs_person": says, "person_said_at": None, "person_trouble": trouble}
+    moves.note(layout, told=True, **asks, **fields)
 
 
 def accepted(layout: Layout, shell: Shell) -> bool:
@@ -37,8 +39,7 @@ def accepted(layout: Layout, shell: Shell) -> bool:
     placed = planning.stored(layout).layers[layout.asked - 1]
     wish = stack.asked(placed)
     if wish and (why := _differs(layout, wish, shell)):
-        _need(layout, layout.needs_person)
-        moves.note(layout, person_trouble=why)
+        _need(layout, layout.needs_person, why)
         return False
     moves.note(layout, needs_person="", person_said_at=None, person_trouble="", built=layout.asked)
     return True
@@ -58,7 +59,7 @@ def _differs(layout: Layout, wish: Ask, shell: Shell) -> str:
     if wish.expect in said:
         return ""
     words = " ".join(str(word) for word in wish.check.argv)
-    return f"{words} does not say {wish.expect!r}; it says: {said.strip()[:500] or 'nothing'}"
+    return f"{words} did not print {wish.expect!r}; it printed: {said.strip()[:500] or 'nothing'}"
 
 
 def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> None:
@@ -66,7 +67,7 @@ def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> 
     assert layout.facts_planned, "what was built was planned"
     if facts.boot_id != layout.facts_planned.boot_id:
         raise AgentError(
-            f"{layout.host} was rebooted while a layout stood on it: put the person's step below all other layers.",
+            f"{layout.host} was rebooted while a layout was built on it: put the manual step below all other layers.",
             Reason.HOST_REBOOTED,
         )
     if differences := stack.verify(plan, facts, upto=layout.built):

@@ -9,11 +9,11 @@ from django.db import transaction
 
 from agents.contracts import AgentError, Reason, Shell
 from agents.facts.model import HostFacts
-from agents.lasting import lasting
 from agents.plans import as_json, stack
 from agents.plans.applied_part import own
 from agents.plans.blank import not_blank
 from agents.safety import apply
+from agents.ssh.lasting_shell import lasting
 from benchlab.engine.checks import planning, preflight
 from benchlab.engine.phases import growing, manual_steps, step_log, teardown
 from benchlab.hosts import services as hosts
@@ -60,8 +60,9 @@ def _planned(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnapsho
 
 def _held(layout: Layout, shell: Shell) -> FactSnapshot:
     """The host's facts, read while no other layout is at work on that machine. Raises moves.MachineBusy."""
-    if layout.facts_planned:
-        moves.claim(layout, layout.facts_planned.boot_id)
+    if layout.facts_planned_id:
+        planned = FactSnapshot.objects.filter(pk=layout.facts_planned_id)
+        moves.claim(layout, planned.values_list("boot_id", flat=True).first() or "")
     snapshot = hosts.read_facts(layout.host, shell)
     if moves.claim(layout, snapshot.boot_id):  # until now another layout may have been at it
         snapshot = hosts.read_facts(layout.host, shell)
@@ -125,6 +126,8 @@ def _layers(layout: Layout, shell: Shell) -> bool:
             )
     preflight.precheck(layout, shell, facts)
     found = stack.awaited(plan, facts)
-    growing.tell(layout, found, settled=not found)
+    growing.tell(layout, found, store=moves.later, settled=not found)
     moves.layout(layout, LayoutPhase.READY, "built and verified", facts_ready=after)
+    # Not before: one that did not come to stand may be built by another plan.
+    planning.remember(layout, after)
     return True

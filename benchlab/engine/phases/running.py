@@ -15,19 +15,18 @@ from django.conf import settings
 from django.db.models.functions import Length
 from django.utils import timezone
 
-from agents import registry
-from agents.contracts import AgentError, Claim, Reason, Shell, Step
+from agents.contracts import AgentError, Claim, Reason, Shell, Step, claims_of
+from agents.drivers import registry
 from agents.facts import queues as disk_queues
 from agents.facts.queues import Queues
 from agents.jobs import job
-from agents.lasting import lasting
 from agents.plans import before_runs, stack
-from agents.safety.guard import claims_of
+from agents.ssh.lasting_shell import lasting
 from benchlab.engine import consoles, jobs
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.phases import ending, growing, step_log
 from benchlab.hosts import services as hosts
-from benchlab.runs import collect, large, moves
+from benchlab.runs import artifact_writer, attempt_meta, conclusion, large, moves
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.in_force import QUEUES
 from benchlab.runs.models import Attempt, Layout, LiveChunk, StepLog
@@ -52,13 +51,13 @@ def start(layout: Layout, attempt: Attempt) -> None:
             found = condition.before(layout, quick)
             facts, awaited = preflight.check(layout, attempt, work, quick, found)
             queues = put_in_force(layout, attempt, quick, found.gone)
-        sampled = (*collect.sampled(facts.os_family), *registry.live(attempt.run.tool))
+        sampled = (*registry.sampled(facts.os_family), *registry.live(attempt.run.tool))
         spool = jobs.spool(attempt, work)
         playing = console.begin(attempt, work, facts, shell, spool, sampled)
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
-        collect.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
+        conclusion.end(attempt, Verdict(Outcome.FAILED, error.reason, str(error)))
         return
     except preflight.Works:  # by itself, since it was looked at last
         moves.note(layout, settled=False)
@@ -123,7 +122,7 @@ def put_in_force(
     if wrong := before_runs.lacking(wanted, found):
         raise AgentError(
             f"The I/O scheduler {wanted.scheduler} is not in force after it was set: {'; '.join(wrong)}. "
-            "The kernel refuses it, or something else on the host sets another one.",
+            "The kernel rejects it, or another process on the host sets a different one.",
             Reason.COMMAND_FAILED,
         )
     return found
@@ -164,7 +163,7 @@ def fetched(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
     """The job is over: keep what the poll brought of it."""
     why, came = f"the job is over: {polled.state}", polled.fetched
     if came and not came.waiting:
-        collect.store(attempt, came, over=why)
+        artifact_writer.store(attempt, came, over=why)
         return
     moves.attempt(attempt, AttemptPhase.COLLECTING, why, seen_at=attempt.seen_at)
     if came:
@@ -187,29 +186,29 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     spool = jobs.spool(attempt, work)
     files = Outputs(attempt)
     # a worker died before it stored what it had fetched
-    if collect.SAMPLES not in files:
+    if artifact_writer.SAMPLES not in files:
         try:
             large.store(layout, attempt, shell, spool, work.outputs)
         except AgentError as error:
             if error.reason in LAYOUT_IS_LOST:
                 raise
             large.give_up(attempt, spool, error)
-            said = attempt.meta[collect.ON_HOST]
-            collect.end(attempt, Verdict(Outcome.FAILED, error.reason, said))
+            said = attempt.meta[attempt_meta.ON_HOST]
+            conclusion.end(attempt, Verdict(Outcome.FAILED, error.reason, said))
             return
         files = Outputs(attempt)
     console = consoles.of(attempt)
     judged = console.judged(attempt, judge(attempt, work), planning.at_ready(layout))
     judged = held(attempt, _in_time(layout, attempt, judged, shell), shell)
     judged = ending.on_host(attempt, judged)
-    verdict, figures = collect.conclude(attempt, judged, files)
+    verdict, figures = conclusion.conclude(attempt, judged, files)
     console.ended(attempt)
     if verdict.reason == Reason.JOB_VANISHED:
         job.stop(shell, spool)  # its leader is gone, its tool may still be there
     elif attempt.meta["state"] == job.State.EXITED:
         with contextlib.suppress(AgentError):  # then it goes at teardown
             ending.forget(layout, attempt, shell)
-    collect.end(attempt, verdict, figures)
+    conclusion.end(attempt, verdict, figures)
     if verdict.reason == Reason.HOST_REBOOTED:
         raise AgentError(verdict.text, Reason.HOST_REBOOTED)
 
@@ -223,7 +222,7 @@ def replay(layout: Layout, attempt: Attempt) -> None:
     shell = hosts.connect(layout.host)
     ending.stop(layout, attempt, shell)
     console.tidy(jobs.of(attempt, layout), shell)
-    collect.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, console.LOST))
+    conclusion.end(attempt, Verdict(Outcome.INTERRUPTED, Reason.WORKER_LOST, console.LOST))
     console.again(attempt)
 
 
@@ -261,5 +260,5 @@ def held(attempt: Attempt, verdict: Verdict, shell: Shell) -> Verdict:
     ]
     if not changed:
         return verdict
-    said = f"Something on the host changed a disk's queue during the run: {'; '.join(changed)}."
+    said = f"A process on the host changed a disk's queue settings during the run: {'; '.join(changed)}."
     return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from django.db import transaction
 from django.utils import timezone
 
 from agents.contracts import Claim, Shell, Step
@@ -68,16 +69,22 @@ def _logger(layout: Layout, kind: StepLog.Kind, part: str) -> Callable[[apply.St
 
 
 def _begin(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
-    if record.destroys:
-        _audit(layout, kind, record)
-    return StepLog.objects.create(
+    """Its row, and its audit entry where it destroys something: both, or it does not run."""
+    row = StepLog(
         layout=layout,
         kind=kind,
         part=part,
         argv=list(record.argv),
         says=record.says,
         destroys=list(record.destroys),
-    ).pk
+    )
+    if not record.destroys:
+        row.save()
+        return row.pk
+    with transaction.atomic():
+        row.save()
+        _audit(layout, kind, record)  # last: until the end everybody else's entries wait for it
+    return row.pk
 
 
 def _audit(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
-from agents.lasting import lasting
 from agents.plans import stack
 from agents.plans.lost_disks import as_now, gone, without
 from agents.plans.relocated import relocated
 from agents.safety import apply
+from agents.ssh.lasting_shell import lasting
 from benchlab.engine.checks import left_over, planning
 from benchlab.engine.phases import ending, manual_steps, step_log
 from benchlab.hosts import services as hosts
@@ -89,9 +89,10 @@ def _of_a_lost_disk(layout: Layout, plan: stack.StackPlan, shell: Shell, error: 
 
 def _look(layout: Layout, shell: Shell) -> HostFacts:
     """The host now; which programs it has, it told when the layout was planned."""
-    if layout.facts_planned_id is None:
+    planned = planning.at_planned(layout)
+    if planned is None:
         return hosts.facts_of(hosts.read_facts(layout.host, shell))
-    return replace(hosts.look(shell), tools=hosts.facts_at(layout.facts_planned_id).tools)
+    return replace(hosts.look(shell), tools=planned.tools)
 
 
 def _end(layout: Layout, said: str, **fields: Any) -> bool:

@@ -20,7 +20,7 @@ class Command(terminal.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         listen = settings.BENCHLAB_DYNAMO_LISTEN
         if not listen:
-            raise CommandError("BENCHLAB_DYNAMO_LISTEN is not set: nobody is listened to")
+            raise CommandError("BENCHLAB_DYNAMO_LISTEN is not set: the listener is off")
         try:
             listener = Listener(
                 listen, settings.BENCHLAB_DYNAMO_ALLOW, settings.BENCHLAB_DYNAMO_TEAM

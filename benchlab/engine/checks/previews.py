@@ -1,0 +1,90 @@
+"""Plans of drafts for the preview that a person confirms, from facts read now: one reading serves a host's others."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from agents.contracts import AgentError
+from agents.plans import as_json as plans
+from benchlab.engine.checks import planning
+from benchlab.hosts import services as hosts
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs import events
+from benchlab.runs.models import Layout
+from benchlab.runs.states import LayoutPhase
+from benchlab.workers.lease import PLANNING, lease
+
+
+def preview(layout_id: int) -> None:
+    """Plan a draft now and store the plan, or why there is none. Anything but a draft is left alone."""
+    draft = Layout.objects.select_related("host__credential").get(pk=layout_id)
+    if draft.phase == LayoutPhase.DRAFT:
+        _preview(layout_id, _read(draft))
+
+
+def preview_once(layout_id: int) -> None:
+    """As a worker does that was asked to: a draft, and with it its host's others.
+
+    One reading of the host serves all its drafts whose plans were asked for: several at a time would make a slow host
+    too slow for each. Where another worker is at it already, that one will do: a plan that takes long is asked for
+    again.
+    """
+    asked: int | None = layout_id
+    for _ in range(2):
+        if asked is None:
+            return
+        draft = Layout.objects.select_related("host__credential").get(pk=asked)
+        if draft.phase != LayoutPhase.DRAFT:
+            return
+        with lease(draft.host_id, PLANNING) as held:
+            if not held:
+                return
+            _preview_all(draft)
+        # What was asked for while the host was read: whoever asked went away, as it was held.
+        asked = _asked(draft).exclude(pk=asked).values_list("pk", flat=True).first()
+
+
+def _asked(draft: Layout) -> QuerySet[Layout]:
+    """Drafts of the same host, of any campaign, whose plans were asked for and have not come."""
+    rows = Layout.objects.filter(host=draft.host_id, phase=LayoutPhase.DRAFT, planned_at=None)
+    return rows.exclude(next_step_at=None).order_by("pk")
+
+
+def _preview_all(draft: Layout) -> None:
+    read = _read(draft)
+    others = _asked(draft).exclude(pk=draft.pk).values_list("pk", flat=True)
+    for pk in [draft.pk, *others]:
+        with lease(pk) as held:
+            if held:
+                _preview(pk, read)
+
+
+def _read(draft: Layout) -> FactSnapshot | AgentError:
+    try:
+        return hosts.read_facts(draft.host)
+    except AgentError as error:
+        return error
+
+
+def _preview(layout_id: int, read: FactSnapshot | AgentError) -> None:
+    layout = Layout.objects.select_related("host__credential").get(pk=layout_id)
+    if layout.phase != LayoutPhase.DRAFT:
+        return
+    found: dict[str, object] = {"plan": None, "plan_fingerprint": "", "plan_error": ""}
+    try:
+        if isinstance(read, AgentError):
+            raise read
+        snapshot = read
+        plan = planning.make(layout, hosts.facts_of(snapshot))
+        found |= {
+            "plan": plans.to_json(plan),
+            "plan_fingerprint": plan.fingerprint,
+            "facts_planned": snapshot,
+        }
+    except AgentError as error:
+        found["plan_error"] = str(error)
+    Layout.objects.filter(pk=layout_id, phase=LayoutPhase.DRAFT).update(
+        planned_at=timezone.now(), **found
+    )
+    events.changed(layout.campaign_id)
