@@ -13,7 +13,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import registry
+from agents.drivers import registry
 from agents.plans import before_runs
 from benchlab.analysis.in_reason import MOST_REPEATS
 from benchlab.campaigns import matrix, services
@@ -142,7 +142,7 @@ class NewCampaignSerializer(serializers.Serializer[Campaign]):
         child=serializers.ChoiceField(
             choices=before_runs.KNOWN,
             error_messages={
-                "invalid_choice": f"{{input}} is no I/O scheduler; there are {', '.join(before_runs.KNOWN)}."
+                "invalid_choice": f"{{input}} is not an I/O scheduler; known are {', '.join(before_runs.KNOWN)}."
             },
         ),
         required=False,
@@ -161,7 +161,7 @@ class StartSerializer(serializers.Serializer[dict[str, Any]]):
     def validate_confirmed(self, confirmed: dict[str, str]) -> dict[int, str]:
         for key in confirmed:
             if not re.fullmatch(r"[0-9]{1,19}", key):
-                raise serializers.ValidationError(f"{key[:40]!r} is no layout's id.")
+                raise serializers.ValidationError(f"{key[:40]!r} is not the id of a layout.")
         return {int(key): value for key, value in confirmed.items()}
 
 
@@ -339,7 +339,7 @@ class Campaigns(OfCampaigns, Keeps, ReadOnly[Campaign]):
         except wishes.CommandError as error:
             raise Conflict(str(error)) from None
         except moves.Moved:
-            raise Conflict("Something moved at the same moment; ask again.") from None
+            raise Conflict("Something changed at the same moment; ask again.") from None
         campaign.refresh_from_db()
         return Response(self.get_serializer(campaign).data)
 

@@ -1,4 +1,4 @@
-"""What can be asked for, described by itself over REST: layers, tools, samplers and presets, with every option."""
+"""Self-description of the drivers over REST: layers, tools, samplers and presets, with every option."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import options, registry
+from agents import options
 from agents.contracts import Need
+from agents.drivers import registry
 from benchlab.campaigns import campaign_presets
 from benchlab.campaigns import presets as workload_presets
 from benchlab.hosts.models import Host
@@ -24,7 +25,7 @@ Told = dict[str, Any]
 
 class NeedSerializer(serializers.Serializer[Told]):
     program = serializers.CharField()
-    minimum = serializers.CharField(help_text="The oldest version that will do; empty: any")
+    minimum = serializers.CharField(help_text="Minimum version; empty: any")
     packages = serializers.DictField(
         child=serializers.CharField(), help_text="OS family -> package"
     )

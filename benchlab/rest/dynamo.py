@@ -1,4 +1,4 @@
-"""What dynamo's pages can do, over REST: its program, what dynamos report of their machines, the listener."""
+"""Functions of dynamo's pages over REST: its program, what dynamos report of their machines, the listener."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.dynamo import programs, targets
+from benchlab.dynamo import program_check, programs, targets
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host, HostTask
@@ -79,7 +79,7 @@ class Programs(mixins.DestroyModelMixin, ReadOnly[Binary]):
         team = taken(request.user, sent.validated_data)
         try:
             row, new = programs.take(team, request.user, sent.validated_data["program"])
-        except programs.Refused as error:
+        except program_check.Refused as error:
             raise ValidationError({"program": [str(error)]}) from None
         return Response(self.get_serializer(row).data, status=201 if new else 200)
 
@@ -103,11 +103,11 @@ class CheckSerializer(serializers.Serializer[dict[str, Any]]):
     )
 
 
-class LookedSerializer(serializers.Serializer[programs.Looked]):
+class LookedSerializer(serializers.Serializer[program_check.Looked]):
     path = serializers.CharField()
     size = serializers.IntegerField(help_text="Bytes")
     sha256 = serializers.CharField()
-    version = serializers.CharField(help_text="Empty: it is none that can be driven")
+    version = serializers.CharField(help_text="Empty: not a supported version")
     troubles = serializers.ListField(
         child=serializers.CharField(), help_text="Why it cannot be used; empty: it can"
     )
@@ -135,7 +135,7 @@ class Checks(Owned[Any]):
 
 
 def _looked(row: HostTask) -> Response:
-    return Response(LookedSerializer(programs.looked(row.result or {})).data)
+    return Response(LookedSerializer(program_check.looked(row.result or {})).data)
 
 
 class ListenerSerializer(serializers.Serializer[dict[str, str]]):
@@ -180,7 +180,7 @@ class ReportedSerializer(serializers.ModelSerializer[Reported]):
 
 
 class TypedSerializer(serializers.Serializer[dict[str, str]]):
-    typed = serializers.CharField(max_length=200, help_text="The disk's name, letter by letter")
+    typed = serializers.CharField(max_length=200, help_text="The disk's exact name")
 
 
 class ReportedTargets(ReadOnly[Reported]):

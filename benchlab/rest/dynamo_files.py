@@ -1,4 +1,4 @@
-"""What a run, a campaign or a workload of dynamo's has beside what all have, as further actions of their viewsets."""
+"""Files of dynamo's runs, campaigns and workloads, as further actions of their viewsets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SecondSerializer(FiguresSerializer):
 
 
 class NowSerializer(FiguresSerializer):
-    phase = serializers.CharField(help_text="prepare, ramp, record, …; empty: it says nothing")
+    phase = serializers.CharField(help_text="prepare, ramp, record, …; empty: unknown")
     share = Figure(allow_null=True, help_text="% of the files that are laid out")
     recent = SecondSerializer(many=True, help_text="The seconds before, newest first")
 

@@ -55,7 +55,7 @@ class FindingSerializer(serializers.ModelSerializer[Finding]):
         help_text="The kind in words"
     )
     method = serializers.SerializerMethodField(help_text="The heading in docs/method.md")
-    says = serializers.CharField(help_text="One plain sentence without its full stop")
+    says = serializers.CharField(help_text="The finding as one sentence, without a full stop")
     numbers = serializers.DictField(
         child=NumberSerializer(), help_text="Those of the sentence, and where they come from"
     )

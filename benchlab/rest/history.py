@@ -28,9 +28,11 @@ class PastSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     campaign = serializers.IntegerField()
     repeat = serializers.IntegerField()
-    layout = serializers.IntegerField(source="build", help_text="Runs of one layout share its luck")
+    layout = serializers.IntegerField(
+        source="build", help_text="Runs of one layout share the effects of its build"
+    )
     value = Figure()
-    part = serializers.CharField(help_text="What was let go, as this run had it")
+    part = serializers.CharField(help_text="The part that was left out, as this run had it")
 
 
 class ChangeSerializer(serializers.Serializer[Any]):
@@ -48,7 +50,7 @@ class ChangeSerializer(serializers.Serializer[Any]):
 class UnusualSerializer(serializers.Serializer[Any]):
     at = serializers.IntegerField(help_text="Index in `runs`")
     z = Figure(help_text="Robust: |ln value - median| over 1.4826 MAD of the runs before it")
-    past = serializers.IntegerField(help_text="Runs that it is held against")
+    past = serializers.IntegerField(help_text="Runs that it is compared with")
 
 
 class HistorySerializer(serializers.Serializer[Any]):
@@ -75,8 +77,8 @@ class Histories(OneAnswer[Run]):
     @extend_schema(
         parameters=[
             OpenApiParameter("run", OpenApiTypes.INT, required=True, description="Whose set-up"),
-            _text("metric", "Unless told otherwise what pages show first of its tool"),
-            _text("without", "The part of the fingerprint that is let go", enum=list(PARTS)),
+            _text("metric", "Default: what pages show first of its tool"),
+            _text("without", "The part of the fingerprint to leave out", enum=list(PARTS)),
         ],
         responses={200: HistorySerializer, 404: Problem},
     )
@@ -105,7 +107,7 @@ def _asked(request: Request) -> dict[str, str]:
     if not (run.isascii() and run.isdigit() and len(run) <= LONGEST_ID):
         wrong["run"] = "The id of the run whose history it is."
     if metric and (not naming.is_wanted(metric) or "*" in metric):
-        wrong["metric"] = f"{metric[:100]!r} is no metric's name."
+        wrong["metric"] = f"{metric[:100]!r} is not the name of a metric."
     if without and without not in PARTS:
         wrong["without"] = f"{without[:100]!r} is none of {', '.join(PARTS)}."
     if wrong:

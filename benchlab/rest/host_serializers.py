@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from agents.packages import NAME
+from agents.drivers.packages import NAME
 from agents.plans.destroyed import Destroyed
 from benchlab.engine import orphans
 from benchlab.hosts import host_tasks
@@ -126,8 +126,10 @@ class FactSnapshotSerializer(serializers.ModelSerializer[FactSnapshot]):
 
 class MissingProgramSerializer(serializers.Serializer[Any]):
     program = serializers.CharField()
-    package = serializers.CharField(help_text="What brings it on this system; empty: not known")
-    minimum = serializers.CharField(help_text="The oldest version that will do; empty: any")
+    package = serializers.CharField(
+        help_text="Package that provides it on this system; empty: not known"
+    )
+    minimum = serializers.CharField(help_text="Minimum version; empty: any")
 
 
 class MissingSerializer(serializers.Serializer[Any]):
@@ -213,9 +215,9 @@ class DestroyedSerializer(serializers.Serializer[Destroyed]):
 
 
 class OrphanSerializer(serializers.Serializer[orphans.Orphan]):
-    name = serializers.CharField(help_text="With which all its names begin")
+    name = serializers.CharField(help_text="Prefix of all its names")
     layout = serializers.IntegerField(source="layout.pk", default=None, allow_null=True)
-    left = serializers.ListField(child=serializers.CharField(), help_text="What of it is there")
+    left = serializers.ListField(child=serializers.CharField(), help_text="Leftovers of it")
     destroys = DestroyedSerializer(many=True, help_text="Disks that taking it down wipes")
     why_not = serializers.CharField(help_text="Why it cannot be taken down; empty: it can")
     by_hand = serializers.ListField(child=serializers.CharField(), help_text="Commands, then")

@@ -188,7 +188,7 @@ class Devices(ReadOnly[Device]):
 
     @extend_schema(responses={200: DeviceSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
-        """What it is rated for: IOPS and B/s of its data sheet, or of the cloud that lends it. null: not told."""
+        """Rated performance: IOPS and B/s of its data sheet, or of the cloud that lends it. null: not told."""
         device = self.get_object()
         sent = self.get_serializer(device, data=request.data, partial=True)
         sent.is_valid(raise_exception=True)

@@ -1,4 +1,4 @@
-"""What the API of the import takes and gives."""
+"""Serializers of the import's API."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class DraftFileSerializer(serializers.ModelSerializer[DraftFile]):
 
 class DraftSerializer(serializers.ModelSerializer[Draft]):
     state = serializers.SerializerMethodField(help_text=STATES)
-    trouble = serializers.CharField(help_text="Why storing it came to nothing")
+    trouble = serializers.CharField(help_text="Why storing it failed")
 
     class Meta:
         model = Draft
@@ -232,10 +232,10 @@ class ChosenSerializer(serializers.Serializer[Chosen]):
     beside = PlaceSerializer(
         default=None,
         allow_null=True,
-        help_text="The result that it watched, for iostat and its like",
+        help_text="The result that it monitored, for iostat and the like",
     )
     disks = DisksSerializer(
-        many=True, default=list, help_text="What findings hold its rates against"
+        many=True, default=list, help_text="Ratings that findings compare its rates with"
     )
 
 

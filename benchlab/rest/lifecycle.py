@@ -21,7 +21,7 @@ from benchlab.web.api import Conflict, Owned, Problem, messages
 TYPED = OpenApiParameter(
     "typed",
     OpenApiTypes.STR,
-    description="Of a campaign with results: “delete” and its name, to agree to their loss",
+    description="Of a campaign with results: “delete” and its name, to confirm their loss",
 )
 
 

@@ -1,4 +1,4 @@
-"""What runs, and all that belongs to one, are filtered by."""
+"""Filters of runs and of all that belongs to one."""
 
 from __future__ import annotations
 

@@ -1,11 +1,20 @@
-"""What happened, as JSON tells it."""
+"""Serializers of layouts, attempts, measurements and series."""
 
 from __future__ import annotations
 
 from django.urls import reverse
 from rest_framework import serializers
 
-from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
+from benchlab.runs.models import (
+    Artifact,
+    Attempt,
+    Histogram,
+    Layout,
+    Measurement,
+    Series,
+    StepLog,
+    Transition,
+)
 from benchlab.web.api import Figure, Figures
 
 
@@ -24,7 +33,7 @@ class LayoutSerializer(serializers.ModelSerializer[Layout]):
         child=serializers.CharField(), help_text="What was degraded at the last look, in words"
     )
     schedulers = serializers.ListField(
-        child=serializers.CharField(), help_text="I/O schedulers that its runs ask for"
+        child=serializers.CharField(), help_text="I/O schedulers requested by its runs"
     )
     plan = serializers.DictField(allow_null=True)
     build_s = serializers.FloatField(
@@ -229,9 +238,22 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
 
 
 class SeriesSerializer(serializers.ModelSerializer[Series]):
-    times = Figures(help_text="Seconds since the first frame")
+    times = Figures(help_text="Times in seconds since the first sample")
     values = Figures(help_text="null where it is not known")
 
     class Meta:
         model = Series
         fields = ["id", "attempt", "sampler", "device", "metric", "unit", "times", "values"]
+
+
+class HistogramSerializer(serializers.ModelSerializer[Histogram]):
+    """Bin i holds the latencies from `lows[i]` on and below `highs[i]`, in seconds. None is empty."""
+
+    labels = serializers.DictField(child=serializers.CharField())
+    run = serializers.IntegerField(source="attempt.run_id")
+    lows = Figures(help_text="s, rising")
+    highs = Figures(help_text="s")
+
+    class Meta:
+        model = Histogram
+        fields = ["id", "attempt", "run", "name", "labels", "lows", "highs", "counts"]

@@ -1,4 +1,4 @@
-"""What happened, over REST: layouts, attempts, steps, artifacts, measurements, series. Read only."""
+"""Results over REST: layouts, attempts, steps, artifacts, measurements, series. Read only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import registry
 from agents.contracts import Unit
+from agents.drivers import registry
 from benchlab.engine import orphans, release, wishes
 from benchlab.rest.dynamo_files import OfAttempts
 from benchlab.rest.host_tasks import GOES_ON, answered
@@ -24,6 +24,7 @@ from benchlab.rest.run_serializers import (
     ArtifactSerializer,
     AttemptSerializer,
     DoneSerializer,
+    HistogramSerializer,
     LayoutSerializer,
     MeasurementSerializer,
     ReleaseSerializer,
@@ -33,7 +34,16 @@ from benchlab.rest.run_serializers import (
     TransitionSerializer,
 )
 from benchlab.results import answers
-from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series, StepLog, Transition
+from benchlab.runs.models import (
+    Artifact,
+    Attempt,
+    Histogram,
+    Layout,
+    Measurement,
+    Series,
+    StepLog,
+    Transition,
+)
 from benchlab.runs.states import LayoutPhase
 from benchlab.web.api import Conflict, Deleted, Problem, ReadOnly
 from benchlab.web.filters import OneOf, Spoken, Strict, Whole
@@ -43,6 +53,7 @@ FEW = 5000  # attempts whose numbers fit into a statement
 
 
 class ArtifactFilter(Strict):
+    campaign = Whole(field_name="attempt__run__campaign")
     run = Whole(field_name="attempt__run")
 
     class Meta:
@@ -59,6 +70,15 @@ class MeasurementFilter(Strict):
     class Meta:
         model = Measurement
         fields: ClassVar = ["attempt", "name", "unit"]
+
+
+class HistogramFilter(Strict):
+    campaign = Whole(field_name="attempt__run__campaign")
+    run = Whole(field_name="attempt__run")
+
+    class Meta:
+        model = Histogram
+        fields: ClassVar = ["attempt", "name"]
 
 
 class SeriesFilter(Strict):
@@ -223,3 +243,14 @@ class AllSeries(ReadOnly[Series]):
     serializer_class = SeriesSerializer
     filterset_class = SeriesFilter
     ordering_fields = ["id", "sampler", "device", "metric"]
+
+
+class Histograms(ReadOnly[Histogram]):
+    """How many I/Os of an attempt took how long, where its tool counted: at most 200 bins of each latency."""
+
+    library = True
+    pagination_class = FewAtOnce
+    queryset = Histogram.objects.select_related("attempt")
+    serializer_class = HistogramSerializer
+    filterset_class = HistogramFilter
+    ordering_fields = ["id", "name", "attempt"]

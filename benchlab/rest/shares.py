@@ -99,7 +99,7 @@ class NewShareSerializer(serializers.Serializer[Share]):
         required=False,
         min_value=1,
         max_value=targets.GREATEST,
-        help_text="The run, campaign or saved view",
+        help_text="ID of the run, campaign or saved view",
     )
     query = serializers.CharField(
         required=False, max_length=MOST_QUERY, help_text="Of a comparison: the compare page's"

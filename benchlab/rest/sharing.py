@@ -1,4 +1,4 @@
-"""What people say about rows, over REST."""
+"""Comments, tags and other notes on rows, over REST."""
 
 from __future__ import annotations
 

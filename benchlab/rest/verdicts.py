@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import BadRequest
+from django.core.exceptions import ValidationError as Refused
+from django.http import QueryDict
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework.decorators import action
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.analysis.designs import Order
 from benchlab.analysis.devices.full_station import Full
-from benchlab.analysis.factors import Effect
 from benchlab.analysis.verdicts import Comparison, Says, Verdict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import curve_answers, full_stations, request_params
-from benchlab.verdicts import baselines, by_itself
+from benchlab.findings import dismissing
+from benchlab.findings.models import MOST_NOTE
+from benchlab.team.services import person
+from benchlab.verdicts import baselines, by_itself, dismissals, matrix
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
-from benchlab.verdicts.matrix import effects_of, named
+from benchlab.verdicts.dismissals import Noted
+from benchlab.verdicts.matrix import factors_of
 from benchlab.verdicts.sentences import sentences
-from benchlab.web.api import OneAnswer, Problem
+from benchlab.web.api import Conflict, OneAnswer, Problem, messages
 
 Told = dict[str, Any]
 
@@ -31,7 +38,7 @@ Told = dict[str, Any]
 class SaidSerializer(serializers.Serializer[Told]):
     verdict = serializers.ChoiceField(choices=[one.value for one in Says])
     ratio = serializers.FloatField(help_text="Of this line's value over the baseline's")
-    low = serializers.FloatField(allow_null=True, help_text="95 %; null: nothing tells the error")
+    low = serializers.FloatField(allow_null=True, help_text="95 %; null: the error is unknown")
     high = serializers.FloatField(allow_null=True)
     least_repeats = serializers.IntegerField(help_text="Of a point of either line")
     most_repeats = serializers.IntegerField()
@@ -53,7 +60,7 @@ class PointSerializer(SaidSerializer):
 
 class LineSerializer(serializers.Serializer[Told]):
     place = serializers.IntegerField(
-        help_text="From 1; shared by what cannot be told from its best"
+        help_text="From 1; shared by lines that cannot be told apart from the best of the rank"
     )
     key = serializers.CharField(
         help_text="What `baseline` takes, by what tells these lines apart: t5 a topology, c a campaign, h a host, m a "
@@ -85,7 +92,30 @@ class LineSerializer(serializers.Serializer[Told]):
     )
 
 
+class DismissedSerializer(serializers.Serializer[Told]):
+    at = serializers.DateTimeField()
+    by = serializers.CharField(allow_null=True, help_text="null: somebody who left")
+    note = serializers.CharField()
+    holds = serializers.BooleanField(
+        help_text="It says the same still; else pages show it, with what it said then"
+    )
+    said = serializers.CharField(
+        allow_blank=True, help_text="What it said then, of what changed; empty: nothing changed"
+    )
+
+
+class NotedAnswerSerializer(serializers.Serializer[Told]):
+    answer = serializers.CharField(
+        max_length=40, help_text="The `key` of one that the same parameters tell"
+    )
+    note = serializers.CharField(max_length=MOST_NOTE, help_text="Why, in plain text")
+
+
 class AnswerSerializer(serializers.Serializer[Told]):
+    key = serializers.CharField(
+        help_text="What it compares, and what it says: names it where it is dismissed"
+    )
+    dismissed = DismissedSerializer(allow_null=True, help_text="null: it is not")
     workload = serializers.CharField()
     where = serializers.CharField(help_text="Host, moment, point: what tells it from its likes")
     metric = serializers.CharField()
@@ -104,7 +134,7 @@ class KneeSerializer(serializers.Serializer[Told]):
         allow_null=True, help_text="95 %; null: deeper than was measured"
     )
     high = serializers.IntegerField(allow_null=True)
-    flat = serializers.BooleanField(help_text="Nothing is gained from the first depth on")
+    flat = serializers.BooleanField(help_text="IOPS do not rise from the first depth on")
     beyond = serializers.BooleanField(help_text="It may lie deeper than was measured")
     repeats = serializers.IntegerField(help_text="Fewest of a depth; below 3 it is not drawn")
 
@@ -148,20 +178,30 @@ class CurveSerializer(serializers.Serializer[Told]):
 
 
 class EffectSerializer(serializers.Serializer[Told]):
+    metric = serializers.CharField()
     levels = serializers.DictField(
         child=serializers.CharField(),
         help_text="Factor -> level; two of them: what is left when what each does alone is taken away",
     )
-    ratio = serializers.FloatField(help_text="Geometric mean of IOPS against that of all")
+    ratio = serializers.FloatField(help_text="Geometric mean of the metric against that of all")
     low = serializers.FloatField(allow_null=True, help_text="95 %")
     high = serializers.FloatField(allow_null=True)
+    runs = serializers.ListField(
+        child=serializers.IntegerField(), help_text="All that have these levels"
+    )
 
 
 class VerdictsSerializer(serializers.Serializer[Told]):
     results = AnswerSerializer(many=True)
     curves = CurveSerializer(many=True, help_text="Each swept line by itself, compared or not")
     effects = EffectSerializer(
-        many=True, help_text="What factors do over the whole matrix, where it has no gaps"
+        many=True,
+        help_text="What factors do over the whole matrix, or that part of it that has no gaps; by `metric`, without it "
+        "by the rate and the p99 that the lines have",
+    )
+    effects_without = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="In plain sentences: what of the matrix was left out, or has no effect, and which cells were missing",
     )
 
 
@@ -175,6 +215,34 @@ def _query(name: str, says: str, *, many: bool = False) -> OpenApiParameter:
     )
 
 
+ASKED = [
+    _query("workload", "Only these", many=True),
+    _query("topology", "Only these", many=True),
+    _query("host", "Only these", many=True),
+    OpenApiParameter(
+        "baseline",
+        OpenApiTypes.STR,
+        description="The `key` of a line to compare with, or a topology's id; without it: the one built first",
+    ),
+    OpenApiParameter("metric", OpenApiTypes.STR, description="Without it: the tool's first"),
+    OpenApiParameter("stage", OpenApiTypes.STR, many=True, description="built, resync, after-1, …"),
+    OpenApiParameter("moment", OpenApiTypes.STR, description="Likewise, one"),
+]
+NOTED: dict[str, Any] = {
+    "request": NotedAnswerSerializer,
+    "parameters": [
+        OpenApiParameter(
+            "campaign",
+            OpenApiTypes.INT,
+            many=True,
+            description="Those that it was told of, where there are more than this one",
+        ),
+        *ASKED,
+    ],
+    "responses": {200: AnswerSerializer, 400: Problem, 409: Problem},
+}
+
+
 class Verdicts(OneAnswer[Any]):
     """Each set-up of a campaign against a baseline."""
 
@@ -183,24 +251,7 @@ class Verdicts(OneAnswer[Any]):
     serializer_class = VerdictsSerializer
 
     @extend_schema(
-        parameters=[
-            _query("campaign", "One or more", many=True),
-            _query("workload", "Only these", many=True),
-            _query("topology", "Only these", many=True),
-            _query("host", "Only these", many=True),
-            OpenApiParameter(
-                "baseline",
-                OpenApiTypes.STR,
-                description="The `key` of a line to compare with, or a topology's id; without it: the one built first",
-            ),
-            OpenApiParameter(
-                "metric", OpenApiTypes.STR, description="Without it: the tool's first"
-            ),
-            OpenApiParameter(
-                "stage", OpenApiTypes.STR, many=True, description="built, resync, after-1, …"
-            ),
-            OpenApiParameter("moment", OpenApiTypes.STR, description="Likewise, one"),
-        ],
+        parameters=[_query("campaign", "One or more", many=True), *ASKED],
         responses={200: VerdictsSerializer, 400: Problem},
     )
     def list(self, request: Request) -> Response:
@@ -208,23 +259,77 @@ class Verdicts(OneAnswer[Any]):
 
         Campaigns that are not there or are not yours give nothing.
         """
-        query = request._request.GET
-        if unknown := sorted(query.keys() - TAKES):
-            raise ValidationError({name: [f"No such filter; {_THERE}."] for name in unknown})
+        query = _known(request)
         try:
             wanted = request_params.lines(query)
             baseline = baselines.wanted(query)
             if not wanted.campaigns:
                 raise ValidationError({"campaign": ["Name at least one."]})
             lines = lines_of(request.user, wanted)
-            found = answers_of(lines, request_params.metric(query), baseline)
+            metric = request_params.metric(query)
+            found = answers_of(lines, metric, baseline)
         except BadRequest as error:
-            name, _, said = str(error).partition(": ")
-            raise ValidationError({name: [said]}) from None
-        told = [_effect(one) for one in named(effects_of(lines))]
+            raise _wrong(error) from None
+        factors = factors_of(lines, metric)
+        told = [_effect(one, by.metric) for by in factors for one in by.told]
+        without = [said for by in factors for said in by.says]
         curves = [_curve(one) for one in by_itself.curves_of(lines)]
-        results = [_answer(one) for one in found]
-        return Response({"results": results, "curves": curves, "effects": told})
+        noted = dismissals.of_answers(request.user, found)
+        results = [_answer(one, said) for one, said in zip(found, noted, strict=True)]
+        return Response(
+            {"results": results, "curves": curves, "effects": told, "effects_without": without}
+        )
+
+    @extend_schema(**NOTED)
+    @action(detail=True, methods=["post"])
+    def dismiss(self, request: Request, pk: str | None = None) -> Response:
+        """Say that an answer of this campaign does not matter, and why. Pages fold it away while it says the same."""
+        return self._noted(
+            request,
+            lambda row, one, sent: dismissals.dismiss(
+                one, row, person(request), sent["answer"], sent["note"]
+            ),
+        )
+
+    @extend_schema(**NOTED)
+    @action(detail=True, methods=["post"], url_path="take-back")
+    def take_back(self, request: Request, pk: str | None = None) -> Response:
+        """Say that it matters after all, and why."""
+        return self._noted(request, lambda row, one, sent: dismissals.take_back(one, sent["note"]))
+
+    def _noted(
+        self, request: Request, act: Callable[[Campaign, Answer, dict[str, str]], None]
+    ) -> Response:
+        row = self.get_object()
+        sent = NotedAnswerSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        told: dict[str, str] = sent.validated_data
+        try:
+            one = dismissals.find(request.user, row, _known(request), told["answer"])
+            act(row, one, told)
+        except BadRequest as error:
+            raise _wrong(error) from None
+        except dismissals.Unknown as error:
+            raise NotFound(error.messages[0]) from None
+        except dismissing.Already as error:
+            raise Conflict(error.messages[0]) from None
+        except Refused as error:
+            raise ValidationError(messages(error, "note")) from None
+        [said] = dismissals.of_answers(request.user, [one])
+        return Response(_answer(one, said))
+
+
+def _known(request: Request) -> QueryDict:
+    """The address's parameters. Raises ValidationError for one that it does not take."""
+    query = request._request.GET
+    if unknown := sorted(query.keys() - TAKES):
+        raise ValidationError({name: [f"No such filter; {_THERE}."] for name in unknown})
+    return query
+
+
+def _wrong(error: BadRequest) -> ValidationError:
+    name, _, said = str(error).partition(": ")
+    return ValidationError({name: [said]})
 
 
 def _curve(one: by_itself.Line) -> Told:
@@ -251,12 +356,22 @@ def _curve(one: by_itself.Line) -> Told:
     }
 
 
-def _effect(one: Effect) -> Told:
-    return {"levels": dict(one.levels), "ratio": one.ratio, "low": one.low, "high": one.high}
-
-
-def _answer(one: Answer) -> Told:
+def _effect(one: matrix.Told, metric: str) -> Told:
+    said = one.effect
     return {
+        "metric": metric,
+        "levels": dict(said.levels),
+        "ratio": said.ratio,
+        "low": said.low,
+        "high": said.high,
+        "runs": list(one.runs),
+    }
+
+
+def _answer(one: Answer, noted: Noted) -> Told:
+    return {
+        "key": noted.key,
+        "dismissed": _dismissed(noted),
         "workload": one.title,
         "where": one.where,
         "metric": one.metric,
@@ -265,6 +380,19 @@ def _answer(one: Answer) -> Told:
         "so_far": not one.over,
         "says": [said.text for said in sentences(one)],
         "lines": [_line(one, row) for row in one.rows],
+    }
+
+
+def _dismissed(noted: Noted) -> Told | None:
+    row = noted.row
+    if row is None or row.dismissed_at is None:
+        return None
+    return {
+        "at": row.dismissed_at.isoformat().replace("+00:00", "Z"),
+        "by": row.dismissed_by.get_username() if row.dismissed_by else None,
+        "note": row.note,
+        "holds": noted.holds,
+        "said": noted.before,
     }
 
 

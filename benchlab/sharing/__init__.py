@@ -1,1 +1,1 @@
-"""What people of a team say to each other and show to others: links for guests, comments, tags, notes, stars, views."""
+"""Sharing within a team and with guests: links for guests, comments, tags, notes, stars, views."""

@@ -43,7 +43,7 @@ FLAGS = (
     "--proxy-server=http://127.0.0.1:9",  # discard: where nobody listens
 )
 NEEDED = (
-    "Chromium is not there: install it where the worker runs (apt install chromium), or name it in "
+    "Chromium is not installed: install it where the worker runs (apt install chromium), or name it in "
     "BENCHLAB_CHROMIUM."
 )
 
@@ -220,7 +220,7 @@ class Page:
             return Trouble(
                 "Chromium cannot make its sandbox here; docs/operating.md says what to do."
             )
-        return Trouble(f"Chromium ended: {lines[-1][:300] if lines else 'it said nothing'}")
+        return Trouble(f"Chromium ended: {lines[-1][:300] if lines else 'no output'}")
 
 
 def _words(told: dict[str, Any]) -> str:

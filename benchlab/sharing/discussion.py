@@ -33,7 +33,7 @@ def comment(row: Any, by: AbstractBaseUser, text: str) -> Comment:
 def edit(comment: Comment, by: AbstractBaseUser, text: str) -> None:
     """Raises PermissionDenied: it is somebody else's."""
     if comment.by_id != by.pk:
-        raise PermissionDenied("Only who wrote a comment may change it.")
+        raise PermissionDenied("Only the author of a comment may change it.")
     comment.text, comment.edited_at = clean(text), timezone.now()
     comment.save(update_fields=["text", "edited_at"])
 
@@ -46,7 +46,9 @@ def may_delete(by: AbstractBaseUser, of: int | None, team_id: int) -> bool:
 def delete(comment: Comment, by: AbstractBaseUser) -> None:
     """Raises PermissionDenied."""
     if not may_delete(by, comment.by_id, comment.team_id):
-        raise PermissionDenied("Only who wrote a comment, or an owner of the team, may delete it.")
+        raise PermissionDenied(
+            "Only the author of a comment, or an owner of the team, may delete it."
+        )
     comment.delete()
 
 

@@ -1,4 +1,4 @@
-"""What a link shows: cards and a run's page as everywhere, with guest's addresses and hidden words."""
+"""Content of a share link: cards and a run's page as everywhere, with guest's addresses and hidden words."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ def run_context(link: Opened) -> dict[str, Any]:
         "numbers",
         "measurements",
         "little",
+        "latency",
         "devices",
         "sampled",
         "bundled",

@@ -1,4 +1,4 @@
-"""What every page under /s/ has in common: the link is looked up anew each time, and nothing of it is kept anywhere."""
+"""Common part of every page under /s/: the link is looked up anew each time, and nothing of it is kept anywhere."""
 
 from __future__ import annotations
 

@@ -138,13 +138,15 @@ def opened(share: Share, token: str) -> Opened:
         "runs.Attempt": Q(run__in=runs.values("pk")),
         "runs.Artifact": Q(attempt__run__in=runs.values("pk")),
         "findings.Finding": Q(attempt__run__in=runs.values("pk")),
+        # Found by what an answer compares, so only of answers that the link shows.
+        "verdicts.DismissedAnswer": Q(campaign__in=runs.order_by().values("campaign")),
     }
     if share.kind in WHOLE:  # a finding between set-ups tells of all of them
         sees["findings.Finding"] |= Q(
             workload__isnull=False, campaign__in=runs.order_by().values("campaign")
         )
-    if share.hide_hosts:
-        del sees["runs.Artifact"]  # byte for byte they would tell
+    if share.hide_hosts or share.kind != Share.Kind.RUN:
+        del sees["runs.Artifact"]  # byte for byte they would tell; and only a run's page shows them
     return Opened(
         share, token, Guest(sees), hiding(runs, share.team, share.hide_hosts), _lines(share)
     )

@@ -88,7 +88,7 @@ def ask(request: HttpRequest, subject: Subject, format: str, *, attached: bool) 
     """One that is under way for the same is answered again. Raises ValidationError."""
     by: Any = request.user
     if format not in MadeReport.Format.values:
-        raise ValidationError(f"{format[:20]!r} is no format of a report.")
+        raise ValidationError(f"{format[:20]!r} is not a format of a report.")
     if format == MadeReport.Format.PDF and not settings.CHROMIUM:
         raise ValidationError(chromium.NEEDED)
     query = request.META.get("QUERY_STRING", "") + ("&numbers=1" if attached else "")
@@ -172,14 +172,14 @@ def _make(row: MadeReport) -> None:
     told: dict[str, Any]
     try:
         if row.tries >= MOST_TRIES:
-            raise chromium.Trouble(f"The worker ended {MOST_TRIES} times while it made this.")
+            raise chromium.Trouble(f"The worker crashed {MOST_TRIES} times while it made this.")
         content, note = _made(row)
         told = {"content": content, "size": len(content), "note": note}
     except chromium.Trouble as trouble:
         told = {"trouble": str(trouble)}
     except Exception:
         log.exception("report %s could not be made", row.pk)
-        told = {"trouble": "BenchLab failed at it; the worker's log says where."}
+        told = {"trouble": "BenchLab itself failed; see the worker's log."}
     mine.update(**told, page=b"", made_at=timezone.now())
 
 

@@ -1,4 +1,4 @@
-"""What is said about a row, and what is shown to guests. A row is told by its kind and id (targets.py)."""
+"""Models of comments, tags, stars and guests' links. A row is told by its kind and id (targets.py)."""
 
 from __future__ import annotations
 
@@ -210,8 +210,10 @@ class SavedView(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="saved_views")
     name = models.CharField(max_length=100)
-    query = models.CharField(max_length=MOST_QUERY, help_text="As the compare page's URL has it")
-    for_team = models.BooleanField(default=True, help_text="Else only its maker sees it")
+    query = models.CharField(max_length=MOST_QUERY, help_text="Query string of the comparison page")
+    for_team = models.BooleanField(
+        default=True, help_text="Visible to the whole team; otherwise only to its creator"
+    )
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -271,19 +273,19 @@ class MadeReport(models.Model):
     view = models.ForeignKey(
         SavedView, null=True, on_delete=models.CASCADE, related_name="made_reports"
     )
-    shown = models.JSONField(default=list, help_text="Ids of the campaigns that are in it")
+    shown = models.JSONField(default=list, help_text="IDs of the campaigns in the report")
     format = models.CharField(max_length=10, choices=Format)
     query = models.CharField(
-        max_length=MOST_QUERY, blank=True, help_text="As its page's URL has it"
+        max_length=MOST_QUERY, blank=True, help_text="Query string of the report's page"
     )
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     asked_at = models.DateTimeField(auto_now_add=True, db_index=True)
-    page = models.BinaryField(help_text="The report as one HTML file; empty once it is made")
+    page = models.BinaryField(help_text="Report as a single HTML file; empty once the file is made")
     tries = models.PositiveSmallIntegerField(default=0)
     content = models.BinaryField(null=True)
-    size = models.BigIntegerField(default=0, help_text="bytes")
-    note = models.TextField(blank=True, help_text="What is not in it, and why")
-    trouble = models.TextField(blank=True, help_text="Why it could not be made")
+    size = models.BigIntegerField(default=0, help_text="Size in bytes")
+    note = models.TextField(blank=True, help_text="Omitted parts, with the reason")
+    trouble = models.TextField(blank=True, help_text="Error message if it could not be made")
     made_at = models.DateTimeField(null=True)
 
     objects = MadeReportQuerySet.as_manager()
@@ -326,11 +328,15 @@ class Share(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="shares")
     kind = models.CharField(max_length=10, choices=Kind)
-    object_id = models.BigIntegerField(null=True, help_text="The run, campaign or saved view")
+    object_id = models.BigIntegerField(null=True, help_text="ID of the run, campaign or saved view")
     query = models.CharField(
-        max_length=MOST_QUERY, blank=True, help_text="Of a comparison or view: the compare page's"
+        max_length=MOST_QUERY,
+        blank=True,
+        help_text="Query string of the comparison page, for comparisons and views",
     )
-    name = models.CharField(max_length=200, help_text="What it shows, in words, for the team")
+    name = models.CharField(
+        max_length=200, help_text="Description of the shared content, for the team"
+    )
     hide_hosts = models.BooleanField(default=True)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     by = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""What a PDF says of itself: title, subject, who made it, when.
+"""Metadata of a PDF: title, subject, who made it, when.
 
 Added behind the file as it is (an incremental update, ISO 32000-1, 7.5.6), which leaves every byte of it in its place.
 """

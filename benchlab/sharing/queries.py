@@ -29,13 +29,13 @@ def canonical(query: str) -> str:
     except BadRequest as error:
         raise ValidationError(str(error)) from None
     except (ValueError, UnicodeError):  # more fields than Django reads
-        raise ValidationError("That is no comparison's query.") from None
+        raise ValidationError("That is not the query of a comparison.") from None
     if not lines.campaigns:
         raise ValidationError("Choose the campaigns to compare first.")
     parts = [lines.whole(), urlencode({"metric": metric}) if metric else "", explored]
     text = "&".join(filter(None, parts))
     if len(text) > MOST_QUERY:
-        raise ValidationError("That comparison has too many parts to be kept.")
+        raise ValidationError("That comparison has too many parts to be saved.")
     return text
 
 
@@ -70,7 +70,7 @@ def team_of(campaigns: list[Campaign], otherwise: Team) -> Team:
 def delete_view(view: SavedView, by: AbstractBaseUser) -> None:
     """Raises PermissionDenied: it is somebody else's, and they are no owner."""
     if not may_delete(by, view.by_id, view.team_id):
-        raise PermissionDenied("Only who saved a view, or an owner of the team, may delete it.")
+        raise PermissionDenied("Only its author, or an owner of the team, may delete a saved view.")
     view.delete()
 
 

@@ -1,4 +1,4 @@
-"""What a guest must not read: host names, serials and addresses become "host A", "disk A1", the same ones everywhere.
+"""Redaction for guests: host names, serials and addresses become "host A", "disk A1", the same ones everywhere.
 
 Words are looked for in every text that is shown, not only in the fields that hold them: people write a host's name
 into topologies and questions, and the kernel a disk's serial into a pool.

@@ -18,6 +18,7 @@ from benchlab.charts import request_params
 from benchlab.charts.cards import Card, campaign_cards, cards, with_differences
 from benchlab.charts.conditions import claims, differences
 from benchlab.charts.queries import Group, groups
+from benchlab.findings.left_out import LeftOut
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
 from benchlab.runs.models import Artifact, Attempt, Layout, StepLog
@@ -27,6 +28,7 @@ from benchlab.sharing.models import SavedView
 from benchlab.topologies import picture
 from benchlab.topologies.picture import Box, Growth
 
+MOST_LISTED = 20  # campaigns whose raw output has an address in a sentence
 MOST_ARTIFACTS = 2000  # hashes on paper; beyond that nobody compares them by eye
 
 
@@ -42,7 +44,7 @@ class Subject:
         return "view" if isinstance(self.row, SavedView) else "campaign"
 
     def url(self, part: str = "") -> str:
-        """Of the page; "-file" (one HTML file), "-made" (what workers make of it)."""
+        """Of the page; "-file" (one HTML file), "-made" (what workers make of it), "-raw"."""
         return reverse(f"{self.kind}-report{part}", args=[self.row.pk])
 
     @property
@@ -56,6 +58,11 @@ class Subject:
     @property
     def made(self) -> str:
         return self.url("-made")
+
+    @property
+    def raw(self) -> str:
+        """The raw output behind it, as an archive."""
+        return self.url("-raw")
 
     @property
     def home(self) -> str:
@@ -111,6 +118,7 @@ def context(campaign: Campaign) -> dict[str, Any]:
         "campaign": campaign,
         "progress": progress.of_one(campaign),
         "texts": report_texts.of(campaign),
+        "left_out": LeftOut(),
         **_set_up(campaign.layouts.all(), Q(campaign=campaign)),
     }
 
@@ -140,6 +148,30 @@ def for_member(request: HttpRequest, subject: Subject) -> dict[str, Any]:
     return {"subject": subject, **told}
 
 
+def raw_of(
+    request: HttpRequest, subject: Subject, lines: Iterable[Group] | None = None
+) -> QuerySet[Artifact]:
+    """Of the attempts that its numbers come from, whoever may read it: raw_data.readable looks. `lines`: of a
+    comparison, as for_member gives them; without, they are asked for."""
+    runs = Q(campaign=subject.row.pk)
+    if isinstance(subject.row, SavedView):
+        found = _lines(request, request_params.lines(request.GET)) if lines is None else lines
+        runs = Q(pk__in=[one.run for line in found for one in line.samples])
+    return _artifacts(Run.objects.filter(runs).order_by())
+
+
+def listed_at(request: HttpRequest, subject: Subject) -> list[str]:
+    """Addresses of the API that list each file of raw output, one for each of its first campaigns."""
+    asked: Sequence[int] = [subject.row.pk]
+    if isinstance(subject.row, SavedView):
+        asked = request_params.lines(request.GET).campaigns[:MOST_LISTED]
+    rows = Campaign.objects.visible_to(request.user).filter(pk__in=asked).order_by("pk")
+    return [
+        f"{reverse('api:artifact-list')}?campaign={pk}{'&library=true' if library else ''}"
+        for pk, library in rows.values_list("pk", "team__library")
+    ]
+
+
 def _campaign(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     lines = groups(request.user, [campaign.pk])
     unequal = differences(request.user, lines)
@@ -151,8 +183,7 @@ def _campaign(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
     """`request.GET` is as `asked` gives it."""
     wanted = request_params.lines(request.GET)
-    every_moment = replace(wanted, moment=None)  # each card chooses its own
-    lines = every_moment.keep(groups(request.user, wanted.campaigns))
+    lines = _lines(request, wanted)
     attempts = [one.attempt for line in lines for one in line.samples]
     runs = [one.run for line in lines for one in line.samples]
     kept = Campaign.objects.visible_to(request.user).filter(pk__in=wanted.campaigns)
@@ -161,11 +192,17 @@ def _comparison(request: HttpRequest, view: SavedView) -> dict[str, Any]:
         "compared": list(kept),
         "missing": len(set(wanted.campaigns)) - len(kept),
         "texts": report_texts.of(view),
+        "left_out": LeftOut(),
         "cards": _cards(request, wanted, lines),
         "lines": lines,
         "answered": wanted.keep(lines),
         **_set_up(Layout.objects.filter(attempts__in=attempts).distinct(), Q(pk__in=runs)),
     }
+
+
+def _lines(request: HttpRequest, wanted: request_params.Filter) -> list[Group]:
+    every_moment = replace(wanted, moment=None)  # each card chooses its own
+    return every_moment.seated(groups(request.user, wanted.campaigns))
 
 
 def asked(request: HttpRequest, view: SavedView) -> QueryDict:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -28,10 +30,16 @@ from benchlab.charts.cards import Card
 from benchlab.charts.figure import dumped
 from benchlab.charts.figure_views import curve_or_bars
 from benchlab.charts.queries import Group
-from benchlab.sharing import report
+from benchlab.sharing import raw_data, report
 from benchlab.sharing.report import Subject
 
-SCRIPTS = ("vendor/plotly/plotly-cartesian.min.js", "pictures.js", "charts.js", "sharing.js")
+SCRIPTS = (
+    "vendor/plotly/plotly-cartesian.min.js",
+    "pictures.js",
+    "crosshair.js",
+    "charts.js",
+    "sharing.js",
+)
 FONT = re.compile(r'url\("(vendor/[^"]+\.woff2)"\)')
 # Plotly sets styles of its own as it draws, and makes pictures of blobs.
 POLICY = (
@@ -49,9 +57,46 @@ class Nobody:
 
 def page(request: HttpRequest, subject: Subject, *, attached: bool) -> str:
     """The whole file. ?metric= and ?moment= as on the campaign's page; `attached`: each run's numbers are in it too."""
-    told = report.for_member(request, subject) | {"in_file": True, "guest": True, "may": Nobody()}
-    cards, lines = told["cards"], told["lines"]
-    origin = request.build_absolute_uri("/").rstrip("/")
+    return _page(request, report.for_member(request, subject), attached=attached)
+
+
+def with_raw(
+    request: HttpRequest, subject: Subject, *, attached: bool
+) -> Callable[[], Iterator[bytes]]:
+    """The same with what the tools wrote, as far as it has room for that, and a sentence on what it has not. All but
+    the raw output is made at once; that is, by who takes the parts, as fast as they are taken."""
+    shown = report.for_member(request, subject)
+    raw = report.raw_of(request, subject, shown["lines"])
+    rows, known = raw_data.readable(request.user, raw), raw_data.told(request.user, raw)
+    if not known.files:
+        whole = _page(request, shown, attached=attached).encode()
+        return lambda: iter([whole])
+    mark = secrets.token_hex(16)  # nobody who wrote a text of the report knows it
+    parts = _page(request, shown, attached=attached, mark=mark).split(mark)
+    head, middle, tail = (part.encode() for part in parts)
+    origin = _origin(request)
+    where = {
+        "known": known,
+        "archive": origin + subject.raw,
+        "listed": [origin + address for address in report.listed_at(request, subject)],
+    }
+
+    def made() -> Iterator[bytes]:
+        room = raw_data.Room()
+        yield head
+        yield from raw_data.embedded(rows, room)
+        yield middle
+        yield render_to_string("sharing/_raw_in_file.html", {"room": room, **where}).encode()
+        yield tail
+
+    return made
+
+
+def _page(request: HttpRequest, shown: dict[str, Any], *, attached: bool, mark: str = "") -> str:
+    """`mark` stands where the ZIP of raw output and what is said of it come, where there is one."""
+    told = shown | {"in_file": True, "guest": True, "may": Nobody()}
+    subject, cards, lines = told["subject"], told["cards"], told["lines"]
+    origin = _origin(request)
     body = render_to_string("sharing/_report.html", told, request)
     scripts = [_script(name) for name in SCRIPTS]
     return render_to_string(
@@ -64,12 +109,17 @@ def page(request: HttpRequest, subject: Subject, *, attached: bool) -> str:
             "scripts": scripts,
             "policy": POLICY.format(scripts=" ".join(map(_hashed, scripts))),
             "figures": [(card.key, _figures(card, lines)) for card in cards],
+            "raw": mark,
             "numbers": _numbers(lines) if attached else "",
             "address": origin + subject.home,
             "made": timezone.now(),
             "version": benchlab.__version__,
         },
     )
+
+
+def _origin(request: HttpRequest) -> str:
+    return request.build_absolute_uri("/").rstrip("/")
 
 
 def _absolute(html: str, origin: str) -> str:
@@ -84,7 +134,7 @@ def _figures(card: Card, lines: Iterable[Group]) -> SafeString:
     made: dict[str, bytes] = {}
     for metric in metrics:
         query["metric"] = metric
-        kept = request_params.lines(query).keep(list(lines))
+        kept = request_params.lines(query).seated(list(lines))
         title = " and ".join(dict.fromkeys(line.campaign_name for line in kept))
         made[metric] = dumped(curve_or_bars(title, kept, request_params.choice(query)))
     return _embedded(made)

@@ -1,4 +1,4 @@
-"""What a team writes into a report: one plain text at each place. Who writes has asked for what it is about."""
+"""Texts of a team in a report: one plain text at each place. Who writes has asked for what it is about."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def refused(about: Reported, place: str, draft: str, error: Exception) -> dict[s
         said = error.messages[0]
     else:
         said = (
-            "Somebody else changed this text while you wrote; theirs stands above, yours below. "
-            "Save again to put yours in its place."
+            "Somebody else changed this text while you were writing; theirs is above, yours below. "
+            "Save again to replace theirs."
         )
     return {**texts, place: Written(place, was.label, was.text, draft, said)}
 

@@ -12,15 +12,16 @@ from benchlab.sharing.models import Kind, Tag, Tagging
 from benchlab.web.filters import none_of
 
 M = TypeVar("M", bound=Model)
+TAG = "tag"
 
 
 def by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QuerySet[M]:
     """Those that have the tag of that name; all of them without ?tag=. Raises BadRequest for a tag that nobody made."""
-    name = request.GET.get("tag", "").replace("\0", "")
+    name = request.GET.get(TAG, "").replace("\0", "")
     if not name:
         return rows
     mine = Tag.objects.for_user(request.user)
     if not mine.filter(name=name).exists():
-        raise BadRequest(f"tag: {none_of(name, mine.values_list('name', flat=True))}")
+        raise BadRequest(f"{TAG}: {none_of(name, mine.values_list('name', flat=True))}")
     having = Tagging.objects.for_user(request.user).filter(kind=kind, tag__name=name)
     return rows.filter(pk__in=having.values("object_id"))

@@ -1,4 +1,4 @@
-"""Which rows can be talked about, and who may: the one place that turns (kind, id) into a row."""
+"""Rows that can be commented and shared, and by whom: the one place that turns (kind, id) into a row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GREATEST = 2**63 - 1
 def model(kind: str) -> Any:
     """Raises Http404: no such noun."""
     if kind not in MODELS:
-        raise Http404(f"{kind[:20]!r} is nothing that can be talked about.")
+        raise Http404(f"{kind[:20]!r} cannot have comments, tags or links.")
     return apps.get_model(MODELS[Kind(kind)])
 
 

@@ -28,6 +28,7 @@ guest = [
     path("figure.json", views_guest.figure, name="shared-figure"),
     path("numbers.csv", views_guest.numbers, name="shared-csv"),
     path("devices.json", views_guest.run_devices, name="shared-devices"),
+    path("histogram.json", views_guest.run_histogram, name="shared-histogram"),
     path("cpu.json", views_guest.run_cpu, name="shared-cpu"),
     path("caches/<slug:which>.json", views_guest.run_cache, name="shared-cache"),
     path("series.csv", views_guest.run_series, name="shared-series"),
@@ -52,6 +53,7 @@ urlpatterns = [
             ("report/", views_report.report, ""),
             ("report/<slug:place>/", views_report.report_text, "-text"),
             ("report.html", views_report.report_file, "-file"),
+            ("report-raw.zip", views_report.report_raw, "-raw"),
             ("report-files/", views_report.report_made, "-made"),
         )
     ),

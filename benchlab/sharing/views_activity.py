@@ -1,4 +1,4 @@
-"""What happened in my teams, page by page."""
+"""Activity in one's teams, page by page."""
 
 from __future__ import annotations
 

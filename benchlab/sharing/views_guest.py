@@ -116,6 +116,13 @@ def run_devices(request: HttpRequest, link: Opened) -> HttpResponse:
 
 
 @guest_page
+def run_histogram(request: HttpRequest, link: Opened) -> HttpResponse:
+    attempt = guest_content.attempt_of(link)
+    made = figure_views.histogram_of(attempt, request.GET)
+    return _json(link, figure_views.of_attempt(made, attempt))
+
+
+@guest_page
 def run_cpu(request: HttpRequest, link: Opened) -> HttpResponse:
     attempt = guest_content.attempt_of(link)
     made = figure_views.cpu_of(attempt, request.GET)

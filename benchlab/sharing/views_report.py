@@ -7,13 +7,15 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign
-from benchlab.sharing import made_reports, queries, report_texts
+from benchlab.charts import downloads
+from benchlab.sharing import made_reports, queries, raw_data, report_texts
 from benchlab.sharing import report as reports
 from benchlab.sharing import report_file as files
 from benchlab.sharing.models import MadeReport, SavedView
@@ -21,6 +23,9 @@ from benchlab.sharing.report import Subject
 from benchlab.team.models import has_role
 from benchlab.team.roles import Role
 from benchlab.team.services import person
+from benchlab.web.lists import without
+
+HTML = "text/html; charset=utf-8"
 
 
 @require_GET
@@ -33,7 +38,7 @@ def report(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 def report_text(request: HttpRequest, kind: str, pk: int, place: str) -> HttpResponse:
     """`text` at one of the report's places; `seen` tells which text the form showed."""
     if place not in report_texts.Place.values:
-        raise Http404(f"{place[:20]!r} is no place of a report.")
+        raise Http404(f"{place[:20]!r} is not a place of a report.")
     subject = _subject(request, kind, pk, change=True)
     text = request.POST.get("text", "")
     try:
@@ -45,11 +50,29 @@ def report_text(request: HttpRequest, kind: str, pk: int, place: str) -> HttpRes
 
 
 @require_GET
-def report_file(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    """One HTML file to keep and to send. ?metric= and ?moment= as on the page; ?numbers=1 adds the runs."""
-    attached = request.GET.get("numbers") == "1"
+def report_file(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
+    """One HTML file to keep and to send. ?metric= and ?moment= as on the page; ?numbers=1 adds the runs, ?raw=1 what
+    their tools wrote, as far as there is room for it."""
+    attached, raw = (request.GET.get(name) == "1" for name in ("numbers", "raw"))
     subject = _subject(request, kind, pk)
-    return _saved(files.page(request, subject, attached=attached), f"{subject.name}.html")
+    name = f"{subject.name}.html"
+    if raw:
+        made = files.with_raw(request, subject, attached=attached)
+        return downloads.streamed(request, made, HTML, name)
+    return _saved(files.page(request, subject, attached=attached), name)
+
+
+@require_GET
+def report_raw(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
+    """All raw output behind the report, as a ZIP. 413 beyond its bounds: the page says where each file can be had."""
+    subject = _subject(request, kind, pk)
+    raw = reports.raw_of(request, subject)
+    if too_much := raw_data.told(request.user, raw).too_much:
+        at = ", ".join(reports.listed_at(request, subject))
+        messages.error(request, f"{too_much} {at}")
+        return _page(request, subject, status=413)
+    rows, name = raw_data.readable(request.user, raw), f"{subject.name}-raw.zip"
+    return downloads.streamed(request, lambda: raw_data.archive(rows), "application/zip", name)
 
 
 @require_http_methods(["GET", "POST"])
@@ -100,22 +123,26 @@ def _page(
     context["writable"] = has_role(request.user, subject.row.team_id, Role.OPERATOR)
     if texts is not None:
         context["texts"] = texts
+    raw = reports.raw_of(request, subject, context["lines"])
+    context["raw_told"] = raw_data.told(request.user, raw)
+    context["raw_listed"] = reports.listed_at(request, subject)
     told = context | _files(request, subject)
     return render(request, "sharing/report.html", told, status=status)
 
 
 def _files(request: HttpRequest, subject: Subject) -> dict[str, Any]:
     rows = made_reports.of(request.user, subject)
+    query = request.META.get("QUERY_STRING", "")
     return {
         "subject": subject,
-        "asked_for": request.META.get("QUERY_STRING", ""),
+        "asked_for": without(QueryDict(query), "numbers", "raw").urlencode(),
         "made_reports": [(row, made_reports.file_of(row)[0]) for row in rows],
         "under_way": any(not row.over for row in rows),
         "prints": bool(settings.CHROMIUM),
     }
 
 
-def _saved(content: str | bytes, name: str, kind: str = "text/html; charset=utf-8") -> HttpResponse:
+def _saved(content: str | bytes, name: str, kind: str = HTML) -> HttpResponse:
     answer = HttpResponse(content, content_type=kind)
     answer["Content-Disposition"] = content_disposition_header(True, name) or ""
     answer["X-Content-Type-Options"] = "nosniff"

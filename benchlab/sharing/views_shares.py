@@ -6,6 +6,8 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Case, Value, When
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -20,16 +22,22 @@ from benchlab.web import lists
 from benchlab.web.pages import Bounded
 
 PER_PAGE = 50
+# As Share.state has it: those that open something first.
+STATE = Case(
+    When(revoked_at__isnull=False, then=Value(2)),
+    When(expires_at__lte=Now(), then=Value(1)),
+    default=Value(0),
+)
 # By the word that the list's address has for each column.
 COLUMNS = {
     "shows": lists.by_name("Shows"),
-    "state": lists.By("State"),
+    "state": lists.By("State", STATE),
     "hosts": lists.by("Host names", "hide_hosts"),
     "made": lists.by("Made (UTC)", "created_at"),
     "expires": lists.by("Expires (UTC)", "expires_at"),
     "views": lists.by("Views", "views", "num"),
     "last": lists.by("Last (UTC)", "viewed_at"),
-    "do": lists.By("Do"),
+    "actions": lists.By("Actions"),
 }
 
 

@@ -12,13 +12,27 @@ from benchlab.audit import view_notes
 from benchlab.sharing import queries
 from benchlab.sharing.models import SavedView
 from benchlab.team.services import person, team_of
+from benchlab.web import lists
+
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.by_name(),
+    "team": lists.by_name("Team", "team__name"),
+    "who": lists.by("Who sees it", "for_team"),
+    "saved": lists.by("Saved (UTC)", "created_at"),
+    "actions": lists.By("Actions"),
+}
+FINDS = ("name", "team__name", "by__username")
 
 
 @require_GET
 def view_list(request: HttpRequest) -> HttpResponse:
     found = SavedView.objects.for_user(request.user).select_related("by", "team")
-    rows = [(row, queries.address(row.query), queries.is_explored(row.query)) for row in found]
-    return render(request, "sharing/views.html", {"rows": rows})
+    listed = lists.listed(request, found, COLUMNS, FINDS)
+    rows = [
+        (row, queries.address(row.query), queries.is_explored(row.query)) for row in listed.rows
+    ]
+    return render(request, "sharing/views.html", {"rows": rows, "listed": listed})
 
 
 @require_POST

@@ -1,4 +1,4 @@
-"""What a site admin does with accounts."""
+"""Accounts, as a site admin manages them."""
 
 from __future__ import annotations
 

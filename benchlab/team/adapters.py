@@ -1,4 +1,4 @@
-"""What allauth asks us: nobody signs up, secrets are encrypted at rest, a team may demand the second factor."""
+"""Adapters for allauth: nobody signs up, secrets are encrypted at rest, a team may demand the second factor."""
 
 from __future__ import annotations
 

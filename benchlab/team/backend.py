@@ -1,4 +1,4 @@
-"""Who a session is: the user's row, with what the person is in which team (current_roles.py), in one query."""
+"""Authentication backend: the user's row with the person's roles in all teams (current_roles.py), in one query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is in which team, for pages that show no button which would be refused.
+"""Roles of a person in each team, for pages that show no button which would be refused.
 
 It comes with the user's own row (backend.py), so it costs no query; the table (permissions.py) still decides.
 """

@@ -46,8 +46,8 @@ WORDS = {
     "404": "no such row or page of yours",
     "406": "not given in that format",
     "409": "not in this state: see detail",
-    "415": "only JSON is taken",
-    "429": "too often: see Retry-After",
+    "415": "only JSON is accepted",
+    "429": "too many requests: see Retry-After",
 }
 
 

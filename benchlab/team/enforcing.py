@@ -1,4 +1,4 @@
-"""Where the table (permissions.py) is enforced: before every page, and before every API action."""
+"""Enforcement of the permission table (permissions.py): before every page, and before every API action."""
 
 from __future__ import annotations
 

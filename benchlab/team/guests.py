@@ -1,4 +1,4 @@
-"""Who opens a share link: nobody with an account, and sees the rows that the link is about and no others."""
+"""Guest who opens a share link: has no account, and sees the rows of that link and no others."""
 
 from __future__ import annotations
 

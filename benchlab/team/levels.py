@@ -1,4 +1,4 @@
-"""What a page or an API action may need of somebody."""
+"""Permission levels that a page or an API action may require."""
 
 from __future__ import annotations
 

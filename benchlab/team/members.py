@@ -1,4 +1,4 @@
-"""What an owner does with members. A team always keeps an owner who can log in."""
+"""Members of a team, as an owner manages them. A team always keeps an owner who can log in."""
 
 from __future__ import annotations
 

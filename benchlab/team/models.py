@@ -100,7 +100,7 @@ class Team(models.Model):
     require_mfa = models.BooleanField(
         "second factor demanded",
         default=False,
-        help_text="Members see nothing of the team until they have set up a second factor",
+        help_text="Members cannot access the team until they have set up a second factor.",
     )
     keep_raw_days = models.PositiveIntegerField(
         "days to keep raw output",
@@ -147,7 +147,9 @@ class Invitation(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
     email = models.EmailField(
-        "e-mail", blank=True, help_text="For whom it is; the link works for whoever has it"
+        "e-mail",
+        blank=True,
+        help_text="E-mail address of the person invited. The link works for anyone who has it.",
     )
     digest = models.CharField(max_length=64, unique=True, editable=False)
     invited_by = models.ForeignKey(
@@ -201,16 +203,18 @@ class ApiToken(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
     )
     name = models.CharField(max_length=100)
-    role = models.CharField("may at most", max_length=10, choices=Role, default=Role.VIEWER)
+    role = models.CharField("highest role", max_length=10, choices=Role, default=Role.VIEWER)
     team = models.ForeignKey(
         Team,
         null=True,
         blank=True,
         on_delete=models.CASCADE,
-        help_text="Only in this team; empty: in all of yours",
+        help_text="Limit the token to this team. If empty, it works in all teams of its user.",
     )
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    shown = models.CharField(max_length=12, editable=False, help_text="How it begins")
+    shown = models.CharField(
+        max_length=12, editable=False, help_text="First characters of the token"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, editable=False)

@@ -1,4 +1,4 @@
-"""Who may do what: the one table. A page or an API action that is not in it is refused to everybody.
+"""Permission table, the only one. A page or an API action that is not in it is refused to everybody.
 
 Levels are roles in the team that owns the row in question; a row of a team where the caller has less is as unknown to
 them as one that nobody has (404), and who has that role nowhere is told so (403). The reference library's rows count
@@ -153,7 +153,10 @@ PAGES: Mapping[str, Rule] = {
     "attempt-disk-figure": Rule(VIEWER),
     "attempt-cpu-figure": Rule(VIEWER),
     "attempt-cache-figure": Rule(VIEWER),
+    "attempt-histogram-figure": Rule(VIEWER),
+    "attempt-histogram-csv": Rule(VIEWER),
     "attempt-live-figure": Rule(VIEWER),
+    "attempt-strips": Rule(VIEWER),
     "attempt-series-csv": Rule(VIEWER),
     "artifact-download": Rule(VIEWER),
     "import-new": Rule(OPERATOR, OPERATOR),
@@ -180,6 +183,8 @@ PAGES: Mapping[str, Rule] = {
     "talk-star": Rule(do=VIEWER),
     "finding-dismiss": Rule(do=OPERATOR),
     "finding-take-back": Rule(do=OPERATOR),
+    "campaign-answer-dismiss": Rule(do=OPERATOR),
+    "campaign-answer-take-back": Rule(do=OPERATOR),
     "comment-edit": Rule(VIEWER, VIEWER),
     "comment-delete": Rule(do=VIEWER),
     "view-list": Rule(VIEWER),
@@ -195,6 +200,7 @@ PAGES: Mapping[str, Rule] = {
         for name, rule in {
             "": Rule(VIEWER),
             "-file": Rule(VIEWER),
+            "-raw": Rule(VIEWER),
             "-text": Rule(do=OPERATOR),
             "-made": Rule(VIEWER, VIEWER),
         }.items()
@@ -206,6 +212,7 @@ PAGES: Mapping[str, Rule] = {
     "shared-figure": Rule(ANYONE),
     "shared-csv": Rule(ANYONE),
     "shared-devices": Rule(ANYONE),
+    "shared-histogram": Rule(ANYONE),
     "shared-cpu": Rule(ANYONE),
     "shared-cache": Rule(ANYONE),
     "shared-series": Rule(ANYONE),

@@ -1,4 +1,4 @@
-"""Who may do what over the API: the part of the one table (permissions.py) with a line for every action."""
+"""Permissions of the API: the part of the one table (permissions.py) with a line for every action."""
 
 from __future__ import annotations
 
@@ -159,10 +159,14 @@ API: Mapping[str, Level] = {
     "event.list": VIEWER,
     "entry.list": OWNER,
     "entry.retrieve": OWNER,
+    "histogram.list": VIEWER,
+    "histogram.retrieve": VIEWER,
     "series.list": VIEWER,
     "series.retrieve": VIEWER,
     "result.list": VIEWER,
     "history.list": VIEWER,
     "seriesvalue.list": VIEWER,
     "verdict.list": VIEWER,
+    "verdict.dismiss": OPERATOR,
+    "verdict.take_back": OPERATOR,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Case, Value, When
 
 
 class Role(models.TextChoices):
@@ -25,6 +26,12 @@ class Role(models.TextChoices):
     def and_below(self) -> list[str]:
         every = list(type(self))
         return [role.value for role in every[: every.index(self) + 1]]
+
+
+def rank(name: str = "role") -> Case:
+    """For an order of rows by a column of theirs: the least role first."""
+    whens = [When(**{name: role.value}, then=Value(at)) for at, role in enumerate(Role)]
+    return Case(*whens, output_field=models.IntegerField())
 
 
 def bind(user: object, most: Role, team: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Who asks, and which team their new things belong to."""
+"""Team of a person's new rows, and the person who asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be archived and deleted, and the one place that says what is seen of it.
+"""Archived and deleted rows, and the one place that says what is seen of them.
 
 Deleted is gone from everywhere at once: the model's own manager leaves it out, and so does every queryset that a
 person sees of what is part of it (`OwnedQuerySet.there`). `even_deleted` has it, for who brings it back or removes it.

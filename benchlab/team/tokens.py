@@ -68,7 +68,7 @@ class TokenAuthentication(BaseAuthentication):
         try:
             key = words[1].decode("ascii")
         except UnicodeDecodeError:
-            raise AuthenticationFailed("That is no token of ours.") from None
+            raise AuthenticationFailed("That token is not valid.") from None
         token = (
             ApiToken.objects.select_related("user")
             .annotate(**current_roles.columns("user_id"))

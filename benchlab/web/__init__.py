@@ -1,1 +1,1 @@
-"""What pages and the API of every room share: errors, paging, filters, schema, static files."""
+"""Shared code of the pages and the API of every room: errors, paging, filters, schema, static files."""

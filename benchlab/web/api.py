@@ -1,4 +1,4 @@
-"""What every API view shares: the one error shape, fields for own rows and free JSON, the base of all viewsets."""
+"""Shared parts of every API view: the one error shape, fields for own rows and free JSON, the base of all viewsets."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def taken(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
 def stays(row: Any, sent: dict[str, Any]) -> dict[str, Any]:
     """What was sent to change a row, without its team. Raises ValidationError for another one."""
     if sent.pop("team", row.team) != row.team:
-        raise ValidationError({"team": ["It stays with its team; make another one there."]})
+        raise ValidationError({"team": ["Its team cannot be changed; create another one there."]})
     return sent
 
 

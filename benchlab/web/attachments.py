@@ -1,4 +1,4 @@
-"""What is handed out as a file is never a page of ours: it may be what a host printed or what somebody uploaded."""
+"""Files handed out are never a page of ours: each may be what a host printed or what somebody uploaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a page begins: after a row, told by its values of what the list is ordered by. No row is stepped over."""
+"""Cursors: a page begins after a row, told by its values of what the list is ordered by. No row is stepped over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was deleted and can still be brought back: its addresses say so, to members of its team and to nobody else."""
+"""Deleted rows that can still be restored: their addresses say so, to members of its team and to nobody else."""
 
 from __future__ import annotations
 

@@ -16,11 +16,12 @@ from django.utils.log import log_response
 from psycopg_pool import PoolTimeout
 
 RETRY_S = 5
+PAGES = ("/api/docs/", "/api/token/")  # for people, though the API's addresses begin so
 SAYS = {
-    500: ("Internal Server Error", "BenchLab itself failed. The server's log says how."),
+    500: ("Internal Server Error", "BenchLab itself failed. See the server's log."),
     503: (
         "Service Unavailable",
-        f"The server has no connection to its database to spare. Try again in {RETRY_S} seconds.",
+        f"The server has no free database connection. Try again in {RETRY_S} seconds.",
     ),
 }
 
@@ -29,7 +30,7 @@ def failed(request: HttpRequest) -> HttpResponse:
     """Django's handler500: called while the exception is being handled."""
     error = sys.exc_info()[1]
     status = 503 if without_database(error) else 500
-    if request.path.startswith("/api/"):
+    if _of_the_api(request):
         title, detail = SAYS[status]
         said = {"title": title, "status": status, "detail": detail}
         answer: HttpResponse = JsonResponse(
@@ -53,6 +54,10 @@ def failed(request: HttpRequest) -> HttpResponse:
     return answer
 
 
+def _of_the_api(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/") and not request.path.startswith(PAGES)
+
+
 def _page(request: HttpRequest, status: int, **said: object) -> HttpResponse:
     """Made of the request alone: context processors would ask the session, hence the database."""
     said["theme"] = request.COOKIES.get("theme", "")
@@ -62,7 +67,7 @@ def _page(request: HttpRequest, status: int, **said: object) -> HttpResponse:
 def not_understood(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400. What a BadRequest of ours names is told; what else Django found suspicious is not."""
     said = str(exception) if isinstance(exception, BadRequest) else ""
-    if request.path.startswith("/api/"):
+    if _of_the_api(request):
         body = {"title": "Bad Request", "status": 400, "detail": said or "Not understood."}
         return JsonResponse(body, status=400, content_type="application/problem+json")
     return _page(request, 400, said=said)

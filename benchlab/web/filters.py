@@ -99,7 +99,7 @@ class Spoken(django_filters.CharFilter):  # type: ignore[misc]
 
 def none_of(value: object, allowed: Iterable[str]) -> str:
     words = ", ".join(sorted(word for word in allowed if word)) or "none"
-    return f"{shortened(value)} is none of them; there are {words}."
+    return f"{shortened(value)} is not one of them; there are {words}."
 
 
 def shortened(value: object) -> str:

@@ -1,6 +1,8 @@
-"""Names in the order in which people count: vm-2 before vm-10, by the database."""
+"""Names in the order in which people count: vm-2 before vm-10, by the database and here."""
 
 from __future__ import annotations
+
+import re
 
 from django.db.models import Func, TextField
 
@@ -20,3 +22,12 @@ class Natural(Func):
     template = sql("%(expressions)s")
     arity = 1
     output_field = TextField()
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """The same as a key of Python's sort: sda2 before sda10."""
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part)
+        for part in re.split(r"(\d+)", name)
+        if part
+    ]

@@ -77,7 +77,7 @@ class Pages(PageNumberPagination):
             raise ValidationError(
                 {
                     "page": [
-                        f"Pages by number reach the first {REACH} rows; for those behind them ask with cursor= and "
+                        f"Pages by number reach the first {REACH} rows; for further rows use cursor= and "
                         "follow next, or filter, or order the other way."
                     ]
                 }

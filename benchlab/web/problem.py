@@ -1,4 +1,4 @@
-"""How the API says no, as a serializer and a media type: below the views, for the schema names it too."""
+"""Error responses of the API, as a serializer and a media type: below the views, for the schema names it too."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Schema(AutoSchema):
         if self.method != "GET":
             return []
         known = [
-            _header("If-None-Match", "The ETag of what is at hand: unchanged, it gets 304", 200)
+            _header("If-None-Match", "The ETag of the cached answer; 304 if it is unchanged", 200)
         ]
         return [*known, *self._fields()]
 

@@ -1,4 +1,4 @@
-"""What many ask for at the same moment is made once, and told to all of them.
+"""Answers shared by concurrent requests: made once, and given to all of them.
 
 A change has every page that shows it ask for the same. The first of them has it made; the others wait for that very
 answer. None is told what is older than they may be told: only what was begun at `since` or later. Whether somebody may
@@ -62,8 +62,10 @@ class Answers(Generic[Told]):
         with one.making:
             if one.answer is None or one.began is None or one.began < since:
                 began = time.monotonic()
-                one.answer, one.began = make(), began
-                self._trim()
+                try:
+                    one.answer, one.began = make(), began
+                finally:  # the key of an answer that fails stands there, too
+                    self._trim()
             return one.answer
 
     def _one(self, key: Hashable) -> _One[Told]:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-from agents.texts.plaintext import visible
+from agents.plaintext import visible
 
 # What OWASP names; a host's disk may be called =HYPERLINK(...).
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -1,4 +1,4 @@
-"""How many requests a token, and all tokens of a person together, may make in a minute; generous, by environment."""
+"""Request limits per minute of a token, and of all tokens of a person together; generous, by environment."""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 from benchlab.analysis.rate_words import IOPS, apart
+from benchlab.analysis.ratio_words import sign
 
 SI = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 UNIT_WORDS = {"op/s": IOPS, "1": ""}
@@ -59,8 +61,15 @@ def digits(value: float | None) -> str:
 
 
 def factor(ratio: float) -> str:
-    """3.684 -> "3.7 ×"; of a repeat in which nothing was done: "from nothing"."""
-    return f"{ratio:.1f}\u00a0×" if math.isfinite(ratio) else "from nothing"
+    """3.684 -> "3.7 ×", 1.184 -> "1.18 ×"; of a repeat in which nothing was done: "from nothing"."""
+    return sign(ratio) if math.isfinite(ratio) else "from nothing"
+
+
+def part(share: float) -> str:
+    """Of all: 0.123 -> "12.3 %", 0.99994 -> "99.994 %": as many digits as tell it from all and from none."""
+    rest = min(share, 1 - share)
+    digits = 1 if rest >= 0.01 or rest <= 0 else min(12, 1 - math.floor(math.log10(rest * 100)))
+    return f"{100 * share:.{digits}f} %"
 
 
 def duration(seconds: float | None) -> str:
@@ -79,6 +88,16 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def utc_time(at: datetime, now: datetime | None = None, *, seconds: bool = False) -> str:
+    """UTC, with the day where that is another than `now`'s: "03:15", "26 Nov, 03:15", "26 Nov 2025, 03:15:07"."""
+    at, now = at.astimezone(UTC), (now or datetime.now(UTC)).astimezone(UTC)
+    time = f"{at:%H:%M:%S}" if seconds else f"{at:%H:%M}"
+    if at.date() == now.date():
+        return time
+    year = "" if at.year == now.year else f" {at.year}"
+    return f"{at.day} {at:%b}{year}, {time}"
 
 
 def _three(value: float) -> str:

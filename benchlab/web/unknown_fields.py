@@ -1,4 +1,4 @@
-"""What is sent and nobody knows: refused, for a misspelt field that is passed over looks as if it were done."""
+"""Unknown fields of a request: refused, for a misspelt field that is passed over looks as if it were done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people write about things: comments, notes, names."""
+"""Texts that people write: comments, notes, names."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def clean(text: str, most: int = MOST_TEXT, *, empty: bool = False) -> str:
     if not text and not empty:
         raise ValidationError("Write something first.")
     if len(text) > most:
-        raise ValidationError(f"That is {len(text)} characters; {most} are the most.")
+        raise ValidationError(f"That is {len(text)} characters; the limit is {most}.")
     return text

@@ -76,6 +76,7 @@ def everything(team) -> SimpleNamespace:
     topology, load, campaign = made.topology(team, "raw"), made.workload(team), made.campaign(team)
     attempts = made.swept(campaign, host, topology, load, depths=(1, 4), repeats=1)
     made.sampled(attempts[0], disks=1, seconds=5)
+    made.binned(attempts[0])
     Invitation.objects.create(
         team=team, digest=f"{team.pk:064}", expires_at=timezone.now() + timedelta(days=7)
     )

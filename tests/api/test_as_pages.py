@@ -1,12 +1,11 @@
-"""What pages do to hosts, keys, topologies and .icf files is done by API too, with the same words when it cannot be."""
+"""Pages' deeds on hosts, keys, topologies and .icf files, by API too, with the same words when it cannot be."""
 
 from __future__ import annotations
 
 import pytest
 
-from agents import shell
 from agents.dynamo import icf
-from agents.ssh import keys
+from agents.ssh import keys, shell
 from benchlab import vault
 from benchlab.audit.chain import record
 from benchlab.campaigns.models import Workload

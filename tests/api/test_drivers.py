@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from agents import options, registry
+from agents import options
+from agents.drivers import registry
 
 
 @pytest.mark.parametrize(

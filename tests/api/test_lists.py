@@ -1,4 +1,4 @@
-"""What every list does beside its rows: cursors, chosen fields, ETags; and POST that is done once."""
+"""Beside the rows of every list: cursors, chosen fields, ETags; and POST that is done once."""
 
 from __future__ import annotations
 

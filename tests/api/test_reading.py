@@ -18,7 +18,7 @@ from tests.charts import made
 NOUNS = [
     "teams", "credentials", "hosts", "devices", "fact-snapshots", "topologies", "workloads",
     "campaigns", "runs", "layouts", "attempts", "steps", "transitions", "artifacts",
-    "measurements", "series",
+    "measurements", "series", "histograms",
 ]  # fmt: skip
 # One or two for the session's user and the count; the rest by what a row needs of others.
 # The token, the teams, the rows (of measurements first which); a count where there is more than a page of them;
@@ -125,6 +125,8 @@ def test_the_largest_page(api, team):
         ("measurements/?name=iops", 2),
         ("measurements/?name=iops&unit=s", 0),
         ("series/?metric=util&device=sdb", 1),
+        ("histograms/?name=read.clat", 1),
+        ("histograms/?name=write.clat", 0),
         ("steps/?kind=undo", 0),
     ],
 )
@@ -190,11 +192,11 @@ def test_pages_refuse_likewise(web, api, ours):
         return unescape(answer.text)
 
     for page in ("/hosts/", "/topologies/", "/workloads/", "/campaigns/"):
-        assert "tag: 'nvem' is none of them" in said(page, {"tag": "nvem"})
+        assert "tag: 'nvem' is not one of them" in said(page, {"tag": "nvem"})
     wrong = {"outcome": "refusd"}
     for page in ("/audit/", "/audit/audit.csv"):
-        assert "'refusd' is none of them; there are done, refused" in said(page, wrong)
-    assert "moment: 'colour' is no stage" in said("/compare/", {"moment": "colour"})
+        assert "'refusd' is not one of them; there are done, refused" in said(page, wrong)
+    assert "moment: 'colour' is not a stage" in said("/compare/", {"moment": "colour"})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whose a new row is, when somebody is in several teams: the one that is asked for, else the one that pages take."""
+"""The team of a new row, when somebody is in several teams: the one that is asked for, else the one that pages take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API makes and starts, and that nothing of another team can be made use of."""
+"""Campaigns that the API makes and starts; and that nothing of another team can be made use of."""
 
 from __future__ import annotations
 
@@ -153,9 +153,9 @@ def test_schedulers_that_conflict_are_refused_and_both_are_named(api, wish, on_a
     assert "tuned: layer 2 (Tuning) sets the I/O scheduler bfq itself" in said
     assert "schedulers asks for none, kyber" in said
     twice = api.post("/api/campaigns/", on_a_disk | {"schedulers": ["none", "none"]})
-    assert "none is there twice" in is_problem(twice, 400)["detail"]
+    assert "none is listed twice" in is_problem(twice, 400)["detail"]
     folder = api.post("/api/campaigns/", wish | asked)
-    assert "dir: it takes no disk" in is_problem(folder, 400)["detail"]
+    assert "dir: it uses no disk" in is_problem(folder, 400)["detail"]
 
 
 def test_a_stack_that_cannot_stand_is_refused(api):

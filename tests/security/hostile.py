@@ -1,4 +1,4 @@
-"""What a host that means harm says, wherever it may say anything."""
+"""Words of a host that means harm, wherever it may say anything."""
 
 from __future__ import annotations
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import asyncssh
 
-from agents import shell
 from agents.contracts import Secret
-from agents.ssh import keys
+from agents.ssh import keys, shell
 
 Answer = Callable[[Any], Awaitable[None]]  # of an asyncssh process
 

@@ -1,4 +1,4 @@
-"""Where a host may be: never at a cloud's metadata, and what was checked is what is connected to."""
+"""Addresses that a host may have: never at a cloud's metadata, and what was checked is what is connected to."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import socket
 
 import pytest
 
-from agents import shell
 from agents.contracts import AgentError, Reason, Secret
-from agents.ssh import reach
+from agents.ssh import reach, shell
 from benchlab import env
 from benchlab.hosts import contact, services
 from benchlab.team.models import Membership

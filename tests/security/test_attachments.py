@@ -1,9 +1,10 @@
-"""What a host printed or somebody uploaded is handed out as a file that no browser shows as a page of ours."""
+"""Anything that a host printed or somebody uploaded is handed out as a file that no browser shows as a page of ours."""
 
 from __future__ import annotations
 
 import pytest
 
+from benchlab.runs import outputs
 from benchlab.runs.models import Artifact
 
 
@@ -31,7 +32,11 @@ def test_files_are_attachments_in_a_sandbox(addresses, owner):
         )
 
 
-def test_a_name_with_markup_and_newlines_makes_no_header(rows, owner):
+@pytest.mark.parametrize("small", [True, False])
+def test_a_name_with_markup_and_newlines_makes_no_header(rows, owner, monkeypatch, small):
+    """Neither of a file that is given at once, nor of one in parts."""
+    if not small:
+        monkeypatch.setattr(outputs, "SMALL", -1)
     artifact = rows.attempts[0].artifacts.first()
     Artifact.objects.filter(pk=artifact.pk).update(
         name='a"\r\nSet-Cookie: x=1\r\n\r\n<script>.html'

@@ -1,4 +1,4 @@
-"""What the server says and logs of its own failures: a full house is no bug of the program, a start is no failure."""
+"""The server's words and logs about its own failures: a full house is no bug of the program, a start is no failure."""
 
 from __future__ import annotations
 

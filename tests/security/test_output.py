@@ -21,11 +21,12 @@ from django.core.management.base import CommandError
 from agents import quote
 from agents.contracts import AgentError, Metric, ParseError, Ran, Series, Unit
 from agents.jobs import job, spool
-from agents.texts.plaintext import CONTROL, one_line, visible
+from agents.plaintext import CONTROL, one_line, visible
 from benchlab import terminal
 from benchlab.logs import INDENT, OneLine
 from benchlab.runs import storable
 from benchlab.web import spreadsheets
+from tests.charts import made
 from tests.security.hostile import ALL, FORMULA, LONG, MARKUP, PROMPT, SHELL, TERMINAL
 
 ROOT = Path(__file__).parents[2]
@@ -145,6 +146,34 @@ def test_figures_are_called_something_that_can_be_kept():
     one = Series("sdb", "util", Unit.RATIO, (1.0,), (1.0,))
     with pytest.raises(ParseError, match="comes 2 times"):
         storable.series([("diskstats", one), ("diskstats", one)])
+
+
+@pytest.mark.parametrize("value", [1e300, -1e31, 5e-324, float("inf"), float("nan")])
+def test_a_value_that_nothing_can_have_is_not_known(value):
+    """A ratio of two of them was infinite or nothing, and the campaign's page an internal error from then on."""
+    told = [
+        Metric("iops", value, Unit.OPS_PER_SECOND, note="As printed."),
+        Metric("lat.mean", 0.0, Unit.SECONDS),
+    ]
+    absurd, nothing = storable.metrics(told)
+    assert absurd.value is None and absurd.note.endswith("which nothing can have. As printed.")
+    assert nothing == told[1]
+    sampled = Series("sdb", "await", Unit.SECONDS, (1.0, 2.0), (value, 0.5))
+    [(_, kept)] = storable.series([("diskstats", sampled)])
+    known = value if abs(value) < 1 else pytest.approx(float("nan"), nan_ok=True)
+    assert list(kept.values) == [known, 0.5]
+
+
+def test_what_can_be_kept_can_be_shown(web, team):
+    """The largest beside the smallest, as an upload may pair them."""
+    host, load, campaign = made.host(team), made.workload(team), made.campaign(team)
+    for name, top in (("A", storable.GREATEST), ("B", storable.LEAST)):
+        layout = made.done_layout(campaign, host, made.topology(team, name))
+        for depth, repeat in ((1, 1), (1, 2), (8, 1), (8, 2)):
+            attempt = made.finished(campaign, layout, load, depth, repeat, 1000.0)
+            attempt.measurements.update(value=top)
+    for page in ("/campaigns/{0}/", "/campaigns/{0}/report/", "/api/verdicts/?campaign={0}"):
+        assert web.get(page.format(campaign.pk)).status_code == 200, page
 
 
 def tar(*members: tuple[str, dict]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from agents.texts.plaintext import CONTROL
+from agents.plaintext import CONTROL
 from benchlab.team import permissions
 from benchlab.web.spreadsheets import STARTS
 from tests.security.hostile import MARK, SCRIPT
@@ -87,7 +87,7 @@ def _look(web, address: str, headers) -> bool:
     ):  # the report as one file: its policy names each of its scripts
         assert "sandbox" in answer["Content-Security-Policy"]
         ours = body.count(b"&#x27;sha256-")
-        assert ours == 4
+        assert ours == 5
     assert page.wrong == ["inline script []"] * ours and SCRIPT.encode() not in body, page.wrong
     return page.shown > 0
 

@@ -11,11 +11,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents import shell
 from agents.contracts import AgentError, Reason
 from agents.facts import reading
-from agents.ssh import command
-from agents.texts.plaintext import CONTROL
+from agents.plaintext import CONTROL
+from agents.ssh import command, shell
 from benchlab.hosts import contact, discovery, services
 from benchlab.hosts.models import Host
 from tests.security.hostile import ALL, MARKUP, SHELL, TERMINAL

@@ -59,13 +59,15 @@ def say(attempt: Attempt) -> None:
     Measurement.objects.create(
         attempt=attempt, name="odd", value=1, unit="s", labels={"job": name}, note=f"of {WWN}"
     )
+    content = f"{name} {SERIAL}".encode()
     Artifact.objects.create(
         attempt=attempt,
         name=f"{name}.json",
-        content=f"{name} {SERIAL}".encode(),
-        size=10,
+        content=content,
+        size=len(content),
         sha256="a" * 64,
     )
+    made.binned(attempt)
     pool = Series.objects.filter(attempt=attempt, metric="read.iops").first()
     assert pool is not None
     Series.objects.create(

@@ -77,7 +77,7 @@ def test_no_word_of_a_person_becomes_markup(web, rows, attack):
             "'><svg",
         ):
             assert danger not in raw, f"{danger} in {page}"
-    assert clean == web.get(reverse("view-list")).content.decode().count("<script") + 3
+    assert clean == web.get(reverse("view-list")).content.decode().count("<script") + 4
 
 
 def run_page(run) -> str:
@@ -186,6 +186,8 @@ def test_a_personal_view_is_nobody_elses(team, rows, web):
     other = member(team, "o", Role.OWNER)
     page = other.get(reverse("view-list")).content.decode()
     assert "for all" in page and "secret plan" not in page
+    assert f'href="/compare/?{query}#view-name" aria-label="Copy… of for all"' in page
+    assert 'id="view-name"' in other.get(f"/compare/?{query}").text
     mine = SavedView.objects.get(name="secret plan")
     assert other.post(reverse("view-delete", args=[mine.pk])).status_code == 404
     assert web.post(reverse("view-delete", args=[mine.pk])).status_code == 302

@@ -1,4 +1,4 @@
-"""What a guest sees: one thing, until it ends, and nothing of the rest by any address."""
+"""A guest's view: one thing, until it ends, and nothing of the rest by any address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.sharing.conftest import ADDRESS, HOST, SECRET, SERIAL, link_of
 from tests.team.test_table import PAGES
 
 KINDS = ("run", "comparison", "campaign", "report")
-OF_RUNS = ("shared-devices", "shared-cpu", "shared-series")
+OF_RUNS = ("shared-devices", "shared-histogram", "shared-cpu", "shared-series")
 OF_CHARTS = ("shared-figure", "shared-csv")
 
 
@@ -242,3 +242,11 @@ def test_the_alias_of_a_disk_is_the_same_everywhere(lab, guest):
     page = guest.get(f"/s/{token}/").content.decode()
     for told in (zpool, series, page):
         assert "disk A1" in told and SERIAL not in told
+
+
+def test_a_guest_of_a_run_sees_how_long_its_ios_took(lab, guest):
+    _, token = link_of(lab, "run")
+    page = guest.get(f"/s/{token}/").content.decode()
+    assert "Histogram of latencies" in page and f"/s/{token}/histogram.json" in page
+    assert "Took less" in page and "histogram.csv" not in page
+    assert len(guest.get(f"/s/{token}/histogram.json").json()["data"]) == 3

@@ -178,7 +178,7 @@ def test_without_chromium_no_pdf_is_promised(web, nowhere, campaign):
     answer = web.post(
         reverse("campaign-report-made", args=[campaign.pk]), {"format": "pdf"}, follow=True
     )
-    assert "Chromium is not there: install it" in answer.content.decode()
+    assert "Chromium is not installed: install it" in answer.content.decode()
     assert not MadeReport.objects.exists()
 
 
@@ -190,7 +190,7 @@ def test_a_worker_without_chromium_says_what_is_missing(web, settings, campaign)
     row = MadeReport.objects.get()
     assert "apt install chromium" in row.trouble and row.over and not row.page
     page = web.get(reverse("campaign-report", args=[campaign.pk])).content.decode()
-    assert "could not be made. Chromium is not there" in page
+    assert "could not be made. Chromium is not installed" in page
     assert fetched(web).status_code == 404
 
 
@@ -280,7 +280,7 @@ def test_nobody_queues_more_than_a_few(web, team, nowhere, campaign):
 
 def test_an_unknown_format_is_refused(web, campaign):
     page = web.get(ask(web, campaign, "docx")["Location"]).content.decode()
-    assert "&#x27;docx&#x27; is no format" in page and not MadeReport.objects.exists()
+    assert "&#x27;docx&#x27; is not a format" in page and not MadeReport.objects.exists()
 
 
 def test_only_who_asked_gets_it_and_only_while_they_see_it(
@@ -308,7 +308,7 @@ def test_a_dead_workers_report_is_made_again_and_not_for_ever(web, nowhere, camp
     ask(web, campaign, "markdown")
     MadeReport.objects.update(tries=made_reports.MOST_TRIES)
     made_reports.make()
-    assert "ended 3 times" in MadeReport.objects.get().trouble
+    assert "crashed 3 times" in MadeReport.objects.get().trouble
 
 
 def test_the_sweep_sends_what_was_lost_and_forgets_after_a_day(web, nowhere, campaign, monkeypatch):

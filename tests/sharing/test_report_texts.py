@@ -1,4 +1,4 @@
-"""What a team writes into a report: kept at its place, seen by guests as they may, never lost to somebody else."""
+"""Texts of a team in a report: kept at its place, seen by guests as they may, never lost to somebody else."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_too_much_is_refused_and_kept_in_the_form(web, campaign):
     long = "x" * 10_001
     answer = write(web, campaign, "results", long)
     assert answer.status_code == 409
-    assert long in answer.content.decode() and "10000 are the most" in answer.content.decode()
+    assert long in answer.content.decode() and "the limit is 10000" in answer.content.decode()
     assert not ReportText.objects.exists()
 
 

@@ -202,7 +202,7 @@ def test_sessions_are_listed_and_ended(user):
     other = next(
         one for one in page.context["sessions"] if one.session_key != here.session.session_key
     )
-    assert page.content.count(b">this one<") == 1
+    assert page.content.count(b">This one<") == 1
     here.post(reverse("usersessions_list"), {"session": other.pk})
     assert sorted(web.get("/").status_code for web in (here, there, third)) == [200, 200, 302]
     here.post(reverse("usersessions_list"))

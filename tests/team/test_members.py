@@ -181,7 +181,7 @@ def test_new_things_belong_to_the_chosen_team(web, user, team):
     assert made() == team
     web.post("/team/choose/", {"team": second.pk})
     assert made() == second
-    assert b"belong here" in web.get("/team/").content
+    assert b"Belong here" in web.get("/team/").content
     assert web.post("/team/choose/", {"team": "x"}).status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""What a site admin is trusted with (THREAT_MODEL.md): no team's rows as such, but ways into all, every one logged."""
+"""The site admin's powers (THREAT_MODEL.md): no team's rows as such, but ways into all, every one logged."""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ NEEDS_MORE = {"mfa_view_recovery_codes", "mfa_deactivate_totp", "openid_connect_
               "team-choose", "api-token-revoke", "api-tokens-end", "api-nowhere"}  # fmt: skip
 TOKEN = "the-link-of-an-invitation"
 RUNS_LINK = "the-link-of-a-run"  # all other links are of a campaign
-OF_A_RUN = {"shared-devices", "shared-cpu", "shared-cache", "shared-series", "shared-artifact"}
+OF_A_RUN = {
+    "shared-devices", "shared-histogram", "shared-cpu", "shared-cache", "shared-series", "shared-artifact",
+}  # fmt: skip
 # Only whose it is may: the table's level lets them in, and the view asks. Owners may delete what others wrote.
 OF_ITS_AUTHOR = {"comment-edit": False, "comment-delete": True, "view-delete": True, "comment.partial_update": False,
                  "comment.destroy": True, "savedview.destroy": True, "star.retrieve": False,
@@ -314,8 +316,10 @@ def row_of(noun: str, rows: Any) -> int:
         "attempt": lambda: rows.attempts[0],
         "artifact": lambda: rows.attempts[0].artifacts.first(),
         "measurement": lambda: rows.attempts[0].measurements.first(),
+        "histogram": lambda: rows.attempts[0].histograms.first(),
         "series": lambda: rows.attempts[0].series.first(),
         "savedview": lambda: rows.view,
         "source": lambda: rows.campaign.sources.first(),
+        "verdict": lambda: rows.campaign,
     }.get(noun, lambda: getattr(rows, noun))()
     return int(found.pk)

@@ -1,4 +1,4 @@
-"""What an authenticator app shows."""
+"""The code that an authenticator app shows."""
 
 from __future__ import annotations
 

@@ -78,19 +78,26 @@ def starred(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @register.inclusion_tag("sharing/_views.html", takes_context=True)
-def saved_views(context: Mapping[str, Any], page: str = "compare") -> dict[str, Any]:
-    """Of Explore and the compare page: what is saved, and the form that saves what is shown."""
+def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Of Explore and the compare page: what is saved."""
+    base = _base(context)
+    found = SavedView.objects.for_user(base["user"]).select_related("team")
+    rows = [(row, queries.address(row.query), queries.is_explored(row.query)) for row in found]
+    return base | {"rows": rows}
+
+
+@register.inclusion_tag("sharing/_save_view.html", takes_context=True)
+def save_view(context: Mapping[str, Any], page: str = "compare") -> dict[str, Any]:
+    """For their title row: the form that saves what is shown."""
     base = _base(context)
     try:
         query = queries.canonical(base["request"].GET.urlencode())
     except ValidationError:
         query = ""
-    found = SavedView.objects.for_user(base["user"]).select_related("team")
-    rows = [(row, queries.address(row.query), queries.is_explored(row.query)) for row in found]
     if query and page == "explore" and not queries.is_explored(query):
         query += "&x=outstanding"  # its first axis anyway, and it says where the view is opened
     explored = queries.is_explored(query)
-    return base | {"rows": rows, "query": query, "explored": explored, "kinds": Share.Kind}
+    return base | {"query": query, "explored": explored, "kinds": Share.Kind}
 
 
 @register.inclusion_tag("sharing/_tag_filter.html", takes_context=True)

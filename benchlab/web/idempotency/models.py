@@ -1,4 +1,4 @@
-"""What was answered to a request that carried an Idempotency-Key, for a day."""
+"""Answers to requests that carried an Idempotency-Key, kept for a day."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ class KeptAnswer(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="kept_answers"
     )
     key = models.CharField(max_length=255)
-    digest = models.CharField(max_length=64, help_text="SHA-256 of what was sent, and where to")
+    digest = models.CharField(
+        max_length=64, help_text="SHA-256 of the request's method, path and body"
+    )
     status = models.PositiveSmallIntegerField(null=True)
-    body = models.TextField(blank=True, help_text="JSON")
+    body = models.TextField(blank=True, help_text="Response body (JSON)")
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:

@@ -69,8 +69,8 @@ class Once:
             raise KeyConflict(f"{HEADER}: this key was sent with another request; use a new one.")
         if known.status is None:
             raise KeyConflict(
-                f"{HEADER}: the first request with this key was cut short, and nobody knows how far it came. "
-                "Look whether it was done, then send what is missing with a new key."
+                f"{HEADER}: the first request with this key was interrupted, and it is unknown how far it got. "
+                "Check whether it was done, then send what is missing with a new key."
             )
         said = orjson.loads(known.body) if known.body else None
         kind = KIND if known.status >= 400 else None
@@ -91,7 +91,9 @@ class Once:
         until = time.monotonic() + PATIENCE_S
         while not self._ask("pg_try_advisory_lock"):
             if time.monotonic() > until:
-                raise KeyConflict(f"{HEADER}: the first request with this key is still at work.")
+                raise KeyConflict(
+                    f"{HEADER}: the first request with this key is still in progress."
+                )
             time.sleep(LOOK_EVERY_S)
 
     def end(self) -> None:

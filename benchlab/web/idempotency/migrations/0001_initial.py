@@ -20,9 +20,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=255)),
-                ('digest', models.CharField(help_text='SHA-256 of what was sent, and where to', max_length=64)),
+                ('digest', models.CharField(help_text="SHA-256 of the request's method, path and body", max_length=64)),
                 ('status', models.PositiveSmallIntegerField(null=True)),
-                ('body', models.TextField(blank=True, help_text='JSON')),
+                ('body', models.TextField(blank=True, help_text='Response body (JSON)')),
                 ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='kept_answers', to=settings.AUTH_USER_MODEL)),
             ],

@@ -1,0 +1,194 @@
+"""The raw output behind a report, as a ZIP: in the report's file as far as that has room, and as an archive by itself.
+
+Byte for byte as the tools wrote it and as each file's own page gives it: whose bytes somebody may have is asked where
+that page asks (`OwnedQuerySet.visible_to`), and nowhere else. It holds no secret: what a command is given as one never
+comes back in its output (agents/contracts.py: Secret). A ZIP is made while it is taken, of one file's memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import Count, Q, QuerySet, Sum
+
+from benchlab.runs.models import Artifact
+from benchlab.runs.outputs import RawRemoved
+from benchlab.sharing.packed_names import Names
+from benchlab.web.units import size as in_words
+
+MOST = 2 << 30  # bytes that an archive holds, before they are compressed
+MOST_FILES = 20_000  # of an archive: their names and sums are in memory until its end
+# Bytes of the ZIP in a report's file: browsers open no more of a data: address at ease.
+IN_FILE = 20 << 20
+READ_FOR_FILE = 100 << 20  # bytes that are compressed for it
+PIECE = 256 << 10  # bytes that are compressed at once
+OF_EACH = 300  # bytes of a ZIP that a file's heads and its line of sums take beside its name
+LISTED = 60  # files that are named of what was left out
+OF_LEFT = LISTED << 10  # bytes of the ZIP that their names take at most
+SUMS = "SHA256SUMS"  # as sha256sum -c reads it
+LEFT_OUT = "LEFT_OUT.txt"
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a ZIP can tell
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What can be had: `files` of `size` bytes together. `removed`: how many a team's rule has taken away."""
+
+    files: int
+    size: int
+    removed: int
+
+    @property
+    def too_much(self) -> str:
+        """Why no archive is made of it, as a sentence that goes on with addresses; empty where one is."""
+        if self.size <= MOST and self.files <= MOST_FILES:
+            return ""
+        return (
+            f"The raw output has {in_words(self.size)} in {self.files:,} files: an archive holds up to"
+            f" {in_words(MOST)} in {MOST_FILES:,}. The API lists all of it, each file with its address:"
+        )
+
+    @property
+    def bounds(self) -> str:
+        """Of a report's file."""
+        return f"up to {in_words(IN_FILE)} compressed, made of up to {in_words(READ_FOR_FILE)}"
+
+
+@dataclass(slots=True)
+class Room:
+    """What a report's file has room for: whole files, in the order of runs, each that still fits for sure."""
+
+    files: int = 0
+    read: int = 0  # bytes
+    packed: int = 0  # bytes of the ZIP
+    heads: int = 0  # bytes of the ZIP that are no file's content, at most
+    left: int = 0
+    left_size: int = 0
+    names: list[str] = field(default_factory=list)  # of the first that were left out
+
+    def takes(self, row: Artifact, name: str, written: int) -> bool:
+        """`written`: bytes of the ZIP until now. What cannot be compressed grows by a thousandth."""
+        heads = self.heads + 3 * len(name.encode()) + OF_EACH
+        most = written + row.size + row.size // 1000 + heads + OF_LEFT
+        if most <= IN_FILE and self.read + row.size <= READ_FOR_FILE:
+            self.files += 1
+            self.heads = heads
+            self.read += row.size
+            return True
+        self.left += 1
+        self.left_size += row.size
+        if len(self.names) < LISTED:
+            self.names.append(f"{name} ({in_words(row.size)})")
+        return False
+
+    @property
+    def more(self) -> int:
+        """Of those that were left out, how many are not named."""
+        return self.left - len(self.names)
+
+
+def readable(
+    user: AbstractBaseUser | AnonymousUser, rows: QuerySet[Artifact]
+) -> QuerySet[Artifact]:
+    """Those of `rows` that this person may read and that are there, in the order of runs."""
+    found = _seen(user, rows).filter(attempt__raw_removed_at=None).select_related("attempt")
+    return found.order_by("attempt__run_id", "attempt_id", "name")
+
+
+def told(user: AbstractBaseUser | AnonymousUser, rows: QuerySet[Artifact]) -> Told:
+    """By one query, of sizes alone."""
+    there = Q(attempt__raw_removed_at=None)
+    found: dict[str, Any] = (
+        _seen(user, rows)
+        .order_by()
+        .aggregate(
+            files=Count("pk", filter=there),
+            size=Sum("size", filter=there, default=0),
+            removed=Count("pk", filter=~there),
+        )
+    )
+    return Told(**found)
+
+
+def _seen(user: AbstractBaseUser | AnonymousUser, rows: QuerySet[Artifact]) -> QuerySet[Artifact]:
+    return Artifact.objects.visible_to(user).filter(pk__in=rows.order_by().values("pk"))
+
+
+def embedded(rows: QuerySet[Artifact], room: Room) -> Iterator[bytes]:
+    """A ZIP of what there is room for, as base64, bit by bit. `room` knows what that was once all of it was taken."""
+    rest = b""
+    for part in archive(rows, room):
+        room.packed += len(part)
+        rest += part
+        whole = len(rest) // 3 * 3  # bytes that end with a character
+        yield base64.b64encode(rest[:whole])
+        rest = rest[whole:]
+    yield base64.b64encode(rest)
+
+
+def archive(rows: QuerySet[Artifact], room: Room | None = None) -> Iterator[bytes]:
+    """A ZIP of them, or of what there is `room` for, bit by bit: run-7/attempt-1/stdout, and so on, and their sums.
+
+    Raises RawRemoved: a rule took one away meanwhile. What was made until then has no end, and no program takes it for
+    a whole one.
+    """
+    tail, names = _Tail(), Names()
+    sums: list[str] = []
+    with zipfile.ZipFile(tail, "w", zipfile.ZIP_DEFLATED) as made:
+        # One file's bytes in memory at a time, and none of what is left out.
+        for row in rows.defer("content").iterator(chunk_size=500):
+            folder = f"run-{row.attempt.run_id}/attempt-{row.attempt.number}"
+            name = names.of(folder, row.name)
+            if room is None or room.takes(row, name, tail.written):
+                sums.append(f"{row.sha256}  {name}\n")
+                yield from _packed(made, tail, row, name)
+        made.writestr(SUMS, "".join(sums))
+        if room is not None and room.left:
+            made.writestr(LEFT_OUT, _left_out(room))
+    yield tail.taken()
+
+
+def _packed(made: zipfile.ZipFile, tail: _Tail, row: Artifact, name: str) -> Iterator[bytes]:
+    info = zipfile.ZipInfo(name, max(row.created_at.timetuple()[:6], EARLIEST))
+    info.compress_type = zipfile.ZIP_DEFLATED
+    size = 0
+    with made.open(info, "w", force_zip64=True) as out:
+        for piece in row.pieces():
+            size += len(piece)
+            for at in range(0, len(piece), PIECE):
+                out.write(piece[at : at + PIECE])
+                yield tail.taken()
+    if size != row.size:
+        raise RawRemoved(f"{name} was removed while it was packed.")
+
+
+def _left_out(room: Room) -> str:
+    more = f"and {room.more} more\n" if room.more else ""
+    return "".join(f"{name}\n" for name in room.names) + more
+
+
+class _Tail(io.RawIOBase):
+    """What was written since it was last taken. `written`: bytes of all."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: Any) -> int:
+        self._parts.append(bytes(part))
+        self.written += len(part)
+        return len(part)
+
+    def taken(self) -> bytes:
+        found = b"".join(self._parts)
+        self._parts.clear()
+        return found
