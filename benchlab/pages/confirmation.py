@@ -1,4 +1,4 @@
-"""What was typed in the place of the phrase that names what is lost: kept for the field that asks for it again.
+"""Confirmation phrase as it was mistyped: kept for the field that asks for it again.
 
 It is kept in the session and not in the address: a link must not fill the field in.
 """

@@ -52,6 +52,8 @@ QUICK_REST = "quick and (rig or browser)"
 OF_HOSTS, OF_PAGES = "rig and not browser and not alone", "browser and not alone"
 # A file's tests share a browser, and the number of a Valkey database; in the order of tests/browser/conftest.py.
 FILE_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
+BENCH = """manage.py bench [NAME ...]        those whose names hold a word; all, without words
+manage.py bench NAME [OPTION ...]  one, with options of its own; NAME --help tells them"""
 PATIENCE_S = 60.0  # for an interrupted pytest to stop what it started
 
 
@@ -297,18 +299,31 @@ def install_tools() -> None:
 
 
 def run_benchmarks(arguments: Sequence[str]) -> int:
-    """Every tests/bench/bench_*.py whose name holds one of the words (all, without words)."""
+    """Every tests/bench/bench_*.py whose name holds one of the words (all, without words); see BENCH."""
     scripts = sorted((ROOT / "tests" / "bench").glob("bench_*.py"))
-    chosen = [s for s in scripts if not arguments or any(word in s.stem for word in arguments)]
+    there = f"There are: {', '.join(script.stem for script in scripts)}"
+    words, options = _words_and_options(arguments)
+    if not words and options in (["-h"], ["--help"]):
+        print(f"{BENCH}\n{there}")
+        return 0
+    chosen = [s for s in scripts if not words or any(word in s.stem for word in words)]
     if not chosen:
-        raise Trouble(f"No benchmark is so named. There are: {', '.join(s.stem for s in scripts)}")
+        raise Trouble(f"No benchmark is so named. {there}")
+    if options and len(chosen) > 1:
+        raise Trouble(f"Options go to one benchmark, which is named before them. {there}")
     failed = []
     with stores() as env:
         for script in chosen:
             print(f"\n=== {script.stem}", flush=True)
-            argv = [sys.executable, "-m", f"tests.bench.{script.stem}"]
+            argv = [sys.executable, "-m", f"tests.bench.{script.stem}", *options]
             if subprocess.run(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL).returncode:
                 failed.append(script.stem)
     if failed:
         print(f"\nFailed: {', '.join(failed)}")
     return 1 if failed else 0
+
+
+def _words_and_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What stands before the first option, and all from there on: its value is no name of a benchmark."""
+    at = next((n for n, one in enumerate(arguments) if one.startswith("-")), len(arguments))
+    return list(arguments[:at]), list(arguments[at:])

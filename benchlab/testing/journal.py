@@ -1,4 +1,4 @@
-"""Which tests of a night's run have passed: a run that was interrupted goes on behind them.
+"""Journal of the tests that passed in a night's run: a run that was interrupted goes on behind them.
 
 One line a test, with its seconds, in a file of `.pytest_cache`, named for the sources: another commit, or another
 change to a tracked file, begins anew.

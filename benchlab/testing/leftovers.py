@@ -1,4 +1,4 @@
-"""What a run of tests that was killed left on this machine: hosts, processes, namespaces, mounts, directories.
+"""Leftovers of a killed test run on this machine: hosts, processes, namespaces, mounts, directories.
 
 Each run has a name: pid and start time of its `manage.py test`, in the environment of all that it starts and in the
 directory of its stores. Whatever carries the name of a run that is no more is cleared away, and nothing else.

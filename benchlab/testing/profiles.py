@@ -1,4 +1,4 @@
-"""Which proofs a run makes (quick, ci or full), and the one seed from which all that is drawn comes.
+"""Profiles of a test run (quick, ci or full), and the one seed from which all that is drawn comes.
 
 `manage.py test` says both by environment variables, which every process of a run inherits. Standard library only:
 tests/agents runs without anything else.

@@ -1,4 +1,4 @@
-"""What a run's tests counted and took, from pytest's JUnit reports; and the table of what each file proves."""
+"""Counts and times of a run's tests, from pytest's JUnit reports; and the table of what each file proves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a button of the builder does to a stack: add, remove, move, exchange a layer, set its disks or an option. Pure.
+"""Acts of the builder's buttons on a stack: add, remove, move, exchange a layer, set its disks or an option. Pure.
 
 A stack is a list of {"kind", "options", "devices"}, bottom up; its counts may be text, as somebody typed them. The
 disks stay at the bottom: whatever comes to stand on nothing takes those that lay there.
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME
-from agents.protocols import Layer
 from benchlab.topologies.reckoned import Shelf, good_count
 
 Entry = Mapping[str, Any]

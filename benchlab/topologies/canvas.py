@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
 from agents.contracts import Claim
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME
-from agents.protocols import Layer
 from benchlab.topologies.acts import Act, count, given, main_use
 from benchlab.topologies.looked_at import Looked, Stack
 from benchlab.topologies.offers import Offers
@@ -217,7 +217,7 @@ def _target(stack: Stack, looked: Looked) -> str:
     if not stack:
         return "nothing yet"
     if not looked.valid:
-        return "nothing that they could work on yet"
+        return "no volume or file system yet"
     gives = looked.reckoned.placed[-1].gives
     if gives.mount:
         return "files in a directory of their own"

@@ -1,4 +1,4 @@
-"""What the builder reckons of each layer: size, full stripe, and whether it lies on that of what is below. Pure."""
+"""Computed facts of the builder's layers: size, full stripe, and whether it lies on that of what is below. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
 from agents.contracts import Claim, Target
+from agents.drivers import registry
 from agents.plans.chain import WORDS
 from agents.plans.stack import BELOW, Placed
 from benchlab.topologies.acts import main_use

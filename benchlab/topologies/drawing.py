@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agents import registry
 from agents.contracts import Claim, Part
+from agents.drivers import registry
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.plans.stack import BELOW, Placed, StackPlan

@@ -9,9 +9,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from agents import registry
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.plans.chain import WORDS
-from agents.protocols import Layer
 from benchlab.topologies.acts import as_count
 from benchlab.topologies.models import OnDegraded, Topology
 from benchlab.topologies.stage_forms import DisksForm

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
 from agents.plans import chain
 from agents.plans.chain import LayerSpec, Trouble
 from benchlab.topologies.acts import Act, count, done

@@ -28,14 +28,14 @@ class Topology(Kept):
     measure_resync = models.BooleanField(
         "measure during the first resync too",
         default=False,
-        help_text="Without it the runs wait until the layers are in sync.",
+        help_text="Measure during resync as well. If off, runs wait until the layers are in sync.",
     )
     on_degraded = models.CharField(
         "when something in it fails",
         max_length=10,
         choices=OnDegraded,
         default=OnDegraded.STOP,
-        help_text="It is looked at before and after each run: failed members, lost caches, errors of the disks.",
+        help_text="Checked before and after each run: failed members, lost caches, disk errors.",
     )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)

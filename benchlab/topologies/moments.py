@@ -1,4 +1,4 @@
-"""When in a layout's life a run measures: as built, during the first resync, during a growth, after it. Pure."""
+"""Moments of a layout when a run measures: as built, during the first resync, during a growth, after it. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parse(code: str) -> Moment:
     if code in (AS_BUILT, RESYNC):
         return Moment(0, code == RESYNC)
     if not (found := CODE.fullmatch(code)):
-        raise ValueError(f"{code!r} is no stage: resync, during-1, after-1, …")
+        raise ValueError(f"{code!r} is not a stage: resync, during-1, after-1, …")
     return Moment(int(found[2]), found[1] == "during")
 
 

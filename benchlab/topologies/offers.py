@@ -1,13 +1,13 @@
-"""Which layers fit between two others, and why the rest does not. Pure: each is tried, none is offered that fails."""
+"""Layers that fit between two others, and why the rest does not. Pure: each is tried, none is offered that fails."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.plans.chain import WORDS
-from agents.protocols import Layer
 from benchlab.topologies.acts import Act
 from benchlab.topologies.looked_at import Looked, Stack, after, look
 from benchlab.topologies.reckoned import Shelf, needs_words, plainness
@@ -77,12 +77,14 @@ def _why_not(
             return ""
         return f"cannot be made of it: {then.reckoned.error}"
     if own:
-        return f"must stand on {WORDS[driver.WANTS]}"
+        return f"must have {WORDS[driver.WANTS]} below"
     worse = then.wrong[-1]
     above = registry.layer(stack[max(worse.layer - 2, 0)]["kind"])
     if then.unmade:
-        return f"would not do for {above.LABEL} above it: {then.reckoned.error}"
-    return f"would give {WORDS[driver.GIVES]}, {above.LABEL} above it must stand on {WORDS[above.WANTS]}"
+        return f"would not suit {above.LABEL} above it: {then.reckoned.error}"
+    return (
+        f"would give {WORDS[driver.GIVES]}, but {above.LABEL} above it needs {WORDS[above.WANTS]}"
+    )
 
 
 def _needs(kind: str, then: Looked) -> str:

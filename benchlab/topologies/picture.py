@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents import options as driver_options
-from agents import registry
+from agents.drivers import registry
 from agents.plans.chain import WORDS
 from benchlab.web.driver_forms import show
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agents import registry
 from agents.contracts import Claim, Step
+from agents.drivers import registry
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.destroyed import Destroyed, what_is_destroyed
@@ -131,7 +131,7 @@ def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
     """What was set for runs, the layers, the top one first; then what is proven."""
     if plan.swept.each:
         where = " ".join(claim.node for claim in plan.claims)
-        yield Command("~", where, "Bring back the I/O scheduler that was there before")
+        yield Command("~", where, "Restore the previous I/O scheduler")
     nodes = {disk.node for disk in lost}
     for layer in reversed(plan.at(len(plan.stages))):
         gives, goes = layer.gives.mount or layer.gives.volume, _goes(layer)
@@ -146,9 +146,9 @@ def _down(plan: StackPlan, lost: Sequence[Destroyed]) -> Iterator[Command]:
 def _goes(layer: Placed) -> str:
     label = registry.layer(layer.spec.kind).LABEL
     if stack.asked(layer):
-        return f"{label}: a person takes it back"
+        return f"{label}: a person undoes it"
     if registry.restoring(layer.spec.kind):
-        return f"{label}: bring back what was set before"
+        return f"{label}: restore the previous settings"
     return f"{TAKE_DOWN}{label}"
 
 

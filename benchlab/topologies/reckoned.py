@@ -1,4 +1,4 @@
-"""What layers come to before anything is built: sizes, stripes, alignment, and why a layer cannot be. Pure.
+"""Computed sizes, stripes and alignment of layers before anything is built, and why a layer cannot be. Pure.
 
 The drivers' own plans reckon, on an example host that has the disks of a shelf.
 """
@@ -13,13 +13,13 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from agents import registry
 from agents.contracts import AgentError, Claim
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.plans import stack
 from agents.plans.chain import LayerSpec, Wanted, troubles
 from agents.plans.example_host import Disk, example
 from agents.plans.stack import Placed
-from agents.protocols import Layer
 from benchlab.topologies.sized import FAST, roles
 
 NAME = "blnew"  # what stands on no host carries it; no layout's name has letters there

@@ -1,4 +1,4 @@
-"""What is wrong with a stack, and what one click would mend. Pure: each remedy is tried, none stands that helps not."""
+"""Faults of a stack, with remedies of one click. Pure: each remedy is tried; one that does not help is not offered."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME, WORDS, Trouble, stands_on
-from agents.protocols import Layer
 from benchlab.topologies.acts import Act, count, given, main_use
 from benchlab.topologies.looked_at import Looked, Stack, after, look
 from benchlab.topologies.reckoned import Shelf, is_fast, plainness
@@ -79,7 +79,7 @@ def _candidates(stack: Stack, trouble: Trouble) -> Iterator[Remedy]:
     yield from _counting(stack, at)
     yield from _setting(stack, at)
     if not stands_on(registry.layer(stack[at]["kind"]), given(stack[:at])):
-        yield from _adding(at, "Put {} below it")
+        yield from _adding(at, "Add {} below it")
     yield from _exchanging(stack, at)
     if len(stack) > 1:
         yield Remedy(f"Remove {_label(stack, at)}", Act("remove", at))
@@ -104,7 +104,7 @@ def _counting(stack: Stack, at: int) -> Iterator[Remedy]:
         now = count(groups.get(use, {}))
         if use == main_use(driver) and below in IS_VOLUME:
             if now:
-                yield Remedy(f"Let it stand on {WORDS[below]} below", Act("disks", at, (use, 0)))
+                yield Remedy(f"Use {WORDS[below]} below", Act("disks", at, (use, 0)))
             continue
         near = sorted(range(means.least, min(means.most, WIDEST) + 1), key=lambda n: abs(n - now))
         for number in near:
@@ -114,9 +114,9 @@ def _counting(stack: Stack, at: int) -> Iterator[Remedy]:
 
 def _taking(number: int, use: str, group: Mapping[str, Any] | None) -> str:
     if not number:
-        return f"Take no disk for {use}"
+        return f"Use no disk for {use}"
     role = group["role"] if group and group.get("role") else f"disk{'s' * (number > 1)}"
-    return f"Take {number} {role} for {use}"
+    return f"Use {number} {role} for {use}"
 
 
 def _groups(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

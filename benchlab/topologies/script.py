@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agents import registry
 from agents.contracts import Secret, Step
+from agents.drivers import registry
 from agents.plans import stack
 from agents.plans.stack import Placed, StackPlan
 from agents.quote import command_line, shown
@@ -38,7 +38,7 @@ def _label(layer: Placed) -> str:
 def _built(layer: Placed) -> Iterator[str]:
     yield f"\n# {_label(layer)}"
     if ask := stack.asked(layer):
-        yield _comment(f"A person is needed here: {ask.says}")
+        yield _comment(f"A manual step is needed here: {ask.says}")
     yield from _steps(layer.steps)
 
 

@@ -11,10 +11,10 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import AgentError
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from agents.plans.chain import check_chain, check_stages, specs, stage_specs
-from agents.protocols import Layer
 from benchlab.team.models import Team
 from benchlab.topologies.models import OnDegraded, Topology
 from benchlab.topologies.wanted import MOST_DEVICES
@@ -137,7 +137,7 @@ def _said() -> Iterator[None]:
 
 def _driver(number: int, entry: Mapping[str, Any]) -> Layer[Any]:
     if not isinstance(entry, Mapping):
-        raise ValidationError(f"Layer {number}: {entry!r} is no layer.")
+        raise ValidationError(f"Layer {number}: {entry!r} is not a layer.")
     try:
         return registry.layer(str(entry.get("kind", "")))
     except AgentError as error:
@@ -170,12 +170,12 @@ def _check_devices(where: str, driver: Layer[Any], groups: Sequence[Mapping[str,
     uses = [group["use"] for group in groups]
     if not set(map(str, uses)) <= set(driver.USES):
         wanted = ", ".join(f"{u} ({what.says})" for u, what in driver.USES.items()) or "no disks"
-        raise ValidationError(f"{where} takes {wanted}; it was given {uses}.")
+        raise ValidationError(f"{where} takes {wanted}; it got {uses}.")
     for group in groups:
         role, count = group["role"], group["count"]
         if not isinstance(role, str) or not ROLE.fullmatch(role):
             raise ValidationError(
-                f"{where}: {role!r} is no role; use a short word such as ssd or hdd."
+                f"{where}: {role!r} is not a role; use a short word such as ssd or hdd."
             )
         if type(count) is not int or not 1 <= count <= MOST_DEVICES:
             raise ValidationError(

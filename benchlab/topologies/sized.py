@@ -54,11 +54,14 @@ def roles(spares: Mapping[str, int]) -> Roles:
     return Roles(main, slow[0], cache) if slow and cache else Roles(main, "", "")
 
 
-def sized(spares: Mapping[str, int]) -> list[Sized]:
-    """All shapes, those that fit first; [] where no disk is spare."""
+def sized(spares: Mapping[str, int], like: Mapping[str, int] | None = None) -> list[Sized]:
+    """All shapes, those that fit first; [] where no disk is spare.
+
+    `like`: the disks that several hosts have in common, by which it is told which role is which.
+    """
     if not any(n > 0 for n in spares.values()):
         return []
-    found = list(_shapes(spares, roles(spares)))
+    found = list(_shapes(spares, roles(like or spares)))
     return sorted(found, key=lambda one: bool(one.lacks))
 
 
@@ -109,8 +112,8 @@ def _cached(told: Roles, spares: Mapping[str, int]) -> Iterator[Sized]:
     """The SSD before the stripe, by LVM and by bcache."""
     base, cache = told.base, told.cache
     if not base:
-        lacks = "Needs slower disks and a spare SSD (role ssd or nvme) to put before them."
-        yield Sized("lvm-cache", "LVM cache before a stripe", "", lacks=lacks)
+        lacks = "Needs slower disks and a spare SSD (role ssd or nvme) to put in front of them."
+        yield Sized("lvm-cache", "LVM cache in front of a stripe", "", lacks=lacks)
         return
     n = spares[base]
     over, below = _over(base, n), _volume(base, n)
@@ -147,7 +150,7 @@ def _mirrors(role: str, n: int) -> Sized:
         return Sized(f"mirror-{role}", f"Mirror of 2 {role}", "", lacks=lacks)
     level, name = (10, f"md RAID 10 of {even} {role}") if even > 2 else (1, f"Mirror of 2 {role}")
     stack = [_layer("md", {"level": level}, "data", role, even), XFS]
-    says = "1 disk may fail; the first resync is waited for"
+    says = "1 disk may fail; runs wait for the initial resync"
     return Sized(f"mirror-{role}", f"{name}, xfs", says, stack)
 
 

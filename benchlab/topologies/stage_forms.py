@@ -9,9 +9,9 @@ from django import forms
 from django.core.validators import RegexValidator
 from django.http import QueryDict
 
-from agents import registry
 from agents.contracts import Use
-from agents.protocols import Growing
+from agents.drivers import registry
+from agents.drivers.protocols import Growing
 from benchlab.topologies import services
 from benchlab.topologies.wanted import MOST_DEVICES
 from benchlab.web.driver_forms import DriverForm
@@ -26,7 +26,7 @@ class DisksForm(forms.Form):
         validators=[
             RegexValidator(
                 rf"\A{services.ROLE.pattern}\Z",
-                "Use a short word such as ssd or hdd, in small letters.",
+                "Use a short word such as ssd or hdd, in lower case.",
             )
         ],
     )
@@ -46,7 +46,7 @@ class DuringForm(forms.Form):
     during = forms.BooleanField(
         required=False,
         label="Measure while it lasts too",
-        help_text="Each point once, until the kernel is through; what comes too late is skipped.",
+        help_text="Each point once, until the kernel has finished; points that come too late are skipped.",
     )
 
 

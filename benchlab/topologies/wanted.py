@@ -1,4 +1,4 @@
-"""How many disks of which role layers and stages take, and how many of them a host lacks. Pure."""
+"""Disks that layers and stages need, by role, and those that a host lacks. Pure."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from typing import IO
 
 from benchlab.up import database
 from benchlab.up.bootstrap import ROOT
-from benchlab.up.leftovers import end_leftovers, finishing, wait_for_installers
-from benchlab.up.procs import end, identity_from_json, with_environment
-from benchlab.up.state import State, marker, state_from_environment
+from benchlab.up.leftovers import end_jobs, end_leftovers, finishing, wait_for_installers
+from benchlab.up.procs import end, identity_from_json
+from benchlab.up.state import State, state_from_environment
 from benchlab.up.trouble import Trouble
 
 DOWN_PATIENCE_S = 45.0
@@ -36,7 +36,7 @@ HELP = """BenchLab: storage benchmark campaigns.
   python3 manage.py test      run the tests (--ci, --full: more of them; --install: get what they need by apt;
                               --seed, --repeat; pytest's own arguments)
   python3 manage.py lint      ruff, mypy, import-linter, djade
-  python3 manage.py bench     measure what BenchLab itself costs
+  python3 manage.py bench     measure what BenchLab itself costs (words of names; one name and its options; --help)
   python3 manage.py practice  boot a practice host with disks to spare, and register it
   python3 manage.py help ...  Django's commands: migrate, createsuperuser, changepassword, reparse, ...
 """
@@ -144,8 +144,7 @@ def down(rest: list[str]) -> int:
         end([supervisor], signal.SIGTERM, 1.0)
     ended = end_leftovers(state)
     wait_for_installers(state, say=print)
-    jobs = with_environment(marker(state))
-    end(jobs)
+    jobs = end_jobs(state)
     if supervisor:
         print("BenchLab is stopped. The data stays in", state.path)
     elif ended or jobs:

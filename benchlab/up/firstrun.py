@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from benchlab.campaigns import services as campaigns
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import wishes
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import services as hosts
 from benchlab.hosts.models import Credential, Host
@@ -109,7 +109,7 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
     )
     seen: dict[int, str] = {}
     for layout in campaign.layouts.all():
-        planning.preview(layout.pk)
+        previews.preview(layout.pk)
         layout.refresh_from_db()
         if layout.plan_error:
             raise NotStarted(f"The first campaign cannot run here: {layout.plan_error}")

@@ -1,12 +1,15 @@
-"""What an `up` that was killed left running: found by pid and start time, never by name."""
+"""Processes that a killed `up` left running: found by pid and start time, never by name."""
 
 from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
-from agents import packages
+from agents.drivers import packages
+from agents.jobs.spool import tell_stopped
 from benchlab.up.bootstrap import WAITING
 from benchlab.up.postgres import STOP_SIGNAL
 from benchlab.up.procs import Identity, end, identity_from_json, with_environment
@@ -33,6 +36,16 @@ def end_leftovers(state: State) -> list[str]:
     end([identity for identity in alive if identity not in stores], signal.SIGTERM, PATIENCE_S)
     end(stores, STOP_SIGNAL, PATIENCE_S)
     return [identity.name for identity in alive]
+
+
+def end_jobs(state: State, pause: Callable[[float], None] = time.sleep) -> list[Identity]:
+    """End what runs for us here over SSH; returns it. A run that was on is interrupted: its tool did not fail."""
+    found = with_environment(marker(state))
+    for one in found:
+        with suppress(OSError):
+            tell_stopped(Path(f"/proc/{one.pid}/cwd"))
+    end(found, pause=pause)
+    return found
 
 
 def finishing(state: State) -> list[Identity]:

@@ -108,7 +108,7 @@ def _verdict(found: Sequence[dict[str, Any]]) -> int:
 
 
 def _not_asked(why: str, which: str = "") -> int:
-    print(f"audit: NOT DONE{which}, nobody could be asked: {why}")
+    print(f"audit: NOT DONE{which}, no service could be reached: {why}")
     print("audit: it needs pip-audit (or uv, which fetches it) and its vulnerability service")
     return 2
 

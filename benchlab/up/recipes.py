@@ -1,4 +1,4 @@
-"""What `up` starts, as argv and environment. One function per program."""
+"""Processes that `up` starts, as argv and environment. One function per program."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from benchlab.up import database, postgres, recipes
-from benchlab.up.leftovers import end_leftovers, wait_for_installers
+from benchlab.up.leftovers import end_jobs, end_leftovers, wait_for_installers
 from benchlab.up.ports import require_port
-from benchlab.up.procs import Identity, end, identify, spawn, with_environment
-from benchlab.up.state import State, marker, write_json
+from benchlab.up.procs import Identity, end, identify, spawn
+from benchlab.up.state import State, write_json
 from benchlab.up.supervised import Recipe, Service, describe_end, tail
 from benchlab.up.trouble import Trouble
 
@@ -77,7 +77,7 @@ class Supervisor:
     def start(self) -> None:
         begun = time.monotonic()
         if ended := end_leftovers(self.state):
-            say(f"An earlier `up` ended badly; ended what it left: {', '.join(ended)}")
+            say(f"An earlier `up` crashed; stopped what it left running: {', '.join(ended)}")
         require_port(self.wish.host, self.wish.port)
         self.announce()
         env = self.start_stores()
@@ -217,7 +217,7 @@ class Supervisor:
             self.stop_services([self.services[name] for name in names if name in self.services])
             if "sshd" in names:
                 wait_for_installers(self.state, self.pause, say)
-                end(with_environment(marker(self.state)), pause=self.pause)
+                end_jobs(self.state, self.pause)
         for path in (self.state.running, self.state.children):
             path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""What `look_pictures` takes: the pages of docs/look, measured meanwhile on two practice hosts.
+"""The pages that `look_pictures` takes: those of docs/look, measured meanwhile on two practice hosts.
 
 No test by its name: it is run for its pictures.
 """
@@ -87,14 +87,18 @@ class Camera:
             self.page.emulate_media(color_scheme="dark" if look == "dark" else "light")
             self.page.set_viewport_size({"width": width, "height": height})
             self.page.wait_for_timeout(800)  # charts follow the width
+            self._show_all(width)
             if ready:
                 ready()
-            high = self.page.evaluate("document.documentElement.scrollHeight")
-            self.page.set_viewport_size(
-                {"width": width, "height": high}
-            )  # what sticks below is below
+                self._show_all(width)
             png = self.page.screenshot(animations="disabled")
             self.keep(png, self.out / f"{name}-{look}.webp", STEPS)
+
+    def _show_all(self, width: int) -> None:
+        """What sticks below is below."""
+        high = self.page.evaluate("document.documentElement.scrollHeight")
+        self.page.set_viewport_size({"width": width, "height": high})
+        self.page.wait_for_timeout(300)
 
     def chart(self, name: str, selector: str) -> None:
         """By itself, on a light page, as a PNG: for the README."""
@@ -203,6 +207,10 @@ def measuring(campaign: Campaign) -> bool:
     return Attempt.objects.filter(run__campaign=campaign, phase=AttemptPhase.RUNNING).exists()
 
 
+def done(campaign: Campaign) -> int:
+    return Attempt.objects.filter(run__campaign=campaign, phase=AttemptPhase.DONE).count()
+
+
 def test_take_all(
     chromium: Any, served: str, team: Team, alice: User, lab: tuple[Host, Host]
 ) -> None:
@@ -284,16 +292,22 @@ def builder(person: Person, camera: Camera, topology: Topology) -> None:
 
 
 def live(person: Person, camera: Camera, campaign: Campaign) -> None:
-    """While a point runs that was going on for some seconds."""
+    """Half done, while a point runs that was going on for some seconds."""
     page = person.page
     page.goto(reverse("campaign-detail", args=[campaign.pk]))
     if not camera.wants("live"):
         return
-    running = page.locator("#campaign-running .chart .scatterlayer .trace").first
+    until(lambda: done(campaign) * 2 >= campaign.runs.count())
+    charts = [
+        page.locator(f"#campaign-{part} .chart .scatterlayer .trace").first
+        for part in ("results", "running")
+    ]
 
     def drawn() -> None:
-        until(lambda: measuring(campaign))
-        expect(running).to_be_attached(timeout=120_000)
+        before = done(campaign)
+        until(lambda: done(campaign) > before and measuring(campaign))
+        for chart in charts:
+            expect(chart).to_be_attached(timeout=120_000)
         page.wait_for_timeout(1500)
 
     camera.take("live", drawn)

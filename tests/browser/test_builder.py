@@ -126,6 +126,50 @@ def test_by_keys_alone(person):
     assert person.complaints == []
 
 
+def test_undo_by_keys_keeps_the_focus_and_goes_forward_again(person):
+    page, keys = person.page, person.page.keyboard
+    page.locator("#gap-0 button[value='add 0 lvm']").click()
+    expect(cards(page)).to_have_text(["LVM"])
+    page.locator("#id_layer0-data-count").fill("3")
+    expect(page.locator(".dev b")).to_have_count(3)
+    settled(page)
+    page.locator("#lay-0").focus()
+    keys.press("Delete")
+    expect(cards(page)).to_have_count(0)
+    settled(page)
+    undo = page.get_by_role("button", name="Undo")
+    undo.focus()
+    keys.press("Enter")
+    expect(cards(page)).to_have_text(["LVM"])
+    expect(page.locator("#id_layer0-data-count")).to_have_value("3")
+    settled(page)
+    expect(undo).to_be_focused()
+    person.look("builder-undo")
+    keys.press("Enter")
+    expect(cards(page)).to_have_count(0)
+    assert person.complaints == []
+
+
+def test_a_stack_and_the_same_without_its_cache_by_one_click_more(person):
+    page = person.page
+    kinds = ("lvm", "lvm_cache", "filesystem")
+    for at, kind in enumerate(kinds):
+        if at:
+            page.locator(f"#gap-{at} > summary").click()
+        page.locator(f"#gap-{at} button[value='add {at} {kind}']").click()
+        expect(cards(page)).to_have_count(at + 1)
+        settled(page)
+    page.get_by_label("Also make it without the cache").check()
+    page.fill("#id_name", "Cached")
+    person.look("builder-also")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#messages")).to_contain_text(
+        "Cached and Cached, without the cache are saved."
+    )
+    assert Topology.objects.count() == 2
+    assert person.complaints == []
+
+
 def test_dragged_wrongly_it_says_so_and_its_button_mends_it(person):
     page = person.page
     page.locator("#gap-0 button[value='add 0 lvm']").click()
@@ -139,7 +183,7 @@ def test_dragged_wrongly_it_says_so_and_its_button_mends_it(person):
     page.evaluate(DRAG, ["lay-2", "gap-1"])  # the file system between the stripe and the cache
     expect(cards(page)).to_have_text(["LVM cache", "File system", "LVM"])
     trouble = page.locator(".troubles")
-    expect(trouble).to_contain_text("Layer 3 (LVM cache) stands on a logical volume")
+    expect(trouble).to_contain_text("Layer 3 (LVM cache) needs a logical volume")
     person.look("builder-wrong")
     trouble.get_by_role("button", name="Move LVM cache below File system").click()
     expect(cards(page)).to_have_text(["File system", "LVM cache", "LVM"])
@@ -154,8 +198,10 @@ def test_what_is_wrong_is_told_at_its_field_while_it_is_typed(person):
     page = person.page
     page.locator("#gap-0 button[value='add 0 lvm']").click()
     field = page.locator("#id_layer0-stripe_size")
+    expect(field).to_be_visible()
+    settled(page)  # htmx listens to a new field only then
     field.fill("65537")
-    expect(page.locator("#said-id_layer0-stripe_size")).to_contain_text("is no power of two")
+    expect(page.locator("#said-id_layer0-stripe_size")).to_contain_text("is not a power of two")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_be_focused()
     expect(field).to_have_value("65537")

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from benchlab.runs.models import LiveChunk
 from tests.browser.axe import violations
+from tests.browser.person import PHONE
 from tests.charts import made, made_live
 
 CACHE = Path(__file__).parents[1] / "cases/samplers/dm_cache/lvm-cache-and-writecache.txt"
@@ -87,11 +89,55 @@ def test_a_chart_can_be_saved_and_a_point_opens_its_run(chromium, live_server, c
     for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with page.expect_download() as download:
             page.get_by_role("button", name=f"Download the chart as {kind}").first.click()
-        assert download.value.path().read_bytes().startswith(start)
+        kept = download.value.path().read_bytes()
+        assert kept.startswith(start)
+    # On the page the heading says it; a picture goes without one.
+    assert re.search(rb'class="gtitle"[^>]*>IOPS and total latency over outstanding', kept)
+    assert page.locator(".gtitle").first.text_content().startswith("Line: median of")
     assert page.locator("[data-title*='Share']").count() == 0
     point = page.locator(".chart .scatterlayer .trace .points path").last.bounding_box()
     page.mouse.click(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
     page.wait_for_url("**/runs/*/")
+    assert said == []
+    page.context.close()
+
+
+REPEAT = """() => {
+  const chart = document.querySelector(".chart");
+  const curveNumber = chart.data.findIndex((one) => one.mode === "markers");
+  Plotly.Fx.hover(chart, [{ curveNumber, pointNumber: 0 }]);
+}"""
+
+
+def test_a_repeat_is_told_with_its_depth_and_run(chromium, live_server, campaign):
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/compare/?campaign={campaign.pk}")
+    drawn(page)
+    page.evaluate(REPEAT)
+    told = page.locator(".chart .hoverlayer .hovertext").first.text_content()
+    run = campaign.runs.order_by("pk").first()
+    wanted = rf"LVM 64 KiB *outstanding 1, {run.which}: IOPS [\d.]+.k IOPS *run {run.pk} · click opens it"
+    assert re.fullmatch(wanted, told), told
+    assert said == []
+    page.context.close()
+
+
+def test_names_at_the_ends_of_lines_go_with_them_and_a_phone_has_none(
+    chromium, live_server, campaign
+):
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/compare/?campaign={campaign.pk}")
+    drawn(page)
+    names = page.locator(".chart .annotation-text")
+    expect(names.get_by_text("raw", exact=True)).to_have_count(2)  # IOPS and latency
+    page.locator(".chart .legendtoggle").last.click()
+    expect(names.get_by_text("raw", exact=True)).to_have_count(0)
+    expect(names.get_by_text("LVM 64 KiB", exact=True)).to_have_count(2)
+    page.click("#theme-toggle")  # drawn anew
+    page.wait_for_timeout(500)
+    expect(names.get_by_text("raw", exact=True)).to_have_count(0)
+    page.set_viewport_size(PHONE)
+    expect(names.get_by_text("LVM 64 KiB", exact=True)).to_have_count(0)
     assert said == []
     page.context.close()
 
@@ -153,14 +199,50 @@ def test_a_crosshair_goes_through_all_panels(chromium, live_server, campaign):
     panels = page.locator("#devices .chart").first.locator(".nsewdrag").count()
     assert panels > 2
     panel.hover()
-    page.locator(".crosshair").nth(panels - 1).wait_for()
-    assert page.locator(".crosshair").count() == panels
+    lines = page.locator("#devices .chart").first.locator(".crosshair")
+    expect(lines).to_have_count(panels)
     told = page.locator("#devices .chart").first.locator(".hoverlayer .legend")
     told.wait_for()
     values = [si(line) for line in told.locator(".legendtext").all_text_contents()]
     assert len(values) >= 5 and values == sorted(values, reverse=True)
     page.mouse.move(1, 1)
-    page.locator(".crosshair").first.wait_for(state="detached")
+    expect(page.locator(".crosshair")).to_have_count(0)
+    assert said == []
+    page.context.close()
+
+
+# Seconds at which the first cross-hair of a chart stands.
+INSTANT = """(chart) => {
+  const axis = chart._fullLayout.xaxis;
+  return axis.p2d(parseFloat(chart.querySelector(".crosshair").style.translate) - axis._offset);
+}"""
+
+
+def test_other_charts_of_the_run_show_the_same_instant(chromium, live_server, campaign):
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/runs/{campaign.runs.first().pk}/")
+    drawn(page)
+    devices = page.locator("#devices .chart[data-figure-url*='devices.json']")
+    cpu = page.locator("#devices .chart[data-figure-url*='cpu.json']")
+    others = page.locator(".chart:not([data-instant]) .crosshair")
+    devices.locator(".nsewdrag").first.hover()
+    expect(cpu.locator(".crosshair")).to_have_count(1)
+    there, here = cpu.evaluate(INSTANT), devices.evaluate(INSTANT)
+    assert there == pytest.approx(here, abs=1e-3) and here > 1
+    cpu.locator(".nsewdrag").hover()
+    panels = devices.locator(".nsewdrag").count()
+    expect(devices.locator(".crosshair")).to_have_count(panels)
+    expect(cpu.locator(".crosshair")).to_have_count(0)  # Plotly draws that one
+    assert others.count() == 0
+    page.mouse.move(1, 1)
+    expect(page.locator(".crosshair")).to_have_count(0)
+    # One that shows another part has none.
+    chart = "document.querySelector('.chart[data-figure-url*=\"devices.json\"]')"
+    page.evaluate(f"Plotly.relayout({chart}, {{'xaxis.range': [0, 2]}})")
+    cpu.locator(".nsewdrag").hover()
+    cpu.locator(".hoverlayer .legend").wait_for()
+    page.wait_for_timeout(200)
+    assert devices.locator(".crosshair").count() == 0
     assert said == []
     page.context.close()
 
@@ -201,4 +283,11 @@ def test_many_disks_are_a_band_and_each_of_them_on_demand(chromium, live_server,
     becomes(page, f"{chart}.data?.length > 13")
     assert page.evaluate(names) == 13
     assert page.locator("#devices-in-numbers[open]").count() == 1
+    page.set_viewport_size(PHONE)
+    panels = f"Object.values({chart}._fullLayout._plots ?? {{}}).map((one) => one.yaxis._length)"
+    becomes(page, f"{panels}.length > 3 && {panels}.every((one) => one > 80)")  # not the legend's
+    legend = page.locator("#devices .chart .legend").first.bounding_box()
+    below = page.locator("#devices .chart").first.bounding_box()
+    assert legend["height"] > 13 * 18
+    assert legend["y"] + legend["height"] <= below["y"] + below["height"]
     page.context.close()

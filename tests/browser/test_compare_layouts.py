@@ -95,7 +95,7 @@ def test_six_clicks_three_fields_and_a_phrase(person, lab, rig_host):
     page.fill("#id_typed", page.locator(".phrase").first.inner_text())
     hand.click(start)
     badge = page.locator(".campaign-head .badge").first
-    expect(badge).to_have_text("done", timeout=CAMPAIGN_S * 1000)
+    expect(badge).to_have_text("Done", timeout=CAMPAIGN_S * 1000)
     chart = page.locator("#campaign-results .chart").first
     expect(chart.locator(".scatterlayer .trace").first).to_be_attached()
     for shape in ("Stripe of 2 hdd", "LVM cache on ssd"):

@@ -1,4 +1,4 @@
-"""How disks worked and what is full, in a real browser: clean under axe, light and dark."""
+"""The disks' work and what is full, in a real browser: clean under axe, light and dark."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from benchlab.campaigns.models import Workload
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import collect
+from benchlab.runs import artifact_figures, artifact_writer, figure_rows
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
 from benchlab.topologies.models import Topology
 from benchlab.workers import messages
 from tests.browser.axe import violations
 from tests.browser.test_charts import drawn, log_in
-from tests.browser.test_library import complaints, quiet, shoot
+from tests.browser.test_library import complaints, shoot
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 FULL = Path(__file__).parents[1] / "cases" / "tools" / "dynamo" / "full.bin"
@@ -48,8 +48,8 @@ def run(user, team, monkeypatch):
         repeats=1, order="as_written",
     )  # fmt: skip
     attempt = Attempt.objects.get(run__campaign=campaign)
-    collect.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
-    collect.replace(attempt, collect.read(attempt))
+    artifact_writer.keep(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    figure_rows.replace(attempt, artifact_figures.read(attempt))
     Attempt.objects.filter(pk=attempt.pk).update(phase="done", outcome="succeeded")
     return attempt.run
 
@@ -57,7 +57,6 @@ def run(user, team, monkeypatch):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_its_pages_are_drawn_and_clean(chromium, live_server, run, scheme):
     page, said = log_in(chromium, live_server, scheme)
-    quiet(page)
     for path in (
         f"/runs/{run.pk}/",
         "/dynamo/",

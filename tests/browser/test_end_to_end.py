@@ -74,7 +74,7 @@ def skip_to_the_content(person: Person) -> None:
     expect(skip).to_be_in_viewport()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("main").get_by_role("link").first).to_be_focused()
+    expect(page.locator("main :is(a, button)").first).to_be_focused()
 
 
 def mark_spare(person: Person, name: str, serial: str, *, mistyped: bool) -> None:
@@ -184,11 +184,11 @@ def watch(person: Person) -> None:
     heard = page.evaluate("heard")
     assert heard > 0, "no server-sent event arrived"
     person.press("Pause")
-    expect(state_of(person)).to_have_text("paused")
+    expect(state_of(person)).to_have_text("Paused")
     person.look("paused", quick=True)
     person.press("Resume")
     page.evaluate("window.stayed = true")
-    expect(state_of(person)).to_have_text("done", timeout=CAMPAIGN_S * 1000)
+    expect(state_of(person)).to_have_text("Done", timeout=CAMPAIGN_S * 1000)
     assert page.evaluate("window.stayed"), "the page was loaded anew"
     expect(page.locator("#campaign-heat td a[class^=c]")).to_have_count(3)
     expect(page.locator("#campaign-results .chart .main-svg").first).to_be_attached()
@@ -266,7 +266,7 @@ def test_the_whole_way_without_javascript(chromium, served, alice, rig_host):
     person = Person(chromium, served, javascript=False)
     page = person.page
     up_to_the_start(person, rig_host, alice)
-    reload_until(person, lambda: state_of(person).inner_text() == "done")
+    reload_until(person, lambda: state_of(person).inner_text() == "Done")
     page.get_by_text("The numbers as a table").click()
     numbers = page.get_by_role("region", name="Numbers of").locator("tbody tr")
     expect(numbers).to_have_count(3)

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.axe import violations
+from tests.browser.person import PHONE
 from tests.browser.test_charts import becomes, drawn, log_in
 from tests.charts import made
 
@@ -63,10 +64,10 @@ def test_a_choice_draws_at_once_and_the_form_says_it(chromium, live_server, camp
     page.goto(f"{live_server.url}/explore/?campaign={campaign.pk}")
     drawn(page)
     page.get_by_label("Up", exact=True).select_option("lat.mean")
-    page.locator(".gtitle", has_text="Total latency, mean over outstanding I/Os").wait_for()
+    page.get_by_role("heading", name="Total latency, mean over outstanding I/Os").wait_for()
     assert "y=lat.mean" in page.url
     page.get_by_role("link", name="Latency against IOPS").click()
-    page.locator(".gtitle", has_text="against IOPS").wait_for()
+    page.get_by_role("heading", name="against IOPS").wait_for()
     assert page.get_by_label("Across", exact=True).input_value() == "iops"
     page.get_by_label("Add a filter").fill("oio <= 4")
     page.get_by_label("Add a filter").press("Enter")
@@ -97,12 +98,84 @@ def test_one_zoom_zooms_every_panel(chromium, live_server, campaign):
     page.context.close()
 
 
+def test_a_split_view_is_zoomed_across_as_one_and_fills_the_screen(chromium, live_server, campaign):
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/explore/?campaign={campaign.pk}&y=iops")
+    drawn(page)
+    page.get_by_role("button", name="Split view").click()
+    becomes(page, "Boolean(document.querySelector('.chart').layout?.xaxis2)")
+    one, two = (page.locator(".chart .nsewdrag").nth(n).bounding_box() for n in (0, 1))
+    assert one["y"] == two["y"] and one["x"] + one["width"] < two["x"]  # side by side
+    page.mouse.move(two["x"] + two["width"] * 0.5, two["y"] + 40)  # at depth 4 of 1, 4 and 16
+    expect(page.locator(".chart .crosshair")).to_have_count(2)
+    before = page.evaluate("document.querySelector('.chart').layout.yaxis2.range")
+    x, y = one["x"], one["y"]
+    page.mouse.move(x + one["width"] * 0.3, y + one["height"] * 0.2)
+    page.mouse.down()
+    page.mouse.move(x + one["width"] * 0.8, y + one["height"] * 0.9, steps=5)
+    page.mouse.up()
+    becomes(page, "document.querySelector('.chart').layout.xaxis.autorange === false")
+    ranges = "['', '2'].map((n) => document.querySelector('.chart').layout['xaxis' + n].range)"
+    left, right = page.evaluate(ranges)
+    assert left == right
+    # Each metric has a scale of its own.
+    assert page.evaluate("document.querySelector('.chart').layout.yaxis2.range") == before
+    page.get_by_role("button", name="Full screen").click()
+    full = "document.fullscreenElement?.querySelector('.main-svg').clientHeight > innerHeight - 9"
+    becomes(page, full)
+    assert page.evaluate(ranges) == [left, right]
+    page.keyboard.press("Escape")
+    page.set_viewport_size(PHONE)
+    upper, lower = "document.querySelectorAll('.chart .nsewdrag')", ".getBoundingClientRect()"
+    becomes(page, f"{upper}[0]{lower}.bottom < {upper}[1]{lower}.top")
+    assert said == []
+    page.context.close()
+
+
+def test_a_view_is_saved_from_the_title_row_by_keys(chromium, live_server, campaign):
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/explore/?campaign={campaign.pk}")
+    page.locator(".page-head summary", has_text="Save view").focus()
+    page.keyboard.press("Enter")
+    assert violations(page) == []
+    page.keyboard.press("Tab")
+    page.keyboard.type("Six lines")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/explore/**")
+    expect(page.get_by_role("link", name="Six lines")).to_be_visible()
+    assert said == []
+    page.context.close()
+
+
+def test_a_campaign_is_found_by_a_word_and_ticked_by_keys(chromium, live_server, campaign, team):
+    for number in range(14):
+        made.campaign(team, f"Cache of {number} GiB")
+    page, said = log_in(chromium, live_server, "light")
+    page.set_viewport_size(PHONE)
+    page.goto(f"{live_server.url}/explore/")
+    find = page.get_by_label("Find campaigns")
+    find.fill("stripe")
+    find.press("Enter")
+    boxes = page.locator(".explore-form input[name=campaign]")
+    expect(boxes).to_have_count(1)
+    expect(find).to_be_focused()
+    assert violations(page) == []
+    page.keyboard.press("Tab")
+    expect(boxes.first).to_be_focused()
+    page.keyboard.press("Space")
+    drawn(page)
+    becomes(page, "document.querySelector('.chart')?.data?.length > 5")
+    expect(page.locator(".explore-form input[name=campaign]:checked")).to_be_focused()
+    assert said == []
+    page.context.close()
+
+
 def test_every_line_is_told_at_one_depth(chromium, live_server, campaign):
     page, said = log_in(chromium, live_server, "light")
     page.goto(f"{live_server.url}/explore/?campaign={campaign.pk}")
     drawn(page)
-    plot = page.locator(".chart .nsewdrag").first.bounding_box()
-    page.mouse.move(plot["x"] + plot["width"] / 2, plot["y"] + plot["height"] / 2)
+    point = page.locator(".chart .scatterlayer .trace .points path").nth(1).bounding_box()
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] - 40)
     told = page.locator(".chart .hoverlayer .legendtext")
     expect(told).to_have_count(6)
     order = [text.partition(" ·")[0] for text in told.all_text_contents()]
@@ -115,7 +188,12 @@ def test_every_line_is_told_at_one_depth(chromium, live_server, campaign):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_clean_and_fits_a_phone(chromium, live_server, campaign, scheme):
     page, said = log_in(chromium, live_server, scheme)
-    for query in ("", "&facet=line&baseline=0000000000", "&x=outstanding&y=topology&colour=iops"):
+    for query in (
+        "",
+        "&y=iops&beside=lat.mean",
+        "&facet=line&baseline=0000000000",
+        "&x=outstanding&y=topology&colour=iops",
+    ):
         for width in (1440, 390):
             page.set_viewport_size({"width": width, "height": 900})
             page.goto(f"{live_server.url}/explore/?campaign={campaign.pk}{query}")

@@ -36,8 +36,6 @@ def campaign(team, user):
 @pytest.fixture
 def person(chromium, live_server, user):
     one = Person(chromium, live_server.url)
-    # The test's server knows no live events; the page needs none when it is over.
-    one.page.route("**/events/", lambda route: route.fulfill(status=204))
     one.log_in("alice", "alice-password")
     one.page.wait_for_url("**/")
     yield one
@@ -98,3 +96,29 @@ def test_all_of_it_without_script(person, chromium, live_server, campaign):
     expect(page.locator("#campaign-heat thead th", has_text="best of 6")).to_have_count(0)
     plain.close()
     assert plain.complaints == []
+
+
+def test_latency_stands_beside_iops_where_there_is_room(person, campaign):
+    """From 1200 px on; below it on a phone, and after the window was made wide again as before."""
+    page = person.page
+    page.set_viewport_size({"width": 1200, "height": 900})
+    page.goto(f"/campaigns/{campaign.pk}/#campaign-results")
+    person.drawn()
+    panels = """() => Object.values(document.querySelector(".chart-tall")._fullLayout._plots)
+      .map(({ xaxis, yaxis }) => [xaxis._offset, yaxis._offset])"""
+
+    def places() -> tuple[float, float]:
+        """How far the second panel is to the right of the first one, and below it, in px."""
+        page.wait_for_timeout(800)
+        (x1, y1), (x2, y2) = page.evaluate(panels)
+        return x2 - x1, y2 - y1
+
+    right, below = places()
+    assert right > 200 > abs(below)
+    page.set_viewport_size(PHONE)
+    right, below = places()
+    assert below > 150 > abs(right)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    right, below = places()
+    assert right > 250 > abs(below)
+    assert [one for one in person.complaints if not one.endswith("[object Event]")] == []

@@ -134,7 +134,7 @@ def test_files_and_without_javascript(chromium, live_server, user, tmp_path):
     person.go("Import")
     person.page.set_input_files("#import-files", [tmp_path / "one.txt", tmp_path / "two.bin"])
     person.press("Preview")
-    person.page.get_by_text("it is no text but binary").wait_for()
+    person.page.get_by_text("it is binary, not text").wait_for()
     person.look("import-files")
     person.close()
     assert person.complaints == []

@@ -26,7 +26,6 @@ def library(user):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_article_is_drawn_and_clean(chromium, live_server, library, scheme):
     page, said = log_in(chromium, live_server, scheme)
-    quiet(page)
     for campaign in library:
         page.goto(f"{live_server.url}/campaigns/{campaign.pk}/")
         drawn(page)
@@ -34,11 +33,6 @@ def test_every_article_is_drawn_and_clean(chromium, live_server, library, scheme
         assert violations(page) == [], campaign
     assert complaints(said) == []
     page.context.close()
-
-
-def quiet(page: Any) -> None:
-    """The test's server knows no live events; the pages poll as well."""
-    page.route("**/events/", lambda route: route.fulfill(status=204))
 
 
 def complaints(said: list[str]) -> list[str]:
@@ -57,14 +51,13 @@ def shoot(page: Any, name: str) -> None:
 
 def test_a_choice_draws_another_metric(chromium, live_server, library):
     page, said = log_in(chromium, live_server, "light")
-    quiet(page)
     campaign = next(one for one in library if one.origin["library"] == "centos7-caches")
     page.goto(f"{live_server.url}/campaigns/{campaign.pk}/")
     drawn(page)
     card = page.locator("section", has=page.get_by_role("heading", name="pg_test_fsync, 8 kB")).last
-    assert (card.locator(".gtitle").text_content() or "").startswith("fsync, one write")
+    assert (card.locator(".xtitle").text_content() or "").startswith("fsync, one write")
     card.get_by_label("Show").select_option("one.*.ops")
-    card.locator(".gtitle", has_text="Every method, one write").wait_for()
+    card.locator(".xtitle", has_text="Every method, one write").wait_for()
     assert complaints(said) == []
     page.context.close()
 

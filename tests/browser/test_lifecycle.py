@@ -30,8 +30,6 @@ def campaign(team, user):
 @pytest.fixture
 def person(campaign, chromium, live_server):
     one = Person(chromium, live_server.url)
-    # The test's server knows no live events; a campaign that is over needs none.
-    one.page.route("**/events/", lambda route: route.fulfill(status=204))
     one.log_in("alice", "alice-password")
     one.page.goto(f"/campaigns/{campaign.pk}/")
     yield one

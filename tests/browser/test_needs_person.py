@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from agents import packages, registry
+from agents.drivers import packages, registry
 from agents.ssh.keys import generate_key_pair
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts import discovery
@@ -19,7 +19,9 @@ from tests.browser.person import Person
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 CACHE = """In the cloud's portal set the host caching of data disk 1 to None.
 Then reboot the machine, and wait until it is back."""
-TROUBLE = "cat /sys/block/sdc/queue/write_cache does not say 'write through'; it says: write back"
+TROUBLE = (
+    "cat /sys/block/sdc/queue/write_cache did not print 'write through'; it printed: write back"
+)
 HOST_KEY = generate_key_pair("test")[1]
 MD = [{"kind": "md", "options": {}, "devices": [{"use": "data", "role": "ssd", "count": 2}]}]
 BY_HAND = [{"kind": "manual", "options": {"instructions": CACHE}, "devices": []}]
@@ -40,8 +42,6 @@ def lab(team) -> Host:
 @pytest.fixture
 def person(chromium, live_server, user):
     found = Person(chromium, live_server.url)
-    # The test's server knows no live events; the pages poll as well.
-    found.page.route("**/events/", lambda route: route.fulfill(status=204))
     found.log_in("alice", "alice-password")
     yield found
     found.close()

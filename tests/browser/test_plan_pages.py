@@ -215,7 +215,7 @@ def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     page = person.page
     page.goto(f"/hosts/{lab.pk}/")
     expect(page.locator(f"#orphan-{layout.name}")).to_contain_text("is still mounted")
-    expect(page.get_by_role("region", name="What disks form together")).to_contain_text(layout.name)
+    expect(page.get_by_role("region", name="Groups of disks")).to_contain_text(layout.name)
     person.look("host-orphan")
     person.press(f"Take {layout.name} down…")
     person.look("orphan")

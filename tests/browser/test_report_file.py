@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
+import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
+from benchlab.runs.models import Artifact, Attempt
 from benchlab.sharing import made_reports
 from benchlab.sharing.models import SavedView
 from benchlab.workers import messages
@@ -52,6 +56,39 @@ def _opened(chromium: Any, kept: Path, scheme: str, lab: str) -> None:
     assert page.locator(f"a[href^='{lab}/docs/method/']").count() > 0
     page.locator("[data-chart-option]").first.select_option("bandwidth")
     becomes(page, "document.querySelector('.chart').textContent.includes('B/s')")
+    page.context.close()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_raw_output_is_saved_from_the_file_without_a_network(
+    chromium, live_server, campaign, tmp_path, javascript
+):
+    """More than browsers open as a page of a data: address; a script has no part in it."""
+    raw = random.Random(1).randbytes(4_000_000)
+    attempt = Attempt.objects.filter(run__campaign=campaign).earliest("pk")
+    Artifact.objects.create(
+        attempt=attempt,
+        name="log",
+        content=raw,
+        size=len(raw),
+        sha256=hashlib.sha256(raw).hexdigest(),
+    )
+    page, said = log_in(chromium, live_server, "light")
+    page.goto(f"{live_server.url}/campaigns/{campaign.pk}/report/")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="with raw output (").click()
+    kept = tmp_path / "report.html"
+    download.value.save_as(kept)
+    assert said == []
+    page.context.close()
+    page = chromium.new_context(offline=True, java_script_enabled=javascript).new_page()
+    page.goto(kept.as_uri())
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The raw output as a ZIP").click()
+    assert download.value.suggested_filename == f"campaign-{campaign.pk}-report-raw.zip"
+    with zipfile.ZipFile(download.value.path()) as packed:
+        assert packed.testzip() is None
+        assert packed.read(f"run-{attempt.run_id}/attempt-{attempt.number}/log") == raw
     page.context.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.axe import violations
-from tests.browser.test_charts import drawn, log_in
+from tests.browser.test_charts import INSTANT, drawn, log_in
 from tests.sharing.conftest import HOST, SERIAL, lab, link_of
 
 __all__ = ["lab"]
@@ -66,6 +66,25 @@ def test_what_a_guest_gets_is_drawn_and_clean(chromium, live_server, lab, kind, 
         drawn(page)
         assert violations(page) == [], path
         assert SERIAL not in page.content()
+    assert said == []
+    page.context.close()
+
+
+def test_a_guest_sees_one_instant_in_all_charts_of_a_run(chromium, live_server, lab):
+    _, token = link_of(lab, "run")
+    page, said = stranger(chromium)
+    page.goto(f"{live_server.url}/s/{token}/")
+    drawn(page)
+    devices, cpu = (
+        page.locator(f".chart[data-chart-name$='-{name}']") for name in ("devices", "cpu")
+    )
+    devices.locator(".nsewdrag").first.hover()
+    expect(devices.locator(".crosshair")).to_have_count(devices.locator(".nsewdrag").count())
+    expect(cpu.locator(".crosshair")).to_have_count(1)
+    there, here = cpu.evaluate(INSTANT), devices.evaluate(INSTANT)
+    assert there == pytest.approx(here, abs=1e-3) and here > 1
+    page.mouse.move(1, 1)
+    expect(page.locator(".crosshair")).to_have_count(0)
     assert said == []
     page.context.close()
 

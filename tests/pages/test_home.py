@@ -9,12 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 from redis.exceptions import ConnectionError as Away
 
 from agents.plans import as_json
-from benchlab.hosts.models import Device
+from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt, Layout, Measurement, StepLog
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from tests.charts import made
@@ -130,6 +132,17 @@ def test_queries_do_not_grow_with_what_is_shown(
         home(web, "home-now")
 
 
+def test_queries_do_not_grow_with_what_is_to_come(web, lab, django_assert_num_queries):
+    to_come(lab, 3)
+    with CaptureQueriesContext(connection) as before:
+        home(web, "home-now")
+    for _ in range(4):
+        to_come(lab, 3, planned_at=timezone.now())
+    disk(lab.host, "sdk", spare=True, present=False)
+    with django_assert_num_queries(len(before)):
+        home(web, "home-now")
+
+
 @pytest.mark.parametrize(("part", "other"), [("home-now", "home-rest"), ("home-rest", "home-now")])
 def test_each_part_is_asked_for_alone(web, lab, part, other):
     text = home(web, part)
@@ -141,10 +154,10 @@ def stored(stack) -> dict:
     return as_json.to_json(planned(stack, many_disks()))
 
 
-def building(lab, done: int = 1) -> Layout:
+def building(lab, done: int = 1, host: Host | None = None) -> Layout:
     layout = Layout.objects.create(
         campaign=made.campaign(lab.team, "Now"),
-        host=lab.host,
+        host=host or lab.host,
         topology=lab.stacks[0],
         stack=[],
         phase=LayoutPhase.PROVISIONING,
@@ -223,6 +236,166 @@ def test_first_steps_stay_until_a_layout_on_disks_was_measured(web, lab):
     assert 'id="steps-title"' not in home(web)
     Attempt.objects.update(outcome=Outcome.FAILED)
     assert 'id="steps-title"' in home(web)
+
+
+@pytest.fixture
+def known(lab):
+    """With a host that is in no trouble."""
+    Host.objects.update(host_key="ssh-ed25519 AAAA")
+    return lab
+
+
+def to_come(lab, wants: int, phase: str = LayoutPhase.DRAFT, **fields) -> Layout:
+    """A layout of so many hard disks whose turn is still to come, with a run of 100 s."""
+    devices = [{"use": "data", "role": "hdd", "count": wants}]
+    layout = Layout.objects.create(
+        campaign=made.campaign(lab.team, "Wider?", repeats=1),
+        host=lab.host,
+        topology=lab.stacks[0],
+        stack=[{"kind": "raw", "options": {}, "devices": devices}],
+        phase=phase,
+        expected_s=20,
+        **fields,
+    )
+    Attempt.objects.create(run=made.run(layout.campaign, layout, lab.load, 4, 1), layout=layout)
+    Attempt.objects.filter(layout=layout).update(phase=AttemptPhase.QUEUED)
+    layout.campaign.runs.update(expected_s=100)
+    return layout
+
+
+def needed(text: str) -> str:
+    """The card, in plain words."""
+    card = text.partition('id="person-title"')[2].partition("</section>")[0]
+    return " ".join(unescape(re.sub("<[^>]*>", " ", card)).split())
+
+
+def test_nothing_is_needed(web, known):
+    assert 'id="person-title"' not in home(web)
+
+
+def test_a_plan_that_waits_tells_host_disks_and_time(web, other_web, known):
+    for name in "AB":
+        disk(known.host, name, spare=True)
+    plan = stored([layer("lvm", data=("hdd", 2))])
+    layout = to_come(known, 2, plan=plan, planned_at=timezone.now())
+    text = home(web)
+    assert "Action needed 1 thing to do Plan to confirm made" in needed(text)
+    assert "Destroys what is on 2 disks of vm-09, about 2 min" in needed(text)
+    assert (
+        f'<a role="button" class="secondary" href="/campaigns/{layout.campaign_id}/#campaign-plan"'
+        in text
+    )
+    assert "1 needs you" in text and "Plan to confirm" not in home(other_web)
+
+
+def test_a_plan_that_is_made_just_now_says_so(web, known):
+    disk(known.host, "A", spare=True)
+    to_come(known, 1)
+    assert "Being planned: 1 layout left, on vm-09." in needed(home(web))
+
+
+def test_a_plan_that_touches_no_disk_says_so(web, known):
+    to_come(known, 0, planned_at=timezone.now())
+    assert "On vm-09; no disk is touched, about 2 min" in needed(home(web))
+
+
+def test_a_spare_disk_that_is_gone_is_told_until_it_is_no_spare(web, other_web, known):
+    disk(known.host, "sdc", spare=True)
+    gone = disk(known.host, "sdk", spare=True, present=False)
+    disk(known.host, "sdz", present=False)  # nobody gave it
+    text = needed(home(web))
+    assert "Disks missing vm-09 Marked spare, but gone: sdk (hdd, 4 TiB)" in text
+    assert "Plug it in again" in text and "sdz" not in text and "lacks" not in text
+    assert "sdk" not in needed(home(other_web))
+    Device.objects.filter(pk=gone.pk).update(spare=False)
+    assert 'id="person-title"' not in home(web)
+
+
+@pytest.mark.parametrize("phase", [LayoutPhase.DRAFT, LayoutPhase.WAITING])
+def test_what_waits_for_more_disks_than_there_are_is_told_once(web, known, phase):
+    disk(known.host, "sdc", spare=True)
+    disk(known.host, "sdk", spare=True, present=False)
+    first = to_come(known, 3, phase)
+    Layout.objects.create(
+        campaign=first.campaign, host=known.host, topology=first.topology, stack=first.stack,
+        phase=phase, visit=2, position=1,
+    )  # fmt: skip
+    text = needed(home(web))
+    assert text.count("lacks 2 spare hdd") == 1 and "Wider? : LVM 64 KiB lacks" in text
+    disk(known.host, "sdd", spare=True)
+    disk(known.host, "sde", spare=True)
+    assert "lacks" not in needed(home(web))
+
+
+def test_what_a_cancelled_campaign_wanted_is_not_waited_for(web, known):
+    layout = to_come(known, 3)
+    layout.campaign.cancelled_at = timezone.now()
+    layout.campaign.save()
+    assert "lacks" not in home(web)
+
+
+def test_what_is_asked_for_anew_renews_the_bar(web, known):
+    layout = building(known)
+    for text in (home(web), home(web, "home-rest")):
+        assert "hx-swap-oob" not in text
+    text = home(web, "home-now")
+    assert '<span id="top-runs" hx-swap-oob="true">' in text
+    assert f'href="/campaigns/{layout.campaign_id}/">1 running</a>' in text
+    assert '<span id="nav-needed" class="count" hx-swap-oob="true">' in text
+
+
+def wall(web, part: str = "") -> str:
+    headers = {"HX-Request": "true", "HX-Target": part} if part else {}
+    return str(web.get(reverse("home"), {"wall": "1"}, headers=headers).text)
+
+
+def test_a_wall_screen_is_home_without_a_menu(web, client, other_web, known):
+    building(known)
+    disk(known.host, "sdc", spare=True)
+    disk(known.host, "sdk", spare=True, present=False)
+    to_come(known, 2)
+    assert 'href="?wall=1"' in home(web)
+    text = unescape(wall(web))
+    assert 'id="nav"' not in text and 'id="wall-leave" href="/"' in text
+    assert "Building layout 1 of 1</strong>, LVM 64 KiB on vm-09 · step 2 of 3: Step 2" in text
+    for said in (
+        "1 running · 2 need a person",
+        "sdk gone; LVM 64 KiB lacks 1 hdd",
+        "Wider?",
+        "1 spare disk<",
+    ):
+        assert said in text, said
+    assert articles(text) == articles(home(web)) != []
+    assert not any(word in wall(other_web) for word in ("vm-09", "Stripe sizes", "sdc", "LVM"))
+    assert client.get("/?wall=1")["Location"] == "/login/?next=/%3Fwall%3D1"
+
+
+@pytest.mark.parametrize(("part", "other"), [("wall-now", "wall-rest"), ("wall-rest", "wall-now")])
+def test_each_part_of_a_wall_screen_is_asked_for_alone(web, lab, part, other):
+    text = wall(web, part)
+    assert f'id="{part}"' in text and other not in text and "<html" not in text
+
+
+def test_a_wall_screen_is_cut_to_what_it_holds(web, known):
+    for n in range(8):
+        building(known, host=made.host(known.team, f"vm-1{n}"))
+    text = wall(web)
+    assert "8 running" in text and text.count('<article class="running">') == 3
+    assert (
+        "and 5 more</p>" in text and "8 need a person" in text
+    )  # hosts whose keys nobody confirmed
+    assert text.count('<span class="badge is-bad">Host</span>') == 6
+    assert "0 spare disks, of more hosts than these" in text
+
+
+def test_of_a_campaign_on_many_hosts_a_wall_screen_tells_the_first(web, known):
+    first = building(known)
+    for n in range(4):
+        second = building(known, host=made.host(known.team, f"vm-1{n}"))
+        Layout.objects.filter(pk=second.pk).update(campaign=first.campaign)
+    text = wall(web)
+    assert text.count('class="at-work"') == 3 and "and 2 more at work" in text
+    assert home(web).count('class="at-work"') == 5
 
 
 def test_what_was_done_lately_is_told(web, lab):

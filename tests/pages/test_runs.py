@@ -19,11 +19,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from benchlab.hosts.blocks import natural
 from benchlab.pages.runs import query, views
 from benchlab.results import grouped, walk
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.team.models import Team
+from benchlab.web.natural import natural
 from benchlab.web.units import si
 from tests.charts import made
 
@@ -70,7 +70,7 @@ def test_figures_have_their_units(web, lab):
     answer = web.get(f"{URL}?fields=metric.iops,metric.lat.mean,outcome")
     figure = Measurement.objects.get(attempt=lab[-2], name="iops", labels={})
     assert column(answer, 1)[1] == si(figure.value, "op/s")
-    assert column(answer, 1)[0] == "–" and column(answer, 3)[0] == "failed"
+    assert column(answer, 1)[0] == "–" and column(answer, 3)[0] == "Failed"
     assert all(text.endswith("s") for text in column(answer, 2)[1:])
 
 
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_told_where_it_was_typed(web, lab):
     assert 'value="hots" aria-label="Column 1"' in shown and "No such parameter" in shown
     assert 'value="many"' in shown and "Give a number, in base units, not 'many'" in shown
     again = web.get(f"{URL}?tool=nosuch")
-    assert again.status_code == 400 and "'nosuch' is none of them" in unescape(again.text)
+    assert again.status_code == 400 and "'nosuch' is not one of them" in unescape(again.text)
     for bad, said in (
         ("ordering=colour", "No such parameter"),
         ("ordering=host,run", "sorted by one column"),
@@ -184,7 +184,7 @@ def test_what_is_wrong_is_told_where_it_was_typed(web, lab):
         ("group=started_at", "makes no groups"),
         ("group=metric.iops", "makes no groups"),
         ("group=param.nothing", "No run of yours"),
-        ("group=host&group_ordering=walk", "none of them"),
+        ("group=host&group_ordering=walk", "not one of them"),
         ("group=host,tool,stage,repeat,outcome", "4 columns at most"),
         ("cursor=x", "first page"),
         ("wide=false", "Only downloads"),

@@ -1,4 +1,4 @@
-"""What the house is like, counted from its source: `python -m tests.testing.house` prints it.
+"""Figures of the house, counted from its source: `python -m tests.testing.house` prints it.
 
 tests/docs/test_rooms.py holds these numbers, tests/engine/test_way.py those of the way to a host and of cancel.
 """
@@ -17,16 +17,18 @@ from statistics import median
 from benchlab.up.bootstrap import ROOT
 
 TOPS = ("benchlab", "agents")
-DRIVERS = ("layers", "tools", "samplers", "readers", "facts", "dynamo")  # of agents
+# Rooms of agents.
+DRIVERS = ("layers", "tools", "samplers", "readers", "outputs", "steps", "facts", "dynamo")
 # Rooms that may name a tool: those of drivers, of dynamo, and of the presets and hosts that are made for trying.
 NAMING = (
-    "agents.layers", "agents.tools", "agents.samplers", "agents.readers", "agents.dynamo", "benchlab.dynamo",
-    "benchlab.rest.dynamo", "benchlab.rest.dynamo_files", "benchlab.practice", "benchlab.testing", "benchlab.up",
+    "agents.layers", "agents.tools", "agents.samplers", "agents.readers", "agents.outputs", "agents.dynamo",
+    "benchlab.dynamo", "benchlab.rest.dynamo", "benchlab.rest.dynamo_files", "benchlab.practice", "benchlab.testing",
+    "benchlab.up",
 )  # fmt: skip
 TAG = re.compile(r"{[{%].*?[%}]}")
 WORD = re.compile(r"[\w-]+")
 # Whoever has one of these has a host at hand.
-SHELLS = ("agents.contracts.Shell", "agents.shell", "agents.lasting")
+SHELLS = ("agents.contracts.Shell", "agents.ssh.shell", "agents.ssh.lasting_shell")
 # So has whoever uses one of these: they connect.
 CONNECTING = ("connect", "unconnected", "read_facts", "offer_key")
 HOSTS = tuple(f"benchlab.hosts.{name}" for name in ("services", "contact", "discovery"))
@@ -96,7 +98,8 @@ def foreign(name: str) -> set[str]:
 @cache
 def levels() -> dict[str, int]:
     """Room -> how far down it is; the client, which stands alone, is no room."""
-    [contract] = [one for one in contracts() if one["type"] == "layers"]
+    orders = (one for one in contracts() if one["type"] == "layers")
+    [contract] = [one for one in orders if one["containers"] == ["benchlab"]]
     rows = enumerate(contract["layers"])
     return {room.strip(): at for at, row in rows for room in row.split(":")}
 
@@ -113,7 +116,8 @@ def knots(graph: Mapping[str, frozenset[str]]) -> list[list[str]]:
     """Sets of more than one that reach each other, largest first."""
     reach = {name: _reached(graph, name) for name in graph}
     found = {frozenset(o for o in reach[n] if n in reach[o]) | {n} for n in graph}
-    return sorted((sorted(one) for one in found if len(one) > 1), key=len, reverse=True)
+    several = (sorted(one) for one in found if len(one) > 1)
+    return sorted(several, key=lambda one: (-len(one), one))
 
 
 def _reached(graph: Mapping[str, frozenset[str]], name: str) -> set[str]:
@@ -190,6 +194,24 @@ def _named_in_templates() -> list[str]:
         for word in WORD.findall(tag)
         if word in known
     ]
+
+
+def private_elsewhere() -> list[str]:
+    """Underscore names of a package that a module of another one imports, as "module:line name"."""
+    return [
+        f"{name}:{node.lineno} {told}"
+        for name in modules()
+        for node in nodes(name)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for told in names(node)
+        if _is_private_to_another(told, _package(name))
+    ]
+
+
+def _is_private_to_another(told: str, package: str) -> bool:
+    head, found, _ = told.partition("._")
+    inside = package == head or package.startswith(f"{head}.")
+    return bool(found) and told.partition(".")[0] in TOPS and not inside
 
 
 def with_shell_and_rows() -> set[str]:

@@ -34,7 +34,7 @@ sys.exit(f"loaded: {loaded}" if loaded else int(code))
 
 @pytest.mark.parametrize("where", [ROOT, ROOT / "tests" / "agents"], ids=["root", "there"])
 def test_drivers_are_tested_without_django_and_stores(where):
-    file = (ROOT / "tests" / "agents" / "test_names.py").relative_to(ROOT)
+    file = (ROOT / "tests" / "agents" / "test_uuids.py").relative_to(ROOT)
     argv = [sys.executable, "-c", ALONE, str(file if where == ROOT else file.name)]
     done = subprocess.run(argv, cwd=where, env=BARE, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

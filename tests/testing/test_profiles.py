@@ -1,4 +1,4 @@
-"""What a profile draws: all of it by night; by day few that prove each thing, the same for the same seed."""
+"""Tests that a profile draws: all of it by night; by day few that prove each thing, the same for the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a run: counts, shares and the slowest; of a failure, how to have it again and what a host said."""
+"""The report of a run: counts, shares and the slowest; of a failure, how to have it again and what a host said."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_table_says_what_each_file_proves(tmp_path):
     count, cases = report.read(tmp_path / "report.xml")
     lines = report.table([report.Result("one", 30, count, cases)]).splitlines()
     assert lines[2].startswith(
-        "| tests/testing/test_reporting.py | 1 | 40.0 | What is told of a run:"
+        "| tests/testing/test_reporting.py | 1 | 40.0 | The report of a run:"
     )
     assert lines[3].startswith("| tests/agents/test_guard.py | 2 | 3.0 | ")
 

@@ -66,6 +66,7 @@ class Visitor:
         self.web, self.url, self.name = web, url, name
         self.answer: Any = web.get(url)
         self.typed: dict[str, str] = {}
+        self.ticked: dict[str, list[str]] = {}
 
     @property
     def form(self) -> Form:
@@ -74,6 +75,11 @@ class Visitor:
     def type(self, **fields: str) -> None:
         """`layer0__data__count`: hyphens are written so."""
         self.typed |= {name.replace("__", "-"): value for name, value in fields.items()}
+
+    def tick(self, name: str) -> None:
+        """A box that is not ticked: of such ones a form sends nothing."""
+        assert f'type="checkbox" name="{name}"' in self.answer.text
+        self.ticked[name] = ["1"]
 
     def press(self, words: str, value: str | None = None) -> None:
         """The first button with these words, or this value."""
@@ -87,4 +93,5 @@ class Visitor:
         for field, stands in form.fields:
             data.setdefault(field, []).append(self.typed.pop(field, stands))
         assert not self.typed, f"no field {self.typed}"
-        self.answer = self.web.post(self.url, {**data, name: value})
+        self.answer = self.web.post(self.url, {**data, **self.ticked, name: value})
+        self.ticked = {}

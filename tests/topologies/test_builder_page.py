@@ -47,6 +47,85 @@ def test_an_lvm_cache_is_built_from_nothing_by_buttons_alone(new):
     assert made.stack[2]["options"]["mount_options"] == ["noatime"]
 
 
+def test_a_cached_stack_is_made_without_its_cache_too(new, web):
+    new.press("LVM", "add 0 lvm")
+    assert "Also make it" not in new.answer.text
+    new.press("LVM cache")
+    new.press("File system", "add 2 filesystem")
+    assert "Also make it without the cache" in new.answer.text
+    new.type(name="n" * 90, layer0__data__count="3")
+    new.tick("also")
+    new.press("Move up", "move 0 1")
+    new.press("Undo")
+    new.press("Save")
+    assert new.answer.status_code == 302, new.answer.context["verdict"]
+    plain, cached = sorted(Topology.objects.all(), key=lambda row: len(row.stack))
+    assert [entry["kind"] for entry in plain.stack] == ["lvm", "filesystem"]
+    assert plain.stack[0] == cached.stack[0] and plain.stack[1] == cached.stack[2]
+    assert cached.name == "n" * 90 and plain.name == "n" * 81 + ", without the cache"
+    page = web.get(new.answer.url)
+    assert f"{cached.name} and {plain.name} are saved." in page.text
+
+
+def test_a_pool_is_made_without_its_log_and_a_name_that_is_taken_gets_a_number(new, team, user):
+    taken = "pool, without the log device"
+    create_topology(team=team, user=user, name=taken, stack=built("add 0 raw"))
+    new.press("", "add 0 zpool")
+    new.type(name="pool", layer0__data__count="2", layer0__log__count="1", layer0__log__role="ssd")
+    new.press("", "add 1 zfs")
+    new.tick("also")
+    new.press("Save")
+    assert new.answer.status_code == 302, new.answer.context["verdict"]
+    made = Topology.objects.get(name=f"{taken} 2")
+    assert [one["use"] for one in made.stack[0]["devices"]] == ["data"]
+    assert len(Topology.objects.get(name="pool").stack[0]["devices"]) == 2
+
+
+def test_nothing_is_saved_where_the_variant_cannot_be(new, monkeypatch):
+    monkeypatch.setattr("benchlab.pages.topologies.variants.Variant.name", lambda self, of: "")
+    new.press("LVM", "add 0 lvm")
+    new.press("LVM cache")
+    new.press("File system", "add 2 filesystem")
+    new.type(name="n")
+    new.tick("also")
+    new.press("Save")
+    assert new.answer.status_code == 200
+    assert not Topology.objects.exists()
+
+
+def kinds(new: Visitor) -> list[str]:
+    return [layer.kind for layer in new.answer.context["draft"].layers]
+
+
+def test_undo_brings_back_what_was_typed_before_the_last_button_and_once_more_forward(new):
+    assert "Undo" not in new.answer.text
+    new.press("LVM", "add 0 lvm")
+    new.press("File system", "add 1 filesystem")
+    new.type(name="n", layer0__data__count="3", layer0__stripe_size="4k")
+    new.press("Remove", "remove 0")
+    assert kinds(new) == ["filesystem"]
+    new.press("Check what is typed")
+    new.type(name="n2")
+    new.press("Undo")
+    assert kinds(new) == ["lvm", "filesystem"]
+    assert new.answer.context["draft"].layers[0].typed()["devices"][0]["count"] == "3"
+    new.press("Undo")
+    assert kinds(new) == ["filesystem"]
+    new.press("Undo")
+    new.press("Save")
+    assert stored()[0] == ("lvm", {"data": ("hdd", 3)})
+    made = Topology.objects.get()
+    assert made.name == "n2"  # no button changes a name
+    assert made.stack[0]["options"]["stripe_size"] == 4096
+
+
+@pytest.mark.parametrize("before", ["kind=nosuch", "kind", "%ff=%00", "a=" + "b" * 9000])
+def test_what_no_page_sent_as_before_undoes_to_no_error(web, before):
+    given = {"kind": ["raw"], "do": "undo", "before": before}
+    answer = web.post(reverse("topology-new"), given)
+    assert answer.status_code == 200
+
+
 def test_raw_first_and_then_what_it_stands_on(new):
     new.type(name="n")
     new.press("Raw disk")
@@ -66,7 +145,7 @@ def test_what_is_invalid_shows_its_remedy_and_the_button_mends_it(new):
     new.press("Check what is typed")
     assert "RAID 6 needs 4 members at least, there are 3" in new.answer.text
     assert new.answer.context["verdict"].word == "Not valid"
-    new.press("Take 4 hdd for data")
+    new.press("Use 4 hdd for data")
     assert new.answer.context["verdict"].word == "Valid"
     assert new.answer.context["form"]["name"].value() == "raid"
     new.press("Save")
@@ -78,7 +157,7 @@ def test_a_wrong_option_is_said_at_its_field_with_what_was_typed(new):
     new.type(layer0__stripe_size="65537", layer0__data__role="My SSD")
     new.press("Check what is typed")
     field = new.answer.context["draft"].layers[0].options["stripe_size"]
-    assert field.value() == "65537" and field.errors == ["stripe_size: 65537 is no power of two"]
+    assert field.value() == "65537" and field.errors == ["stripe_size: 65537 is not a power of two"]
     assert "Use a short word such as ssd or hdd" in new.answer.text
     assert 'href="#id_layer0-stripe_size"' in new.answer.text
     new.press("Set it to 64KiB")
@@ -146,7 +225,7 @@ def test_typing_answers_with_what_changes_elsewhere_and_no_field(htmx):
         assert f'id="builder-{part}"' in answer.text
     assert 'name="layer0-stripes"' not in answer.text
     assert (
-        "cannot carry a striped volume 3 wide" in answer.text and "Set stripes to 0" in answer.text
+        "cannot hold a striped volume 3 wide" in answer.text and "Set stripes to 0" in answer.text
     )
     assert answer.text.count('hx-swap-oob="true"') > 8
 

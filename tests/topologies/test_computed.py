@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents import registry
+from agents.drivers import registry
 from agents.plans.chain import specs
 from agents.plans.example_host import Disk, example
 from benchlab.topologies import canvas, computed

@@ -1,4 +1,4 @@
-"""When a run measures: its code, its words, its place in time."""
+"""The moment at which a run measures: its code, its words, its place in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_every_moment_comes_back_from_its_code(moment):
 
 @pytest.mark.parametrize("code", ["during", "after-0", "after-01", "1-after", "before", "after-1 "])
 def test_what_no_run_has_is_refused(code):
-    with pytest.raises(ValueError, match="is no stage"):
+    with pytest.raises(ValueError, match="is not a stage"):
         parse(code)
 
 

@@ -1,4 +1,4 @@
-"""What fits between two layers: over all drivers, nothing is offered that is then refused, and there is no dead end."""
+"""Layers that fit between two: over all drivers, nothing is offered that is then refused, and there is no dead end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from agents import registry
+from agents.drivers import registry
 from agents.plans import chain
 from benchlab.topologies import services
 from benchlab.topologies.acts import Act, done
@@ -104,8 +104,8 @@ def test_between_a_volume_and_a_file_system():
     middle = offers(stack, 1, EXAMPLE)
     assert {"lvm_cache", "dm_crypt", "bcache", "tuning"} <= {one.kind for one in middle.found}
     said = " ".join(middle.refused)
-    assert "ZFS file system, ZFS volume must stand on a zpool" in said
-    assert "zpool would give a zpool, File system above it must stand on a volume" in said
+    assert "ZFS file system, ZFS volume must have a zpool below" in said
+    assert "zpool would give a zpool, but File system above it needs a volume" in said
     assert "md RAID cannot be made of it: RAID 5 needs 2 members at least, there are 1" in said
     assert [one.kind for one in offers(stack, 2, EXAMPLE).found] == ["manual", "tuning"]
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import options, registry
+from agents import options
 from agents.contracts import AgentError, OptionsError, Target
+from agents.drivers import registry
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.chain import specs, stage_specs

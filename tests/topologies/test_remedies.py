@@ -1,4 +1,4 @@
-"""What is wrong is said with what would mend it, and each remedy mends it."""
+"""A fault is told with what would mend it, and each remedy mends it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ DISK = [{"use": "data", "role": "hdd", "count": 1}]
 CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "upside down": (
         [{"kind": "filesystem", "devices": []}, {"kind": "raw", "devices": DISK}],
-        "Layer 1 (File system) stands on a volume, put a layer that gives one below it.",
+        "Layer 1 (File system) needs a volume, add a layer below that provides one.",
         "Move File system above Raw disk",
     ),
     "on nothing": (
         [{"kind": "filesystem", "devices": []}],
-        "Layer 1 (File system) stands on a volume, put a layer that gives one below it.",
-        "Put Raw disk below it",
+        "Layer 1 (File system) needs a volume, add a layer below that provides one.",
+        "Add Raw disk below it",
     ),
     "no place for a cache": (
         [*built("add 0 raw"), {"kind": "lvm_cache", "devices": [{**DISK[0], "use": "cache"}]}],
-        "Layer 2 (LVM cache) stands on a logical volume, but layer 1 (Raw disk) gives a volume.",
+        "Layer 2 (LVM cache) needs a logical volume, but layer 1 (Raw disk) gives a volume.",
         "Remove LVM cache",
     ),
     "one disk too many": (
         [{"kind": "raw", "devices": [{**DISK[0], "count": 4}]}],
         "Layer 1 (Raw disk) takes data (the disk): 1 to 1 disks, not 4.",
-        "Take 1 hdd for data",
+        "Use 1 hdd for data",
     ),
     "or a stripe of them": (
         [{"kind": "raw", "devices": [{**DISK[0], "count": 4}]}],
@@ -41,12 +41,12 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "disks beside a volume": (
         [*built("add 0 lvm"), {"kind": "raw", "devices": DISK}],
         "Layer 2 (Raw disk) has data disks of its own, but a logical volume is below it.",
-        "Let it stand on a logical volume below",
+        "Use a logical volume below",
     ),
     "too few members": (
         [{"kind": "md", "options": {"level": 6}, "devices": [{**DISK[0], "count": 3}]}],
         "Layer 1 (md RAID): RAID 6 needs 4 members at least, there are 3.",
-        "Take 4 hdd for data",
+        "Use 4 hdd for data",
     ),
     "or another level": (
         [{"kind": "md", "options": {"level": 6}, "devices": [{**DISK[0], "count": 3}]}],
@@ -55,7 +55,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     ),
     "stripes that do not come out": (
         [{"kind": "lvm", "options": {"stripes": 3}, "devices": [{**DISK[0], "count": 4}]}],
-        "Layer 1 (LVM): 4 disk(s) cannot carry a striped volume 3 wide: give as many disks as it is wide,"
+        "Layer 1 (LVM): 4 disk(s) cannot hold a striped volume 3 wide: use as many disks as it is wide,"
         " or a multiple of that.",
         "Set stripes to 0",
     ),
@@ -66,13 +66,13 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     ),
     "tuning that sets nothing": (
         built("add 0 raw", "add 1 tuning"),
-        "Layer 2 (Tuning): nothing is asked to be set: say what, or leave the layer out.",
+        "Layer 2 (Tuning): nothing to set: set an option, or remove the layer.",
         "Remove Tuning",
     ),
     "several volumes": (
         built("add 0 bcache", "disks 0 backing 3"),
         "",
-        "Take 1 hdd for backing",
+        "Use 1 hdd for backing",
     ),
     "too large": (
         [{"kind": "lvm", "options": {"size": 90 * TIB}, "devices": DISK}],

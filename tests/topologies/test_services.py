@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.topologies import picture, services
 from benchlab.topologies.presets import PRESETS
 
@@ -30,10 +30,10 @@ def test_options_are_completed():
     [
         ([], "needs at least one layer"),
         ([{"kind": "tape"}], "Layer 1: there is no layer named 'tape'; known: "),
-        ([FILESYSTEM], r"Layer 1 \(File system\) stands on a volume, put a layer"),
+        ([FILESYSTEM], r"Layer 1 \(File system\) needs a volume, add a layer"),
         (
             [DIRECTORY, FILESYSTEM],
-            r"Layer 2 \(File system\) stands on a volume, but layer 1 \(Scratch directory\) "
+            r"Layer 2 \(File system\) needs a volume, but layer 1 \(Scratch directory\) "
             "gives a mounted directory",
         ),
         (
@@ -49,11 +49,11 @@ def test_options_are_completed():
             r"Layer 2 \(File system\) has no 'option': a layer is devices, kind, options\.",
         ),
         ([{**RAW, "devices": []}], r"Layer 1 \(Raw disk\) takes data \(the disk\)"),
-        ([{**DIRECTORY, "devices": RAW["devices"]}], "takes no disks; it was given"),
+        ([{**DIRECTORY, "devices": RAW["devices"]}], "takes no disks; it got"),
         ([with_disks(count=0)], "takes 1 to 256 disks, not 0"),
         ([with_disks(count="1")], "takes 1 to 256 disks, not '1'"),
-        ([with_disks(role="My SSD!")], "'My SSD!' is no role"),
-        ([with_disks(role=None)], "None is no role"),
+        ([with_disks(role="My SSD!")], "'My SSD!' is not a role"),
+        ([with_disks(role=None)], "None is not a role"),
     ],
 )
 def test_a_stack_that_cannot_stand_is_refused_in_words(stack, says):

@@ -46,10 +46,60 @@ def test_an_empty_list_says_what_to_do(web):
 def test_the_list_costs_the_same_queries_for_many(web, team, user, django_assert_num_queries):
     for number in range(5):
         create_topology(team=team, user=user, name=f"t{number}", stack=PRESETS["directory"].stack)
-    with django_assert_num_queries(
-        5
-    ):  # session, user, topologies, tags, hosts (and their disks, if any)
+    # session, user, topologies, tags, hosts (and their disks, if any), the top bar
+    with django_assert_num_queries(6):
         web.get(reverse("topology-list"))
+
+
+def listed(client, **asked: object) -> str:
+    return " ".join(client.get(reverse("topology-list"), asked).content.decode().split())
+
+
+def test_presets_are_of_as_many_disks_as_a_host_has_spare(web, htmx, team, other_web):
+    lab, small = make_host(team, "lab1"), make_host(team, "lab2")
+    for number in range(7):
+        make_spare(lab, f"sd{number}", "hdd")
+    make_spare(lab, "nvme0", "ssd")
+    for number in range(3):
+        make_spare(small, f"sd{number}", "hdd")
+    said = listed(web)  # the first that has any
+    assert "LVM cache (writeback) over a stripe of 7, xfs" in said and "of 12" not in said
+    assert "striped over 7 disks in 4 KiB pieces" in said
+    assert "Takes 7 hdd, 1 ssd. Fits lab1." in said and "lab2 lacks 4 spare hdd" in said
+    assert "zpool of 3 with SLOG" in listed(web, sized=small.pk)
+    assert "lab2 lacks 1 spare ssd." in listed(web, sized=small.pk)
+    assert "zpool of 12 with SLOG" in listed(web, sized="")
+    assert "zpool of 12" in listed(other_web, sized=lab.pk)
+    headers = {"HX-Target": "presets-part"}
+    part = htmx.get(reverse("topology-list"), {"sized": small.pk}, headers=headers).text
+    assert "<html" not in part and "zpool of 3" in part and 'id="presets-part"' in part
+
+
+@pytest.mark.parametrize(
+    ("disks", "made"),
+    [
+        ("7", 7),
+        ("12", 12),
+        ("2", 2),
+        ("1", 12),
+        ("0", 12),
+        ("257", 12),
+        ("x", 12),
+        ("-3", 12),
+        ("", 12),
+    ],
+)
+def test_a_preset_is_made_of_the_disks_that_it_was_shown_with(web, disks, made):
+    web.post(reverse("topology-new"), {"preset": "zpool-12-slog", "disks": disks})
+    topology = Topology.objects.get()
+    assert topology.name == f"zpool of {made} with SLOG"
+    assert [one["devices"][0]["count"] for one in topology.stack[:2]] == [1, made]
+    assert PRESETS["zpool-12-slog"].wants == {"ssd": 1, "hdd": 12}
+
+
+def test_one_that_does_not_stretch_stays_as_it_is(web):
+    web.post(reverse("topology-new"), {"preset": "raid0-2", "disks": "9"})
+    assert Topology.objects.get().stack[0]["devices"][0]["count"] == 2
 
 
 def test_a_preset_says_which_disks_a_host_lacks(web, other_web, team):
@@ -57,11 +107,26 @@ def test_a_preset_says_which_disks_a_host_lacks(web, other_web, team):
     make_host(team, "lab2")
     for number in range(4):
         make_spare(lab, f"sd{number}", "hdd")
-    said = " ".join(web.get(reverse("topology-list")).content.decode().split())
+    said = listed(web, sized="")
     assert "Takes 12 hdd, 1 ssd. " in said
     assert "lab1 lacks 8 spare hdd and 1 spare ssd." in said
     assert "Fits lab1." in said and "lab2 lacks 1 spare hdd" in said
     assert "lab1" not in other_web.get(reverse("topology-list")).content.decode()
+
+
+def test_of_a_crowd_of_hosts_a_preset_names_few(web, team):
+    """Sixty names on each of thirty cards would leave no room to read."""
+    for number in range(20):
+        make_spare(make_host(team, f"has{number:02}"), f"sd{number}", "ssd")
+        make_host(team, f"empty{number:02}")
+    text = web.get(reverse("topology-list"), {"sized": ""}).content.decode()
+    cards = [" ".join(one.split()) for one in text.split("<article>")]
+    [card] = [one for one in cards if "<h4>Raw SSD</h4>" in one]
+    assert "Takes 1 ssd. Fits has00, has01, has02 and 17 more." in card
+    assert "<summary>20 lack disks</summary>" in card and "<li>and 12 more</li>" in card
+    assert card.count("lacks 1 spare ssd.") == 8
+    [none] = [one for one in cards if "<h4>Raw hard disk</h4>" in one]
+    assert "Fits" not in none and "<summary>39 more lack disks</summary>" in none
 
 
 def test_another_team_sees_nothing(other_web, topology):
@@ -129,14 +194,14 @@ def test_layers_are_removed_and_moved(web):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"kind": ["filesystem", "raw"]}, "Layer 1 (File system) stands on a volume"),
+        ({"kind": ["filesystem", "raw"]}, "Layer 1 (File system) needs a volume"),
         ({"kind": []}, "needs at least one layer"),
         ({"kind": ["tape"]}, "There is no layer named"),
         ({"name": ""}, "This field is required"),
         ({"layer0-data-count": "0"}, "takes data (the disk): 1 to 1 disks, not 0"),
         ({"layer0-data-count": "-1"}, "greater than or equal to 0"),
         ({"layer1-type": "fat"}, "fat is not one of the available choices"),
-        ({"layer1-mount_options": "bind"}, "is not for a layout to set"),
+        ({"layer1-mount_options": "bind"}, "cannot be set by a layout"),
     ],
 )
 def test_what_cannot_stand_is_said_and_not_stored(web, change, says):

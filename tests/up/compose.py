@@ -1,4 +1,4 @@
-"""What Compose 2 makes of ${...} in docker-compose.yml, by its documented rules."""
+"""Compose 2's reading of ${...} in docker-compose.yml, by its documented rules."""
 
 from __future__ import annotations
 

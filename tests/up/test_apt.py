@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import packages
+from agents.drivers import packages
 from benchlab.up import bootstrap, command, leftovers, procs, state
 from benchlab.up.state import State
 

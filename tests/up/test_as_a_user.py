@@ -26,6 +26,10 @@ CANCEL = (
     "from benchlab.engine import wishes; from benchlab.campaigns.models import Campaign;"
     "wishes.cancel(Campaign.objects.get(name__startswith='First'))"
 )
+OUTCOMES = (
+    "from benchlab.runs.models import Attempt;"
+    "print(*Attempt.objects.exclude(outcome__in=['', 'succeeded']).values_list('outcome', 'reason'))"
+)
 
 
 class Lab:
@@ -114,6 +118,10 @@ def test_down_in_the_middle_of_the_first_campaign_leaves_nothing(lab):
     wait_for(lab.tools, 90, lambda: list(lab.eve.processes()))
     files = [file for layout in lab.layouts() for file in (layout, *layout.rglob("*"))]
     assert {file.stat().st_uid for file in files} == {another_user.UID}
+    told = lab.django(
+        "shell", "-c", OUTCOMES
+    )  # of the run that `down` ended: its tool did not fail
+    assert "('interrupted', 'job_vanished')" in told and "failed" not in told, told
     lab.django("shell", "-c", CANCEL)
     wait_for(lambda: not lab.layouts(), 60, lab.layouts)
     process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Who a process is, and ending it."""
+"""The identity of a process, and ending it."""
 
 from __future__ import annotations
 

@@ -15,11 +15,22 @@ from django.views.decorators.http import require_GET
 from benchlab.audit.chain import WHOLE
 from benchlab.audit.models import Entry, EntryQuerySet
 from benchlab.charts.downloads import csv_file
+from benchlab.web import lists
 from benchlab.web.filters import OneOf
 from benchlab.web.pages import Bounded
 from benchlab.web.spreadsheets import lines
 
 PER_PAGE = 100
+# By the word that the list's address has for each column. All that sorts has an index (audit/models.py).
+COLUMNS = {
+    "when": lists.by("When (UTC)", "at"),
+    "who": lists.by("Who", "actor"),
+    "by": lists.By("By"),
+    "from": lists.By("From"),
+    "what": lists.by("What", "action"),
+    "to": lists.By("To what"),
+    "outcome": lists.by("Outcome", "outcome"),
+}
 
 
 class Lower(django_filters.CharFilter):  # type: ignore[misc]
@@ -46,24 +57,29 @@ class Filter(django_filters.FilterSet):  # type: ignore[misc]
 
 def chosen(request: HttpRequest) -> tuple[Any, EntryQuerySet]:
     """The filter's form, and what it lets through; nothing when a filter is wrong."""
-    found = Filter(request.GET, Entry.objects.for_user(request.user))
+    found = Filter(request.GET, Entry.objects.to_sort_for(request.user))
     return found.form, found.qs if found.is_valid() else Entry.objects.none()
 
 
 @require_GET
 def log(request: HttpRequest) -> HttpResponse:
     form, rows = chosen(request)
-    page = Bounded(rows, PER_PAGE).get_page(request.GET.get("page"))
-    query = request.GET.copy()
-    query.pop("page", None)
-    return render(
-        request, "audit/log.html", {"form": form, "page": page, "query": query.urlencode()}
-    )
+    listed = lists.listed(request, rows, COLUMNS, (), filters=Filter.base_filters)
+    page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "form": form,
+        "listed": listed,
+        "sort": lists.sorted_by(request, COLUMNS),
+        "page": page,
+        "query": lists.without(request.GET, "page").urlencode(),
+    }
+    return render(request, "audit/log.html", context)
 
 
 @require_GET
 def log_csv(request: HttpRequest) -> HttpResponseBase:
     """Everything that the page's filter lets through, oldest first, with the seals."""
+    lists.understood(request, lists.SORT, *Filter.base_filters)  # the page's address has its order
     form, found = chosen(request)
     if not form.is_valid():  # an empty file would look as if nothing had happened
         raise BadRequest(form.errors.as_text())

@@ -36,6 +36,10 @@ class AtWork:
     buildings: list[Building] = field(default_factory=list)
     measurings: list[Measuring] = field(default_factory=list)
 
+    @property
+    def lines(self) -> int:
+        return len(self.buildings) + len(self.measurings)
+
 
 def of(campaigns: Iterable[Campaign]) -> dict[int, AtWork]:
     """Campaign -> what it does. Two queries where any runs."""

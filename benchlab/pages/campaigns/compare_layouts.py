@@ -1,4 +1,4 @@
-"""Compare layouts: the short way to a campaign. A host, two to four layouts sized to its disks, and what matters."""
+"""Compare layouts: the short way to a campaign. Hosts, two to four layouts sized to their disks, and what matters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Prefetch
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from agents import registry
-from agents.protocols import Layer
+from agents.drivers import registry
+from agents.drivers.protocols import Layer
 from benchlab.campaigns import ordering, what_matters
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.models import Campaign, Workload
@@ -29,7 +29,6 @@ from benchlab.hosts.disk_marks import Mark, marks
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
 from benchlab.topologies.canvas import told
-from benchlab.topologies.models import Topology
 from benchlab.topologies.sized import FAST, TICKED
 
 LEAST, MOST = 2, 4  # layouts of one comparison
@@ -56,7 +55,11 @@ class Choice:
     @property
     def spares(self) -> str:
         """ "11 hdd, 1 ssd"."""
-        return ", ".join(f"{n} {role}" for role, n in self._roles.most_common()) or "none is spare"
+        return _counted(self._roles) or "none is spare"
+
+    @property
+    def place(self) -> tuple[Host, Sequence[Device]]:
+        return self.host, self.devices
 
     @property
     def marks(self) -> list[Mark]:
@@ -65,6 +68,32 @@ class Choice:
     @property
     def _roles(self) -> Counter[str]:
         return Counter(one.role for one in self.devices if one.spare and one.present)
+
+
+def _counted(roles: Counter[str]) -> str:
+    return ", ".join(f"{n} {role}" for role, n in roles.most_common())
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The first host, and those on which the same is measured as well; `may_join`: who could be among these."""
+
+    first: Choice
+    also: Sequence[Choice] = ()
+    may_join: Sequence[Choice] = ()
+
+    @property
+    def every(self) -> list[Choice]:
+        return [self.first, *self.also]
+
+    @property
+    def hosts(self) -> list[Host]:
+        return [one.host for one in self.every]
+
+    @property
+    def spares(self) -> str:
+        """What each of them has."""
+        return _counted(fitting.common(one.place for one in self.every))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,30 +174,37 @@ class CompareForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the form asks for: nothing of it is stored yet."""
+    """What the form asks for: nothing of it is stored yet. The hosts are of one team."""
 
-    host: Host
+    hosts: list[Host]
     fittings: list[Fitting]
     works: list[what_matters.Work]
     repeats: int
 
     @property
     def disks(self) -> int:
-        return len(frozenset[str]().union(*(one.disks for one in self.fittings)))
+        return len(frozenset[tuple[int, str]]().union(*(one.disks for one in self.fittings)))
+
+    @property
+    def names(self) -> str:
+        return ", ".join(host.name for host in self.hosts)
 
 
 @require_http_methods(["GET", "POST"])
 def compare_layouts(request: HttpRequest) -> HttpResponse:
-    """GET with ?host= offers that host's layouts; POST estimates, and with `create` makes the campaign."""
+    """GET with ?host= offers that host's layouts, with ?also= those that fit further ones, too; POST estimates, and
+    with `create` makes the campaign."""
     given = request.POST if request.method == "POST" else request.GET
     choices = _choices(request.user)
-    chosen = _chosen(choices, given.get("host", ""))
-    fittings = fitting.of(chosen.host, chosen.devices) if chosen else []
+    chosen = _chosen(choices, given.get("host", ""), given.getlist("also"))
+    fittings = fitting.of([one.place for one in chosen.every]) if chosen else []
     form = CompareForm(fittings, given if request.method == "POST" else None)
     if not form.is_bound:
         ticked = [one.shape.slug for one in fittings if not one.error][:TICKED]
         form.initial.update(layouts=ticked, matters=next(iter(what_matters.MATTERS)))
-        form = CompareForm(fittings, {**_initial(form), "host": chosen and chosen.host.pk})
+        form = CompareForm(fittings, _initial(form))
+    if request.method == "POST" and (lost := _lost(choices, chosen, given)):
+        form.add_error(None, lost)
     wish = _wish(form, chosen, fittings) if chosen and form.is_valid() else None
     if "create" in request.POST and wish:
         try:
@@ -203,19 +239,37 @@ def _shut(host: Host) -> str:
     return "" if host.seen_at else "it was not read yet"
 
 
-def _chosen(choices: Sequence[Choice], asked: str) -> Choice | None:
-    """The host that was asked for, else the first that has spare disks, else the first."""
+def _chosen(choices: Sequence[Choice], asked: str, also: Sequence[str]) -> Chosen | None:
+    """The host that was asked for, else the first with spare disks, else the first; and further ones of its team."""
     there = [one for one in choices if not one.shut]
-    return next((one for one in there if str(one.host.pk) == asked), there[0] if there else None)
+    first = next((one for one in there if str(one.host.pk) == asked), there[0] if there else None)
+    if first is None:
+        return None
+    join = [one for one in there if one.host.team_id == first.host.team_id and one.spare]
+    others = [one for one in join if one is not first]
+    return Chosen(first, [one for one in others if str(one.host.pk) in also], others)
 
 
-def _wish(form: CompareForm, chosen: Choice, fittings: Sequence[Fitting]) -> Wish:
+def _lost(choices: Sequence[Choice], chosen: Chosen | None, given: QueryDict) -> str:
+    """What is said of hosts that were chosen and are not now, as one that does not answer any more: never are others
+    taken for them. Empty: all of them are. One that the person does not see is left out."""
+    now = {str(host.pk) for host in chosen.hosts} if chosen else set()
+    asked = {given.get("host", ""), *given.getlist("also")}
+    lost = [one for one in choices if str(one.host.pk) in asked - now]
+    if lost:
+        said = [f"{one.host} ({one.shut})" if one.shut else str(one.host) for one in lost]
+        return f"Not chosen any more: {', '.join(said)}. Look at the hosts above, and at the layouts: they fit those."
+    first = str(chosen.first.host.pk) if chosen else ""
+    return "" if given.get("host") in (None, "", first) else "That host is not there any more."
+
+
+def _wish(form: CompareForm, chosen: Chosen, fittings: Sequence[Fitting]) -> Wish:
     told = form.cleaned_data
     ticked = [one for one in fittings if one.shape.slug in told["layouts"]]
     smallest = min(one.size for one in ticked)
     matter, time = what_matters.MATTERS[told["matters"]], what_matters.TIMES[told["time"]]
     works = what_matters.work(matter, time, told["depths"], smallest)
-    return Wish(chosen.host, ticked, works, told["repeats"])
+    return Wish(chosen.hosts, ticked, works, told["repeats"])
 
 
 def _estimated(wish: Wish) -> Estimate:
@@ -224,7 +278,7 @@ def _estimated(wish: Wish) -> Estimate:
     workloads = [
         Workload(
             pk=-number,
-            team=wish.host.team,
+            team=wish.hosts[0].team,
             name=work.name,
             tool=work.tool,
             options=work.options,
@@ -232,13 +286,13 @@ def _estimated(wish: Wish) -> Estimate:
         )
         for number, work in enumerate(wish.works, start=1)
     ]
-    return estimate([wish.host], topologies, workloads, wish.repeats, ordering.RECOMMENDED)
+    return estimate(wish.hosts, topologies, workloads, wish.repeats, ordering.RECOMMENDED)
 
 
 @transaction.atomic
 def _create(request: HttpRequest, wish: Wish, name: str) -> Campaign:
     """Raises ValidationError; then nothing was stored."""
-    team, user = wish.host.team, request.user
+    team, user = wish.hosts[0].team, request.user
     topologies = [fitting.stored(one, user) for one in wish.fittings]
     workloads = [
         find_or_create_workload(
@@ -251,22 +305,19 @@ def _create(request: HttpRequest, wish: Wish, name: str) -> Campaign:
         )
         for work in wish.works
     ]
-    advice = ordering.advise([wish.host], topologies, workloads, wish.repeats)
+    said = _or([str(one) for one in topologies])
+    advice = ordering.advise(wish.hosts, topologies, workloads, wish.repeats)
     return create_campaign(
         team=team,
         user=user,
-        name=name or _named(wish.host, topologies),
-        question=f"Which is best on {wish.host}: {_or([str(one) for one in topologies])}?",
-        hosts=[wish.host],
+        name=name or f"{wish.names}: {said}"[:200],
+        question=f"Which is best on {wish.names}: {said}?",
+        hosts=wish.hosts,
         topologies=topologies,
         workloads=workloads,
         repeats=wish.repeats,
         order=advice.order,
     )
-
-
-def _named(host: Host, topologies: Sequence[Topology]) -> str:
-    return f"{host}: {_or([str(one) for one in topologies])}"[:200]
 
 
 def _or(words: Sequence[str]) -> str:
@@ -277,7 +328,7 @@ def _shown(
     request: HttpRequest,
     form: CompareForm,
     choices: Sequence[Choice],
-    chosen: Choice | None,
+    chosen: Chosen | None,
     fittings: Sequence[Fitting],
     wish: Wish | None,
 ) -> HttpResponse:

@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary
 import redis.asyncio
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
 from django.db import connections
-from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
@@ -119,10 +120,13 @@ def hub() -> Hub:
 
 
 @require_GET
-def campaign_events(request: HttpRequest, pk: int) -> StreamingHttpResponse:
-    """A stream of `changed` events of one campaign. 404 for other teams' campaigns."""
+def campaign_events(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """A stream of `changed` events of one campaign; over WSGI 204, none. 404 for other teams' campaigns."""
     if not Campaign.objects.visible_to(request.user).filter(pk=pk).exists():
         raise Http404("No such campaign.")
+    if not isinstance(request, ASGIRequest):
+        # WSGI can take no stream from the event loop, and would give each open page a thread of its own.
+        return HttpResponse(status=204)
     answer = StreamingHttpResponse(_stream(pk), content_type="text/event-stream")
     answer["Cache-Control"] = "no-cache"
     answer["X-Accel-Buffering"] = "no"

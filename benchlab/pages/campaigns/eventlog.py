@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from agents.quote import shown
@@ -25,11 +26,16 @@ OF_MOVE = ("pk", "at", "old", "new", "reason", "attempt__run_id", *WHERE)
 OF_STEP = ("pk", "started_at", "ended_at", "exit_code", "stderr", "says", "argv", *WHERE)
 LINE = """<li id="{}">
 <time datetime="{}" class="muted">{}</time>
-<span class="muted">{}</span>
-<span>{}{}{}{}</span>
+<span class="muted" title="{}">{}</span>
+<span>{}{}{}</span>{}
 </li>
 """
-FAILED = SafeString('<span class="badge badge-failed">failed</span> ')
+DAY = '<li class="day">{}</li>\n'
+# One line, all of it while its button has the focus: static/steps.js copies what stands before the button.
+COMMAND = (
+    '<code>{}</code><button type="button" class="copy" aria-label="Copy the command: {}"></button>'
+)
+FAILED = SafeString('<span class="badge badge-failed">Failed</span> ')
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +50,23 @@ class Line:
     marks: re.Pattern[str] | None = None  # what was looked for
 
     @property
+    def day(self) -> str:
+        """UTC: a campaign goes on for days, and each line has but its time."""
+        return f"{self.at.day} {self.at:%b %Y}"
+
+    @property
     def html(self) -> SafeString:
         """Not by the template: there are hundreds, and a live page asks for them time and again."""
         bad, at = FAILED if self.bad else "", self.at
         command = (
-            format_html("<br><code>{}</code>", self._marked(self.command)) if self.command else ""
+            format_html(COMMAND, self._marked(self.command), self.text) if self.command else ""
         )
         return format_html(
             LINE,
             self.key,
             at.isoformat(),
             f"{at:%H:%M:%S}",
+            self.where,  # one line is shown of it
             self._marked(self.where),
             bad,
             self._of_run,
@@ -77,6 +89,17 @@ class Line:
 class Log:
     lines: list[Line]
     earlier: int  # lines that are not shown
+
+    @property
+    def html(self) -> SafeString:
+        """The lines, each day's under its name."""
+        days = groupby(self.lines, key=lambda line: line.day)
+        parts = (
+            part
+            for day, lines in days
+            for part in (format_html(DAY, day), *(line.html for line in lines))
+        )
+        return format_html_join("", "{}", ((part,) for part in parts))
 
 
 def of(campaign: Campaign, limit: int | None = TAIL, text: str = "") -> Log:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,9 +19,9 @@ from django.utils.safestring import SafeString
 from benchlab.analysis.curves import spread
 from benchlab.campaigns import matrix, points
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import naming, request_params
+from benchlab.charts import naming, request_params, small
+from benchlab.charts.palette import Place, looks
 from benchlab.charts.queries import Group
-from benchlab.hosts.blocks import natural
 from benchlab.pages.campaigns import heat_cells, heat_metric
 from benchlab.pages.campaigns.heat_cells import Scale, Spot
 from benchlab.pages.campaigns.heat_metric import Figures
@@ -29,9 +29,10 @@ from benchlab.runs.progress import latest_attempts
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
 from benchlab.web.lists import address, without
+from benchlab.web.natural import natural
 
 FOLD = "fold"  # of the address: workloads that are folded
-LIVE = ("running", "results", "plan")  # what a live page asks with, and no link of it
+LIVE = ("running", "results", "said", "plan")  # what a live page asks with, and no link of it
 ANCHOR = "#heat-title"
 IN_LIST = "repeat,visit,outcome,degraded,started_at"  # columns of the runs that a cell leads to
 # A live page asks for hundreds of rows time and again, and needs little of each.
@@ -84,6 +85,8 @@ class Row:
     host: str  # empty where all rows are of one
     moment: str  # "during growth 1", "not in order"
     cells: list[SafeString]
+    # Colour and dash of its lines in charts; None: nothing is measured.
+    key: small.Key | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def of(campaign: Campaign, found: Sequence[Group], query: QueryDict) -> Heat:
         host=lines[0].host if one_host else "",
         tabs=[_tab(rest, name, words, told.name) for name, words in choices.items()],
         spans=[_span(rest, pk, some, folded) for pk, some in columns.items()],
-        rows=_rows(lines, shown, scale, one_host),
+        rows=_rows(lines, shown, scale, one_host, _keys(found)),
     )
 
 
@@ -271,7 +274,22 @@ def _url(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
     return f"{reverse('run-list')}?{urlencode(asked)}"
 
 
-def _rows(lines: Sequence[Line], shown: Iterable[Shown], scale: Scale, one_host: bool) -> list[Row]:
+def _keys(found: Sequence[Group]) -> dict[tuple[int, int], small.Key]:
+    """By host and topology. Without a marker, which tells what else differs in a chart."""
+    return {
+        (line.host, line.topology): replace(small.key(looks([Place(*line.seat)])[0]), mark="")
+        for line in found
+        if line.seat
+    }
+
+
+def _rows(
+    lines: Sequence[Line],
+    shown: Iterable[Shown],
+    scale: Scale,
+    one_host: bool,
+    keys: Mapping[tuple[int, int], small.Key],
+) -> list[Row]:
     beside: dict[tuple[int, int], set[str]] = defaultdict(set)
     for line in lines:
         beside[line.layout].add(line.stage)
@@ -280,7 +298,8 @@ def _rows(lines: Sequence[Line], shown: Iterable[Shown], scale: Scale, one_host:
         said = moments.words(line.stage, beside[line.layout]), "not in order" * line.degraded
         cells = [heat_cells.html(spot, scale, folded) for spot, folded in row]
         host = "" if one_host else line.host
-        found.append(Row(line.topology, host, ", ".join(filter(None, said)), cells))
+        told = ", ".join(filter(None, said))
+        found.append(Row(line.topology, host, told, cells, keys.get(line.layout)))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a cell of the heat map says, in which step of the colour, and where it leads. Pure."""
+"""Cells of the heat map: text, step of the colour and link. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which metric the heat map shows, which others there are, and the figure that each run has of it."""
+"""Metric of the heat map, the other ones on offer, and each run's figure of it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Figures:
 
 
 def asked(query: QueryDict) -> str:
-    """The metric that the address names; "" for none. Raises BadRequest for what is no metric's name."""
+    """The metric that the address names; "" for none. Raises BadRequest for what is not the name of a metric."""
     wanted = query.get(HEAT, "")
     if wanted and not naming.is_wanted(wanted):
-        raise BadRequest(f"{HEAT}: {wanted[:100]!r} is no metric's name")
+        raise BadRequest(f"{HEAT}: {wanted[:100]!r} is not the name of a metric")
     return wanted
 
 

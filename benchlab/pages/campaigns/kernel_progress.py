@@ -1,4 +1,4 @@
-"""What the kernels of a campaign's hosts work on while runs wait for it, or measure in it."""
+"""Progress of kernel work (resync, reshape) on a campaign's hosts while runs wait for it, or measure in it."""
 
 from __future__ import annotations
 

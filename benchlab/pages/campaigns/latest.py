@@ -1,4 +1,7 @@
-"""The last results as Home tells them: of each campaign that is over one sentence, its verdict, and a small chart."""
+"""The last results as Home tells them: of each campaign that is over one sentence, its verdict, and a small chart.
+
+An answer that was dismissed is not told: the next one is, else what the first line says by itself.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts import curve_answers, small
 from benchlab.charts.queries import Group, Person, groups, labels, line_styles
 from benchlab.pages.campaigns import heat_metric
-from benchlab.verdicts import by_itself
+from benchlab.verdicts import by_itself, dismissals
 from benchlab.verdicts.answers import Answer, answers_of, medians_of
+from benchlab.verdicts.dismissals import Look
+from benchlab.verdicts.models import DismissedAnswer
 from benchlab.verdicts.sentences import sentences
 
 MOST = 4  # lines or bars of a chart
@@ -36,38 +41,43 @@ class Result:
 def of(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, Mapping[str, Any]]:
     """Campaign -> its Result as plain data; those without a result, or while the cache is away, have none.
 
-    They are annotated with `ended`. Two queries for all that were not asked for lately, and four for each of those.
+    They are annotated with `ended`. A query for what was dismissed of them, two for all that were not asked for lately,
+    and four for each of those.
     """
-    keys = {_key(one): one for one in campaigns}
+    said = dismissals.of_campaigns(user, [one.pk for one in campaigns])
+    keys = {_key(one, said.get(one.pk, [])): one for one in campaigns}
     try:
         known = cache.get_many(list(keys))
         new = {key: one.pk for key, one in keys.items() if key not in known}
-        made = _made(user, new)
+        made = _made(user, new, said)
         cache.set_many(made, KEPT_S)
     except RedisError:
         return {}
     return {keys[key].pk: told for key, told in {**known, **made}.items() if told}
 
 
-def _key(campaign: Campaign) -> str:
-    """Another one as soon as a layout ends anew."""
+def _key(campaign: Campaign, said: Sequence[DismissedAnswer]) -> str:
+    """Another one as soon as a layout ends anew, and where an answer is dismissed or taken back."""
     ended = vars(campaign)["ended"]
     times = (at.timestamp() if at else 0 for at in (campaign.created_at, ended))
-    return "-".join(map(str, ("latest", campaign.pk, *times)))
+    return "-".join(map(str, ("latest", campaign.pk, *times, dismissals.digest(said))))
 
 
-def _made(user: Person, keys: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+def _made(
+    user: Person, keys: Mapping[str, int], said: Mapping[int, Sequence[DismissedAnswer]]
+) -> dict[str, dict[str, Any]]:
     if not keys:
         return {}
     lines: dict[int, list[Group]] = {pk: [] for pk in keys.values()}
     for line in groups(user, lines, names=heat_metric.NAMES):
         lines[line.campaign].append(line)
-    return {key: asdict(one) if (one := result_of(lines[pk])) else {} for key, pk in keys.items()}
+    told = {key: _result(lines[pk], said.get(pk, [])) for key, pk in keys.items()}
+    return {key: asdict(one) if one else {} for key, one in told.items()}
 
 
-def result_of(found: Sequence[Group]) -> Result | None:
+def _result(found: Sequence[Group], said: Sequence[DismissedAnswer]) -> Result | None:
     """Of the lines of one campaign: the first answer that is decided, else what its first line says by itself."""
-    answers = answers_of(found)
+    answers = _told(answers_of(found), said)
     if answers:
         return _compared(next((one for one in answers if one.decided), answers[0]), found)
     name = next(iter(heat_metric.choices(found)), "")
@@ -76,15 +86,20 @@ def result_of(found: Sequence[Group]) -> Result | None:
     return _alone(of_one, name) if of_one else None
 
 
+def _told(made: Sequence[Answer], said: Sequence[DismissedAnswer]) -> list[Answer]:
+    noted = zip(made, dismissals.noted(made, said), strict=True)
+    return [one for one, of in noted if dismissals.look(of, worked_on=False) is not Look.LEFT_OUT]
+
+
 def _compared(answer: Answer, found: Sequence[Group]) -> Result:
     said = sentences(answer)
     told = [one for one in said if one.says != Says.UNKNOWN]
-    shown = (told or said)[0]
+    shown = (told or [one for one in said if one.but] or said)[0]
     rows = list(answer.rows[:MOST])
     if all(row.against for row in rows):
         rows[-1] = answer.baseline
     return Result(
-        f"{shown.head}, {shown.after}" if shown.says == Says.NONE and shown.after else shown.head,
+        ", ".join(filter(None, [shown.head, shown.but])),
         DONE if told else DOUBT,
         "Conclusive" if told else "Not conclusive",
         _chart([row.group for row in rows], [row.label for row in rows], found, answer.metric),

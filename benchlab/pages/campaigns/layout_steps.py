@@ -5,6 +5,7 @@ No query of its own: what is told of the plan and of the log comes with the rows
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from django.utils import timezone
 from agents.quote import shown
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.topologies import picture
 
 AT_WORK = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)
 MOST = 80  # segments that a bar has room for
@@ -31,8 +33,19 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """A layer of the layout that is built. `css`: "done", "now" or "later", as a step's."""
+
+    box: picture.Box
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
-    """`done` steps of `steps`; a teardown's are not known before: it has none. `so_far` and `left` in seconds."""
+    """`done` steps of `steps`; a teardown's are not known before: it has none. `so_far` and `left` in seconds.
+
+    `of_layers`: how many steps each layer has, the lowest first.
+    """
 
     layout: Layout
     number: int  # of the layout on its host within its campaign, from 1
@@ -42,6 +55,7 @@ class Work:
     steps: Sequence[tuple[str, Sequence[str]]]  # what it says, argv
     so_far: float
     left: float | None  # by the last time that this was done there; None: it never was
+    of_layers: Sequence[int] = ()
 
     @property
     def building(self) -> bool:
@@ -79,6 +93,19 @@ class Work:
         ]
 
     @property
+    def layers(self) -> list[Drawn]:
+        """As a drawing has them, the top one first; none of a plan that does not tell, and of a teardown."""
+        if not self.building or len(self.of_layers) != len(self.layout.stack):
+            return []
+        ends = list(itertools.accumulate(self.of_layers))
+        marks = [
+            "done" if self.done >= end else "now" if self.done >= end - own else "later"
+            for own, end in zip(self.of_layers, ends, strict=True)
+        ]
+        boxes = picture.boxes(self.layout.stack)
+        return [Drawn(box, css) for box, css in zip(boxes, reversed(marks), strict=True)]
+
+    @property
     def later(self) -> int:
         """Steps after those that are shown."""
         return max(0, self.total - self.done - 1 - AFTER)
@@ -104,8 +131,9 @@ def annotated(rows: QuerySet[Layout]) -> QuerySet[Layout]:
             default=None,
             output_field=JSONField(),
         ),
-        step_says=_of_plan("says"),
-        step_argv=_of_plan("argv"),
+        step_says=_of_plan("$.layers[*].steps[*].says"),
+        step_argv=_of_plan("$.layers[*].steps[*].argv"),
+        layer_steps=_of_plan("$.layers[*].steps.size()"),
         place=_count(beside.filter(before)),
         places=_count(beside),
         took=Case(
@@ -122,12 +150,11 @@ def _logged(**of: object) -> Subquery:
     return Subquery(rows.annotate(told=told).values("told"), output_field=JSONField())
 
 
-def _of_plan(name: str) -> Case:
-    """That of each command that builds, in their order."""
-    path = f"'$.layers[*].steps[*].{name}'"
+def _of_plan(path: str) -> Case:
+    """What of the plan's JSON lies at a path: of the commands that build it, in their order."""
     words = Func(
         F("plan"),
-        template=f"jsonb_path_query_array(%(expressions)s, {path})",
+        template=f"jsonb_path_query_array(%(expressions)s, '{path}')",
         output_field=JSONField(),
     )
     at_work = When(phase=LayoutPhase.PROVISIONING, then=words)
@@ -171,6 +198,7 @@ def _work(row: Layout, known: Mapping[str, Any]) -> Work:
         steps=list(zip(known["step_says"] or (), known["step_argv"] or (), strict=True)),
         so_far=so_far,
         left=max(0.0, known["took"].total_seconds() - so_far) if known["took"] else None,
+        of_layers=known["layer_steps"] or (),
     )
 
 

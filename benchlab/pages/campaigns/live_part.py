@@ -1,4 +1,4 @@
-"""What is live of a campaign's page, made once for all who ask for the same and may do the same.
+"""Live part of a campaign's page, rendered once for all who ask for the same and may do the same.
 
 A change has every open page of the campaign ask at about the same time, and most of them show the same. What is a
 person's own in it is the token of its forms, which each gets for themselves.

@@ -10,13 +10,13 @@ from datetime import datetime
 from django.db.models import Count, Q, Sum
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import AgentError, Target
-from agents.packages import Missings
+from agents.drivers import registry
+from agents.drivers.packages import Missings
+from agents.plaintext import of_file
 from agents.plans import as_json, fits, stack
 from agents.plans.chain import LayerSpec, specs
 from agents.quote import shown
-from agents.texts.plaintext import of_file
 from benchlab.campaigns import points
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine.checks import planning

@@ -1,4 +1,4 @@
-"""What needs a person in a campaign: runs that did not succeed, grouped by why, and layouts that are stuck.
+"""Troubles of a campaign that need a person: runs that did not succeed, grouped by why, and layouts that are stuck.
 
 Two queries, for a live page asks for it time and again: `layouts` and `attempts`, which the others sort.
 """

@@ -19,6 +19,7 @@ from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign
 from benchlab.campaigns.origin import Origin
+from benchlab.charts import disk_strips
 from benchlab.charts.cards import campaign_cards, campaign_keys
 from benchlab.charts.queries import groups
 from benchlab.engine.new_campaign import create_campaign
@@ -33,23 +34,28 @@ from benchlab.pages.campaigns import (
     planview,
     troubles,
 )
-from benchlab.runs import progress
+from benchlab.runs import progress, state_order
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import by_tag
+from benchlab.sharing.tagged import TAG, by_tag
 from benchlab.team.services import team_of
+from benchlab.verdicts import dismissals
 from benchlab.web import lists
+from benchlab.web.filters import ARCHIVED
 from benchlab.web.pages import Bounded
 
 PER_PAGE = 25
 PAGE = "campaigns/detail.html"
 NOW = "campaign-now"  # the page's element that asks for what is live
 PENDING = "pending"
+STRIPS = (
+    3  # attempts that run at once whose disks stand beside the page; each has its chart over time
+)
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name("Campaign"),
-    "state": lists.By("State"),
+    "state": lists.By("State", state_order.rank()),
     "progress": lists.By("Progress"),
     "made": lists.by("Made", "created_at"),
 }
@@ -59,7 +65,7 @@ COLUMNS = {
 def campaign_list(request: HttpRequest) -> HttpResponse:
     mine = Campaign.objects.teams_first().for_user(request.user).select_related("created_by")
     rows = by_tag(request, Kind.CAMPAIGN, lists.kept(request, mine))
-    listed = lists.listed(request, rows, COLUMNS, ("name", "question"))
+    listed = lists.listed(request, rows, COLUMNS, ("name", "question"), filters=(ARCHIVED, TAG))
     page = Bounded(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
     found = progress.of(page.object_list)
     shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]
@@ -131,9 +137,10 @@ def _wizard(request: HttpRequest, form: CampaignForm, found: Estimate | str | No
 def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """The whole page, or with HX-Target what is live of it. ?log=all shows every line of the log, ?q= those with words.
 
-    What a live page shows, it asks with (`now_url`): ?running= and ?results= are swapped only for others, because a
-    chart that is drawn must not be swapped for its like, and ?plan=pending alone has the plan swapped, in which a
-    person may be writing. Where the campaign is over nothing asks by the clock; a retry is told by its events.
+    What a live page shows, it asks with (`now_url`): ?running=, ?results= and ?said= are swapped only for others,
+    because a chart that is drawn must not be swapped for its like, and ?plan=pending alone has the plan swapped,
+    in which a person may be writing. Where the campaign is over nothing asks by the clock; a retry is told by its
+    events.
     """
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
     if not (request.htmx and request.htmx.target == NOW):  # type: ignore[attr-defined]
@@ -166,7 +173,7 @@ def _shown(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, 
 def _now_url(request: HttpRequest, context: Mapping[str, Any]) -> str:
     """By which the page will ask for what is live: with what it shows, and what it was asked for itself (?metric=)."""
     query = request.GET.copy()
-    for name in ("running", "results"):
+    for name in ("running", "results", "said"):
         query[name] = context[f"{name}_shown"]
     if context["heat"].name not in ("", *heat_metric.NAMES):
         query[heat_metric.HEAT] = context["heat"].name
@@ -194,13 +201,18 @@ def _live(campaign: Campaign, found: progress.Progress) -> dict[str, Any]:
 def _running(request: HttpRequest, campaign: Campaign, stands: progress.Progress) -> dict[str, Any]:
     """The running attempts."""
     found = _attempts_that_run(campaign) if stands.running else []
+    every = request.GET.get("disks") == "all"
     # The end is a change too.
     over = ["over"] if stands.over else []
     shown = ",".join([*(str(attempt.pk) for attempt in found), *over])
+    same = request.GET.get("running") == shown
     return {
         "running": [(attempt, points.words(attempt.run.point)) for attempt in found],
         "running_shown": shown,
-        "running_same": request.GET.get("running") == shown,
+        "running_same": same,
+        "strips": []
+        if same
+        else [(one, disk_strips.of(one, every=every)) for one in found[:STRIPS]],
         **_disks(request),
     }
 
@@ -208,7 +220,8 @@ def _running(request: HttpRequest, campaign: Campaign, stands: progress.Progress
 def _attempts_that_run(campaign: Campaign) -> list[Attempt]:
     phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
     rows = Attempt.objects.filter(run__campaign=campaign, phase__in=phases)
-    return list(rows.select_related("run__host", "run__topology", "run__workload").order_by("pk"))
+    of_run = ("run__host", "run__topology", "run__workload")
+    return list(rows.select_related(*of_run, "facts").order_by("pk"))
 
 
 def _disks(request: HttpRequest) -> dict[str, Any]:
@@ -225,7 +238,7 @@ def _disks(request: HttpRequest) -> dict[str, Any]:
 
 def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     """A card per workload, and the heat map. Charts refresh themselves; cards are swapped when there is one more, and
-    at the end. Until then only the heat map's numbers are read.
+    at the end. Until then only the heat map's numbers are read. Answers come with them, and when one is dismissed.
     """
 
     def shown(keys: Iterable[str]) -> str:
@@ -237,6 +250,7 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
     same = asks is not None and asks == shown(campaign_keys(lines, request.GET))
     if few is not None and not same:
         lines = groups(request.user, [campaign.pk])
+    said = dismissals.mark(campaign)
     cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
     return {
         "campaign_lines": None if same else lines,
@@ -245,6 +259,8 @@ def _results(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, 
         "results_live": not over,
         "results_shown": asks if same else shown(card.key for card in cards),
         "results_same": same,
+        "said_shown": said,
+        "answers_same": same and request.GET.get("said", "") == said,
     }
 
 

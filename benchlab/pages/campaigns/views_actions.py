@@ -1,4 +1,4 @@
-"""What a person may do to a campaign: each a POST, carried out by benchlab.engine.wishes, then back to its page."""
+"""Actions of a person on a campaign: each a POST, carried out by benchlab.engine.wishes, then back to its page."""
 
 from __future__ import annotations
 

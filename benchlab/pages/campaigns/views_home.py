@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, Exists, F, Func, Max, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, F, Func, Max, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.findings import display
-from benchlab.hosts.models import Host
-from benchlab.pages.campaigns import at_work, latest
+from benchlab.pages.campaigns import action_needed, at_work, latest, top_bar, wall
+from benchlab.pages.campaigns.top_bar import TopBar
 from benchlab.pages.hosts import fleet
 from benchlab.runs import progress
 from benchlab.runs.models import Attempt, Layout
@@ -31,6 +32,7 @@ ON_DISKS = Func(
     output_field=BooleanField(),
 )
 LATEST = 4
+MOST_HOSTS = 4  # on a wall screen
 DONE_LATELY = 6  # lines of the activity
 
 
@@ -44,50 +46,95 @@ class Step:
 
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    """Whole, or the part that HX-Target names: what changes by the minute is asked for more often than the rest."""
-    target = str(request.htmx.target or NOW) if request.htmx else ""  # type: ignore[attr-defined]
-    parts = {target: PARTS[target]} if target in PARTS else PARTS
-    context: dict[str, Any] = {}
-    for part in parts.values():
+    """Whole, or the part that HX-Target names: what changes by the minute is asked for more often than the rest.
+
+    ?wall=1 is the same for a screen on a wall: larger, without a menu, cut to what it holds.
+    """
+    target = str(request.htmx.target or "") if request.htmx else ""  # type: ignore[attr-defined]
+    template, parts = (WALL, WALL_PARTS) if request.GET.get("wall") == "1" else (PAGE, PARTS)
+    if request.htmx and target not in parts:  # type: ignore[attr-defined]
+        target = next(iter(parts))
+    context: dict[str, Any] = {"part": target}
+    for part in [parts[target]] if target else parts.values():
         context |= part(request)
-    return render(request, f"home.html#{target}" if target in PARTS else "home.html", context)
+    return render(request, f"{template}#{target}" if target else template, context)
 
 
 def _now(request: HttpRequest) -> dict[str, Any]:
+    """What is not over: what runs and at which step, what waits for its turn, what needs a person."""
     still_open = list(_mine(request).filter(_is_open()))
-    found = progress.of(still_open)
+    rows = _with_progress(still_open, progress.of(still_open))
 
     def now(*states: State) -> list[dict[str, Any]]:
-        return _with_progress((row for row in still_open if found[row.pk].state in states), found)
+        return [row for row in rows if row["progress"].state in states]
 
-    runs = now(State.RUNNING, State.CANCELLING)
+    runs, needed = now(*top_bar.RUNS), _needed(request, rows)
     working = at_work.of(row["campaign"] for row in runs)
     return {
-        "person": now(State.STUCK, State.ASKS, State.DRAFT),
         "runs": [row | {"work": working[row["campaign"].pk]} for row in runs],
         "waits": now(State.QUEUED, State.PAUSED),
-        "asked": _asked(request),
-        "hosts": _troubled_hosts(request),
-        "changed": display.to_look_at(request.user),
+        "top_bar": TopBar([row["campaign"].pk for row in runs], needed["needed"]),
+        **needed,
     }
 
 
-def _rest(request: HttpRequest) -> dict[str, Any]:
+def _needed(request: HttpRequest, still_open: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What a person must do or look at, and how much that is. A layout that asks for a person stands for itself."""
+    waiting = action_needed.of(request.user)
+    rows = [row | {"plan": waiting.plans.get(row["campaign"].pk)} for row in still_open]
+    context = {
+        "person": [
+            row for row in rows if row["plan"] or row["progress"].state in top_bar.NEEDS_PERSON
+        ],
+        "missing": waiting.missing,
+        "asked": waiting.asked,
+        "hosts": waiting.hosts,
+        "changed": display.to_look_at(request.user),
+    }
+    return context | {"needed": sum(map(len, context.values()))}
+
+
+def _results(request: HttpRequest) -> dict[str, Any]:
     over = _mine(request).filter(~_is_open()).annotate(ended=Max("layouts__ended_at"))
     last = list(over[:LATEST])
     results = latest.of(request.user, last)
     rows = _with_progress(last, progress.of(last))
-    disks = fleet.of(request.user)
     return {
         "latest": [row | {"result": results.get(row["campaign"].pk)} for row in rows],
-        "fleet": disks,
-        "steps": [] if _measured_on_disks(request) else _steps(request, disks),
+        "fleet": fleet.of(request.user),
+    }
+
+
+def _rest(request: HttpRequest) -> dict[str, Any]:
+    found = _results(request)
+    return found | {
+        "steps": [] if _measured_on_disks(request) else _steps(request, found["fleet"]),
         "events": activity.events(request.user, activity.rows(request.user, DONE_LATELY)),
     }
 
 
-NOW = "home-now"
-PARTS: Mapping[str, Callable[[HttpRequest], dict[str, Any]]] = {NOW: _now, "home-rest": _rest}
+def _wall_now(request: HttpRequest) -> dict[str, Any]:
+    """As Home, cut to what a screen holds that nobody scrolls."""
+    found = _now(request)
+    return found | {
+        "now": timezone.now(),
+        "running": len(found["runs"]),
+        "runs": wall.running(found["runs"]),
+        "more_runs": max(0, len(found["runs"]) - wall.MOST_RUNS),
+        "lines": wall.lines(found),
+    }
+
+
+def _wall_rest(request: HttpRequest) -> dict[str, Any]:
+    found = _results(request)
+    return found | {"fleet_rows": found["fleet"].rows[:MOST_HOSTS]}
+
+
+Part = Callable[[HttpRequest], dict[str, Any]]
+PAGE, WALL = "home.html", "wall.html"
+# By the element that asks for it; the first one is what a request gets that names none.
+PARTS: Mapping[str, Part] = {"home-now": _now, "home-rest": _rest}
+WALL_PARTS: Mapping[str, Part] = {"wall-now": _wall_now, "wall-rest": _wall_rest}
 
 
 def _mine(request: HttpRequest) -> QuerySet[Campaign]:
@@ -103,20 +150,6 @@ def _with_progress(
     rows: Iterable[Campaign], found: Mapping[int, progress.Progress]
 ) -> list[dict[str, Any]]:
     return [{"campaign": row, "progress": found[row.pk]} for row in rows]
-
-
-def _asked(request: HttpRequest) -> list[Layout]:
-    """Layouts that wait for something only a person can do."""
-    mine = Layout.objects.for_user(request.user).exclude(needs_person="")
-    return list(mine.select_related("host", "topology", "campaign"))
-
-
-def _troubled_hosts(request: HttpRequest) -> list[Host]:
-    return list(
-        Host.objects.for_user(request.user).filter(
-            ~Q(trouble="") | Q(host_key="") | ~Q(offered_key="")
-        )
-    )
 
 
 def _measured_on_disks(request: HttpRequest) -> bool:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from agents import registry
+from agents.drivers import registry
 from agents.texts import extraction
 from agents.texts.extraction import Tried
 from benchlab.campaigns.forms import WorkloadForm

@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from agents import options as driver_options
-from agents import registry
 from agents.contracts import AgentError
+from agents.drivers import registry
 from benchlab.campaigns import cost, matrix, points
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
@@ -20,10 +20,11 @@ from benchlab.campaigns.presets import PRESETS, Preset, grouped
 from benchlab.campaigns.services import create_workload
 from benchlab.charts import tool_parts
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import by_tag
+from benchlab.sharing.tagged import TAG, by_tag
 from benchlab.team.services import team_of
 from benchlab.web import lists
 from benchlab.web.driver_forms import DriverForm, label, show
+from benchlab.web.filters import ARCHIVED
 from benchlab.web.free_names import copy_name
 from benchlab.web.row_ids import row_id
 
@@ -40,7 +41,7 @@ COLUMNS = {
 def workload_list(request: HttpRequest) -> HttpResponse:
     kept = lists.kept(request, Workload.objects.for_user(request.user))
     every = by_tag(request, Kind.WORKLOAD, kept)
-    listed = lists.listed(request, every, COLUMNS, ("name", "tool"))
+    listed = lists.listed(request, every, COLUMNS, ("name", "tool"), filters=(ARCHIVED, TAG))
     mine = listed.rows
     rows = [
         {"workload": row, "points": len(matrix.points(row.sweep)), "sweep": _words(row, row.sweep)}

@@ -1,1 +1,1 @@
-"""What is done to findings on pages: dismissed with a note, taken back."""
+"""Actions on findings on pages: dismissed with a note, taken back."""

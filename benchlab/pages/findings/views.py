@@ -58,15 +58,16 @@ def _answer(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
         return render(request, "findings/_finding.html", context)
     if said:
         messages.error(request, said)
-    return redirect(_place(row, on))
+        return redirect(_page(row, on))  # from its top, where that is read
+    return redirect(f"{_page(row, on)}#findings")
 
 
 class _Htmx(HttpRequest):
     htmx: HtmxDetails
 
 
-def _place(row: Finding, on: str) -> str:
+def _page(row: Finding, on: str) -> str:
     if on == "campaign" or row.attempt is None:
-        return f"{reverse('campaign-detail', args=[row.campaign_id])}#findings"
+        return reverse("campaign-detail", args=[row.campaign_id])
     page = reverse("run-detail", args=[row.attempt.run_id])
-    return f"{page}?attempt={row.attempt.number}#findings"
+    return f"{page}?attempt={row.attempt.number}"

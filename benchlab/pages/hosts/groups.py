@@ -1,4 +1,4 @@
-"""What several disks of a host form together: volume groups, md arrays, zpools, bcache sets. Pure."""
+"""Groups of disks of a host: volume groups, md arrays, zpools, bcache sets. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from agents.facts.graph import Graph
 from agents.facts.model import Bcache, HostFacts, MdArray, Zpool
-from benchlab.hosts.blocks import Names, Whose, named, natural
+from benchlab.hosts.blocks import Names, Whose, named
+from benchlab.web.natural import natural
 
 
 @dataclass(frozen=True, slots=True)

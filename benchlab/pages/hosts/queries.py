@@ -1,4 +1,4 @@
-"""What the pages of hosts show, in as few queries as they need."""
+"""Queries of the pages of hosts, as few as possible."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
-from agents.facts.model import HostFacts
+from agents.facts.model import BlockDevice, HostFacts
 from benchlab.hosts.discovery import needs
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.hosts.trouble import advice
 from benchlab.runs.models import Layout
 from benchlab.web import lists
+from benchlab.web.natural import natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,16 @@ class HostRow:
     state: State
 
 
+# Of `rows`, as `state` tells them apart: what needs a person first.
+STATE = Case(
+    When(~Q(access=Host.Access.SSH), then=Value(6)),
+    When(~Q(trouble=""), then=Value(0)),
+    When(host_key="", then=Value(1)),
+    When(Q(sudo=True) | Q(sudo=False), busy__isnull=False, then=Value(4)),
+    When(sudo=True, then=Value(5)),
+    When(sudo=False, then=Value(3)),
+    default=Value(2),
+)
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.by_name(),
@@ -54,10 +65,25 @@ COLUMNS = {
     "system": lists.by("System", "os_name"),
     "disks": lists.by("Disks", "disks", "num"),
     "spare": lists.by("Spare", "spare_disks", "num"),
-    "state": lists.By("State"),
+    "state": lists.By("State", STATE),
     "seen": lists.by("Last answer", "seen_at"),
 }
 FINDS = ("name", "address", "notes", "os_name")
+Disk = tuple[Device, BlockDevice | None]  # what is stored of it, and how the facts saw it
+# Of the disks on a host's page.
+DISKS = {
+    "name": lists.by_key("Disk", lambda one: one[0].name),
+    "size": lists.by_key("Size", lambda one: one[0].size, "num"),
+    "model": lists.by_key("Model", lambda one: one[0].model),
+    "serial": lists.by_key("Serial or WWN", lambda one: one[0].serial or one[0].wwn),
+    "kind": lists.by_key("Kind", lambda one: _kind(*one)),
+    "sectors": lists.by_key(
+        "Sectors", lambda one: one[1] and (one[1].physical_sector, one[1].logical_sector), "num"
+    ),
+    "scheduler": lists.by_key("Scheduler", lambda one: one[1] and one[1].scheduler),
+    "use": lists.by_key("Use", lambda one: _use(one[0])),
+    "actions": lists.By("Actions"),
+}
 
 
 def rows(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
@@ -73,6 +99,37 @@ def rows(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
         spare_disks=Count("devices", filter=Q(devices__present=True, devices__spare=True)),
         busy=Subquery(holding.values("phase")[:1]),
     )
+
+
+def disks(host: Host, seen: Mapping[str, BlockDevice]) -> list[Disk]:
+    """Those that are there first, sdb2 before sdb10. `seen`: by identity."""
+    rows = sorted(host.devices.all(), key=lambda one: (not one.present, natural(one.name)))
+    return [(row, seen.get(row.identity)) for row in rows]
+
+
+def disk_texts(one: Disk) -> tuple[str, ...]:
+    """What of it is looked into, as the page shows it."""
+    device, seen = one
+    told = (device.name, device.model, device.serial, device.wwn, device.role, device.in_use)
+    return *told, *_kind(device, seen), seen.scheduler if seen else "", STATES[_use(device)[0]]
+
+
+# As a list of disks is sorted by its use: what can be had first.
+STATES = ("spare", "free", "in use", "not there")
+
+
+def _use(device: Device) -> tuple[int, str]:
+    if not device.present:
+        return 3, ""
+    if device.spare:
+        return 0, device.role
+    return (2, device.in_use) if device.in_use else (1, "")
+
+
+def _kind(device: Device, seen: BlockDevice | None) -> tuple[str, str]:
+    """With how it is attached."""
+    word = {True: "rotational", False: "flash", None: "unknown"}[device.rotational]
+    return word, seen.transport if seen else ""
 
 
 def shown(hosts: Iterable[Any]) -> list[HostRow]:

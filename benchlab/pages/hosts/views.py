@@ -21,12 +21,20 @@ from benchlab.hosts.trouble import advice
 from benchlab.pages.hosts import groups, queries
 from benchlab.runs import host_layouts
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import by_tag
+from benchlab.sharing.tagged import TAG, by_tag
 from benchlab.team.services import team_of
 from benchlab.web import lists
+from benchlab.web.free_names import copy_name
 from benchlab.web.pages import Bounded
+from benchlab.web.row_ids import row_id
 
 SNAPSHOTS_PER_PAGE = 50
+# By the word that the address of a host's readings has for each column.
+READINGS = {
+    "taken": lists.by("Read", "taken_at"),
+    "seen": lists.by("Last seen unchanged", "seen_at"),
+    "boot": lists.by("Boot", "boot_id"),
+}
 
 
 def host_of(request: HttpRequest, pk: int) -> Host:
@@ -39,15 +47,17 @@ def host_of(request: HttpRequest, pk: int) -> Host:
 @require_GET
 def hosts(request: HttpRequest) -> HttpResponse:
     rows = by_tag(request, Kind.HOST, queries.rows(request.user))
-    listed = lists.listed(request, rows, queries.COLUMNS, queries.FINDS)
+    listed = lists.listed(request, rows, queries.COLUMNS, queries.FINDS, filters=(TAG,))
     context = {"rows": queries.shown(listed.rows), "listed": listed}
     return render(request, "hosts/list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 def add(request: HttpRequest) -> HttpResponse:
-    """Step one: where it is, and with which key. The host is asked for its own key right away."""
-    form = AddForm(request.POST or None, request.FILES or None, owner=request.user)
+    """Step one: where it is, and with which key. The host is asked for its own key right away. ?copy= fills it in."""
+    copied = request.GET.get("copy", "") if request.method == "GET" else ""
+    told = _copied(request, row_id(copied)) if copied else None
+    form = AddForm(request.POST or None, request.FILES or None, owner=request.user, initial=told)
     if request.method == "POST" and form.is_valid():
         try:
             made = _add(request, form)
@@ -56,6 +66,13 @@ def add(request: HttpRequest) -> HttpResponse:
         else:
             return ask_key(request, made)
     return render(request, "hosts/add.html", {"form": form})
+
+
+def _copied(request: HttpRequest, pk: int | None) -> dict[str, object]:
+    """What a further machine like `pk` has in common with it: not its address, and of its key only which one it is."""
+    like = get_object_or_404(Host.objects.for_user(request.user), pk=pk, access=Host.Access.SSH)
+    kept = {name: getattr(like, name) for name in ("port", "user", "credential", "notes")}
+    return kept | {"name": copy_name(like.name)}
 
 
 def _add(request: HttpRequest, form: AddForm) -> Host:
@@ -128,7 +145,7 @@ def host(request: HttpRequest, pk: int) -> HttpResponse:
         "installing": found.installs.filter(ended_at=None).first(),
         "host_task": host_tasks.shown(found, request.GET.get("task"), "read_facts", "offer_key"),
     }
-    return render(request, "hosts/detail.html", context | _facts(found, latest))
+    return render(request, "hosts/detail.html", context | _facts(request, found, latest))
 
 
 class HostPage(Protocol):
@@ -192,8 +209,10 @@ def read(request: HttpRequest, pk: int) -> HttpResponse:
 def history(request: HttpRequest, pk: int) -> HttpResponse:
     found = host_of(request, pk)
     rows = found.snapshots.only("pk", "host", "taken_at", "seen_at", "boot_id").order_by("-pk")
-    page = Bounded(rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "hosts/history.html", {"host": found, "page": page})
+    listed = lists.listed(request, rows, READINGS, ("taken_at", "boot_id"))
+    page = Bounded(listed.rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
+    context = {"host": found, "page": page, "listed": listed}
+    return render(request, "hosts/history.html", context)
 
 
 @require_GET
@@ -201,21 +220,25 @@ def snapshot(request: HttpRequest, pk: int, snapshot_pk: int) -> HttpResponse:
     found = host_of(request, pk)
     taken = get_object_or_404(found.snapshots, pk=snapshot_pk)
     context = {"host": found, "snapshot": taken}
-    return render(request, "hosts/snapshot.html", context | _facts(found, taken))
+    return render(request, "hosts/snapshot.html", context | _facts(request, found, taken))
 
 
-def _facts(host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
+def _facts(request: HttpRequest, host: Host, snapshot: FactSnapshot | None) -> dict[str, object]:
     """What the facts show: the stacks, the tools, and each disk with what is known of it."""
     if snapshot is None:
         return {}
     facts = services.facts_of(snapshot)
     seen = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
     names = host_layouts.names_at(host, snapshot)
-    rows = [(row, seen.get(row.identity)) for row in host.devices.order_by("-present", "name")]
+    rows = queries.disks(host, seen)
+    listed = lists.listed_here(
+        request, rows, queries.DISKS, queries.disk_texts, "#disks", filters=("task",)
+    )
     return {
         "facts": facts,
         "forest": blocks.forest(facts, names),
         "groups": groups.of(facts, names),
         "tools": queries.tool_rows(facts),
-        "devices": rows,
+        "devices": listed.rows,
+        "listed": listed,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -12,6 +13,16 @@ from benchlab.hosts.forms import ConfirmKeyForm
 from benchlab.hosts.models import Credential, Host
 from benchlab.hosts.trouble import advice
 from benchlab.pages.hosts.views import ask_key, following, host_of
+from benchlab.web import lists
+
+# By the word that the list's address has for each column.
+KEYS = {
+    "name": lists.by_name(),
+    "key": lists.by("Public key", "public_key"),
+    "hosts": lists.by("Hosts", "used"),
+    "made": lists.by("Made", "created_at"),
+    "actions": lists.By("Actions"),
+}
 
 
 @require_http_methods(["GET", "POST"])
@@ -66,8 +77,10 @@ def keep(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 def credentials(request: HttpRequest) -> HttpResponse:
-    keys = Credential.objects.for_user(request.user).prefetch_related("hosts").order_by("name")
-    return render(request, "hosts/credentials.html", {"keys": keys})
+    rows = Credential.objects.for_user(request.user).annotate(used=Count("hosts"))
+    rows = rows.prefetch_related("hosts").order_by("name")
+    listed = lists.listed(request, rows, KEYS, ("name", "public_key"))
+    return render(request, "hosts/credentials.html", {"keys": listed.rows, "listed": listed})
 
 
 @require_POST

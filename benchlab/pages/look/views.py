@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from benchlab.charts import figure
-from benchlab.charts.palette import COLOURS, FINE_DASHES, MARKERS, style
+from benchlab.charts import figure, small
+from benchlab.charts.palette import COLOURS, LINE_DASHES, MARKERS, Place, looks
 from benchlab.pages.topologies import builder
 from benchlab.pages.topologies.fits_on import Ground
 from benchlab.runs.progress import State
@@ -61,13 +61,17 @@ def example() -> Example:
 @require_GET
 def look(request: HttpRequest) -> HttpResponse:
     series = [
-        {"name": f"s{at + 1}", "hue": HUES[at], "dash": dash_words(at), "marker": style(at).marker}
-        for at in range(len(COLOURS))
+        {"name": f"s{at + 1}", "hue": HUES[at], "key": small.key(one)}
+        for at, one in enumerate(looks([Place(at) for at in range(len(COLOURS))]))
     ]
+    hosts = [small.key(one) for one in looks([Place(0, at, 0) for at in range(len(LINE_DASHES))])]
+    others = [small.key(one) for one in looks([Place(0, 0, at) for at in range(len(MARKERS))])]
     context = {
         "tokens": TOKENS,
         "heats": range(STEPS),
         "series": series,
+        "hosts": hosts,
+        "others": others,
         "form": example(),
         "progress": SimpleNamespace(
             runs=20, ended=7, not_succeeded=0, trouble="", eta_s=1560, state=State.RUNNING
@@ -89,12 +93,6 @@ def draft() -> builder.Draft:
         {"kind": "filesystem", "devices": []},
     ]
     return builder.Draft(forms_of_topologies.from_stack(stack), at=1)
-
-
-def dash_words(index: int) -> str:
-    """The dash of a series, for people: "solid" or "dashed 9 2"."""
-    dash = FINE_DASHES[index % len(FINE_DASHES)]
-    return dash if dash == "solid" else "dashed " + dash.replace("px", "").replace(",", " ")
 
 
 BOXES = (
@@ -133,6 +131,7 @@ CELLS = (
 @require_GET
 def figure_json(request: HttpRequest) -> HttpResponse:
     """A chart of two lines, as real ones are laid out."""
+    styles = looks([Place(at) for at in range(len(LINES))])
     data = [
         {
             "type": "scatter",
@@ -140,11 +139,11 @@ def figure_json(request: HttpRequest) -> HttpResponse:
             "name": name,
             "x": list(DEPTHS),
             "y": list(values),
-            "line": {"color": style(at).colour, "dash": style(at).dash, "width": 2},
-            "marker": {"symbol": MARKERS[at], "size": 8, "color": style(at).colour},
+            "line": {"color": style.colour, "dash": style.dash, "width": 2},
+            "marker": {"symbol": style.marker, "size": 8, "color": style.colour},
             "hovertemplate": "%{y:,} IOPS<extra></extra>",
         }
-        for at, (name, values) in enumerate(LINES.items())
+        for style, (name, values) in zip(styles, LINES.items(), strict=True)
     ]
     layout = figure.layout(
         "IOPS over outstanding I/Os",

@@ -1,4 +1,4 @@
-"""What the table of runs shows of a row: links, units, words."""
+"""Cells of a row in the table of runs: links, units, words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the address of the table of runs asks for: the language of the exports, and what only a page has."""
+"""Query in the address of the table of runs: the language of the exports, and what only a page has."""
 
 from __future__ import annotations
 

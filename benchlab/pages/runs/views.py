@@ -18,7 +18,6 @@ from psycopg.sql import Composable
 from benchlab.campaigns.models import Run
 from benchlab.charts import naming
 from benchlab.charts.request_params import BUILT
-from benchlab.hosts.blocks import natural
 from benchlab.pages.runs import cells, query
 from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, Wish
 from benchlab.results import grouped, reading, spoken, walk
@@ -26,6 +25,7 @@ from benchlab.results.columns import METRIC, PARAM, RESULTS, Column
 from benchlab.results.language import OPERATORS, Asked, Refused
 from benchlab.web.cursors import SALT
 from benchlab.web.lists import Head, address, head, without
+from benchlab.web.natural import natural
 from benchlab.web.pages import Bounded
 
 SIZE = 50  # rows of a page
@@ -151,7 +151,7 @@ def _sorted(
     known = [*by, COUNT, *(METRIC + name for name in names)]
     if word not in known:
         raise Refused(
-            {GROUP_ORDER: f"{word[:40]!r} is none of them; there are {', '.join(known)}."}
+            {GROUP_ORDER: f"{word[:40]!r} is not one of them; there are {', '.join(known)}."}
         )
 
     def key(one: grouped.Group) -> Any:

@@ -1,4 +1,4 @@
-"""What is looked through, noun by noun: rows of the person's teams, MOST of each, in a query or two each."""
+"""Kinds of rows that are searched, noun by noun: rows of the person's teams, MOST of each, in a query or two each."""
 
 from __future__ import annotations
 

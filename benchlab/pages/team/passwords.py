@@ -12,6 +12,7 @@ from allauth.core import context
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
 from django.template.defaultfilters import pluralize
 
 from benchlab.audit import chain, view_notes
@@ -32,11 +33,18 @@ class TokensEnd:
         return "A new password ends the account's API tokens, unless you choose to keep them."
 
     def password_changed(self, password: str, user: AbstractBaseUser | None = None) -> None:
-        if user is None or getattr(user, KEPT, False) or not (ended := tokens.end_all(user.pk)):
-            return
-        name = user.get_username()
-        told = f"{counted(ended)} of {name}: a new password"
-        chain.record("tokens-end", actor_id=user.pk, actor=name, via="password", subject=told)
+        if user is not None and not getattr(user, KEPT, False):
+            _end_tokens(user)
+
+
+@transaction.atomic
+def _end_tokens(user: AbstractBaseUser) -> None:
+    """With the entry that says so, or not at all."""
+    if not (ended := tokens.end_all(user.pk)):
+        return
+    name = user.get_username()
+    told = f"{counted(ended)} of {name}: a new password"
+    chain.record("tokens-end", actor_id=user.pk, actor=name, via="password", subject=told)
 
 
 class AsksForTokens(forms.Form):

@@ -15,7 +15,20 @@ from benchlab.audit import view_notes
 from benchlab.pages.team import passwords
 from benchlab.team import docs, docs_allowed, tokens
 from benchlab.team.models import ApiToken, Team
-from benchlab.team.roles import Role
+from benchlab.team.roles import Role, rank
+from benchlab.web import lists
+
+# By the word that the list's address has for each column.
+TOKENS = {
+    "name": lists.by_name("Token"),
+    "begins": lists.by("Begins", "shown"),
+    "role": lists.By("Role", rank()),
+    "team": lists.by_name("Team", "team__name"),
+    "made": lists.by("Made (UTC)", "created_at"),
+    "expires": lists.by("Expires (UTC)", "expires_at"),
+    "last": lists.by("Last used (UTC)", "last_used_at"),
+    "actions": lists.By("Actions"),
+}
 
 
 @require_GET
@@ -65,7 +78,9 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
         view_notes.done(request)
         form = TokenForm(request.user)
     mine = ApiToken.objects.filter(user_id=request.user.pk).select_related("team")
-    answer = render(request, "team/api_token.html", {"fresh": fresh, "tokens": mine, "form": form})
+    listed = lists.listed(request, mine, TOKENS, ("name", "shown", "team__name"))
+    context = {"fresh": fresh, "tokens": listed.rows, "listed": listed, "form": form}
+    answer = render(request, "team/api_token.html", context)
     answer["Cache-Control"] = "no-store"
     return answer
 

@@ -13,6 +13,15 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from benchlab.team.forms import Email
 from benchlab.team.services import person
+from benchlab.web import lists
+
+# By the word that the list's address has for each column.
+SESSIONS = {
+    "since": lists.by_key("Since (UTC)", lambda one: one.created_at),
+    "address": lists.by_key("Address", lambda one: one.ip),
+    "browser": lists.by_key("Browser", lambda one: one.user_agent),
+    "actions": lists.By("Actions"),
+}
 
 
 @require_GET
@@ -47,4 +56,10 @@ def sessions(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Signed out of all other sessions.")
         return redirect("usersessions_list")
     found = sorted(UserSession.objects.purge_and_list(user), key=lambda one: one.created_at)
-    return render(request, "usersessions/usersession_list.html", {"sessions": found})
+    listed = lists.listed_here(request, found, SESSIONS, _told)
+    context = {"sessions": listed.rows, "listed": listed, "several": len(found) > 1}
+    return render(request, "usersessions/usersession_list.html", context)
+
+
+def _told(one: UserSession) -> tuple[str, ...]:
+    return f"{one.created_at:%Y-%m-%d %H:%M}", one.ip, one.user_agent

@@ -1,4 +1,4 @@
-"""Where an invitation's link leads: into the team, with the account that is there or with a new one."""
+"""Page behind an invitation's link: into the team, with the account that is there or with a new one."""
 
 from __future__ import annotations
 

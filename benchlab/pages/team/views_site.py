@@ -18,14 +18,36 @@ from benchlab.team.forms import NewTeam
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.team.services import person
+from benchlab.web import lists
+
+# By the word that each list's address has for each column.
+USERS = {
+    "name": lists.by_name("Name", "username"),
+    "mail": lists.by_name("E-mail", "email"),
+    "teams": lists.by("Teams", "in_teams"),
+    "factor": lists.by("Second factor", "second_factor"),
+    "last": lists.by("Last log-in (UTC)", "last_login"),
+    "state": lists.by("State", "is_active"),
+    "actions": lists.By("Actions"),
+}
+TEAMS = {
+    "name": lists.by_name("Team"),
+    "members": lists.by("Members", "people", "num"),
+    "owners": lists.by("Owners who can log in", "owners", "num"),
+    "factor": lists.by("Second factor", "require_mfa"),
+    "made": lists.by("Made", "created_at"),
+    "actions": lists.By("Actions"),
+}
 
 
 @require_GET
 def users(request: HttpRequest) -> HttpResponse:
     memberships = Prefetch("membership_set", Membership.objects.select_related("team"))
     factor = current_roles.columns()["_factor"]
-    rows = User.objects.annotate(second_factor=factor).prefetch_related(memberships)
-    return render(request, "team/users.html", {"users": rows.order_by("username")})
+    rows = User.objects.annotate(second_factor=factor, in_teams=Count("membership"))
+    rows = rows.prefetch_related(memberships).order_by("username")
+    listed = lists.listed(request, rows, USERS, ("username", "email"))
+    return render(request, "team/users.html", {"users": listed.rows, "listed": listed})
 
 
 @require_POST
@@ -78,7 +100,9 @@ def teams(request: HttpRequest) -> HttpResponse:
     rows = Team.objects.filter(library=False).annotate(
         people=Count("membership"), owners=Count("membership", filter=owners)
     )
-    return render(request, "team/site_teams.html", {"teams": rows.order_by("name"), "form": form})
+    listed = lists.listed(request, rows.order_by("name"), TEAMS, ("name",))
+    context = {"teams": listed.rows, "listed": listed, "form": form}
+    return render(request, "team/site_teams.html", context)
 
 
 @require_POST

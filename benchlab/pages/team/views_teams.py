@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -13,18 +14,45 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from benchlab.audit import view_notes
 from benchlab.audit.subjects import words
-from benchlab.team import invitations, members, services
+from benchlab.team import invitations, members, roles, services
 from benchlab.team.forms import Invite, RoleForm, TeamSettings
-from benchlab.team.models import Invitation, Membership, Team
+from benchlab.team.models import Invitation, Membership, Team, has_role
 from benchlab.team.roles import Role
 from benchlab.team.services import person
+from benchlab.web import lists
+
+# By the word that each list's address has for each column.
+TEAMS = {
+    "team": lists.by_name("Team", "team__name"),
+    "role": lists.By("You are", roles.rank()),
+    "new": lists.By("New things"),
+}
+MEMBERS = {
+    "name": lists.by_name("Name", "user__username"),
+    "role": lists.By("Role", roles.rank()),
+    "since": lists.by("Since", "created_at"),
+}
+ACTIONS = {"actions": lists.By("Actions")}
+INVITATIONS = {
+    "for": lists.by_name("For", "email"),
+    "as": lists.By("As", roles.rank()),
+    "by": lists.by_name("By", "invited_by__username"),
+    "ends": lists.by("Ends (UTC)", "expires_at"),
+} | ACTIONS
+INVITED = "invited_"  # what the parameters of the page's second list begin with
 
 
 @require_GET
 def teams(request: HttpRequest) -> HttpResponse:
     rows = Membership.objects.filter(user=person(request)).select_related("team")
-    chosen = services.chosen_of(request)
-    return render(request, "team/teams.html", {"memberships": rows, "chosen": chosen})
+    listed = lists.listed(request, rows, TEAMS, ("team__name",))
+    context = {
+        "memberships": listed.rows,
+        "listed": listed,
+        "several": len(rows) > 1,
+        "chosen": services.chosen_of(request),
+    }
+    return render(request, "team/teams.html", context)
 
 
 @require_POST
@@ -49,16 +77,28 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _page(request: HttpRequest, team: Team, status: int = 200, **forms: object) -> HttpResponse:
     rows = Membership.objects.filter(team=team).select_related("user").order_by("user__username")
+    owns = has_role(request.user, team.pk, Role.OWNER)
+    columns = MEMBERS | ACTIONS if owns else MEMBERS
+    others = (INVITED + lists.SORT, INVITED + lists.FIND) if owns else ()
+    listed = lists.listed(request, rows, columns, ("user__username",), "#members-title", others)
     context = {
         "team": team,
-        "members": rows,
+        "members": listed.rows,
+        "listed": listed,
         "roles": Role.choices,
-        "invitations": invitations.still_open().filter(team=team).select_related("invited_by"),
+        "invited": _invited(request, team) if owns else None,
         "form": TeamSettings(instance=Team.objects.get(pk=team.pk)),
         "invite": Invite(),
         **forms,
     }
     return render(request, "team/detail.html", context, status=status)
+
+
+def _invited(request: HttpRequest, team: Team) -> lists.Listed[QuerySet[Invitation]]:
+    rows = invitations.still_open().filter(team=team).select_related("invited_by")
+    finds = ("email", "role", "invited_by__username")
+    members = (lists.SORT, lists.FIND)
+    return lists.listed(request, rows, INVITATIONS, finds, "#invited-title", members, INVITED)
 
 
 @require_POST

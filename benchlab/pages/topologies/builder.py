@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, QueryDict
 
-from agents import registry
-from benchlab.pages.topologies import fits_on
+from agents.drivers import registry
+from benchlab.pages.topologies import fits_on, variants
 from benchlab.pages.topologies.fits_on import Ground
 from benchlab.topologies import acts, canvas, computed, forms, stage_forms
 from benchlab.topologies.acts import Act
@@ -22,15 +23,33 @@ from benchlab.topologies.stage_forms import StageForms
 from benchlab.topologies.wanted import wanted
 from benchlab.web.driver_forms import DriverForm
 
+ALSO = "also"  # a field: make its variant, too
+UNDO = "undo"  # a button's word
+BEFORE = "before"  # the field with what was typed when the last button was pressed; less these:
+NOT_UNDONE = {
+    "csrfmiddlewaretoken",
+    ALSO,
+    "do",
+    "save",
+    "check",
+    "was",
+    BEFORE,
+    *forms.NameForm.base_fields,
+}
+
 
 @dataclass
 class Draft:
-    """A stack that nobody has stored yet. `at`: the layer whose options are open. `focus`: where a button led to."""
+    """A stack that nobody has stored yet. `at`: the layer whose options are open. `focus`: where a button led to.
+    `before`: what Undo brings back, as a form sends it; "": nothing. `also`: its variant is wanted, too.
+    """
 
     layers: list[LayerForms] = field(default_factory=list)
     stages: list[StageForms] = field(default_factory=list)
     at: int = 0
     focus: int | None = None
+    before: str = ""
+    also: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +78,27 @@ def from_post(post: QueryDict) -> Draft:
     """As it was typed. Raises ValidationError for a kind that does not exist."""
     layers = forms.from_post(post)
     at = min(acts.as_count(post.get("at", "")), max(len(layers) - 1, 0))
-    return Draft(layers, stage_forms.from_post(post, layers), at)
+    stages = stage_forms.from_post(post, layers)
+    return Draft(layers, stages, at, before=post.get(BEFORE, ""), also=ALSO in post)
+
+
+def pressed(text: str, post: QueryDict, draft: Draft, shelf: Shelf) -> Draft:
+    """What a button makes of what was typed, which is kept for Undo; pressed twice, Undo changes nothing."""
+    found = _undone(draft.before) if text == UNDO else acted(text, draft, shelf)
+    if found is None:
+        return draft
+    typed = post.copy()
+    for name in NOT_UNDONE:
+        typed.pop(name, None)
+    found.before, found.also = typed.urlencode(), draft.also
+    return found
+
+
+def _undone(before: str) -> Draft | None:
+    try:
+        return from_post(QueryDict(before)) if before else None
+    except ValidationError:
+        return None
 
 
 def acted(text: str, draft: Draft, shelf: Shelf) -> Draft | None:
@@ -132,6 +171,7 @@ def shown(draft: Draft, on: Ground) -> dict[str, Any]:
         "total": computed.total(looked),
         "fits": fits_on.table(stack, wants, looked, on),
         "wants": wants,
+        "variant": variants.without(stack, (), shelf),
         "sized": on.host,
         "spares": on.choices,
         "growable": stage_forms.growable(draft.layers),

@@ -56,8 +56,7 @@ class Ground:
     @property
     def choices(self) -> list[tuple[Host, str]]:
         """Hosts that have spare disks, each with them in words."""
-        said = ((host, _words(counts)) for host, counts in self.counts.items())
-        return [(host, words) for host, words in said if words]
+        return with_spares(self.counts)
 
 
 def ground(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> Ground:
@@ -70,6 +69,11 @@ def ground(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> Ground:
         host = next((host for host in counts if str(host.pk) == asked), None)
     facts = hosts.last_facts(host) if host else None
     return Ground(counts, frozenset(held), host, facts, _shelf(host, facts))
+
+
+def with_spares(counts: Mapping[Host, Mapping[str, int]]) -> list[tuple[Host, str]]:
+    said = ((host, _words(spare)) for host, spare in counts.items())
+    return [(host, words) for host, words in said if words]
 
 
 def _words(counts: Mapping[str, int]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -18,21 +20,24 @@ from benchlab.audit.subjects import renamed, words
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
-from benchlab.pages.topologies import builder
+from benchlab.pages.topologies import builder, variants
 from benchlab.pages.topologies.builder import Draft
-from benchlab.pages.topologies.fits_on import Ground
+from benchlab.pages.topologies.fits_on import Ground, with_spares
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import by_tag
+from benchlab.sharing.tagged import TAG, by_tag
 from benchlab.team.services import team_of
 from benchlab.topologies import forms, picture, services, stage_forms
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import PRESETS, grouped
+from benchlab.topologies.presets import PRESETS, Preset, grouped, of_disks, sized_to
 from benchlab.topologies.wanted import lacking
 from benchlab.web import lists
-from benchlab.web.free_names import copy_name
+from benchlab.web.filters import ARCHIVED
+from benchlab.web.free_names import copy_name, free_name
 from benchlab.web.row_ids import row_id
 
 PAGE, LIVE = "topologies/edit.html", "topologies/_live.html"
+PRESETS_PART = "presets-part"
+SIZED = "sized"  # a host, whose spare disks presets are sized to
 CHANGED = "changed"  # the code of the error that somebody else was faster
 # By the word that the list's address has for each column.
 COLUMNS = {
@@ -46,32 +51,65 @@ COLUMNS = {
 def topology_list(request: HttpRequest) -> HttpResponse:
     mine = lists.kept(request, Topology.objects.for_user(request.user))
     found = by_tag(request, Kind.TOPOLOGY, mine)
-    listed = lists.listed(request, found, COLUMNS, ("name", "description"))
+    listed = lists.listed(
+        request, found, COLUMNS, ("name", "description"), filters=(ARCHIVED, TAG, SIZED)
+    )
     rows = [{"topology": row, "summary": picture.summary(row.stack)} for row in listed.rows]
-    context = {"rows": rows, "listed": listed, "presets": _presets(request)}
-    return render(request, "topologies/list.html", context)
+    context = {"rows": rows, "listed": listed, **_presets(request)}
+    part = request.htmx and request.htmx.target == PRESETS_PART  # type: ignore[attr-defined]
+    page = "topologies/list.html"
+    return render(request, f"{page}#{PRESETS_PART}" if part else page, context)
 
 
-def _presets(request: HttpRequest) -> list[tuple[str, list[Any]]]:
-    """Heading -> presets, each with [(host, {role: missing})], hosts that fit first."""
+def _presets(request: HttpRequest) -> dict[str, Any]:
+    """Heading -> presets, each with the hosts that have the disks, and what others are short of.
+
+    They have as many disks as the host of ?sized= has spare; without it the first that has any; as the studies had them
+    where it is empty.
+    """
     spares = spare_counts(request.user)
-    rows = []
-    for heading, presets in grouped():
-        fits = [
-            (
-                preset,
-                sorted(
-                    ((h, lacking(preset.wants, have)) for h, have in spares.items()), key=_short
-                ),
-            )
-            for preset in presets
-        ]
-        rows.append((heading, fits))
-    return rows
+    asked = request.GET.get(SIZED)
+    there = with_spares(spares)
+    chosen = there[0][0] if there and asked is None else None
+    chosen = next((host for host, _ in there if str(host.pk) == asked), chosen)
+    have = spares[chosen] if chosen else {}
+    rows = [
+        (heading, [_fits(sized_to(preset, have), spares, chosen) for preset in presets])
+        for heading, presets in grouped()
+    ]
+    return {"presets": rows, "sizes": there, "sized": chosen}
 
 
-def _short(fit: tuple[Host, dict[str, int]]) -> tuple[int, str]:
-    return sum(fit[1].values()), fit[0].name
+Short = tuple[Host, dict[str, int]]  # a host, and role -> how many spare disks it is short of
+MOST_NAMED = 3  # hosts that have the disks; of more there is the number
+MOST_SHORT = 8  # hosts in a fold
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A preset. `short`: of the chosen host, or of the one that is nearest to it where none has the disks."""
+
+    preset: Preset
+    fits: Sequence[Host]
+    fits_left: int
+    short: Short | None
+    others: Sequence[Short]
+    others_left: int
+
+    @property
+    def others_in_all(self) -> int:
+        return len(self.others) + self.others_left
+
+
+def _fits(preset: Preset, spares: Mapping[Host, dict[str, int]], chosen: Host | None) -> Offer:
+    """The chosen host first, then those that are nearest to it."""
+    found = [(host, lacking(preset.wants, have)) for host, have in spares.items()]
+    found.sort(key=lambda one: (one[0] != chosen, sum(one[1].values()), one[0].name))
+    fits = [host for host, short in found if not short]
+    others = [one for one in found if one[1]]
+    first = others.pop(0) if others and (others[0][0] == chosen or not fits) else None
+    named, folded = fits[:MOST_NAMED], others[:MOST_SHORT]
+    return Offer(preset, named, len(fits) - len(named), first, folded, len(others) - len(folded))
 
 
 @require_GET
@@ -115,10 +153,11 @@ def topology_edit(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
-    """One click: the preset's topology, made unless the team has one of that name."""
+    """One click: the preset's topology, of so many `disks` where it stretches, made unless the team has one of that
+    name."""
     if slug not in PRESETS:
         raise Http404(f"There is no preset named {slug}.")
-    preset = PRESETS[slug]
+    preset = of_disks(PRESETS[slug], row_id(request.POST.get("disks")) or 0)
     mine = Topology.objects.for_user(request.user).filter(name=preset.name).first()
     if mine:
         messages.info(request, f"{preset.name} already exists.")
@@ -160,8 +199,8 @@ def _edit(request: HttpRequest, topology: Topology | None) -> HttpResponse:
     if "do" not in request.POST:
         return _page(request, topology, named, draft, was, typing=True)
     on = builder.ground(request)
-    acted = builder.acted(request.POST["do"], draft, on.shelf)
-    return _page(request, topology, named, acted or draft, was, on=on)
+    found = builder.pressed(request.POST["do"], request.POST, draft, on.shelf)
+    return _page(request, topology, named, found, was, on=on)
 
 
 def _saved_or_said(
@@ -184,6 +223,7 @@ def _saved_or_said(
     return _page(request, topology, name_form, draft, was)
 
 
+@transaction.atomic
 def _save(
     request: HttpRequest,
     topology: Topology | None,
@@ -206,8 +246,24 @@ def _save(
         )
     else:
         saved = services.create_topology(team=team_of(request.user), user=request.user, **wanted)
-    messages.success(request, f"{saved} is saved.")
+    also = _variant(request, saved, wanted) if builder.ALSO in request.POST else None
+    messages.success(request, f"{saved} and {also} are saved." if also else f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)
+
+
+def _variant(request: HttpRequest, row: Topology, wanted: Mapping[str, Any]) -> Topology | None:
+    """The same without its cache, under a name that is free. Raises ValidationError."""
+    shelf = builder.ground(request).shelf
+    found = variants.without(wanted["stack"], wanted["stages"], shelf)
+    if found is None:
+        return None
+    taken = set(Topology.objects.filter(team=row.team).values_list("name", flat=True))
+    told = {
+        "name": free_name(found.name(row.name), taken),
+        "stack": found.stack,
+        "stages": found.stages,
+    }
+    return services.create_topology(team=row.team, user=request.user, **{**wanted, **told})
 
 
 @transaction.atomic

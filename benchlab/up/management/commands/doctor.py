@@ -21,7 +21,7 @@ class Command(terminal.Command):
         parser.add_argument(
             "--accept-audit-log",
             action="store_true",
-            help="seal the audit log's end as it is, after an older state of the database was put back on purpose",
+            help="seal the audit log's end as it is, after an older state of the database was restored on purpose",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,7 +30,7 @@ class Command(terminal.Command):
         wrong = [said for said in (self._audit(), self._artifacts(), self._keys()) if said]
         if wrong:
             raise CommandError("\n".join(wrong))
-        self.stdout.write("All is as it was written.")
+        self.stdout.write("No damage found.")
 
     def _audit(self) -> str:
         checked = chain.check()
@@ -43,7 +43,7 @@ class Command(terminal.Command):
         if place is None or not place.exists():
             where = place or "BENCHLAB_AUDIT_HEAD names none"
             self.stdout.write(
-                f"Its head is in no file ({where}): an older database put back whole would not show."
+                f"Its head is in no file ({where}): restoring an older database would go unnoticed."
             )
         return ""
 

@@ -1,0 +1,1 @@
+"""Changes to answers on pages: dismissed with a note, taken back."""

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from benchlab.pages.answers import views
+
+urlpatterns = [
+    path("campaigns/<int:pk>/answers/dismiss/", views.dismiss, name="campaign-answer-dismiss"),
+    path(
+        "campaigns/<int:pk>/answers/take-back/", views.take_back, name="campaign-answer-take-back"
+    ),
+]

@@ -1,0 +1,57 @@
+"""Dismissing an answer on a page, and taking that back. The address asks for answers as the page that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from benchlab.audit import view_notes
+from benchlab.audit.subjects import words
+from benchlab.campaigns.models import Campaign
+from benchlab.team.services import person
+from benchlab.verdicts import dismissals
+from benchlab.verdicts.answers import Answer
+
+PLACES = {"campaign": "campaign-detail", "report": "campaign-report"}
+
+
+@require_POST
+def dismiss(request: HttpRequest, pk: int) -> HttpResponse:
+    """`answer`: its key; `note`: why; `on`: "campaign", "report" or "compare", where to go back to."""
+    by, key, note = person(request), request.POST.get("answer", ""), request.POST.get("note", "")
+    return _noted(request, pk, lambda row, one: dismissals.dismiss(one, row, by, key, note))
+
+
+@require_POST
+def take_back(request: HttpRequest, pk: int) -> HttpResponse:
+    """Likewise."""
+    note = request.POST.get("note", "")
+    return _noted(request, pk, lambda row, one: dismissals.take_back(one, note))
+
+
+def _noted(request: HttpRequest, pk: int, act: Callable[[Campaign, Answer], None]) -> HttpResponse:
+    """Raises BadRequest for an address that nobody understands."""
+    row = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
+    try:
+        one = dismissals.find(request.user, row, request.GET, request.POST.get("answer", ""))
+        view_notes.about(request, row.team_id, f"{words(row)}, {dismissals.words_of(one)}")
+        act(row, one)
+    except ValidationError as error:
+        messages.error(request, error.messages[0])
+        return redirect(_page(request, row))  # from its top, where that is read
+    return redirect(f"{_page(request, row)}#answers")
+
+
+def _page(request: HttpRequest, row: Campaign) -> str:
+    query = request.GET.copy()
+    if request.POST.get("on") == "compare":
+        return f"{reverse('compare')}?{query.urlencode()}"
+    query.pop("campaign", None)
+    page = reverse(PLACES.get(request.POST.get("on", ""), "campaign-detail"), args=[row.pk])
+    return f"{page}{'?' if query else ''}{query.urlencode()}"

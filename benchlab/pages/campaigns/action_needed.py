@@ -1,0 +1,168 @@
+"""Things that wait for a person: layouts that ask for one, plans that nobody agreed to yet, hosts, missing disks."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Case, Exists, F, FloatField, Func, JSONField, OuterRef, Q, Sum, When
+from django.db.models.functions import JSONObject
+
+from benchlab.hosts.models import Device, Host
+from benchlab.runs.models import Attempt, Layout
+from benchlab.runs.states import LayoutPhase
+from benchlab.topologies.wanted import lacking, wanted
+
+# Identities of the disks that a plan claims, however deep (charts.conditions.claims), without reading the plan.
+CLAIMED = Func(
+    F("plan"),
+    template="jsonb_path_query_array(%(expressions)s, '$.** ? (exists (@.node)).identity')",
+    output_field=JSONField(),
+)
+# Their disks must be there when their turn comes.
+TO_COME = (LayoutPhase.DRAFT, LayoutPhase.WAITING)
+COMES = Q(phase__in=TO_COME, campaign__archived_at=None, campaign__cancelled_at=None)
+ASKS = ~Q(needs_person="")
+TROUBLED = ~Q(trouble="") | Q(host_key="") | ~Q(offered_key="")
+
+
+@dataclass(slots=True)
+class Plan:
+    """Of one campaign. `seconds`: until its slowest host is through; `pending` layouts are not planned yet."""
+
+    hosts: list[str] = field(default_factory=list)
+    disks: int = 0
+    seconds: float = 0.0
+    pending: int = 0
+    errors: int = 0  # layouts that cannot be built
+    made_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A layout to come for which its host has too few spare disks: `short` of a role by so many."""
+
+    campaign: int
+    name: str  # of the campaign
+    topology: str
+    short: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A spare one. `size`: bytes."""
+
+    pk: int
+    name: str
+    role: str
+    size: int
+    present: bool
+
+
+@dataclass(slots=True)
+class Missing:
+    """Of one host: disks that were marked spare and are gone, and what has too few for that or another reason."""
+
+    host: int
+    name: str
+    gone: list[Disk] = field(default_factory=list)
+    lacks: list[Lack] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """`plans`: campaign -> its plan. `asked`: layouts that ask for a person. `hosts`: those in trouble."""
+
+    plans: Mapping[int, Plan]
+    missing: Sequence[Missing]
+    asked: Sequence[Layout]
+    hosts: Sequence[Host]
+
+
+def of(user: AbstractBaseUser | AnonymousUser) -> Waiting:
+    """Two queries, whatever waits."""
+    layouts: list[Any] = list(
+        Layout.objects.for_user(user)
+        .filter(COMES | ASKS)
+        .annotate(comes=Case(When(COMES, then=True), default=False))
+        .annotate(claimed=Case(When(COMES, then=CLAIMED)), seconds=_measuring())
+        .select_related("host", "topology", "campaign")
+        .defer("plan")
+    )
+    to_come = [row for row in layouts if row.comes]
+    hosts = _hosts(user, {row.host_id for row in to_come})
+    return Waiting(
+        _plans(row for row in to_come if row.phase == LayoutPhase.DRAFT),
+        _missing(hosts, to_come),
+        [row for row in layouts if row.needs_person],
+        [host for host in hosts if host.troubled],
+    )
+
+
+def _measuring() -> Case:
+    """Seconds that the runs of a draft take; null of other layouts, and of one without runs."""
+    runs = Attempt.objects.filter(layout=OuterRef("pk")).order_by().values("layout")
+    seconds = runs.annotate(seconds=Sum("run__expected_s")).values("seconds")
+    return Case(When(phase=LayoutPhase.DRAFT, then=seconds), output_field=FloatField())
+
+
+def _hosts(user: AbstractBaseUser | AnonymousUser, wanted_by: Iterable[int]) -> list[Any]:
+    """Hosts in trouble, with a spare disk that is gone, or that layouts wait for, each with its spare disks."""
+    spare = Device.objects.filter(host=OuterRef("pk"), spare=True).order_by("name")
+    columns = {name: name for name in ("pk", "name", "role", "size", "present")}
+    whose = TROUBLED | Exists(spare.filter(present=False)) | Q(pk__in=list(wanted_by))
+    return list(
+        Host.objects.for_user(user)
+        .filter(whose)
+        .annotate(
+            troubled=Case(When(TROUBLED, then=True), default=False),
+            spares=ArraySubquery(spare.values(row=JSONObject(**columns))),
+        )
+    )
+
+
+def _plans(drafts: Iterable[Any]) -> dict[int, Plan]:
+    found: dict[int, Plan] = defaultdict(Plan)
+    disks: dict[int, set[tuple[int, str]]] = defaultdict(set)
+    takes: dict[tuple[int, int], float] = defaultdict(float)
+    for row in drafts:
+        plan = found[row.campaign_id]
+        plan.hosts = sorted({*plan.hosts, row.host.name})
+        plan.pending += row.planned_at is None
+        plan.errors += bool(row.plan_error)
+        plan.made_at = max(filter(None, (plan.made_at, row.planned_at)), default=None)
+        disks[row.campaign_id] |= {(row.host_id, one) for one in row.claimed or ()}
+        takes[row.campaign_id, row.host_id] += row.expected_s + (row.seconds or 0.0)
+    for (campaign, _), seconds in takes.items():
+        found[campaign].seconds = max(found[campaign].seconds, seconds)
+    for campaign, claimed in disks.items():
+        found[campaign].disks = len(claimed)
+    return dict(found)
+
+
+def _missing(hosts: Iterable[Any], to_come: Iterable[Layout]) -> list[Missing]:
+    found = {host.pk: Missing(host.pk, host.name) for host in hosts}
+    spares: dict[int, Counter[str]] = {pk: Counter() for pk in found}
+    for host in hosts:
+        for disk in (Disk(**row) for row in host.spares):
+            if disk.present:
+                spares[host.pk][disk.role] += 1
+            else:
+                found[host.pk].gone.append(disk)
+    for row in to_come:
+        short = lacks((*row.stack, *row.stages), spares.get(row.host_id))
+        lack = Lack(row.campaign_id, row.campaign.name, row.topology.name, short)
+        # The visits of one layout want the same.
+        if short and lack not in found[row.host_id].lacks:
+            found[row.host_id].lacks.append(lack)
+    return [one for one in found.values() if one.gone or one.lacks]
+
+
+def lacks(entries: Iterable[Mapping[str, Any]], spares: Mapping[str, int] | None) -> dict[str, int]:
+    """Role -> how many spare disks layers and stages lack. `spares`: of the host; None of one that is not known."""
+    return {} if spares is None else lacking(wanted(entries), spares)
