@@ -1,4 +1,4 @@
-"""What every test is run with: the stores, the run's profile and seed, and what is told of a test that failed."""
+"""Shared by all tests: the stores, the run's profile and seed, and what is told of a test that failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchlab.testing import profiles
 from tests import bare, failures, passing
 
 bare.begin()  # before anything of Django is loaded: people.py is, as a plugin
-pytest_plugins = ["tests.people"]
+pytest_plugins = ["tests.people", "tests.programs"]
 
 # What proves disks blank asserts in helpers: say what was there instead. Before anything imports them.
 pytest.register_assert_rewrite("tests.rig.blank", "tests.rig.bench", "tests.rig.lanes")

@@ -1,4 +1,4 @@
-"""What is told of a test that failed: how to have it again, the last commands on its hosts, and their consoles."""
+"""The report of a test that failed: how to have it again, the last commands on its hosts, and their consoles."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def of_hosts() -> Iterator[tuple[str, str]]:
 
 def listen() -> None:
     """From now on note each command that goes to a host, and how it ended."""
-    from agents.lasting import LastingShell
-    from agents.shell import SshShell
+    from agents.ssh.lasting_shell import LastingShell
+    from agents.ssh.shell import SshShell
     from benchlab.practice import PracticeHost
 
     for kind in (SshShell, LastingShell):

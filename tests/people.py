@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 
 import pytest
@@ -28,6 +27,7 @@ def pytest_configure() -> None:
     setattr(DatabaseOperations, "sql_flush", flush)  # noqa: B010  # mypy: a method is not assigned to
     # Attempts to log in are counted there: one test's must not shut out the next.
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    settings.TOP_BAR_S = 0.0  # a page tells what is, however soon after the last one
 
 
 def emptied_by_tests(flush: Callable[..., list[str]]) -> Callable[..., list[str]]:
@@ -115,10 +115,3 @@ def hosts_at_once(monkeypatch) -> None:
             host_tasks.perform(pk)
 
     monkeypatch.setattr(host_tasks, "_tell", at_once)
-
-
-@pytest.fixture
-def ssh_keygen() -> None:
-    """For tests that compare with OpenSSH's own tool."""
-    if not shutil.which("ssh-keygen"):
-        pytest.skip("OpenSSH's ssh-keygen is not installed")

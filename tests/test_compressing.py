@@ -1,4 +1,4 @@
-"""What is compressed on its way to a browser, what is not, and that an ETag still saves the whole answer."""
+"""Compressed answers to browsers, uncompressed ones, and that an ETag still saves the whole answer."""
 
 from __future__ import annotations
 

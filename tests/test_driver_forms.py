@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import options, registry
+from agents import options
 from agents.contracts import OptionsError
+from agents.drivers import registry
 from benchlab.web.driver_forms import DriverForm, parse, show
 
 

@@ -1,4 +1,4 @@
-"""What many ask for at once is made once: none is told what is too old, no failure is another's, memory is bounded."""
+"""An answer for many at once is made once: none is told what is too old, no failure is another's, memory is bounded."""
 
 from __future__ import annotations
 
@@ -98,6 +98,15 @@ def test_keys_are_not_kept_without_end():
     for number in range(2 * shared_answers.MANY):
         kept.of(number, ANY, lambda: "")
     assert len(kept._kept) == shared_answers.MANY
+
+
+def test_keys_of_what_fails_are_not_kept_without_end():
+    """Nobody but who asks for what is refused may be there: no answer of another's would make room."""
+    kept = Answers[str]()
+    for number in range(2 * shared_answers.MANY):
+        with pytest.raises(ZeroDivisionError):
+            kept.of(number, ANY, lambda: f"{1 / 0}")
+    assert len(kept._kept) <= shared_answers.MANY
 
 
 def test_a_long_address_is_not_kept_nor_a_strangers():

@@ -21,6 +21,7 @@ import yaml
 
 from benchlab.practice import DiskSpec, UmlHost
 from benchlab.practice.paths import images_dir
+from tests.bench import options
 
 TARGET = 8.0
 ROUNDS = 3
@@ -29,6 +30,7 @@ SLOW, FAST = ["/dev/ubdb", "/dev/ubdc", "/dev/ubdd", "/dev/ubde"], "/dev/ubdf"
 
 
 def main() -> int:
+    options.none(__doc__)
     playbook = install()
     rig = UmlHost("bench-ansible")
     rig.start([DiskSpec(256, serial=f"ANS{n}") for n in range(5)], memory_mb=768, owned=True)

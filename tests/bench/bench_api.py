@@ -1,4 +1,4 @@
-"""What the API costs, beside psql and the plain driver, in the same run and on the same data.
+"""The cost of the API, beside psql and the plain driver, in the same run and on the same data.
 
 10,000 runs x 40 figures; 48 M values of series (`--series 0.1`: a tenth, where disk or time are short); then 100,000
 runs, with all that a lab has beside them, for every page of every list: first, last by number, deep by cursor, in every

@@ -1,4 +1,4 @@
-"""What the engine costs per run: from one tool's end to the next one's start on one layout, by the host's own clock.
+"""The cost of the engine per run: from one tool's end to the next one's start on one layout, by the host's own clock.
 
 On the practice host, ten short runs on a raw disk. Everything a real campaign does lies in between: poll, collect,
 store, parse, guard, caches dropped, next start. Target: at most 0.5 s (median). Most of it are the host's own forks,
@@ -14,6 +14,7 @@ import sys
 import django
 
 from benchlab.practice import DiskSpec, UmlHost
+from tests.bench import options
 
 TARGET_S = 0.5
 FORKS = 50
@@ -22,6 +23,7 @@ DD = {"block_size": 1 << 20, "count": 64, "oflag": ["direct"]}
 
 
 def main() -> int:
+    options.none(__doc__)
     django.setup()
     from django.core.management import call_command
 

@@ -1,4 +1,4 @@
-"""What the knee of a curve costs, and the library of shapes that it needs once for each set of depths.
+"""The cost of a curve's knee, and of the library of shapes that it needs once for each set of depths.
 
 Curves of seven depths and three repeats, each another one, so that nothing is remembered. Reference in the same run:
 numpy's sorting of as many numbers as the library has (9,720 x 7). Target: a curve costs at most 20 of those, so that a
@@ -16,12 +16,14 @@ from collections.abc import Callable
 import numpy as np
 
 from benchlab.analysis import knees, shape_library
+from tests.bench import options
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 CURVES, TARGET = 100, 20.0
 
 
 def main() -> int:
+    options.none(__doc__)
     dice = np.random.default_rng(1)
     made = median_s(lambda: shape_library.library.__wrapped__(DEPTHS), 5)
     shape_library.library(DEPTHS)

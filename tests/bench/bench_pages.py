@@ -1,4 +1,4 @@
-"""What pages with charts cost: a campaign of 540 runs, a run of 12 disks for an hour, a run of 16 disks for a day.
+"""The cost of pages with charts: a campaign of 540 runs, a run of 12 disks for an hour, a run of 16 disks for a day.
 
 The web server is that of `manage.py up`, static files compressed and hashed; the browser is a Chromium with no cache.
 Each figure is the best of several, with the median beside it. Server CPU is the web server's own.
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import django
 import psutil
 
-from tests.bench import lab_services
+from tests.bench import lab_services, options
 from tests.bench.bench_api import verdict
 
 RUNS, HOUR, DAY = 540, (12, 3600), (16, 86_400)
@@ -55,6 +55,7 @@ ASKED = "performance.getEntriesByType('resource').filter((one) => one.name.inclu
 
 
 def main() -> int:
+    options.none(__doc__)
     django.setup()
     from django.core.management import call_command
 

@@ -1,4 +1,4 @@
-"""How fast and how small is the reading of fio's json+? Against orjson alone, on the same bytes, in the same run.
+"""Speed and memory of reading fio's json+: against orjson alone, on the same bytes, in the same run.
 
 Both ways in: the parser of our own runs, and what an import calls, which does not know yet what it holds (bytes to
 text, every reader, the results as JSON). 100 MB as fio 3.x prints them: many jobs, two directions, over a thousand bins
@@ -22,6 +22,8 @@ from typing import Any
 
 import orjson
 
+from tests.bench import options
+
 SIZE = 100_000_000
 TURNS = 7
 SPEED, MEMORY = 0.5, 3.0
@@ -32,8 +34,7 @@ def work(raw):
     return fio.parse({"fio.json": raw}, fio.Options())
 """
 IMPORT = """
-from agents import registry
-from agents.texts import reading
+from agents.drivers import reading, registry
 from benchlab.imports import reading_json, texts
 registry.all_readers()
 def work(raw):
@@ -52,6 +53,7 @@ print(int(status.partition("VmHWM:")[2].split()[0]) * 1024)
 
 
 def main() -> int:
+    options.none(__doc__)
     works = {"parser": _work(PARSE), "import": _work(IMPORT)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fio.json"

@@ -12,11 +12,12 @@ import statistics
 import sys
 from dataclasses import dataclass
 
-from agents import shell
 from agents.contracts import Job, Secret, Series, Shell
 from agents.jobs import job
 from agents.samplers import diskstats
+from agents.ssh import shell
 from benchlab.practice import SlowDisk, UmlHost
+from tests.bench import options
 
 TARGET = 0.02
 LEAD_S = 3
@@ -52,6 +53,7 @@ class Window:
 
 
 def main() -> int:
+    options.none(__doc__)
     host = UmlHost("bench-agreement")
     host.start(slow_disks=[SlowDisk(256)], memory_mb=768)
     try:

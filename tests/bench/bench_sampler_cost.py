@@ -1,4 +1,4 @@
-"""What does sampling cost the measured tool? fio's IOPS with and without, in ABBA order.
+"""The cost of sampling to the measured tool: fio's IOPS with and without, in ABBA order.
 
 Here: fio keeps every CPU busy on a file in memory, the worst case, for each ms the sampler takes
 is one that fio lacks. Target: the median block loses less than 1 %. The practice host's figure
@@ -14,11 +14,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from agents import registry
 from agents.contracts import Job, Shell, Watch
+from agents.drivers import registry
 from agents.jobs import job
 from benchlab.practice import DiskSpec, UmlHost
 from tests.agents.local_shell import LocalShell
+from tests.bench import options
 from tests.bench.bench_sampler_agreement import reach
 
 TARGET = 0.01
@@ -32,6 +33,7 @@ SAMPLED: tuple[str | Watch, ...] = (
 
 
 def main() -> int:
+    options.none(__doc__)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         tool = fio(f"--filename={folder}/file", "--size=64m", f"--numjobs={os.cpu_count()}")
         here = cost(LocalShell(), tool, folder)

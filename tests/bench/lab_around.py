@@ -1,4 +1,4 @@
-"""What a lab of many runs has beside them: steps, transitions, raw output, hosts' facts, comments, the audit log."""
+"""The rest of a lab of many runs: steps, transitions, raw output, hosts' facts, comments, the audit log."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 from django.contrib.auth.models import User
 
 from agents.contracts import Series, Unit
-from benchlab.runs import collect
+from benchlab.runs import artifact_figures, attempt_meta, figure_rows
 from benchlab.runs.models import Attempt
 from tests.bench import lab_data
 
@@ -28,7 +28,7 @@ def run(user: User, disks: int, seconds: int) -> Attempt:
     [campaign] = lab_data.runs(user, lab_data.RUNS_EACH, 0)
     attempt = Attempt.objects.filter(run__campaign=campaign).earliest("pk")
     names = [f"sd{chr(98 + n)}" for n in range(disks)]
-    attempt.meta = {collect.DISKS: {"data": names}}
+    attempt.meta = {attempt_meta.DISKS: {"data": names}}
     attempt.windows = [
         {"name": "ramp", "start": 0.0, "end": seconds / 60, "measured": False},
         {"name": "measured", "start": seconds / 60, "end": float(seconds), "measured": True},
@@ -41,7 +41,7 @@ def run(user: User, disks: int, seconds: int) -> Attempt:
         for name in (*names, "dm-0")
         for metric, unit in METRICS.items()
     ]
-    collect.put(attempt, collect.Figures([], series, []))
+    figure_rows.put(attempt, artifact_figures.Figures([], series, []))
     return attempt
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from agents.facts import glance, health, linux
 from agents.jobs.spool import HOSTSIDE
-from agents.layers import _scripts
+from agents.steps import scripts
 from agents.tools import fio
 
 RECORDED = Path(__file__).with_name("recorded")  # by record_machine.py
@@ -123,7 +123,7 @@ class Machine:
         self.draw = random.Random(self.number)
 
     async def run(self, line: str, stdin: bytes = b"") -> Answer:
-        """A command as `agents.shell` sends it."""
+        """A command as `agents.ssh.shell` sends it."""
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
         line = line.removeprefix("env LC_ALL=C ")
@@ -235,5 +235,5 @@ SCRIPTS: Mapping[str, Callable[..., Any]] = {
     _sent(health.SCRIPT): Machine.health,
     _sent(glance.SCRIPT): Machine.glance,
     _sent((HOSTSIDE / "spool.sh").read_text()): Machine.spool,
-    _sent(_scripts.ZERO): Machine.nothing,
+    _sent(scripts.ZERO): Machine.nothing,
 }

@@ -22,8 +22,11 @@ import asyncssh
 import psutil
 import uvloop
 
+from agents.quote import command_line
+from agents.ssh.lasting_shell import ENV
 from tests.bench.machine import Answer, Machine
 
+LASTING = command_line(("env", *ENV, "sh"))  # what opens a shell that stays
 # What agents.ssh.lasting writes to a shell that stays: a line, then two marks, the first with its exit code.
 MARKED = re.compile(
     rb"\A(.*?)\nprintf '\\n=%s %s\\n' ([0-9a-f]{32}) \$\? >&2; printf [^\n]* 0\n", re.DOTALL
@@ -46,7 +49,7 @@ class Channel(asyncssh.SSHServerSession[bytes]):
         self.chan = chan
 
     def exec_requested(self, command: str) -> bool:
-        self.line, self.stays = command, command == "env LC_ALL=C sh"
+        self.line, self.stays = command, command == LASTING
         return True
 
     def data_received(self, data: bytes, datatype: int | None) -> None:

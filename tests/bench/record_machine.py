@@ -11,12 +11,12 @@ import sys
 import time
 from dataclasses import replace
 
-from agents import registry
 from agents.contracts import Secret, Shell, Target
+from agents.drivers import registry
 from agents.facts import glance, health, linux
 from agents.jobs import job
 from agents.jobs.spool import Spool
-from agents.shell import Address, connect
+from agents.ssh.shell import Address, connect
 from agents.tools import fio
 from benchlab.practice import DiskSpec, UmlHost
 from tests.bench.machine import BOOT_ID, DISKS, NAME, RECORDED, RECORDED_MS, SERIAL
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def shell_of(host: UmlHost) -> Shell:
-    from agents.shell import offered_host_key
+    from agents.ssh.shell import offered_host_key
 
     key = offered_host_key("127.0.0.1", host.port).public_key
     private = Secret(host.key_path.read_text())
@@ -63,11 +63,11 @@ def record(shell: Shell) -> None:
 
 
 def measured(shell: Shell) -> dict[str, bytes]:
-    from benchlab.runs.collect import sampled
+    from agents.drivers import registry
 
     work = fio.job(OPTIONS, Target(name="bl1", volume=NODE, size=512 << 20))
     spool = Spool("recorded")
-    job.start(shell, spool, replace(work, timeout_s=120.0), sampled("debian"))
+    job.start(shell, spool, replace(work, timeout_s=120.0), registry.sampled("debian"))
     while not (polled := job.poll(shell, spool, 2.0, 0, work.outputs)).state.over:
         time.sleep(0.2)
     job.remove(shell, spool)

@@ -1,20 +1,28 @@
-"""The documents name every setting, driver and page; their links lead somewhere, and their commands exist."""
+"""The documents name every setting, driver and page; their links lead somewhere, their commands and options exist."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
-from django.core.management import get_commands
+from django.core.management import get_commands, load_command_class
 
-from agents import registry
+from agents.drivers import registry
+from benchlab.testing.command import run_tests
 from benchlab.up.bootstrap import ROOT
+from benchlab.up.command import up
+from benchlab.up.linting import run_lint
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GUIDE, OPERATING = ROOT / "docs" / "guide.md", ROOT / "docs" / "operating.md"
 OWN = {"up", "down", "test", "lint", "bench"}
+HELPS: dict[str, Callable[[list[str]], int]] = {"up": up, "test": run_tests, "lint": run_lint}
+OPTION = r"(?<![\w-])--[a-z][a-z-]*"
+# Of tests/agents/conftest.py.
+OF_PYTEST = {"--accept"}
 SETTING = (
     r'"(BENCHLAB_[A-Z_]+|DATABASE_URL|REDIS_URL|SECRET_KEY|ALLOWED_HOSTS|CSRF_TRUSTED_ORIGINS)"'
 )
@@ -72,6 +80,59 @@ def test_links_lead_somewhere(document):
 def test_commands_exist(document):
     used = set(re.findall(r"(?:python3 |`)manage\.py ([a-z_]+)", document.read_text()))
     assert used <= OWN | set(get_commands())
+
+
+def options(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """The options that a command of manage.py lists in its help; pytest's own that documents name are there, too."""
+    if command in HELPS:
+        with pytest.raises(SystemExit):
+            HELPS[command](["--help"])
+        help_text = capsys.readouterr().out
+    elif command in OWN:
+        help_text = ""
+    else:
+        parser = load_command_class(get_commands()[command], command).create_parser("", command)
+        help_text = parser.format_help()
+    return set(re.findall(OPTION, help_text)) | (OF_PYTEST if command == "test" else set())
+
+
+def unknown_options(text: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    found = []
+    for command, words in re.findall(r"manage\.py ([a-z_]+)([^`#\n]*)", text):
+        known = options(command, capsys) if "--" in words else set()
+        found += [f"{command} {word}" for word in re.findall(OPTION, words) if word not in known]
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_options_of_commands_exist(document, capsys):
+    assert unknown_options(document.read_text(), capsys) == []
+
+
+def test_an_option_that_is_none_is_found(capsys):
+    told = "`manage.py test --ci --fast`, `manage.py up --port 1 --ports`, manage.py down --now\n--else"
+    assert unknown_options(told, capsys) == ["test --fast", "up --ports", "down --now"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_benchmarks_exist(document):
+    named = re.findall(r"(?:manage\.py |`)bench ([a-z_]+)`", document.read_text())
+    there = [path.stem for path in (ROOT / "tests" / "bench").glob("bench_*.py")]
+    assert [name for name in named if not any(name in stem for stem in there)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_settings_that_are_named_exist(document):
+    named = set(re.findall(r"BENCHLAB_[A-Z_]*[A-Z]", document.read_text()))
+    assert sorted(named - known_settings()) == []
+
+
+@cache
+def known_settings() -> set[str]:
+    files = [*sources(), ROOT / "Dockerfile", ROOT / "docker-compose.yml"]
+    return {
+        name for path in files for name in re.findall(r"BENCHLAB_[A-Z_]*[A-Z]", path.read_text())
+    }
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

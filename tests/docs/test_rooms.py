@@ -14,7 +14,9 @@ from tests.testing import house
 from tests.testing.house import contracts, imported, levels, modules, nodes
 
 ROOT = Path(__file__).resolve().parents[2]
+LINES = 450
 LAZY = 3  # imports of ours inside of functions: each is late for a reason that it tells
+KNOT = 5  # packages that import each other in a circle, at most: engine's own; those about team and web; of agents none
 ANY = 10  # in drivers: dynamo's sessions, IOmeter's and sysbench's options, and fio's bins, looked at in C
 # Tools that something outside of their rooms names: its own permission and access, words for what is not comparable,
 # a number of its finding, packages of other names, the words of a job file, and in templates a link to dynamo's page.
@@ -25,11 +27,10 @@ BOTH = {
     "benchlab.dynamo.console",
     "benchlab.dynamo.dynamo_player",
     "benchlab.dynamo.listened_layouts",
-    "benchlab.dynamo.programs",
     "benchlab.engine.access.ssh",
     "benchlab.engine.checks.condition",
-    "benchlab.engine.checks.planning",
     "benchlab.engine.checks.preflight",
+    "benchlab.engine.checks.previews",
     "benchlab.engine.consoles",
     "benchlab.engine.phases.ending",
     "benchlab.engine.phases.growing",
@@ -78,15 +79,33 @@ NO_NAMES = frozenset(
 SPREAD = re.compile(r"[=:] \(\n\s+\S[^\n]*\S  # [^\n]*\n\s*\)\n")
 
 
+# A docstring's first sentence names what is inside ("Facts of a host"), for who has never seen the module.
+QUESTION = re.compile(r"(What|How|Who|Whose|Where|When|Which|Whether|Why)\b")
+
+
 def test_no_module_is_called_by_a_participle_or_a_metaphor():
     assert {name for name in modules() if name.rpartition(".")[2] in NO_NAMES} == set()
 
 
-def test_a_comment_on_a_value_stands_above_it():
-    ours = [
+def test_a_docstring_begins_with_what_the_module_is():
+    paths = [*modules().values(), *(ROOT / "tests").rglob("*.py")]
+    begins = {str(path): ast.get_docstring(ast.parse(path.read_text())) or "" for path in paths}
+    assert [path for path, says in begins.items() if QUESTION.match(says)] == []
+
+
+def ours() -> list[Path]:
+    return [
         path for room in ("agents", "benchlab", "tests") for path in (ROOT / room).rglob("*.py")
     ]
-    assert [str(path) for path in ours if SPREAD.search(path.read_text())] == []
+
+
+def test_a_comment_on_a_value_stands_above_it():
+    assert [str(path) for path in ours() if SPREAD.search(path.read_text())] == []
+
+
+def test_no_module_is_longer_than_one_sitting():
+    """A longer one does two things: collecting output once kept it, read it, stored figures and ended attempts."""
+    assert [str(path) for path in ours() if len(path.read_text().splitlines()) >= LINES] == []
 
 
 def test_no_import_is_let_run_against_the_order():
@@ -136,6 +155,20 @@ def test_no_modules_import_each_other_in_a_circle():
     assert house.circles() == []
 
 
+def test_few_packages_import_each_other_in_a_circle():
+    assert_is(KNOT, next(iter(house.package_knots()), []))
+
+
+def test_no_packages_of_agents_import_each_other_in_a_circle():
+    """import-linter holds one order of them; of packages inside of packages it does not tell."""
+    own = [knot for knot in house.package_knots() if any(_of_agents(name) for name in knot)]
+    assert own == []
+
+
+def _of_agents(package: str) -> bool:
+    return package.partition(".")[0] == "agents"
+
+
 def test_the_formatter_lays_out_every_line():
     """A table that would need an exception is data."""
     assert house.skipped_by_the_formatter() == []
@@ -146,8 +179,15 @@ def test_drivers_say_of_what_type_things_are():
 
 
 def test_tools_are_named_in_their_rooms():
-    """Elsewhere a driver is asked what it can do (agents/protocols.py), or its room (benchlab/charts/tool_parts.py)."""
+    """Elsewhere a driver is asked what it can do (agents/drivers), or its room (benchlab/charts/tool_parts.py)."""
     assert_is(NAMED, house.tool_names())
+
+
+def test_no_room_reaches_into_another():
+    """An underscore means: of this package alone. Templates are for copying, and are held to their Protocols, too."""
+    found = house.private_elsewhere()
+    assert [one for one in found if not one.endswith("._template")] == []
+    assert len(found) == 3, "templates of layers, tools and samplers, in drivers/conformance.py"
 
 
 def test_few_modules_have_both_a_host_and_the_database():

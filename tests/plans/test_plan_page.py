@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from agents.contracts import AgentError
 from agents.facts.model import HostFacts, Signature
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import planning, previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.engine.phases import provision
 from benchlab.hosts import discovery, services
@@ -85,7 +85,7 @@ def make(team, user, lab):
 
 def preview(campaign: Campaign) -> Layout:
     layout = campaign.layouts.get()
-    planning.preview(layout.pk)
+    previews.preview(layout.pk)
     layout.refresh_from_db()
     assert layout.plan_error == ""
     return layout
@@ -122,13 +122,13 @@ def test_schedulers_are_told_before_anything_runs_and_pinned(web, make, machine)
     )
     assert "Before each run, the one that it asks for" in text
     assert "set none /sys/block/nvme0n1/queue/scheduler /sys/block/sdb/queue/scheduler" in text
-    assert "Bring back the I/O scheduler that was there before" in text
+    assert "Restore the previous I/O scheduler" in text
     assert "I/O scheduler" not in page(web, plain)
     layout = campaign.layouts.get()
     stored = layout.plan_fingerprint
     layout.schedulers = ["none"]
     layout.save()
-    planning.preview(layout.pk)
+    previews.preview(layout.pk)
     layout.refresh_from_db()
     assert layout.plan_fingerprint != stored
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from agents.contracts import Secret, Shell, Step
 from agents.facts import health, linux
 from agents.facts.model import HostFacts
-from agents.lasting import lasting
 from agents.plans import ailing, stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import LayerSpec, StageSpec, Wanted
 from agents.safety import apply
 from agents.safety.apply import Look
 from agents.safety.guard import Spare
-from agents.shell import Address, connect, offered_host_key
+from agents.ssh.lasting_shell import lasting
+from agents.ssh.shell import Address, connect, offered_host_key
 from benchlab.practice import PracticeHost
 from tests.rig.blank import assert_blank
 

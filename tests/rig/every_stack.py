@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents import options, registry
+from agents import options
 from agents.contracts import Target
+from agents.drivers import registry
 from agents.plans.chain import LayerSpec, StageSpec
 from agents.safety.guard import Spare
 from tests.rig.bench import Bench

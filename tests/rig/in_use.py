@@ -113,7 +113,7 @@ USES = (
     ),
     Use(
         "half of a btrfs that is not mounted",
-        "one disk of a btrfs",
+        "one device of a btrfs",
         "mkfs.btrfs -qf /dev/ubdd /dev/ubdc; udevadm settle",
         "true",
     ),

@@ -11,8 +11,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agents import options, quote, registry
+from agents import options, quote
 from agents.contracts import Shell, Step
+from agents.drivers import registry
 from agents.facts import linux
 from agents.facts.model import HostFacts
 from agents.plans import stack

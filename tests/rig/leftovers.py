@@ -1,4 +1,4 @@
-"""What old lives leave on a disk ($d), in threes: so that a stripe over three disks meets all of them at once."""
+"""Leftovers of old lives on a disk ($d), in threes: so that a stripe over three disks meets all of them at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a power loss would leave, at many moments of one life.
+"""Disks as a power loss would leave them, at many moments of one life.
 
 A killed kernel leaves on its disks what it had written until then. So does a copy of the disks' files made while the
 kernel is stopped (SIGSTOP): a machine that boots from the copy is one that lost its power at that moment. One life of

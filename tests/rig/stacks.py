@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agents import registry
+from agents.drivers import registry
 from agents.plans.chain import LayerSpec, StageSpec, specs, stage_specs
 from benchlab.topologies import services
 from benchlab.topologies.presets import PRESETS

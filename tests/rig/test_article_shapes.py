@@ -1,4 +1,4 @@
-"""What the studies found, in small: the shapes of their results on disks that serve one request at a time.
+"""The studies' findings, in small: the shapes of their results on disks that serve one request at a time.
 
 Absolute figures are this machine's; the relations are the storage's.
 """

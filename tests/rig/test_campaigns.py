@@ -12,7 +12,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import groups
 from benchlab.engine import tasks as engine
 from benchlab.engine import wishes
-from benchlab.engine.checks import planning
+from benchlab.engine.checks import planning, previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.engine.phases import step_log
 from benchlab.hosts import services as hosts
@@ -313,7 +313,7 @@ def test_a_user_without_sudo_is_told_and_measures_in_a_directory(make_campaign, 
     facts = hosts.facts_of(hosts.read_facts(lab))
     assert not facts.sudo
     raw = make_campaign([RAW], [("dd", DD)])
-    planning.preview(raw.layouts.get().pk)
+    previews.preview(raw.layouts.get().pk)
     assert "sudo" in raw.layouts.get().plan_error
     directory = {"kind": "directory", "options": {"path": "/var/tmp/nosudo"}, "devices": []}
     campaign = make_campaign([directory], [("dd", DD)])

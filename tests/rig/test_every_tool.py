@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import pytest
 from django.urls import reverse
 
-from agents import registry
+from agents.drivers import registry
 from benchlab.runs.models import Attempt
 from tests.rig.blank import assert_blank
 from tests.rig.test_campaigns import lab, make_campaign, mounted

@@ -125,11 +125,13 @@ def test_a_disk_that_is_quicker_at_first_is_told_and_a_steady_one_is_not(measure
     """As a disk does that writes to its SLC first, or a cloud's that had credits: quick for two seconds of ten."""
     host = lab(rig, team, user, paced=[paced.add(rig, PACED)])
     reads = fio(block_size=64 * KIB, runtime_s=10, log_avg_msec=200)
+    # What the disk may make up for after a rest (BURST_S) is over before it is measured, however slowly it is asked.
+    warm = fio(block_size=64 * KIB, runtime_s=10, log_avg_msec=200, ramp_s=4)
     paced.slow_down_once_fio_reads(rig, PACED, 1.5, PACE)
     campaign = measure(
         host,
         {"disk": [layer("raw", {}, data=("paced", 1))]},
-        {"from the beginning": reads, "once it is steady": reads},
+        {"from the beginning": reads, "once it is steady": warm},
     )
     told_of = r"the first [1-5] s of 10 s were \d+ % above the rest"
     wanted: Wanted = {"from the beginning": {"short_warm_up": told_of}, "once it is steady": {}}
@@ -170,7 +172,7 @@ def test_a_run_on_one_disk_is_told_what_spoilt_it(measure, rig, team, user):
             "cpu_bound": "busy .* of the time",
             "above_ceiling": "more than the 8.00 MB/s that its disks are rated for",
         },
-        "half as deep": {"depth_not_reached": "of the 16 asked: the depth was not reached"},
+        "half as deep": {"depth_not_reached": "of the 16 asked, so the depth was not reached"},
         "beside others": {"other_io": f"were written on {SLOW} while the tool only read"},
     }
     # How much of its time fio itself takes where no disk is waited for is this machine's.

@@ -24,6 +24,7 @@ from benchlab.practice import (
 )
 from benchlab.practice.paths import hosts_dir
 from benchlab.practice.process import ProcessId, inside
+from tests.rig.fixtures import new_name
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,27 @@ def test_scsi_disks_have_serial_and_wwn(rig_host):
     identities = {(disks[name]["serial"], disks[name]["wwn"]) for name in names}
     assert len(identities) == 2
     assert all(serial and wwn for serial, wwn in identities)
+
+
+class HangsOnce(UmlHost):
+    """Its first kernel says nothing and answers nobody."""
+
+    boots = 0
+
+    def _kernel_argv(self) -> tuple[str, ...]:
+        self.boots += 1
+        type(self).boot_s = 3.0 if self.boots == 1 else UmlHost.boot_s
+        return ("sleep", "3600") if self.boots == 1 else super()._kernel_argv()
+
+
+def test_a_boot_that_hangs_is_begun_anew(uml_image, caplog):
+    host = HangsOnce(new_name())
+    try:
+        host.start(owned=True)
+        assert host.boots == 2 and host.ssh("true").returncode == 0
+        assert f"{host.name} hangs in its boot" in caplog.text
+    finally:
+        host.stop()
 
 
 def test_a_cut_network_is_silent_until_healed(rig_host):

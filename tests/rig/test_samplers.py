@@ -1,4 +1,4 @@
-"""What samplers say, against what the host's own programs say of the same seconds: within 2 %.
+"""Samplers' figures, against what the host's own programs say of the same seconds: within 2 %.
 
 One job on each host, with several loads at once, for a minute of looking costs a minute.
 """
@@ -14,12 +14,11 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from agents import registry
 from agents.contracts import Job, Series, Shell
+from agents.drivers import registry
 from agents.jobs import job
 from agents.samplers import dm_cache
 from benchlab.practice import DiskSpec
-from benchlab.runs import collect
 from tests.rig.bench import shell_on
 
 WITHIN = 0.02
@@ -100,7 +99,7 @@ def run(shell: Shell, script: str) -> Ran:
     """The script as a job beside all samplers; its output, and their series."""
     spool = job.Spool("samplers")
     wanted = Job(("sh", "-c", script), drop_caches=False, timeout_s=200)
-    job.start(shell, spool, wanted, collect.sampled("debian"))
+    job.start(shell, spool, wanted, registry.sampled("debian"))
     polled = job.poll(shell, spool, 180)
     assert polled.state is job.State.EXITED, polled
     fetched = job.fetch(shell, spool)

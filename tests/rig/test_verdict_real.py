@@ -17,7 +17,7 @@ from tests.rig import paced
 from tests.rig.stacks import layer
 from tests.rig.test_article_shapes import lab
 from tests.runs import drive
-from tests.verdicts.test_answers import texts
+from tests.verdicts.bench import texts
 
 __all__ = ["api"]  # fixture
 pytestmark = [pytest.mark.rig, pytest.mark.night, pytest.mark.django_db(transaction=True)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import GuardError
-from agents.layers._names import uuid_of
 from agents.plans import stack
 from agents.plans.chain import LayerSpec, Wanted
+from agents.uuids import uuid_of
 from tests.rig.bench import LAYOUT, Bench, filesystem
 
 MAPPED = f"/dev/mapper/{LAYOUT}-crypt"
