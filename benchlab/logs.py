@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from agents.texts.plaintext import one_line, visible
+from agents.plaintext import one_line, visible
 
 INDENT = "    | "  # before each further line of a traceback: no event begins like that
 TRACE_MAX = 20_000  # characters

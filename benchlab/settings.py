@@ -93,6 +93,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "benchlab.team.context.may",
+                "benchlab.pages.campaigns.top_bar.top_bar",
             ],
             "builtins": ["benchlab.charts.templatetags.si"],
         },
@@ -159,6 +160,8 @@ CELERY_BEAT_SCHEDULE = {
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
 }
+
+TOP_BAR_S = 3.0  # what the top bar of a page tells is this old at most
 
 PASSWORD_HASHERS = [
     f"django.contrib.auth.hashers.{name}"

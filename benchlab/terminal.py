@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, OutputWrapper
 
-from agents.texts.plaintext import visible
+from agents.plaintext import visible
 
 MOST = 100_000  # characters at once
 

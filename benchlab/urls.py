@@ -29,6 +29,7 @@ urlpatterns = [
     path("search/", include("benchlab.pages.search.urls")),
     path("", include("benchlab.charts.urls")),  # /runs/, /compare/
     path("", include("benchlab.pages.findings.urls")),  # /findings/
+    path("", include("benchlab.pages.answers.urls")),  # /campaigns/1/answers/
     path("", include("benchlab.imports.urls")),  # /import/, /library/
     path("", include("benchlab.dynamo.urls")),  # /dynamo/ and files of IOmeter's
     path("docs/look/", include("benchlab.pages.look.urls")),  # before the documents: it is none

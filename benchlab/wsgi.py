@@ -1,4 +1,4 @@
-"""WSGI entry point, for tests and other servers; live pages need ASGI."""
+"""WSGI entry point, for tests and other servers; over it live pages go by their clock alone."""
 
 from __future__ import annotations
 
